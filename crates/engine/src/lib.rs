@@ -1,0 +1,15 @@
+//! Where the pure machines meet the world.
+//!
+//! One actor owns each endpoint's queue; one committer per shard writes what the actors decided, many commands
+//! in one durable batch, and only then lets the replies leave.
+
+mod ask;
+mod engine;
+mod handle;
+
+pub use ask::{
+    AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,
+    StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
+};
+pub use engine::Engine;
+pub use handle::EndpointHandle;

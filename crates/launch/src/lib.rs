@@ -1,0 +1,83 @@
+//! Starts, stops and adopts workers.
+//!
+//! A [`Launcher`] runs workers somewhere: as processes here, later as containers or pods. Workers outlive the
+//! server: after a restart [`Launcher::adopt`] finds the living ones.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use longshore_model::{EndpointId, WorkerId};
+use tokio::sync::mpsc;
+
+/// What a [`Launcher`] method returns.
+pub type LaunchFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, LaunchError>> + Send + 'a>>;
+
+/// A worker could not be started or stopped.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct LaunchError(pub String);
+
+/// Everything needed to start one worker.
+#[derive(Clone, Debug)]
+pub struct WorkerSpec {
+    /// Its id; also the name of its scratch folder.
+    pub worker: WorkerId,
+    /// The endpoint that it serves.
+    pub endpoint: EndpointId,
+    /// The endpoint's version that it was started for.
+    pub version: u32,
+    /// Program and arguments; never empty.
+    pub command: Vec<String>,
+    /// The folder to run in; none means its scratch folder.
+    pub workdir: Option<PathBuf>,
+    /// The whole environment on top of the server's own. Values are secrets: never logged.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A worker that is running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Present {
+    /// Its id.
+    pub worker: WorkerId,
+    /// The endpoint that it serves.
+    pub endpoint: EndpointId,
+    /// The endpoint's version that it was started for.
+    pub version: u32,
+}
+
+/// A worker ended, for whatever reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exited {
+    /// Which.
+    pub worker: WorkerId,
+    /// The endpoint that it served.
+    pub endpoint: EndpointId,
+    /// Its exit code; none if a signal ended it or nobody knows.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// How long it ran, in milliseconds.
+    pub ran_ms: u64,
+    /// The last lines of its log, at most 20 lines and 4 KiB.
+    pub log_tail: String,
+}
+
+/// Runs workers somewhere.
+pub trait Launcher: Send + Sync + 'static {
+    /// Finds the workers that an earlier server started and that still live. Those that ended meanwhile are
+    /// reported as [`Exited`]. Called once, before any `start`.
+    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>>;
+
+    /// Starts a worker. Returns when it runs (not when it is ready for jobs).
+    fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()>;
+
+    /// Asks a worker to end, and after `grace` ends it with everything that it started. Returns when it is
+    /// gone; its [`Exited`] comes as for any other end. No such worker: returns at once.
+    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()>;
+
+    /// The ends of workers, as they come. Can be taken once; a second call answers none.
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>>;
+}

@@ -1,0 +1,18 @@
+//! What an endpoint counts for ever.
+
+/// Cumulative counts of an endpoint's jobs, as `/health` shows them. They survive restarts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Jobs that a worker completed.
+    pub completed: u64,
+    /// Jobs that failed or timed out.
+    pub failed: u64,
+    /// Automatic re-dispatches and explicit retries.
+    pub retried: u64,
+    /// Jobs that were cancelled or purged.
+    pub cancelled: u64,
+    /// The next job's sequence number; kept here so that numbers of deleted jobs are not given out again.
+    pub next_seq: u64,
+    /// Queued jobs that entered the queue at or before this time are purged; 0 means none.
+    pub purged_until: crate::Millis,
+}

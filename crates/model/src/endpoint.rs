@@ -1,0 +1,154 @@
+//! An endpoint: a queue with a template for its workers and rules for their number.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{EndpointId, EndpointNo, Millis, TemplateId};
+
+/// What makes the fleet grow (management API, `scalerType`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ScalerType {
+    /// Grow when the oldest waiting job has waited `scalerValue` seconds.
+    #[default]
+    QueueDelay,
+    /// One worker for every `scalerValue` jobs.
+    RequestCount,
+}
+
+/// Which reasons send a job back to the queue by themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RetryOn {
+    /// The worker that held it was lost.
+    WorkerLost,
+    /// Its handler reported an error.
+    HandlerError,
+}
+
+/// Who runs an endpoint's workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Provider {
+    /// Child processes of this machine.
+    #[default]
+    Process,
+    /// Containers of a Docker daemon.
+    Docker,
+    /// Pods of a Kubernetes cluster.
+    Kubernetes,
+    /// Nobody: workers come from outside with a worker token.
+    External,
+}
+
+/// When a change counts as kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Durability {
+    /// Written before its reply and synced within 100 ms: survives a killed process, not a power cut.
+    Buffered,
+    /// Synced to disk before its reply.
+    #[default]
+    Synced,
+}
+
+/// The hardware class that an endpoint asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum ComputeType {
+    /// Workers with a GPU.
+    #[default]
+    Gpu,
+    /// Workers without.
+    Cpu,
+}
+
+/// An endpoint's record. The JSON names are those of the management API; this is also its stored form, where
+/// a field that an older version did not write takes its default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Endpoint {
+    /// The public id.
+    pub id: EndpointId,
+    /// The number under which the store keeps its jobs. Never shown to clients.
+    pub no: EndpointNo,
+    /// A name for people; at most 191 characters.
+    pub name: String,
+    /// A second address under `/v2`.
+    #[serde(default)]
+    pub slug: Option<String>,
+    /// What its workers run.
+    pub template_id: TemplateId,
+    /// Workers kept even when there is nothing to do.
+    pub workers_min: u32,
+    /// The most workers; 0 pauses the endpoint.
+    pub workers_max: u32,
+    /// Seconds a worker may idle before it is stopped. In seconds on the wire too.
+    #[serde(rename = "idleTimeout")]
+    pub idle_timeout_s: u32,
+    /// What makes the fleet grow.
+    pub scaler_type: ScalerType,
+    /// Seconds or jobs, by `scaler_type`.
+    pub scaler_value: u32,
+    /// The longest a job may run unless its policy says otherwise.
+    pub execution_timeout_ms: u64,
+    /// Automatic re-dispatches of one job.
+    pub max_retries: u8,
+    /// What causes them.
+    pub retry_on: Vec<RetryOn>,
+    /// How long a finished `/run` job is kept.
+    pub result_retention_ms: u64,
+    /// How long a finished `/runsync` job is kept.
+    pub sync_result_retention_ms: u64,
+    /// Over it, submits are refused; none means the server's limit.
+    #[serde(default)]
+    pub max_queue_length: Option<u64>,
+    /// Who runs its workers.
+    pub provider: Provider,
+    /// Jobs at once on one worker that the scaler counts on.
+    pub max_concurrency: u32,
+    /// When a change counts as kept.
+    #[serde(default)]
+    pub durability: Durability,
+    /// Accepted for compatibility; workers here always start the same way.
+    pub flashboot: bool,
+    /// The hardware class.
+    pub compute_type: ComputeType,
+    /// GPUs per worker.
+    pub gpu_count: u32,
+    /// GPU types in order of preference.
+    #[serde(default)]
+    pub gpu_type_ids: Vec<String>,
+    /// Accepted for compatibility.
+    #[serde(default)]
+    pub allowed_cuda_versions: Vec<String>,
+    /// Accepted for compatibility.
+    #[serde(default)]
+    pub min_cuda_version: Option<String>,
+    /// Accepted for compatibility.
+    #[serde(default)]
+    pub cpu_flavor_ids: Vec<String>,
+    /// Accepted for compatibility.
+    #[serde(default)]
+    pub data_center_ids: Vec<String>,
+    /// The volume its workers see.
+    #[serde(default)]
+    pub network_volume_id: Option<String>,
+    /// The volumes its workers see.
+    #[serde(default)]
+    pub network_volume_ids: Vec<String>,
+    /// Processors per CPU worker.
+    pub vcpu_count: u32,
+    /// Counts changes that replace workers.
+    pub version: u32,
+    /// When it was created.
+    pub created_at: Millis,
+    /// Who created it.
+    #[serde(default)]
+    pub user_id: String,
+    /// It was deleted; its data is being removed. Nobody sees it any more.
+    #[serde(default)]
+    pub deleting: bool,
+}

@@ -1,0 +1,353 @@
+//! Identifiers. They say their kind in the type and are minted at the edge, before any forwarding, so that a
+//! resent request can never make a second thing.
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Millis;
+
+/// A text is not an id of the expected kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseIdError(&'static str);
+
+impl fmt::Display for ParseIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a valid {} id", self.0)
+    }
+}
+
+impl core::error::Error for ParseIdError {}
+
+/// A job's public id: a `UUIDv7` (RFC 9562 §5.7), printed with the prefix `sync-` for `/runsync` jobs.
+///
+/// Ordered by creation time, to the millisecond.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId {
+    raw: [u8; 16],
+    sync: bool,
+}
+
+impl JobId {
+    /// Makes an id from the present time and 74 random bits (the rest of `entropy` is ignored).
+    pub fn mint(now: Millis, entropy: u128, sync: bool) -> Self {
+        let time = (u128::from(now.0) & 0xffff_ffff_ffff) << 80;
+        let version = 7_u128 << 76;
+        let variant = 2_u128 << 62;
+        let random = entropy & !(0xffff_ffff_ffff_u128 << 80 | 0xf << 76 | 3 << 62);
+        Self { raw: (time | version | variant | random).to_be_bytes(), sync }
+    }
+
+    /// Rebuilds an id from its stored parts.
+    pub fn from_parts(raw: [u8; 16], sync: bool) -> Self {
+        Self { raw, sync }
+    }
+
+    /// The 16 bytes of the UUID, without the prefix.
+    pub fn raw(&self) -> [u8; 16] {
+        self.raw
+    }
+
+    /// Whether the job came through `/runsync`.
+    pub fn is_sync(&self) -> bool {
+        self.sync
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        if self.sync {
+            f.write_str("sync-")?;
+        }
+        let mut text = [b'-'; 36];
+        let mut at = 0;
+        for (i, byte) in self.raw.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                at += 1;
+            }
+            text[at] = HEX[usize::from(byte >> 4)];
+            text[at + 1] = HEX[usize::from(byte & 15)];
+            at += 2;
+        }
+        f.write_str(core::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        const BAD: ParseIdError = ParseIdError("job");
+        let (sync, uuid) = match text.strip_prefix("sync-") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        if uuid.len() != 36 {
+            return Err(BAD);
+        }
+        let mut raw = [0_u8; 16];
+        let mut digits = 0;
+        for (i, byte) in uuid.bytes().enumerate() {
+            if matches!(i, 8 | 13 | 18 | 23) {
+                if byte != b'-' {
+                    return Err(BAD);
+                }
+                continue;
+            }
+            let value = char::from(byte).to_digit(16).ok_or(BAD)?;
+            raw[digits / 2] = raw[digits / 2] << 4 | value as u8;
+            digits += 1;
+        }
+        Ok(Self { raw, sync })
+    }
+}
+
+impl Serialize for JobId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where a job lives in the store: its endpoint's number and its place in that endpoint's sequence.
+///
+/// Time-ordered within an endpoint, which is what keeps the store's index append-mostly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobKey {
+    /// The endpoint.
+    pub endpoint: EndpointNo,
+    /// Counts up from 1 per endpoint; at most [`JobKey::SEQ_MAX`].
+    pub seq: u64,
+}
+
+impl JobKey {
+    /// The last sequence number an endpoint can give out: 40 bits, a trillion jobs.
+    pub const SEQ_MAX: u64 = (1 << 40) - 1;
+
+    /// One integer for the row key: 23 bits of endpoint, then 40 bits of sequence; never negative.
+    pub fn to_row(self) -> i64 {
+        (i64::from(self.endpoint.0) << 40) | (self.seq & Self::SEQ_MAX) as i64
+    }
+
+    /// The inverse of [`JobKey::to_row`].
+    pub fn from_row(row: i64) -> Self {
+        Self { endpoint: EndpointNo((row >> 40) as u32), seq: row as u64 & Self::SEQ_MAX }
+    }
+}
+
+/// An endpoint's small number inside the store; given out once and never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EndpointNo(pub u32);
+
+/// One of the 64 units of ownership; an endpoint belongs to the shard its id hashes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardId(pub u8);
+
+impl ShardId {
+    /// How many shards there are. On disk in cluster stores: never change it.
+    pub const COUNT: u8 = 64;
+
+    /// The shard of an endpoint (FNV-1a of its id, modulo the count).
+    pub fn of(endpoint: &EndpointId) -> Self {
+        let hash = endpoint.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Self((hash % u64::from(Self::COUNT)) as u8)
+    }
+
+    /// The shard under which changes of the catalog (templates, keys) are committed.
+    pub const CATALOG: Self = Self(0);
+}
+
+/// Counts the owners of a shard; a commit under an older epoch is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+/// Counts how often a job was handed to a worker, from 1; the fencing token of everything about that run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt(pub u32);
+
+/// Declares an id of 14 characters `a–z0–9`.
+macro_rules! short_id {
+    ($name:ident, $kind:literal) => {
+        #[doc = concat!("The id of ", $kind, ": 14 characters of a–z and 0–9.")]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name([u8; 14]);
+
+        impl $name {
+            /// Makes an id from random bits; 72 of them are used.
+            pub fn mint(mut entropy: u128) -> Self {
+                const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+                let mut text = [0; 14];
+                for letter in &mut text {
+                    *letter = ALPHABET[(entropy % 36) as usize];
+                    entropy /= 36;
+                }
+                Self(text)
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                // Only ASCII letters and digits get in, by `mint` and `from_str`.
+                core::str::from_utf8(&self.0).unwrap_or_default()
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                let bytes: [u8; 14] = text.as_bytes().try_into().map_err(|_| ParseIdError($kind))?;
+                let fits = bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+                if fits { Ok(Self(bytes)) } else { Err(ParseIdError($kind)) }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+short_id!(EndpointId, "an endpoint");
+short_id!(TemplateId, "a template");
+
+/// A worker's id: what it calls itself in its URLs. Ours are minted; an external worker brings its own.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(Arc<str>);
+
+impl WorkerId {
+    /// The longest worker id that is accepted, in bytes.
+    pub const BYTES_MAX: usize = 128;
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for WorkerId {
+    type Err = ParseIdError;
+
+    /// Accepts 1 to 128 characters of `A-Z a-z 0-9 _ - . :`; it becomes part of URLs, file names and logs.
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':');
+        let sized = (1..=Self::BYTES_MAX).contains(&text.len());
+        if sized && text.bytes().all(fits) && !text.starts_with('.') {
+            Ok(Self(text.into()))
+        } else {
+            Err(ParseIdError("worker"))
+        }
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for WorkerId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for WorkerId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.to_string().parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn a_job_id_prints_and_parses_as_a_uuid_of_version_7() {
+        let id = JobId::mint(Millis(0x0190_1234_5678), u128::MAX, false);
+        let text = format!("{id}");
+        assert_eq!(text, "01901234-5678-7fff-bfff-ffffffffffff");
+        assert_eq!(text.parse(), Ok(id));
+        let sync = JobId::mint(Millis(1), 0, true);
+        assert_eq!(format!("{sync}"), "sync-00000000-0001-7000-8000-000000000000");
+        assert_eq!(format!("{sync}").parse(), Ok(sync));
+    }
+
+    #[test]
+    fn a_text_that_is_no_job_id_is_refused() {
+        for text in ["", "sync-", "zz", "01901234-5678-7fff-bfff-fffffffffff", "01901234x5678-7fff-bfff-ffffffffffff"]
+        {
+            assert!(text.parse::<JobId>().is_err(), "{text:?}");
+        }
+        assert!("01901234-5678-7fff-bfff-fffffffffffg".parse::<JobId>().is_err());
+        assert!("é1901234-5678-7fff-bfff-fffffffffff".parse::<JobId>().is_err());
+    }
+
+    #[test]
+    fn job_ids_sort_by_the_time_they_were_minted() {
+        assert!(JobId::mint(Millis(1), u128::MAX, false) < JobId::mint(Millis(2), 0, false));
+    }
+
+    #[test]
+    fn a_job_key_survives_its_row_form() {
+        let key = JobKey { endpoint: EndpointNo(0x7f_ffff), seq: JobKey::SEQ_MAX };
+        assert!(key.to_row() > 0);
+        assert_eq!(JobKey::from_row(key.to_row()), key);
+    }
+
+    #[test]
+    fn worker_ids_are_safe_in_paths_and_urls() {
+        for text in ["", "a/b", "..", ".x", "a b", "a,b", "$ID", "é"] {
+            assert!(text.parse::<WorkerId>().is_err(), "{text:?}");
+        }
+        assert_eq!("wk-1_a.B:2".parse::<WorkerId>().unwrap().as_str(), "wk-1_a.B:2");
+    }
+
+    #[test]
+    fn short_ids_round_trip() {
+        let id = EndpointId::mint(0x1234_5678_9abc_def0_1234_5678_9abc_def0);
+        assert_eq!(id.as_str().parse(), Ok(id));
+        assert!("short".parse::<EndpointId>().is_err());
+        assert!("ABCDEFGHIJKLMN".parse::<EndpointId>().is_err());
+    }
+}

@@ -1,0 +1,28 @@
+//! The nouns of Longshore: ids, states, policies, limits and records. No verbs.
+//!
+//! The crate is `no_std`: a clock, a random source or a socket cannot be reached from here. Everything that
+//! varies arrives as a value.
+#![no_std]
+
+extern crate alloc;
+
+mod counters;
+mod endpoint;
+mod id;
+mod job;
+mod key;
+pub mod limits;
+mod template;
+mod time;
+mod worker;
+
+pub use counters::Counters;
+pub use endpoint::{ComputeType, Durability, Endpoint, Provider, RetryOn, ScalerType};
+pub use id::{
+    Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, ShardId, TemplateId, WorkerId,
+};
+pub use job::{Idempotency, JobRow, JobState};
+pub use key::{ApiKey, KeyScope, Operation};
+pub use template::Template;
+pub use time::Millis;
+pub use worker::{WorkerCounts, WorkerPhase};

@@ -1,0 +1,106 @@
+//! What a command causes.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use longshore_model::{Attempt, Counters, EndpointNo, JobId, JobKey, JobRow, WorkerId};
+
+/// What one command caused. The engine's only law: commit `changes`, then release `reply` and `signals`.
+#[must_use]
+#[derive(Debug)]
+pub struct Effects {
+    /// Rows to write, all or nothing.
+    pub changes: Vec<Change>,
+    /// The answer, held until the commit that covers it.
+    pub reply: Reply,
+    /// Wake-ups, held too. Losing one delays work, never loses it.
+    pub signals: Vec<Signal>,
+}
+
+/// One change of a row. Where a payload belongs to it, whoever sent the command has the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Insert or replace.
+    PutJob(JobRow),
+    /// Remove, with everything that belongs to it.
+    DeleteJob(JobKey),
+    /// Keep the input that came with the submit.
+    KeepInput(JobKey),
+    /// Keep the outcome (or the progress value) that came with the report.
+    KeepOutcome(JobKey),
+    /// Keep this error instead of any outcome.
+    KeepError(JobKey, String),
+    /// Remove the outcome.
+    ClearOutcome(JobKey),
+    /// Remove the chunks of an attempt that did not finish; offsets go on.
+    DropChunks(JobKey),
+    /// Remove the stream altogether: an explicit retry starts at offset 0.
+    ResetStream(JobKey),
+    /// A webhook call is owed from now on.
+    OweHook(JobKey),
+    /// No webhook call is owed any more.
+    ForgetHook(JobKey),
+    /// The endpoint's counters.
+    PutCounters(EndpointNo, Counters),
+}
+
+/// A hint to the shell around the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// A job is ready: let a parked take try again.
+    Ready,
+    /// The job is terminal: whoever waits for it can have its record.
+    Ended(JobId, JobKey),
+    /// The job is gone: whoever waits for it must hear that.
+    Deleted(JobId, JobKey),
+    /// The worker must stop this job.
+    Stop(WorkerId, JobId),
+    /// The worker did not let go, or was silent: replace it. The text says why.
+    Replace(WorkerId, String),
+    /// A webhook call is due.
+    Webhook(JobId, JobKey),
+    /// The number of waiting or running jobs, or of workers, changed.
+    Demand,
+    /// The job left the queue to be run, or ended: for the metrics.
+    Started(JobKey),
+}
+
+/// The answer to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing to say.
+    Done,
+    /// The job is in the queue.
+    Accepted(JobRow),
+    /// The same submit came before; this is its job.
+    Known(JobRow),
+    /// The jobs a worker gets, in order; empty where there is none.
+    Taken(Vec<JobRow>),
+    /// A report that counted.
+    Recorded(JobKey),
+    /// A report about a job that is not the worker's to change. The worker is answered as if it counted.
+    Ignored,
+    /// The right to append to the job's stream, for this attempt.
+    MayAppend(JobKey, Attempt),
+    /// The job as it is after a cancel, retry or keep.
+    Job(JobRow),
+    /// How many jobs a purge cancelled.
+    Purged(u64),
+    /// Jobs left after a slice of demolition.
+    Left(u64),
+    /// The command was refused; nothing changed.
+    Refused(Refusal),
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// No such job, or it expired.
+    NoSuchJob,
+    /// Only a failed or timed-out job can be retried.
+    NotRetryable,
+    /// The same `Idempotency-Key` came with another body.
+    KeyReused,
+    /// The queue holds as many jobs as it may.
+    Full,
+}
