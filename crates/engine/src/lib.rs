@@ -6,6 +6,7 @@
 mod ask;
 mod engine;
 mod handle;
+mod record;
 
 pub use ask::{
     AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,
@@ -13,3 +14,4 @@ pub use ask::{
 };
 pub use engine::Engine;
 pub use handle::EndpointHandle;
+pub use record::{write_json_string, write_record, write_record_members};
