@@ -11,8 +11,9 @@ pub struct Counters {
     pub retried: u64,
     /// Jobs that were cancelled or purged.
     pub cancelled: u64,
-    /// The next job's sequence number; kept here so that numbers of deleted jobs are not given out again.
-    pub next_seq: u64,
+    /// No job has a sequence number over this one. Reserved in blocks, and kept so that the numbers of deleted
+    /// jobs are not given out again.
+    pub reserved_seq: u64,
     /// Queued jobs that entered the queue at or before this time are purged; 0 means none.
     pub purged_until: crate::Millis,
 }

@@ -315,7 +315,8 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_job_id_is_refused() {
-        for text in ["", "sync-", "zz", "01901234-5678-7fff-bfff-fffffffffff", "01901234x5678-7fff-bfff-ffffffffffff"]
+        for text in
+            ["", "sync-", "zz", "01901234-5678-7fff-bfff-fffffffffff", "01901234x5678-7fff-bfff-ffffffffffff"]
         {
             assert!(text.parse::<JobId>().is_err(), "{text:?}");
         }

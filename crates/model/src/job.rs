@@ -111,9 +111,9 @@ pub struct JobRow {
     pub order: i64,
     /// When it was accepted.
     pub created_at: Millis,
-    /// When it last entered the queue.
+    /// When it last entered the queue, always after [`crate::Counters::purged_until`].
     pub enqueued_at: Millis,
-    /// When the last worker took it; 0 before.
+    /// When the present (or last) worker took it; 0 while it waits.
     pub started_at: Millis,
     /// When it became terminal; 0 before.
     pub finished_at: Millis,
@@ -132,16 +132,20 @@ pub struct JobRow {
 }
 
 impl JobRow {
-    /// Milliseconds in the queue before the current (or last) attempt.
+    /// Whether a worker took it since it last entered the queue.
+    pub fn ran(&self) -> bool {
+        self.started_at.0 > 0
+    }
+
+    /// Milliseconds in the queue before the current (or last) attempt; 0 when it did not run.
     pub fn delay_ms(&self) -> u64 {
         self.started_at.since(self.enqueued_at)
     }
 
-    /// Milliseconds of execution: so far while running, in all when terminal, 0 when it never ran.
+    /// Milliseconds of execution: so far while running, in all when terminal, 0 when it did not run.
     pub fn execution_ms(&self, now: Millis) -> u64 {
         match self.state {
-            _ if self.fresh => 0,
-            JobState::InQueue => 0,
+            _ if !self.ran() => 0,
             JobState::InProgress => now.since(self.started_at),
             _ => self.finished_at.since(self.started_at),
         }

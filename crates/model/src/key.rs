@@ -66,9 +66,8 @@ impl ApiKey {
     /// Whether the key permits `operation` on `endpoint` (none: on the catalog) at `now`.
     pub fn permits(&self, operation: Operation, endpoint: Option<&EndpointId>, now: Millis) -> bool {
         let alive = !self.disabled && self.expires_at.is_none_or(|end| now < end);
-        let covers = |ids: &[EndpointId]| {
-            ids.is_empty() || endpoint.is_some_and(|endpoint| ids.contains(endpoint))
-        };
+        let covers =
+            |ids: &[EndpointId]| ids.is_empty() || endpoint.is_some_and(|endpoint| ids.contains(endpoint));
         alive
             && self.scopes.iter().any(|scope| match (scope, operation) {
                 (KeyScope::Manage, Operation::Manage) => true,

@@ -61,8 +61,6 @@ pub enum Signal {
     Webhook(JobId, JobKey),
     /// The number of waiting or running jobs, or of workers, changed.
     Demand,
-    /// The job left the queue to be run, or ended: for the metrics.
-    Started(JobKey),
 }
 
 /// The answer to a command.

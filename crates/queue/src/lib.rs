@@ -1,10 +1,52 @@
-//! One endpoint's queue.
+//! One endpoint's queue as a pure, deterministic state machine.
+//!
+//! [`Queue::apply`] takes the time and a [`Command`] and answers [`Effects`]: the rows to write, the reply, and
+//! hints for the shell around it. There is no I/O here, no clock, no randomness, no async: the same commands at
+//! the same times give the same effects, which is what lets a simulator replay any history.
+//!
+//! A job's life, and the file in which each arrow is decided:
+//!
+//! ```text
+//!            submit.rs             take.rs                 report.rs
+//!  (none) ───────────► IN_QUEUE ───────────► IN_PROGRESS ───────────► COMPLETED, FAILED
+//!                       │ ▲  ▲  lose.rs, ping.rs │ │
+//!                       │ │  └───────────────────┘ ├─ expire.rs ────► TIMED_OUT
+//!       cancel.rs, purge.rs  retry.rs              └─ cancel.rs ────► CANCELLED
+//!                       ▼ └───── FAILED, TIMED_OUT
+//!                    CANCELLED                  any ── expire.rs ───► (deleted)
+//! ```
+//!
+//! Payload bytes never enter: the machine knows their sizes, and the changes say where they belong.
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+mod cancel;
 mod command;
+mod demolish;
 mod effects;
+mod expire;
+mod jobs;
+mod lanes;
+mod life;
+mod load;
+mod lose;
+mod ping;
+mod purge;
+mod queue;
+mod report;
+mod retry;
+mod submit;
+mod take;
+mod view;
+mod workers;
+
+#[cfg(test)]
+mod dialogue;
 
 pub use command::{Command, Settings, Submit, Take, Verdict};
 pub use effects::{Change, Effects, Refusal, Reply, Signal};
+pub use queue::Queue;
+pub use view::{Load, Page, WorkerLoad};

@@ -1,0 +1,35 @@
+//! A client wants a job to end now, or at a time it chooses.
+
+use longshore_model::{JobId, JobState, Millis};
+
+use crate::queue::Outbox;
+use crate::{Change, Queue, Refusal, Reply};
+
+impl Queue {
+    pub(crate) fn cancel(&mut self, now: Millis, job: JobId, out: &mut Outbox) -> Reply {
+        let (Some(row), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
+            return Reply::Refused(Refusal::NoSuchJob);
+        };
+        if row.state.is_terminal() {
+            return Reply::Job(row);
+        }
+        self.stop_holder(slot, now, out);
+        // A progress value is no result.
+        out.changes.push(Change::ClearOutcome(row.key));
+        self.end(slot, JobState::Cancelled, now, out);
+        Reply::Job(self.jobs[slot].clone())
+    }
+
+    pub(crate) fn keep(&mut self, now: Millis, job: JobId, ttl_ms: u64, out: &mut Outbox) -> Reply {
+        let (Some(_), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
+            return Reply::Refused(Refusal::NoSuchJob);
+        };
+        self.unschedule(slot);
+        self.jobs[slot].delete_at = now + ttl_ms;
+        self.jobs[slot].pinned = true;
+        self.schedule(slot);
+        self.put(slot, out);
+        // A purged job keeps its look although its row still says that it waits.
+        self.visible(job, now).map_or(Reply::Refused(Refusal::NoSuchJob), Reply::Job)
+    }
+}

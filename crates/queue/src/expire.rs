@@ -1,0 +1,56 @@
+//! Time passed.
+
+use longshore_model::{JobId, JobState, Millis};
+
+use crate::jobs::Slot;
+use crate::queue::{Outbox, SLICE};
+use crate::{Change, Queue, Reply};
+
+impl Queue {
+    /// Handles what is due, a slice at a time; [`Queue::next_deadline`] says when to come again.
+    pub(crate) fn tick(&mut self, now: Millis, out: &mut Outbox) -> Reply {
+        let mut done = self.cancel_purged(now, out);
+        while done < SLICE {
+            let due = self.deadlines.first().filter(|(at, _)| *at <= now).map(|(_, slot)| *slot);
+            let Some(slot) = due else { break };
+            self.job_due(slot, now, out);
+            done += 1;
+        }
+        while done < SLICE {
+            let Some(worker) = self.workers.pop_due(now) else { break };
+            self.check_worker(now, &worker, out);
+            done += 1;
+        }
+        Reply::Done
+    }
+
+    fn job_due(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
+        let row = &self.jobs[slot];
+        if row.delete_at <= now {
+            self.stop_holder(slot, now, out);
+            self.remove(slot, now, out);
+        } else if row.state == JobState::InProgress {
+            let error =
+                alloc::format!("the job ran longer than its execution timeout of {} ms", row.execution_timeout_ms);
+            out.changes.push(Change::KeepError(row.key, error));
+            self.stop_holder(slot, now, out);
+            self.end(slot, JobState::TimedOut, now, out);
+        } else {
+            // No other state has an earlier deadline. Forget a stray entry rather than see it for ever.
+            debug_assert!(false, "a deadline that means nothing");
+            self.deadlines.pop_first();
+        }
+    }
+
+    pub(crate) fn webhook_settled(&mut self, job: JobId, out: &mut Outbox) -> Reply {
+        let Some(slot) = self.jobs.find(job) else { return Reply::Done };
+        if self.jobs[slot].webhook_owed {
+            self.unschedule(slot);
+            self.jobs[slot].webhook_owed = false;
+            self.schedule(slot);
+            out.changes.push(Change::ForgetHook(self.jobs[slot].key));
+            self.put(slot, out);
+        }
+        Reply::Done
+    }
+}

@@ -1,0 +1,78 @@
+//! The jobs in memory: a slab with an index by id.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut};
+
+use longshore_model::{JobId, JobRow};
+
+/// A job's place in the slab; valid until the job is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(u32);
+
+/// All jobs of the endpoint. The slab keeps a waiting job at about the size of its row.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    slots: Vec<Option<JobRow>>,
+    free: Vec<Slot>,
+    by_id: BTreeMap<JobId, Slot>,
+}
+
+impl Jobs {
+    pub(crate) fn len(&self) -> u64 {
+        self.by_id.len() as u64
+    }
+
+    pub(crate) fn find(&self, id: JobId) -> Option<Slot> {
+        self.by_id.get(&id).copied()
+    }
+
+    pub(crate) fn insert(&mut self, row: JobRow) -> Slot {
+        let id = row.id;
+        let slot = if let Some(slot) = self.free.pop() {
+            self.slots[slot.0 as usize] = Some(row);
+            slot
+        } else {
+            self.slots.push(Some(row));
+            Slot(self.slots.len() as u32 - 1)
+        };
+        self.by_id.insert(id, slot);
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<JobRow> {
+        let row = self.slots.get_mut(slot.0 as usize)?.take()?;
+        self.by_id.remove(&row.id);
+        self.free.push(slot);
+        Some(row)
+    }
+
+    /// The jobs before `before` (none: all) by id, newest first.
+    pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = &JobRow> {
+        let older: alloc::boxed::Box<dyn Iterator<Item = _>> = match before {
+            Some(id) => alloc::boxed::Box::new(self.by_id.range(..id).rev()),
+            None => alloc::boxed::Box::new(self.by_id.iter().rev()),
+        };
+        older.map(|(_, slot)| &self[*slot])
+    }
+
+    /// Some jobs, at most `limit`, in no particular order.
+    pub(crate) fn some(&self, limit: usize) -> Vec<Slot> {
+        self.by_id.values().take(limit).copied().collect()
+    }
+}
+
+impl Index<Slot> for Jobs {
+    type Output = JobRow;
+
+    fn index(&self, slot: Slot) -> &JobRow {
+        // A slot leaves every index in the same step in which its job is removed.
+        self.slots[slot.0 as usize].as_ref().expect("a slot in an index holds a job")
+    }
+}
+
+impl IndexMut<Slot> for Jobs {
+    fn index_mut(&mut self, slot: Slot) -> &mut JobRow {
+        self.slots[slot.0 as usize].as_mut().expect("a slot in an index holds a job")
+    }
+}

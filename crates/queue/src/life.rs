@@ -1,0 +1,205 @@
+//! The steps of a job's life that several verbs share. Every change of a job's state happens here, so that the
+//! indexes follow it in one place.
+
+use alloc::string::String;
+
+use longshore_model::{Attempt, JobRow, JobState, Millis, WorkerId};
+
+use crate::jobs::Slot;
+use crate::queue::Outbox;
+use crate::workers::Held;
+use crate::{Change, Queue, Signal};
+
+/// At which end of the line a job enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Front,
+    Back,
+}
+
+impl Queue {
+    /// Puts the job into the line. The caller has set everything else and pushes the row afterwards.
+    pub(crate) fn enqueue(&mut self, slot: Slot, place: Place, now: Millis, out: &mut Outbox) {
+        let order = match place {
+            Place::Front => {
+                self.order_first -= 1;
+                self.order_first
+            }
+            Place::Back => {
+                self.order_last += 1;
+                self.order_last
+            }
+        };
+        // Whatever enters the queue after a purge must be told from what was in it, also after a reload.
+        let enqueued_at = now.max(self.counters.purged_until + 1);
+        let row = &mut self.jobs[slot];
+        row.state = JobState::InQueue;
+        row.order = order;
+        row.enqueued_at = enqueued_at;
+        row.started_at = Millis(0);
+        row.finished_at = Millis(0);
+        self.ready.insert(row.low_priority, order, slot);
+        out.signals.push(Signal::Ready);
+        out.signals.push(Signal::Demand);
+    }
+
+    /// Hands a waiting job to a worker.
+    pub(crate) fn start(&mut self, slot: Slot, worker: &WorkerId, now: Millis, out: &mut Outbox) {
+        self.unschedule(slot);
+        let row = &mut self.jobs[slot];
+        self.ready.remove(row.low_priority, row.order, slot);
+        row.state = JobState::InProgress;
+        row.fresh = false;
+        row.started_at = now.max(Millis(1));
+        row.attempt = Attempt(row.attempt.0 + 1);
+        row.worker = Some(worker.clone());
+        self.running += 1;
+        if let Some(holder) = self.workers.get_mut(worker) {
+            holder.held.push(Held { slot, confirmed: false, missed: 0 });
+        }
+        self.schedule(slot);
+        self.put(slot, out);
+    }
+
+    /// Ends a job that is not terminal yet.
+    pub(crate) fn end(&mut self, slot: Slot, state: JobState, now: Millis, out: &mut Outbox) {
+        self.unschedule(slot);
+        self.leave(slot, now);
+        let retention_ms = if self.jobs[slot].id.is_sync() {
+            self.settings.sync_retention_ms
+        } else {
+            self.settings.retention_ms
+        };
+        let row = &mut self.jobs[slot];
+        row.state = state;
+        row.finished_at = now;
+        if !row.pinned {
+            row.delete_at = row.delete_at.min(now + retention_ms);
+        }
+        match state {
+            JobState::Completed => self.counters.completed += 1,
+            JobState::Cancelled => self.counters.cancelled += 1,
+            _ => self.counters.failed += 1,
+        }
+        row.webhook_owed = row.webhook;
+        if row.webhook {
+            out.changes.push(Change::OweHook(row.key));
+            out.signals.push(Signal::Webhook(row.id, row.key));
+        }
+        out.signals.push(Signal::Ended(row.id, row.key));
+        out.signals.push(Signal::Demand);
+        self.schedule(slot);
+        self.put(slot, out);
+    }
+
+    /// Takes a running job back from its worker and to the front of the line; or ends it as failed, when it
+    /// counts as a retry and there are none left.
+    pub(crate) fn put_back(&mut self, slot: Slot, counts: bool, reason: &str, now: Millis, out: &mut Outbox) {
+        let max_retries = self.settings.max_retries;
+        let row = &self.jobs[slot];
+        if counts && row.retries >= max_retries {
+            let error = exhausted(row, reason);
+            out.changes.push(Change::KeepError(row.key, error));
+            self.end(slot, JobState::Failed, now, out);
+            return;
+        }
+        self.unschedule(slot);
+        self.leave(slot, now);
+        let row = &mut self.jobs[slot];
+        if counts {
+            row.retries += 1;
+            self.counters.retried += 1;
+        }
+        out.changes.push(Change::ClearOutcome(row.key));
+        out.changes.push(Change::DropChunks(row.key));
+        self.enqueue(slot, Place::Front, now, out);
+        self.schedule(slot);
+        self.put(slot, out);
+    }
+
+    /// Removes a job and everything that belongs to it.
+    pub(crate) fn remove(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
+        self.unschedule(slot);
+        self.leave(slot, now);
+        let Some(row) = self.jobs.remove(slot) else { return };
+        if let Some(idempotency) = &row.idempotency {
+            self.idempotent.remove(&idempotency.key);
+        }
+        out.changes.push(Change::DeleteJob(row.key));
+        out.signals.push(Signal::Deleted(row.id, row.key));
+        if !row.state.is_terminal() {
+            out.signals.push(Signal::Demand);
+        }
+    }
+
+    /// Tells the worker that holds a running job to stop it, and sets the time by which it must have let go.
+    pub(crate) fn stop_holder(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
+        let row = &self.jobs[slot];
+        let (JobState::InProgress, Some(id)) = (row.state, row.worker.clone()) else { return };
+        let job = row.id;
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.stopping.push((job, now + self.settings.stop_grace_ms));
+            self.workers.schedule(&id, self.settings.lease_ms);
+        }
+        out.signals.push(Signal::Stop(id, job));
+    }
+
+    /// Takes the job out of the line or out of its worker's hands, whichever it is in.
+    fn leave(&mut self, slot: Slot, now: Millis) {
+        let row = &self.jobs[slot];
+        match row.state {
+            JobState::InQueue => {
+                self.ready.remove(row.low_priority, row.order, slot);
+                self.purging.remove(row.low_priority, row.order, slot);
+            }
+            JobState::InProgress => {
+                self.running -= 1;
+                if let Some(worker) = row.worker.clone() {
+                    self.workers.release(&worker, slot, now);
+                    self.workers.schedule(&worker, self.settings.lease_ms);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes the row as it is now.
+    pub(crate) fn put(&self, slot: Slot, out: &mut Outbox) {
+        out.changes.push(Change::PutJob(self.jobs[slot].clone()));
+    }
+
+    /// Enters the job's deadline; its state and times are final for now.
+    pub(crate) fn schedule(&mut self, slot: Slot) {
+        if let Some(at) = deadline(&self.jobs[slot]) {
+            self.deadlines.insert((at, slot));
+        }
+    }
+
+    /// Withdraws the job's deadline, before its state or times change.
+    pub(crate) fn unschedule(&mut self, slot: Slot) {
+        if let Some(at) = deadline(&self.jobs[slot]) {
+            self.deadlines.remove(&(at, slot));
+        }
+    }
+}
+
+/// When something must happen to the job by itself; none while it only waits for its webhook.
+pub(crate) fn deadline(row: &JobRow) -> Option<Millis> {
+    match row.state {
+        JobState::InProgress => {
+            Some(row.delete_at.min(row.started_at + u64::from(row.execution_timeout_ms)))
+        }
+        _ if row.webhook_owed => None,
+        _ => Some(row.delete_at),
+    }
+}
+
+fn exhausted(row: &JobRow, reason: &str) -> String {
+    let tries = u32::from(row.retries) + 1;
+    let times = if tries == 1 { "once" } else { "times" };
+    if tries == 1 {
+        alloc::format!("the job was given up after it ran {times}: {reason}")
+    } else {
+        alloc::format!("the job was given up after it ran {tries} {times}: {reason}")
+    }
+}

@@ -1,0 +1,63 @@
+//! A worker is gone, or behaves as if it were.
+
+use alloc::string::String;
+
+use longshore_model::{Millis, WorkerId};
+
+use crate::queue::Outbox;
+use crate::{Queue, Reply, Signal};
+
+impl Queue {
+    /// The worker ended. Its jobs go back to the front of the line in their old order.
+    pub(crate) fn lose(
+        &mut self,
+        now: Millis,
+        id: &WorkerId,
+        counts_retry: bool,
+        reason: &str,
+        out: &mut Outbox,
+    ) -> Reply {
+        self.put_back_all(now, id, counts_retry, reason, out);
+        self.workers.remove(id);
+        out.signals.push(Signal::Demand);
+        Reply::Done
+    }
+
+    fn put_back_all(&mut self, now: Millis, id: &WorkerId, counts: bool, reason: &str, out: &mut Outbox) {
+        let held = self.workers.get(id).map(|worker| worker.held.clone()).unwrap_or_default();
+        for held in held.into_iter().rev() {
+            self.put_back(held.slot, counts, reason, now, out);
+        }
+    }
+
+    /// Looks at a worker whose lease or grace may have ended.
+    pub(crate) fn check_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
+        let Some(worker) = self.workers.get_mut(id) else { return };
+        let clings = worker.stopping.iter().find(|(_, by)| *by <= now).map(|(job, _)| *job);
+        worker.stopping.retain(|(_, by)| *by > now);
+        if worker.is_silent(now, self.settings.lease_ms) {
+            let silent_s = now.since(worker.seen_at) / 1000;
+            self.bury_silent(now, id, silent_s, out);
+        } else if let (Some(job), true) = (clings, worker.managed) {
+            worker.draining = true;
+            let why = alloc::format!("it did not stop job {job} within the grace period");
+            out.signals.push(Signal::Replace(id.clone(), why));
+        }
+        self.workers.schedule(id, self.settings.lease_ms);
+    }
+
+    fn bury_silent(&mut self, now: Millis, id: &WorkerId, silent_s: u64, out: &mut Outbox) {
+        let reason: String = alloc::format!("worker {id} was silent for {silent_s} s");
+        self.put_back_all(now, id, true, &reason, out);
+        let Some(worker) = self.workers.get_mut(id) else { return };
+        if worker.managed {
+            // It stays on the list, without jobs, until its launcher has ended it.
+            worker.draining = true;
+            worker.pings = false;
+            out.signals.push(Signal::Replace(id.clone(), reason));
+        } else {
+            self.workers.remove(id);
+            out.signals.push(Signal::Demand);
+        }
+    }
+}

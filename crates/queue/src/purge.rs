@@ -1,0 +1,39 @@
+//! A client wants every queued job to be cancelled.
+//!
+//! The purge takes effect at once and costs one small write: a time up to which queued jobs are purged. The
+//! jobs' own rows follow in slices.
+
+use longshore_model::{JobRow, JobState, Millis};
+
+use crate::queue::{Outbox, SLICE};
+use crate::{Queue, Reply, Signal};
+
+impl Queue {
+    pub(crate) fn purge(&mut self, now: Millis, out: &mut Outbox) -> Reply {
+        let removed = self.ready.len();
+        if removed > 0 {
+            // Jobs that came after an earlier purge within the same millisecond carry later times.
+            self.counters.purged_until = now.max(self.counters.purged_until + 1);
+            self.purging.append(&mut self.ready);
+            out.signals.push(Signal::Demand);
+        }
+        Reply::Purged(removed)
+    }
+
+    /// Whether a purge has cancelled the job although its row does not say so yet.
+    pub(crate) fn is_purged(&self, row: &JobRow) -> bool {
+        row.state == JobState::InQueue && row.enqueued_at <= self.counters.purged_until
+    }
+
+    /// Writes a slice of purged jobs as cancelled. Answers how many.
+    pub(crate) fn cancel_purged(&mut self, now: Millis, out: &mut Outbox) -> usize {
+        let mut done = 0;
+        while done < SLICE {
+            let Some(slot) = self.purging.first() else { break };
+            let at = self.counters.purged_until.min(now);
+            self.end(slot, JobState::Cancelled, at, out);
+            done += 1;
+        }
+        done
+    }
+}

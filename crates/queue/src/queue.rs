@@ -1,0 +1,119 @@
+//! The machine: its state, and the way of every command through it.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use longshore_model::{Counters, EndpointNo, Millis};
+
+use crate::jobs::{Jobs, Slot};
+use crate::lanes::Lanes;
+use crate::workers::Workers;
+use crate::{Change, Command, Effects, Reply, Settings, Signal};
+
+/// Deadlines, purged jobs or demolished jobs that one command handles at most, so that a million of them never
+/// make one enormous commit.
+pub(crate) const SLICE: usize = 256;
+
+/// One endpoint's queue.
+#[derive(Debug)]
+pub struct Queue {
+    pub(crate) endpoint: EndpointNo,
+    pub(crate) settings: Settings,
+
+    // Durable: exactly the rows that the store holds.
+    pub(crate) jobs: Jobs,
+    pub(crate) counters: Counters,
+
+    // Derived from the rows when they are loaded.
+    pub(crate) ready: Lanes,
+    /// Queued when a purge came, not yet written as cancelled.
+    pub(crate) purging: Lanes,
+    /// One entry per job: when something must happen to it by itself.
+    pub(crate) deadlines: BTreeSet<(Millis, Slot)>,
+    pub(crate) idempotent: BTreeMap<Box<str>, Slot>,
+    pub(crate) running: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) order_first: i64,
+    pub(crate) order_last: i64,
+
+    // Volatile: gone with a restart.
+    pub(crate) workers: Workers,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(endpoint: EndpointNo, settings: Settings, counters: Counters) -> Self {
+        Self {
+            endpoint,
+            settings,
+            last_seq: counters.reserved_seq,
+            counters,
+            jobs: Jobs::default(),
+            ready: Lanes::default(),
+            purging: Lanes::default(),
+            deadlines: BTreeSet::new(),
+            idempotent: BTreeMap::new(),
+            running: 0,
+            order_first: 0,
+            order_last: 0,
+            workers: Workers::default(),
+        }
+    }
+
+    /// Carries out one command. `now` never goes back between calls.
+    pub fn apply(&mut self, now: Millis, command: Command) -> Effects {
+        let counters = self.counters;
+        let mut out = Outbox::default();
+        let reply = match command {
+            Command::Submit(submit) => self.submit(now, submit, &mut out),
+            Command::Take(take) => self.take(now, &take, &mut out),
+            Command::Finish { worker, job, verdict } => self.finish(now, &worker, job, verdict, &mut out),
+            Command::Progress { worker, job } => self.progress(now, &worker, job, &mut out),
+            Command::Append { worker, job } => self.append(now, &worker, job),
+            Command::Ping { worker, holds } => self.ping(now, &worker, holds.as_deref(), &mut out),
+            Command::Cancel(job) => self.cancel(now, job, &mut out),
+            Command::Retry(job) => self.retry(now, job, &mut out),
+            Command::Purge => self.purge(now, &mut out),
+            Command::Keep { job, ttl_ms } => self.keep(now, job, ttl_ms, &mut out),
+            Command::Introduce(worker) => self.introduce(now, &worker, &mut out),
+            Command::Drain(worker) => self.drain(&worker, &mut out),
+            Command::Lose { worker, counts_retry, reason } => {
+                self.lose(now, &worker, counts_retry, &reason, &mut out)
+            }
+            Command::WebhookSettled(job) => self.webhook_settled(job, &mut out),
+            Command::Tick => self.tick(now, &mut out),
+            Command::Configure(settings) => self.configure(settings, &mut out),
+            Command::Demolish => self.demolish(&mut out),
+        };
+        if self.counters != counters {
+            out.changes.push(Change::PutCounters(self.endpoint, self.counters));
+        }
+        Effects { changes: out.changes, reply, signals: out.signals }
+    }
+
+    /// When [`Command::Tick`] has something to do next; none means never, a time in the past means at once.
+    pub fn next_deadline(&self) -> Option<Millis> {
+        if !self.purging.is_empty() {
+            return Some(Millis(0));
+        }
+        let job = self.deadlines.first().map(|(at, _)| *at);
+        job.into_iter().chain(self.workers.next_check()).min()
+    }
+
+    fn configure(&mut self, settings: Settings, out: &mut Outbox) -> Reply {
+        self.settings = settings;
+        if !self.ready.is_empty() && !settings.paused {
+            out.signals.push(Signal::Ready);
+        }
+        out.signals.push(Signal::Demand);
+        Reply::Done
+    }
+}
+
+/// Where a command's changes and signals collect.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) signals: Vec<Signal>,
+}

@@ -1,0 +1,129 @@
+//! A worker reports on a job it holds, or held.
+
+use longshore_model::{JobId, JobState, Millis, WorkerId};
+
+use crate::jobs::Slot;
+use crate::queue::Outbox;
+use crate::{Change, Queue, Reply, Verdict};
+
+impl Queue {
+    pub(crate) fn finish(
+        &mut self,
+        now: Millis,
+        worker: &WorkerId,
+        job: JobId,
+        verdict: Verdict,
+        out: &mut Outbox,
+    ) -> Reply {
+        self.greet(now, worker, out);
+        self.let_go(worker, job);
+        let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
+        if !self.accepts(slot, worker, verdict, now) {
+            return Reply::Ignored;
+        }
+        if !self.is_held_by(slot, worker) {
+            // A late result of a lost worker: the first good one wins, and whoever runs it now can stop.
+            self.stop_holder(slot, now, out);
+        }
+        let key = self.jobs[slot].key;
+        match verdict {
+            Verdict::Completed { output_bytes } => {
+                self.credit(slot, worker, now);
+                if let Some(error) = self.too_large(slot, output_bytes) {
+                    out.changes.push(Change::KeepError(key, error));
+                    self.end(slot, JobState::Failed, now, out);
+                } else {
+                    out.changes.push(Change::KeepOutcome(key));
+                    self.end(slot, JobState::Completed, now, out);
+                }
+            }
+            Verdict::Failed if self.retries_errors(slot) => {
+                self.put_back(slot, true, "", now, out);
+                return Reply::Ignored;
+            }
+            Verdict::Failed => {
+                out.changes.push(Change::KeepOutcome(key));
+                self.end(slot, JobState::Failed, now, out);
+            }
+        }
+        Reply::Recorded(key)
+    }
+
+    pub(crate) fn progress(&mut self, now: Millis, worker: &WorkerId, job: JobId, out: &mut Outbox) -> Reply {
+        match self.confirm(now, worker, job, out) {
+            Some(slot) => {
+                let key = self.jobs[slot].key;
+                out.changes.push(Change::KeepOutcome(key));
+                Reply::Recorded(key)
+            }
+            None => Reply::Ignored,
+        }
+    }
+
+    pub(crate) fn append(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Reply {
+        let mut out = Outbox::default();
+        match self.confirm(now, worker, job, &mut out) {
+            Some(slot) => Reply::MayAppend(self.jobs[slot].key, self.jobs[slot].attempt),
+            None => Reply::Ignored,
+        }
+    }
+
+    /// The job, if this worker holds it; then it has also shown that the job arrived.
+    fn confirm(&mut self, now: Millis, worker: &WorkerId, job: JobId, out: &mut Outbox) -> Option<Slot> {
+        self.greet(now, worker, out);
+        let slot = self.jobs.find(job)?;
+        self.workers.get_mut(worker)?.holds(slot)?.confirmed = true;
+        (self.jobs[slot].delete_at > now).then_some(slot)
+    }
+
+    /// Whether a report may end the job. The holder's always does; a stranger's only as a good result of an
+    /// earlier attempt.
+    fn accepts(&self, slot: Slot, worker: &WorkerId, verdict: Verdict, now: Millis) -> bool {
+        let row = &self.jobs[slot];
+        if row.state.is_terminal() || row.delete_at <= now || self.is_purged(row) {
+            return false;
+        }
+        let good = matches!(verdict, Verdict::Completed { .. });
+        self.is_held_by(slot, worker) || (good && !row.fresh)
+    }
+
+    pub(crate) fn is_held_by(&self, slot: Slot, worker: &WorkerId) -> bool {
+        let row = &self.jobs[slot];
+        row.state == JobState::InProgress && row.worker.as_ref() == Some(worker)
+    }
+
+    fn retries_errors(&self, slot: Slot) -> bool {
+        self.settings.retry_handler_errors && self.jobs[slot].retries < self.settings.max_retries
+    }
+
+    /// The record names the worker whose result counts. The holder is let go of first, while the row names it.
+    fn credit(&mut self, slot: Slot, worker: &WorkerId, now: Millis) {
+        if self.is_held_by(slot, worker) {
+            return;
+        }
+        if let (JobState::InProgress, Some(holder)) = (self.jobs[slot].state, self.jobs[slot].worker.clone()) {
+            self.workers.release(&holder, slot, now);
+        }
+        self.jobs[slot].worker = Some(worker.clone());
+    }
+
+    fn too_large(&self, slot: Slot, output_bytes: u64) -> Option<alloc::string::String> {
+        let max = if self.jobs[slot].id.is_sync() {
+            self.settings.sync_output_bytes_max
+        } else {
+            self.settings.output_bytes_max
+        };
+        (output_bytes > max).then(|| {
+            alloc::format!(
+                "the output has {output_bytes} bytes, the limit is {max}: upload it to storage and return a link"
+            )
+        })
+    }
+
+    /// The worker has let go of a job that it was told to stop.
+    pub(crate) fn let_go(&mut self, id: &WorkerId, job: JobId) {
+        let Some(worker) = self.workers.get_mut(id) else { return };
+        worker.stopping.retain(|(stopped, _)| *stopped != job);
+        self.workers.schedule(id, self.settings.lease_ms);
+    }
+}

@@ -1,0 +1,37 @@
+//! A client wants a failed or timed-out job to run again.
+
+use longshore_model::{JobId, JobState, Millis};
+
+use crate::life::Place;
+use crate::queue::Outbox;
+use crate::{Change, Queue, Refusal, Reply};
+
+impl Queue {
+    pub(crate) fn retry(&mut self, now: Millis, job: JobId, out: &mut Outbox) -> Reply {
+        let (Some(row), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
+            return Reply::Refused(Refusal::NoSuchJob);
+        };
+        if !matches!(row.state, JobState::Failed | JobState::TimedOut) {
+            return Reply::Refused(Refusal::NotRetryable);
+        }
+        self.unschedule(slot);
+        let row = &mut self.jobs[slot];
+        row.fresh = true;
+        row.pinned = false;
+        row.retries = 0;
+        row.redeliveries = 0;
+        row.worker = None;
+        row.delete_at = now + u64::from(row.ttl_ms);
+        let key = row.key;
+        if core::mem::take(&mut row.webhook_owed) {
+            out.changes.push(Change::ForgetHook(key));
+        }
+        self.counters.retried += 1;
+        out.changes.push(Change::ClearOutcome(key));
+        out.changes.push(Change::ResetStream(key));
+        self.enqueue(slot, Place::Back, now, out);
+        self.schedule(slot);
+        self.put(slot, out);
+        Reply::Job(self.jobs[slot].clone())
+    }
+}

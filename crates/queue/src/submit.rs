@@ -1,0 +1,86 @@
+//! A client hands in a job.
+
+use longshore_model::{Attempt, JobKey, JobRow, JobState, Millis, limits};
+
+use crate::life::Place;
+use crate::queue::Outbox;
+use crate::{Change, Queue, Refusal, Reply, Submit};
+
+/// Sequence numbers are reserved in blocks of this size, so that the counters' row is not written every time.
+const SEQ_BLOCK: u64 = 1024;
+
+impl Queue {
+    pub(crate) fn submit(&mut self, now: Millis, submit: Submit, out: &mut Outbox) -> Reply {
+        if let Some(known) = self.known(now, &submit) {
+            return known;
+        }
+        if self.ready.len() >= self.settings.jobs_max || self.last_seq >= JobKey::SEQ_MAX {
+            return Reply::Refused(Refusal::Full);
+        }
+        let row = self.row_of(now, submit);
+        let (id, key) = (row.id, row.key);
+        let slot = self.jobs.insert(row);
+        if let Some(idempotency) = &self.jobs[slot].idempotency {
+            self.idempotent.insert(idempotency.key.clone(), slot);
+        }
+        self.enqueue(slot, Place::Back, now, out);
+        self.schedule(slot);
+        debug_assert_eq!(self.jobs.find(id), Some(slot), "the id was not known before");
+        self.put(slot, out);
+        out.changes.push(Change::KeepInput(key));
+        Reply::Accepted(self.jobs[slot].clone())
+    }
+
+    /// The answer to a submit that came before: by its id (resent inside the cluster) or by the client's key.
+    fn known(&mut self, now: Millis, submit: &Submit) -> Option<Reply> {
+        if let Some(row) = self.visible(submit.id, now) {
+            return Some(Reply::Known(row));
+        }
+        let idempotency = submit.idempotency.as_ref()?;
+        let slot = *self.idempotent.get(&idempotency.key)?;
+        let same = self.jobs[slot].idempotency.as_ref().is_some_and(|i| i.fingerprint == idempotency.fingerprint);
+        match self.visible(self.jobs[slot].id, now) {
+            Some(row) if same => Some(Reply::Known(row)),
+            Some(_) => Some(Reply::Refused(Refusal::KeyReused)),
+            None => {
+                // The job that had the key is past its time and only waits for its sweep.
+                self.idempotent.remove(&idempotency.key);
+                None
+            }
+        }
+    }
+
+    fn row_of(&mut self, now: Millis, submit: Submit) -> JobRow {
+        self.last_seq += 1;
+        if self.last_seq > self.counters.reserved_seq {
+            self.counters.reserved_seq = self.last_seq + SEQ_BLOCK;
+        }
+        let ttl_ms = submit.ttl_ms.unwrap_or(limits::TTL_MS_DEFAULT as u32);
+        JobRow {
+            key: JobKey { endpoint: self.endpoint, seq: self.last_seq },
+            id: submit.id,
+            state: JobState::InQueue,
+            low_priority: submit.low_priority,
+            fresh: true,
+            pinned: false,
+            webhook: submit.webhook,
+            webhook_owed: false,
+            retries: 0,
+            redeliveries: 0,
+            attempt: Attempt(0),
+            order: 0,
+            created_at: now,
+            enqueued_at: now,
+            started_at: Millis(0),
+            finished_at: Millis(0),
+            delete_at: now + u64::from(ttl_ms),
+            ttl_ms,
+            execution_timeout_ms: submit
+                .execution_timeout_ms
+                .unwrap_or(self.settings.execution_timeout_ms as u32),
+            input_bytes: submit.input_bytes,
+            worker: None,
+            idempotency: submit.idempotency,
+        }
+    }
+}

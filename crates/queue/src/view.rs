@@ -1,0 +1,130 @@
+//! What can be read off the machine without changing it.
+
+use alloc::vec::Vec;
+
+use longshore_model::{Counters, JobId, JobRow, JobState, Millis, WorkerId, WorkerPhase};
+
+use crate::Queue;
+
+/// Jobs that one page looks at when few of them match, so that a list never walks a million.
+const PAGE_SCAN_MAX: usize = 10_000;
+
+/// Jobs, newest first.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The jobs that match.
+    pub jobs: Vec<JobRow>,
+    /// Continue before this id; none at the end.
+    pub cursor: Option<JobId>,
+}
+
+/// The endpoint's load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Waiting jobs.
+    pub queued: u64,
+    /// Waiting jobs that may cause a worker to start.
+    pub queued_normal: u64,
+    /// Jobs in workers' hands.
+    pub running: u64,
+    /// When the first normal job in line entered the queue.
+    pub first_normal_since: Option<Millis>,
+}
+
+/// One worker's load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerLoad {
+    /// Its id.
+    pub id: WorkerId,
+    /// What it is doing.
+    pub phase: WorkerPhase,
+    /// Whether a launcher of ours runs it.
+    pub managed: bool,
+    /// Jobs it holds.
+    pub running: u32,
+    /// Since when it has held none.
+    pub idle_since: Millis,
+}
+
+impl Queue {
+    /// The job as clients see it: none once its time is over, cancelled once it is purged, whatever its row
+    /// still says.
+    pub fn visible(&self, id: JobId, now: Millis) -> Option<JobRow> {
+        let row = &self.jobs[self.jobs.find(id)?];
+        self.seen_from_outside(row, now)
+    }
+
+    fn seen_from_outside(&self, row: &JobRow, now: Millis) -> Option<JobRow> {
+        if row.delete_at <= now {
+            return None;
+        }
+        let mut row = row.clone();
+        if self.is_purged(&row) {
+            row.state = JobState::Cancelled;
+            row.finished_at = self.counters.purged_until;
+        }
+        Some(row)
+    }
+
+    /// Up to `limit` jobs in `state` (none: any), from the newest, or the one before `before`, on.
+    pub fn page(&self, state: Option<JobState>, limit: usize, before: Option<JobId>, now: Millis) -> Page {
+        let mut page = Page::default();
+        let mut last = None;
+        for (scanned, row) in self.jobs.newest_first(before).enumerate() {
+            if page.jobs.len() == limit || scanned == PAGE_SCAN_MAX {
+                page.cursor = last;
+                break;
+            }
+            last = Some(row.id);
+            let shown = self.seen_from_outside(row, now);
+            page.jobs.extend(shown.filter(|row| state.is_none_or(|state| row.state == state)));
+        }
+        page
+    }
+
+    /// The cumulative counts. Purged jobs count as cancelled as they are written.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How many jobs there are, in any state.
+    pub fn len(&self) -> u64 {
+        self.jobs.len()
+    }
+
+    /// Whether there is no job in any state.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.len() == 0
+    }
+
+    /// The endpoint's load.
+    pub fn load(&self) -> Load {
+        Load {
+            queued: self.ready.len(),
+            queued_normal: self.ready.len_normal(),
+            running: self.running,
+            first_normal_since: self.ready.first_normal().map(|slot| self.jobs[slot].enqueued_at),
+        }
+    }
+
+    /// Every worker that the queue knows of.
+    pub fn worker_loads(&self) -> impl Iterator<Item = WorkerLoad> {
+        self.workers.iter().map(|(id, worker)| WorkerLoad {
+            id: id.clone(),
+            phase: match () {
+                () if worker.draining => WorkerPhase::Draining,
+                () if !worker.held.is_empty() => WorkerPhase::Running,
+                () if worker.asked => WorkerPhase::Idle,
+                () => WorkerPhase::Initializing,
+            },
+            managed: worker.managed,
+            running: worker.held.len() as u32,
+            idle_since: worker.idle_since,
+        })
+    }
+
+    /// Whether a launcher of ours runs this worker.
+    pub fn is_managed(&self, worker: &WorkerId) -> bool {
+        self.workers.get(worker).is_some_and(|worker| worker.managed)
+    }
+}

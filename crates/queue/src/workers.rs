@@ -1,0 +1,167 @@
+//! The workers as this queue knows them. All of it is volatile: a restart grants every running job one fresh
+//! lease, and the workers show themselves again.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use longshore_model::{JobId, Millis, WorkerId};
+
+use crate::jobs::Slot;
+
+/// A silent worker without pings is forgotten after this, when it holds nothing: longer than any poll is held.
+const SILENT_IDLE_MS: u64 = 60_000;
+
+/// A job in a worker's hands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) slot: Slot,
+    /// The worker has shown that the job arrived: by a ping, a progress value or a chunk.
+    pub(crate) confirmed: bool,
+    /// Pings in a row that did not list it.
+    pub(crate) missed: u8,
+}
+
+/// One worker.
+#[derive(Clone, Debug)]
+pub(crate) struct Worker {
+    pub(crate) held: Vec<Held>,
+    /// Jobs it was told to stop, and until when it may take to let go.
+    pub(crate) stopping: Vec<(JobId, Millis)>,
+    /// Last sign of life.
+    pub(crate) seen_at: Millis,
+    /// Since when it holds nothing.
+    pub(crate) idle_since: Millis,
+    /// Its entry in the check list.
+    check_at: Millis,
+    /// A launcher of ours runs it: we can replace it, and hear when it exits.
+    pub(crate) managed: bool,
+    /// It has asked for a job.
+    pub(crate) asked: bool,
+    /// It pings, so silence means something while it runs a job.
+    pub(crate) pings: bool,
+    /// It gets no more jobs.
+    pub(crate) draining: bool,
+    /// It keeps several takes open at once (old SDKs do); "nothing in progress" then proves nothing.
+    pub(crate) overlaps: bool,
+}
+
+impl Worker {
+    /// When silence has lasted too long; none while silence means nothing.
+    fn lease_ends_at(&self, lease_ms: u64) -> Option<Millis> {
+        if self.pings && self.asked {
+            Some(self.seen_at + lease_ms)
+        } else if !self.managed && self.held.is_empty() {
+            Some(self.seen_at + lease_ms.max(SILENT_IDLE_MS))
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn is_silent(&self, now: Millis, lease_ms: u64) -> bool {
+        self.lease_ends_at(lease_ms).is_some_and(|end| end <= now)
+    }
+
+    fn next_check(&self, lease_ms: u64) -> Millis {
+        let stop = self.stopping.iter().map(|(_, by)| *by).min();
+        let lease = self.lease_ends_at(lease_ms);
+        stop.into_iter().chain(lease).min().unwrap_or(Millis::MAX)
+    }
+
+    pub(crate) fn holds(&mut self, slot: Slot) -> Option<&mut Held> {
+        self.held.iter_mut().find(|held| held.slot == slot)
+    }
+}
+
+/// Every worker that has shown itself or was introduced.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    by_id: BTreeMap<WorkerId, Worker>,
+    /// When to look at a worker next: never later than needed, sometimes earlier.
+    checks: BTreeSet<(Millis, WorkerId)>,
+}
+
+impl Workers {
+    pub(crate) fn get(&self, id: &WorkerId) -> Option<&Worker> {
+        self.by_id.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &WorkerId) -> Option<&mut Worker> {
+        self.by_id.get_mut(id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&WorkerId, &Worker)> {
+        self.by_id.iter()
+    }
+
+    /// The worker gave a sign of life; unknown ones are welcomed. Answers whether it is new.
+    pub(crate) fn seen(&mut self, id: &WorkerId, now: Millis, lease_ms: u64) -> bool {
+        if let Some(worker) = self.by_id.get_mut(id) {
+            // The check finds the later end by itself: no reordering on every ping.
+            worker.seen_at = worker.seen_at.max(now);
+            return false;
+        }
+        let worker = Worker {
+            held: Vec::new(),
+            stopping: Vec::new(),
+            seen_at: now,
+            idle_since: now,
+            check_at: Millis::MAX,
+            managed: false,
+            asked: false,
+            pings: false,
+            draining: false,
+            overlaps: false,
+        };
+        self.by_id.insert(id.clone(), worker);
+        self.schedule(id, lease_ms);
+        true
+    }
+
+    /// Plans the next look at a worker after something about it changed.
+    pub(crate) fn schedule(&mut self, id: &WorkerId, lease_ms: u64) {
+        let Some(worker) = self.by_id.get_mut(id) else { return };
+        let at = worker.next_check(lease_ms);
+        if at != worker.check_at {
+            self.checks.remove(&(worker.check_at, id.clone()));
+            worker.check_at = at;
+            if at < Millis::MAX {
+                self.checks.insert((at, id.clone()));
+            }
+        }
+    }
+
+    pub(crate) fn next_check(&self) -> Option<Millis> {
+        self.checks.first().map(|(at, _)| *at)
+    }
+
+    /// A worker whose check is due; its entry is gone until it is scheduled again.
+    pub(crate) fn pop_due(&mut self, now: Millis) -> Option<WorkerId> {
+        let (at, id) = self.checks.first()?;
+        if *at > now {
+            return None;
+        }
+        let id = id.clone();
+        self.checks.pop_first();
+        if let Some(worker) = self.by_id.get_mut(&id) {
+            worker.check_at = Millis::MAX;
+        }
+        Some(id)
+    }
+
+    pub(crate) fn remove(&mut self, id: &WorkerId) {
+        if let Some(worker) = self.by_id.remove(id) {
+            self.checks.remove(&(worker.check_at, id.clone()));
+        }
+    }
+
+    /// Takes a job out of a worker's hands.
+    pub(crate) fn release(&mut self, id: &WorkerId, slot: Slot, now: Millis) -> Option<Held> {
+        let worker = self.by_id.get_mut(id)?;
+        let at = worker.held.iter().position(|held| held.slot == slot)?;
+        let held = worker.held.remove(at);
+        if worker.held.is_empty() {
+            worker.idle_since = now;
+        }
+        Some(held)
+    }
+}
