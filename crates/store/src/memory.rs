@@ -1,0 +1,219 @@
+//! Rows in memory: the reference for what a store does, and the store of tests and of the simulator.
+//!
+//! It forgets everything when the last handle is dropped; a "restart" in a test is a second [`claim`] on the same
+//! store.
+//!
+//! [`claim`]: Store::claim
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use longshore_model::{ApiKey, Counters, Endpoint, EndpointNo, Epoch, JobKey, JobRow, ShardId, Template};
+
+use crate::{
+    Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow, Write,
+};
+
+/// A store without a disk.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    tables: Mutex<Tables>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Nothing in here panics half-way through a change, so what a poisoned lock guards is whole.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    epochs: BTreeMap<ShardId, Epoch>,
+    jobs: BTreeMap<JobKey, JobRow>,
+    inputs: BTreeMap<JobKey, Payload>,
+    outcomes: BTreeMap<JobKey, OutcomeRow>,
+    streams: BTreeMap<JobKey, StreamRow>,
+    chunks: BTreeMap<(JobKey, u64), ChunkRow>,
+    hooks: BTreeMap<JobKey, HookRow>,
+    counters: BTreeMap<EndpointNo, Counters>,
+    endpoints: BTreeMap<EndpointNo, Endpoint>,
+    last_endpoint_no: u32,
+    // In the order of creation.
+    templates: Vec<Template>,
+    keys: Vec<ApiKey>,
+    settings: BTreeMap<String, bytes::Bytes>,
+}
+
+impl Tables {
+    fn epoch(&self, shard: ShardId) -> Epoch {
+        self.epochs.get(&shard).copied().unwrap_or(Epoch(0))
+    }
+
+    fn raise_epoch(&mut self, shard: ShardId) -> Epoch {
+        let next = Epoch(self.epoch(shard).0 + 1);
+        self.epochs.insert(shard, next);
+        next
+    }
+
+    fn commit(&mut self, shard: ShardId, ours: Epoch, batch: Batch) -> Result<(), StoreError> {
+        let current = self.epoch(shard);
+        if ours != current {
+            return Err(StoreError::StaleEpoch { shard, ours, current });
+        }
+        for write in batch.writes {
+            self.apply(write);
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, write: Write) {
+        match write {
+            Write::PutJob(row) => drop(self.jobs.insert(row.key, *row)),
+            Write::DeleteJob(job) => self.delete_job(job),
+            Write::PutInput(job, input) => drop(self.inputs.insert(job, input)),
+            Write::PutOutcome(job, outcome) => drop(self.outcomes.insert(job, outcome)),
+            Write::ClearOutcome(job) => drop(self.outcomes.remove(&job)),
+            Write::AppendChunk(job, chunk) => drop(self.chunks.insert((job, chunk.offset), chunk)),
+            Write::DropChunks(job) => self.drop_chunks(job),
+            Write::PutStream(job, stream) => drop(self.streams.insert(job, stream)),
+            Write::DeleteStream(job) => {
+                self.streams.remove(&job);
+                self.drop_chunks(job);
+            }
+            Write::PutHook(hook) => drop(self.hooks.insert(hook.job, hook)),
+            Write::DeleteHook(job) => drop(self.hooks.remove(&job)),
+            Write::PutCounters(endpoint, counters) => drop(self.counters.insert(endpoint, counters)),
+            Write::PutEndpoint(endpoint) => {
+                self.last_endpoint_no = self.last_endpoint_no.max(endpoint.no.0);
+                self.endpoints.insert(endpoint.no, *endpoint);
+            }
+            Write::DeleteEndpoint(endpoint) => {
+                self.endpoints.remove(&endpoint);
+                self.counters.remove(&endpoint);
+            }
+            Write::PutTemplate(template) => put(&mut self.templates, *template, |template| &template.id),
+            Write::DeleteTemplate(id) => self.templates.retain(|template| template.id != id),
+            Write::PutKey(key) => put(&mut self.keys, *key, |key| &key.id),
+            Write::DeleteKey(id) => self.keys.retain(|key| key.id != id),
+            Write::PutSetting(name, value) => drop(self.settings.insert(name, value)),
+        }
+    }
+
+    fn delete_job(&mut self, job: JobKey) {
+        self.jobs.remove(&job);
+        self.inputs.remove(&job);
+        self.outcomes.remove(&job);
+        self.streams.remove(&job);
+        self.hooks.remove(&job);
+        self.drop_chunks(job);
+    }
+
+    fn drop_chunks(&mut self, job: JobKey) {
+        let offsets: Vec<_> = self.chunks.range((job, 0)..=(job, u64::MAX)).map(|(key, _)| *key).collect();
+        for key in offsets {
+            self.chunks.remove(&key);
+        }
+    }
+
+    fn catalog(&self) -> Catalog {
+        Catalog {
+            endpoints: self.endpoints.values().cloned().collect(),
+            templates: self.templates.clone(),
+            keys: self.keys.clone(),
+            settings: self.settings.clone(),
+            last_endpoint_no: self.last_endpoint_no,
+        }
+    }
+
+    fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> Vec<ChunkRow> {
+        let mut bytes = 0;
+        let mut chunks = Vec::new();
+        for chunk in self.chunks.range((job, offset)..=(job, u64::MAX)).map(|(_, chunk)| chunk) {
+            bytes += chunk.bytes.len();
+            chunks.push(chunk.clone());
+            if bytes >= bytes_max {
+                break;
+            }
+        }
+        chunks
+    }
+}
+
+/// Replaces the item with the same id where it is, or adds it at the end.
+fn put<T, Id: PartialEq>(items: &mut Vec<T>, item: T, id: impl Fn(&T) -> &Id) {
+    match items.iter_mut().find(|present| id(present) == id(&item)) {
+        Some(present) => *present = item,
+        None => items.push(item),
+    }
+}
+
+/// The answer is there already.
+fn answer<T: Send + 'static>(result: Result<T, StoreError>) -> StoreFuture<'static, T> {
+    Box::pin(ready(result))
+}
+
+impl Store for MemoryStore {
+    fn claim(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
+        let mut tables = self.tables();
+        answer(Ok(shards.into_iter().map(|shard| tables.raise_epoch(shard)).collect()))
+    }
+
+    fn release(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
+        let mut tables = self.tables();
+        for (shard, epoch) in shards {
+            // Somebody else may own it by now: then there is nothing to let go.
+            if tables.epoch(shard) == epoch {
+                tables.raise_epoch(shard);
+            }
+        }
+        answer(Ok(()))
+    }
+
+    fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
+        answer(self.tables().commit(shard, epoch, batch))
+    }
+
+    fn catalog(&self) -> StoreFuture<'_, Catalog> {
+        answer(Ok(self.tables().catalog()))
+    }
+
+    fn counters(&self, endpoint: EndpointNo) -> StoreFuture<'_, Counters> {
+        answer(Ok(self.tables().counters.get(&endpoint).copied().unwrap_or_default()))
+    }
+
+    fn jobs(&self, endpoint: EndpointNo, after_seq: u64, limit: usize) -> StoreFuture<'_, Vec<JobRow>> {
+        let tables = self.tables();
+        let after = Bound::Excluded(JobKey { endpoint, seq: after_seq });
+        let last = Bound::Included(JobKey { endpoint, seq: u64::MAX });
+        answer(Ok(tables.jobs.range((after, last)).take(limit).map(|(_, row)| row.clone()).collect()))
+    }
+
+    fn hooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<HookRow>> {
+        let keys = JobKey { endpoint, seq: 0 }..=JobKey { endpoint, seq: u64::MAX };
+        answer(Ok(self.tables().hooks.range(keys).map(|(_, hook)| *hook).collect()))
+    }
+
+    fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
+        answer(Ok(self.tables().inputs.get(&job).cloned()))
+    }
+
+    fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
+        answer(Ok(self.tables().outcomes.get(&job).cloned()))
+    }
+
+    fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {
+        answer(Ok(self.tables().streams.get(&job).copied()))
+    }
+
+    fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
+        answer(Ok(self.tables().chunks(job, offset, bytes_max)))
+    }
+}
