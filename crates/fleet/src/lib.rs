@@ -1,1 +1,21 @@
-//! fleet
+//! How many workers an endpoint needs, and the steps from the present fleet to that one.
+//!
+//! Pure: time arrives as a value, and nothing is remembered but what the caller passes in again. [`plan`] is
+//! asked whenever something changed and at the time that its last answer named; asking it more often does no
+//! harm.
+//!
+//! Words: a worker is *up* when it has asked for jobs, *starting* before. Workers of an older version and
+//! draining ones are neither: they only take up room until they are gone.
+#![no_std]
+
+extern crate alloc;
+
+mod backoff;
+mod demand;
+mod plan;
+mod rules;
+
+pub use backoff::{BACKOFF_MS_MAX, BACKOFF_MS_MIN, Backoff, STEADY_MS};
+pub use demand::{Demand, Load, demand};
+pub use plan::{Plan, Step, Worker, plan};
+pub use rules::{Rules, Scaler};

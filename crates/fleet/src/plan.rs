@@ -1,0 +1,150 @@
+//! The steps from the present fleet to the wanted one.
+
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use longshore_model::{Millis, WorkerId, WorkerPhase};
+
+use crate::{Backoff, Load, Rules, demand};
+
+/// A worker that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Its id.
+    pub id: WorkerId,
+    /// The endpoint's version that it was started for; none for a worker from outside, which counts but is
+    /// nobody's to stop.
+    pub version: Option<u32>,
+    /// What it is doing.
+    pub phase: WorkerPhase,
+    /// How many jobs it holds.
+    pub running: u32,
+    /// For how long it has held none.
+    pub idle_ms: u64,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Start a worker of the present version.
+    Start,
+    /// Give it no more jobs. When it holds none, a later plan stops it.
+    Drain(WorkerId),
+    /// It was drained and holds nothing: stop it.
+    Stop(WorkerId),
+}
+
+/// What to do now, and when to look again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// In this order.
+    pub steps: Vec<Step>,
+    /// Workers that would be started if their command did not keep crashing.
+    pub unhealthy: u32,
+    /// When to ask again if nothing happens before.
+    pub look_at: Option<Millis>,
+}
+
+/// The steps from the `present` fleet to the one that the rules and the load ask for.
+///
+/// Running jobs are never interrupted: a busy worker that must go is drained.
+pub fn plan(now: Millis, rules: &Rules, load: &Load, present: &[Worker], backoff: &Backoff) -> Plan {
+    let mut planning = Planning { now, steps: Vec::new(), look_at: None };
+    planning.stop_the_drained(present);
+    planning.drain_the_outdated(present, rules.version);
+    let outside = present.iter().filter(|w| w.version.is_none() && w.phase != WorkerPhase::Draining).count();
+    let mut ours: Vec<&Worker> = present
+        .iter()
+        .filter(|w| w.version == Some(rules.version) && w.phase != WorkerPhase::Draining)
+        .collect();
+    planning.drain_the_excess(&mut ours, rules.workers_max as usize);
+
+    let starting = ours.iter().filter(|w| w.phase == WorkerPhase::Initializing).count() as u32;
+    let here = (ours.len() + outside) as u32;
+    let demand = demand(rules, load, here - starting, starting);
+    planning.drain_the_idle(&ours, here.saturating_sub(demand.keep), rules.idle_timeout_ms);
+    planning.look_in(demand.grows_in_ms);
+
+    // Those that still have to end take up room, too: they hold memory and GPUs until they are gone.
+    let room =
+        rules.workers_max.saturating_sub(present.iter().filter(|w| w.version.is_some()).count() as u32);
+    let missing = demand.grow_to.saturating_sub(here).min(room);
+    let unhealthy = planning.start(missing, starting, backoff);
+    Plan { steps: planning.steps, unhealthy, look_at: planning.look_at }
+}
+
+/// A plan in the making.
+struct Planning {
+    now: Millis,
+    steps: Vec<Step>,
+    look_at: Option<Millis>,
+}
+
+impl Planning {
+    fn look_in(&mut self, ms: Option<u64>) {
+        if let Some(ms) = ms {
+            let at = self.now + ms.max(1);
+            self.look_at = Some(self.look_at.map_or(at, |before| before.min(at)));
+        }
+    }
+
+    fn drain(&mut self, worker: &Worker) {
+        self.steps.push(Step::Drain(worker.id.clone()));
+    }
+
+    fn stop_the_drained(&mut self, present: &[Worker]) {
+        let done = |w: &&Worker| w.version.is_some() && w.phase == WorkerPhase::Draining && w.running == 0;
+        self.steps.extend(present.iter().filter(done).map(|w| Step::Stop(w.id.clone())));
+    }
+
+    fn drain_the_outdated(&mut self, present: &[Worker], version: u32) {
+        for worker in present {
+            let outdated = worker.version.is_some_and(|v| v != version);
+            if outdated && worker.phase != WorkerPhase::Draining {
+                self.drain(worker);
+            }
+        }
+    }
+
+    /// Idle ones go first, the busiest last.
+    fn drain_the_excess(&mut self, ours: &mut Vec<&Worker>, workers_max: usize) {
+        ours.sort_by_key(|w| {
+            let rank = match w.phase {
+                WorkerPhase::Idle => 0,
+                WorkerPhase::Initializing => 1,
+                WorkerPhase::Running | WorkerPhase::Draining => 2,
+            };
+            (rank, w.running, Reverse(w.idle_ms))
+        });
+        let excess = ours.len().saturating_sub(workers_max);
+        for worker in ours.drain(..excess) {
+            self.drain(worker);
+        }
+    }
+
+    /// Those that have idled for longest go first, as far as `spare` ones are there.
+    fn drain_the_idle(&mut self, ours: &[&Worker], spare: u32, timeout_ms: u64) {
+        for worker in ours.iter().filter(|w| w.phase == WorkerPhase::Idle).take(spare as usize) {
+            if worker.idle_ms >= timeout_ms {
+                self.drain(worker);
+            } else {
+                self.look_in(Some(timeout_ms - worker.idle_ms));
+            }
+        }
+    }
+
+    /// Starts what is missing; answers how many were held back because the command keeps crashing. After
+    /// crashes only one is tried at a time.
+    fn start(&mut self, missing: u32, starting: u32, backoff: &Backoff) -> u32 {
+        if let Some(until) = backoff.wait_until(self.now) {
+            self.look_in(Some(until.since(self.now)));
+            return missing.max(1);
+        }
+        let starts = if backoff.is_failing() { missing.min(1_u32.saturating_sub(starting)) } else { missing };
+        self.steps.extend((0..starts).map(|_| Step::Start));
+        missing - starts
+    }
+}
+
+#[cfg(test)]
+mod tests;
