@@ -7,6 +7,7 @@
 //! Words: a worker is *up* when it has asked for jobs, *starting* before. Workers of an older version and
 //! draining ones are neither: they only take up room until they are gone.
 #![no_std]
+#![cfg_attr(test, expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them so"))]
 
 extern crate alloc;
 

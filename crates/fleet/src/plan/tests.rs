@@ -24,7 +24,7 @@ impl Fleet {
     }
 
     fn says(&mut self, what: &str) {
-        writeln!(self.log, "{:>6} {what}", self.now.0).unwrap();
+        writeln!(self.log, "{:<6} {what}", self.now.0).unwrap();
     }
 
     /// Time passes: waiting jobs wait, idle workers idle.
@@ -81,7 +81,7 @@ impl Fleet {
                 } else {
                     String::new()
                 };
-                writeln!(self.log, "         . look at {look}{sick}").unwrap();
+                writeln!(self.log, "       . look at {look}{sick}").unwrap();
                 return self;
             }
         }
@@ -92,7 +92,7 @@ impl Fleet {
             Step::Start => {
                 self.started += 1;
                 let id: WorkerId = format!("w{}", self.started).parse().unwrap();
-                writeln!(self.log, "         > start {id}").unwrap();
+                writeln!(self.log, "       > start {id}").unwrap();
                 self.workers.push(Worker {
                     id,
                     version: Some(self.rules.version),
@@ -102,11 +102,11 @@ impl Fleet {
                 });
             }
             Step::Drain(id) => {
-                writeln!(self.log, "         > drain {id}").unwrap();
+                writeln!(self.log, "       > drain {id}").unwrap();
                 self.workers.iter_mut().find(|w| w.id == *id).unwrap().phase = WorkerPhase::Draining;
             }
             Step::Stop(id) => {
-                writeln!(self.log, "         > stop {id}").unwrap();
+                writeln!(self.log, "       > stop {id}").unwrap();
                 let gone = self.workers.iter().position(|w| w.id == *id).unwrap();
                 assert_eq!(self.workers.remove(gone).running, 0, "a running job was interrupted");
             }
@@ -146,35 +146,35 @@ fn from_nothing_to_three_and_back() {
     fleet.pass(2_000);
     fleet.settle();
     fleet.check(&expect![[r#"
-                 . look at -
-             0 10 jobs wait, the oldest for 0
-                 > start w1
-                 . look at 4000
-          3000 w1 holds 1
-          3000 9 jobs wait, the oldest for 3000
-                 . look at 4000
-                 > start w2
-                 . look at 8000
-                 > start w3
-                 . look at -
-          8000 w2 holds 1
-          8000 w3 holds 1
-          8000 7 jobs wait, the oldest for 9000
-                 . look at -
-          8000 0 jobs wait, the oldest for 0
-          8000 w1 holds 0
-                 . look at 13000
-         10000 w2 holds 0
-         10000 w3 holds 0
-                 . look at 13000
-                 > drain w1
-                 > stop w1
-                 . look at 15000
-                 > drain w2
-                 > drain w3
-                 > stop w2
-                 > stop w3
-                 . look at -
+               . look at -
+        0      10 jobs wait, the oldest for 0
+               > start w1
+               . look at 4000
+        3000   w1 holds 1
+        3000   9 jobs wait, the oldest for 3000
+               . look at 4000
+               > start w2
+               . look at 8000
+               > start w3
+               . look at -
+        8000   w2 holds 1
+        8000   w3 holds 1
+        8000   7 jobs wait, the oldest for 9000
+               . look at -
+        8000   0 jobs wait, the oldest for 0
+        8000   w1 holds 0
+               . look at 13000
+        10000  w2 holds 0
+        10000  w3 holds 0
+               . look at 13000
+               > drain w1
+               > stop w1
+               . look at 15000
+               > drain w2
+               > drain w3
+               > stop w2
+               > stop w3
+               . look at -
     "#]]);
 }
 
@@ -185,12 +185,12 @@ fn the_minimum_is_kept() {
     fleet.pass(60_000);
     fleet.settle();
     fleet.check(&expect![[r#"
-                 > start w1
-                 > start w2
-                 . look at -
-             0 w1 holds 0
-             0 w2 holds 0
-                 . look at -
+               > start w1
+               > start w2
+               . look at -
+        0      w1 holds 0
+        0      w2 holds 0
+               . look at -
     "#]]);
 }
 
@@ -202,13 +202,13 @@ fn low_priority_jobs_keep_a_worker_but_start_none() {
     fleet.pass(60_000);
     fleet.settle();
     fleet.check(&expect![[r#"
-             0 1 jobs wait, the oldest for 0
-                 > start w1
-                 . look at -
-             0 0 jobs wait, the oldest for 0
-             0 w1 holds 4
-                 . look at -
-                 . look at -
+        0      1 jobs wait, the oldest for 0
+               > start w1
+               . look at -
+        0      0 jobs wait, the oldest for 0
+        0      w1 holds 4
+               . look at -
+               . look at -
     "#]]);
 }
 
@@ -219,21 +219,21 @@ fn lowering_the_maximum_drains_the_busiest_last() {
     fleet.rules.workers_max = 1;
     fleet.settle().holds(2, 0).settle();
     fleet.check(&expect![[r#"
-                 > start w1
-                 > start w2
-                 > start w3
-                 . look at -
-             0 w1 holds 5
-             0 w2 holds 1
-             0 w3 holds 0
-                 . look at -
-                 > drain w3
-                 > drain w2
-                 > stop w3
-                 . look at -
-             0 w2 holds 0
-                 > stop w2
-                 . look at -
+               > start w1
+               > start w2
+               > start w3
+               . look at -
+        0      w1 holds 5
+        0      w2 holds 1
+        0      w3 holds 0
+               . look at -
+               > drain w3
+               > drain w2
+               > stop w3
+               . look at -
+        0      w2 holds 0
+               > stop w2
+               . look at -
     "#]]);
 }
 
@@ -244,19 +244,19 @@ fn a_pause_stops_the_idle_and_lets_the_busy_finish() {
     fleet.rules.workers_max = 0;
     fleet.queued(4, 60_000).settle().holds(2, 0).settle();
     fleet.check(&expect![[r#"
-                 > start w1
-                 > start w2
-                 . look at -
-             0 w1 holds 0
-             0 w2 holds 1
-             0 4 jobs wait, the oldest for 60000
-                 > drain w1
-                 > drain w2
-                 > stop w1
-                 . look at -
-             0 w2 holds 0
-                 > stop w2
-                 . look at -
+               > start w1
+               > start w2
+               . look at -
+        0      w1 holds 0
+        0      w2 holds 1
+        0      4 jobs wait, the oldest for 60000
+               > drain w1
+               > drain w2
+               > stop w1
+               . look at -
+        0      w2 holds 0
+               > stop w2
+               . look at -
     "#]]);
 }
 
@@ -267,20 +267,20 @@ fn workers_of_an_older_version_are_replaced_within_the_maximum() {
     fleet.rules.version = 2;
     fleet.settle().holds(2, 0).settle();
     fleet.check(&expect![[r#"
-                 > start w1
-                 > start w2
-                 . look at -
-             0 w1 holds 0
-             0 w2 holds 1
-                 > drain w1
-                 > drain w2
-                 > stop w1
-                 > start w3
-                 . look at -
-             0 w2 holds 0
-                 > stop w2
-                 > start w4
-                 . look at -
+               > start w1
+               > start w2
+               . look at -
+        0      w1 holds 0
+        0      w2 holds 1
+               > drain w1
+               > drain w2
+               > stop w1
+               > start w3
+               . look at -
+        0      w2 holds 0
+               > stop w2
+               > start w4
+               . look at -
     "#]]);
 }
 
@@ -296,25 +296,25 @@ fn a_command_that_crashes_is_tried_less_and_less_often() {
     fleet.backoff.lived(crate::STEADY_MS);
     fleet.settle();
     fleet.check(&expect![[r#"
-             0 3 jobs wait, the oldest for 0
-                 > start w1
-                 > start w2
-                 > start w3
-                 . look at -
-             0 w1 crashes
-             0 w2 crashes
-             0 w3 crashes
-                 . look at 1000, 3 unhealthy
-                 > start w4
-                 . look at -, 2 unhealthy
-          1000 w4 crashes
-                 . look at 3000, 3 unhealthy
-                 > start w5
-                 . look at -, 2 unhealthy
-          3000 w5 holds 1
-                 > start w6
-                 > start w7
-                 . look at -
+        0      3 jobs wait, the oldest for 0
+               > start w1
+               > start w2
+               > start w3
+               . look at -
+        0      w1 crashes
+        0      w2 crashes
+        0      w3 crashes
+               . look at 1000, 3 unhealthy
+               > start w4
+               . look at -, 2 unhealthy
+        1000   w4 crashes
+               . look at 3000, 3 unhealthy
+               > start w5
+               . look at -, 2 unhealthy
+        3000   w5 holds 1
+               > start w6
+               > start w7
+               . look at -
     "#]]);
 }
 
@@ -332,9 +332,9 @@ fn workers_from_outside_count_but_are_not_stopped() {
     fleet.queued(0, 0).pass(60_000);
     fleet.settle();
     fleet.check(&expect![[r#"
-             0 1 jobs wait, the oldest for 0
-                 . look at 4000
-             0 0 jobs wait, the oldest for 0
-                 . look at -
+        0      1 jobs wait, the oldest for 0
+               . look at 4000
+        0      0 jobs wait, the oldest for 0
+               . look at -
     "#]]);
 }
