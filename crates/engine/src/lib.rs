@@ -6,6 +6,7 @@
 mod ask;
 mod engine;
 mod handle;
+mod measure;
 mod record;
 
 pub use ask::{
@@ -14,4 +15,5 @@ pub use ask::{
 };
 pub use engine::Engine;
 pub use handle::EndpointHandle;
+pub use measure::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
 pub use record::{write_json_string, write_record, write_record_members};
