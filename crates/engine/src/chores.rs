@@ -1,0 +1,3 @@
+//! Work beside the main path: each chore is one component with one contract.
+
+pub(crate) mod webhooks;

@@ -1,0 +1,305 @@
+//! Decides which call is made when. It never waits for a receiver itself.
+//!
+//! ```text
+//! owed ─► waiting (for its time) ─► ready ─► calling ─┬─► recording ─► settled, or waiting again
+//!                                     ▲               │
+//!                                     └── parked ◄────┘ no room at the host, or too many bytes in flight
+//! ```
+//!
+//! Nothing stays parked for ever: whenever something is parked for a host, a call to that host is being made or
+//! a call that was unparked for it is on its way, and the end of either unparks the next. The same holds for
+//! what is parked for bytes, with any host.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_model::{JobKey, Millis};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::call::{Caller, Verdict};
+use super::lanes::{Crowded, Lanes};
+use super::{HookDue, HookOwner, WebhookSettings};
+use crate::AskError;
+
+/// How often the outcome of an attempt is handed to the engine before it is left to the next start.
+const RECORD_TRIES: u32 = 5;
+
+/// Carries out what is owed until the other end of the channel is gone.
+pub(super) async fn run<H: HookOwner>(
+    settings: WebhookSettings,
+    mut owed: mpsc::UnboundedReceiver<HookDue<H>>,
+) {
+    let mut dispatcher = Dispatcher::new(settings);
+    while let Some(event) = dispatcher.next_event(&mut owed).await {
+        dispatcher.handle(event);
+        dispatcher.start_calls();
+    }
+}
+
+/// A call on its way.
+struct Ticket<H> {
+    due: HookDue<H>,
+    /// Tells this hand-in from an earlier one of the same row: a job that was retried can owe a second call
+    /// while its first one still waits.
+    number: u64,
+    /// It was unparked for this host, and unparks the next when it ends.
+    for_host: Option<Arc<str>>,
+    /// The same for bytes.
+    for_bytes: bool,
+}
+
+/// What happened to a call after its attempt was recorded.
+enum Recorded {
+    Settled,
+    Again,
+}
+
+enum Event<H> {
+    Owed(HookDue<H>),
+    Called(Ticket<H>, Verdict),
+    Recorded(Ticket<H>, Recorded),
+    Due,
+    /// A task ended without a result.
+    Lost,
+}
+
+struct Dispatcher<H> {
+    settings: WebhookSettings,
+    caller: Caller,
+    lanes: Lanes,
+    last_number: u64,
+    /// The hand-in that counts, per row.
+    current: HashMap<JobKey, u64>,
+    waiting: BTreeMap<(Instant, u64), Ticket<H>>,
+    ready: VecDeque<Ticket<H>>,
+    parked_hosts: HashMap<Arc<str>, VecDeque<Ticket<H>>>,
+    parked_bytes: VecDeque<Ticket<H>>,
+    calls: JoinSet<(Ticket<H>, Verdict)>,
+    records: JoinSet<(Ticket<H>, Recorded)>,
+}
+
+impl<H: HookOwner> Dispatcher<H> {
+    fn new(settings: WebhookSettings) -> Self {
+        let lanes = Lanes::new(settings.calls_per_host_max, settings.bytes_max);
+        Self {
+            caller: Caller::new(settings.clone(), lanes.clone()),
+            settings,
+            lanes,
+            last_number: 0,
+            current: HashMap::new(),
+            waiting: BTreeMap::new(),
+            ready: VecDeque::new(),
+            parked_hosts: HashMap::new(),
+            parked_bytes: VecDeque::new(),
+            calls: JoinSet::new(),
+            records: JoinSet::new(),
+        }
+    }
+
+    /// Waits for the next thing that happens; none when the engine has gone.
+    async fn next_event(&mut self, owed: &mut mpsc::UnboundedReceiver<HookDue<H>>) -> Option<Event<H>> {
+        let due_at = self.waiting.first_key_value().map(|((at, _), _)| *at);
+        // New debts first: one of them may replace the call whose end is also waiting to be handled.
+        tokio::select! {
+            biased;
+            due = owed.recv() => due.map(Event::Owed),
+            Some(end) = self.records.join_next() => {
+                Some(end.map_or(Event::Lost, |(ticket, recorded)| Event::Recorded(ticket, recorded)))
+            }
+            Some(end) = self.calls.join_next() => {
+                Some(end.map_or(Event::Lost, |(ticket, verdict)| Event::Called(ticket, verdict)))
+            }
+            () = tokio::time::sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {
+                Some(Event::Due)
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event<H>) {
+        match event {
+            Event::Owed(due) => self.accept(due),
+            Event::Called(ticket, verdict) => self.called(ticket, verdict),
+            Event::Recorded(ticket, Recorded::Settled) => self.forget(&ticket),
+            Event::Recorded(ticket, Recorded::Again) => self.wait_for_time(ticket),
+            Event::Due => {}
+            Event::Lost => {
+                tracing::error!("a webhook call ended without a result; it is made at the next start")
+            }
+        }
+        let now = Instant::now();
+        while let Some(first) = self.waiting.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            self.ready.push_back(first.remove());
+        }
+    }
+
+    /// Starts as many calls as may be made at a time.
+    fn start_calls(&mut self) {
+        while self.calls.len() < self.settings.calls_max.max(1) {
+            let Some(ticket) = self.ready.pop_front() else { return };
+            if !self.is_current(&ticket) {
+                self.release(ticket);
+                continue;
+            }
+            let caller = self.caller.clone();
+            self.calls.spawn(async move {
+                let verdict = caller.attempt(&ticket.due).await;
+                (ticket, verdict)
+            });
+        }
+    }
+
+    fn accept(&mut self, due: HookDue<H>) {
+        self.last_number += 1;
+        self.current.insert(due.key, self.last_number);
+        self.wait_for_time(Ticket { due, number: self.last_number, for_host: None, for_bytes: false });
+    }
+
+    fn called(&mut self, mut ticket: Ticket<H>, verdict: Verdict) {
+        match verdict {
+            Verdict::Crowded(host, Crowded::Host) => return self.park_for_host(ticket, host),
+            Verdict::Crowded(_, Crowded::Bytes) => return self.park_for_bytes(ticket),
+            Verdict::Accepted(slot) => {
+                ticket.for_host = Some(slot.host().clone());
+                ticket.for_bytes = true;
+                ticket.due.attempts += 1;
+                self.settle(&ticket);
+            }
+            Verdict::Failed(slot) => {
+                ticket.for_host = Some(slot.host().clone());
+                ticket.for_bytes = true;
+                ticket.due.attempts += 1;
+                if ticket.due.attempts < self.settings.attempts_max {
+                    self.try_again(&ticket);
+                } else {
+                    tracing::warn!(job = %ticket.due.job, attempts = ticket.due.attempts, "webhook given up");
+                    self.settle(&ticket);
+                }
+            }
+            Verdict::Impossible(reason) => {
+                tracing::warn!(job = %ticket.due.job, %reason, "webhook given up");
+                self.settle(&ticket);
+            }
+            Verdict::NotOwed => self.forget(&ticket),
+            Verdict::Unreadable(reason) => {
+                tracing::warn!(job = %ticket.due.job, %reason, "webhook put off");
+                if self.is_current(&ticket) {
+                    let due_at = ticket.due.handle.now() + self.settings.retry_delay.as_millis() as u64;
+                    self.wait_for_time(ticket.at(due_at));
+                }
+            }
+        }
+        self.release(ticket);
+    }
+
+    /// Lets those go on who waited for this call to end.
+    fn release(&mut self, ticket: Ticket<H>) {
+        if let Some(host) = ticket.for_host
+            && let Some(queue) = self.parked_hosts.get_mut(&host)
+        {
+            if let Some(next) = queue.pop_front() {
+                self.ready.push_back(Ticket { for_host: Some(host.clone()), ..next });
+            }
+            if queue.is_empty() {
+                self.parked_hosts.remove(&host);
+            }
+        }
+        if ticket.for_bytes
+            && let Some(next) = self.parked_bytes.pop_front()
+        {
+            self.ready.push_back(Ticket { for_bytes: true, ..next });
+        }
+    }
+
+    fn park_for_host(&mut self, mut ticket: Ticket<H>, host: Arc<str>) {
+        if std::mem::take(&mut ticket.for_bytes)
+            && let Some(next) = self.parked_bytes.pop_front()
+        {
+            self.ready.push_back(Ticket { for_bytes: true, ..next });
+        }
+        if self.lanes.is_busy(&host) {
+            ticket.for_host = None;
+            self.parked_hosts.entry(host).or_default().push_back(ticket);
+        } else {
+            self.ready.push_back(ticket);
+        }
+    }
+
+    fn park_for_bytes(&mut self, mut ticket: Ticket<H>) {
+        // It keeps `for_host`: once it is through, it unparks the next of its host.
+        if self.lanes.is_idle() {
+            self.ready.push_back(ticket);
+        } else {
+            ticket.for_bytes = false;
+            self.parked_bytes.push_back(ticket);
+        }
+    }
+
+    fn wait_for_time(&mut self, ticket: Ticket<H>) {
+        let wait_ms = ticket.due.due_at.since(ticket.due.handle.now());
+        let at = Instant::now() + Duration::from_millis(wait_ms);
+        self.waiting.insert((at, ticket.number), ticket);
+    }
+
+    fn is_current(&self, ticket: &Ticket<H>) -> bool {
+        self.current.get(&ticket.due.key) == Some(&ticket.number)
+    }
+
+    fn forget(&mut self, ticket: &Ticket<H>) {
+        if self.is_current(ticket) {
+            self.current.remove(&ticket.due.key);
+        }
+    }
+
+    fn settle(&mut self, ticket: &Ticket<H>) {
+        if !self.is_current(ticket) {
+            return;
+        }
+        let ticket = ticket.at(ticket.due.due_at);
+        self.records.spawn(async move {
+            let HookDue { handle, job, .. } = &ticket.due;
+            record(|| handle.hook_settled(*job)).await;
+            (ticket, Recorded::Settled)
+        });
+    }
+
+    fn try_again(&mut self, ticket: &Ticket<H>) {
+        if !self.is_current(ticket) {
+            return;
+        }
+        let due_at = ticket.due.handle.now() + self.settings.retry_delay.as_millis() as u64;
+        let ticket = ticket.at(due_at);
+        self.records.spawn(async move {
+            let HookDue { handle, job, attempts, .. } = &ticket.due;
+            record(|| handle.hook_attempted(*job, *attempts, due_at)).await;
+            (ticket, Recorded::Again)
+        });
+    }
+}
+
+impl<H: HookOwner> Ticket<H> {
+    /// The same call at another time, nobody waiting for it.
+    fn at(&self, due_at: Millis) -> Self {
+        let due = HookDue { due_at, ..self.due.clone() };
+        Self { due, number: self.number, for_host: None, for_bytes: false }
+    }
+}
+
+/// Hands an outcome to the engine; tries again while it cannot be kept.
+async fn record<F: Future<Output = Result<(), AskError>>>(tell: impl Fn() -> F) {
+    for _ in 0..RECORD_TRIES {
+        match tell().await {
+            Err(AskError::Unavailable(reason)) => {
+                tracing::warn!(%reason, "the outcome of a webhook call is not kept yet");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            // Done, or the job is gone and with it the debt.
+            _ => return,
+        }
+    }
+}
