@@ -15,5 +15,6 @@ pub use ask::{
 };
 pub use engine::Engine;
 pub use handle::EndpointHandle;
+pub use longshore_queue::Refusal;
 pub use measure::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
 pub use record::{write_json_string, write_record, write_record_members};

@@ -1,1 +1,44 @@
-//! http
+//! The wire: the job interface, the worker protocol, the management API, and the edge that guards them.
+//!
+//! A request passes the edge (one spelling of its path, one log line, no panic gets out), its key is checked,
+//! its endpoint found, its rate counted; only then is its body read. What the engine answers is spliced into
+//! the response as it is: payload bytes are never parsed a second time.
+
+mod body;
+mod clock;
+mod edge;
+mod errors;
+mod jobs;
+mod json_body;
+mod keys;
+mod lingering;
+mod management;
+mod metrics;
+mod probes;
+mod query;
+mod rate_limits;
+mod serve;
+mod state;
+mod window;
+mod workers;
+
+use axum::Router;
+
+pub use keys::{MintedKey, admin_key, mint_key};
+pub use rate_limits::{Limit, RateLimits, RateTable};
+pub use serve::serve;
+pub use state::{HttpSettings, HttpState};
+
+/// Every route of the server, behind the edge.
+pub fn router(state: HttpState) -> Router {
+    let routes = Router::new()
+        .merge(probes::routes())
+        .merge(jobs::routes())
+        .merge(workers::routes())
+        .merge(management::routes())
+        .merge(metrics::routes())
+        .fallback(edge::unknown_route)
+        .method_not_allowed_fallback(edge::unknown_method)
+        .with_state(state);
+    edge::wrap(routes)
+}

@@ -1,0 +1,101 @@
+//! Reads request bodies: never more than the route takes, never more at once than the server's memory allows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::errors::Failure;
+
+/// A sender that is silent for so long within a body has gone.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// How many bytes of request bodies may be in memory at once.
+#[derive(Clone)]
+pub(crate) struct BytesBudget {
+    free: Arc<Semaphore>,
+}
+
+impl BytesBudget {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(bytes_max.min(Semaphore::MAX_PERMITS))) }
+    }
+
+    /// Takes `bytes` out of the budget, or refuses at once: a queue here would only move the shortage.
+    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        let shortage = || {
+            Failure::unavailable("overloaded", "the server holds as many request bytes as it may; ask again")
+        };
+        let permits = u32::try_from(bytes).map_err(|_| shortage())?;
+        Arc::clone(&self.free).try_acquire_many_owned(permits).map_err(|_| shortage())
+    }
+}
+
+/// A body in memory, and its part of the budget. Hold the permit until somebody else answers for the bytes.
+#[derive(Debug)]
+pub(crate) struct ReadBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) permit: OwnedSemaphorePermit,
+}
+
+/// Reads a body of at most `bytes_max`. A body in one piece is not copied.
+pub(crate) async fn read(
+    mut body: Body,
+    bytes_max: usize,
+    budget: &BytesBudget,
+) -> Result<ReadBody, Failure> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > bytes_max {
+        return Err(Failure::body_too_large(bytes_max));
+    }
+    let mut permit = budget.take(announced)?;
+    let mut whole = Bytes::new();
+    let mut pieces = BytesMut::new();
+    while let Some(data) = next_data(&mut body).await? {
+        let length = whole.len() + pieces.len() + data.len();
+        if length > bytes_max {
+            return Err(Failure::body_too_large(bytes_max));
+        }
+        if length > permit.num_permits() {
+            permit.merge(budget.take(length - permit.num_permits())?);
+        }
+        if length == data.len() {
+            whole = data;
+            continue;
+        }
+        if pieces.is_empty() {
+            pieces.reserve(announced.max(length));
+            pieces.extend_from_slice(&std::mem::take(&mut whole));
+        }
+        pieces.extend_from_slice(&data);
+    }
+    let bytes = if pieces.is_empty() { whole } else { pieces.freeze() };
+    Ok(ReadBody { bytes, permit })
+}
+
+async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Failure> {
+    loop {
+        if body.is_end_stream() {
+            return Ok(None);
+        }
+        let frame = tokio::time::timeout(SILENCE_MAX, body.frame()).await.map_err(|_| {
+            Failure::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body stopped before its end")
+        })?;
+        match frame {
+            None => return Ok(None),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                // An empty piece or trailers.
+                _ => {}
+            },
+            Some(Err(_)) => {
+                return Err(Failure::bad_request("body_incomplete", "the body broke off before its end"));
+            }
+        }
+    }
+}

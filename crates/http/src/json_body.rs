@@ -1,0 +1,153 @@
+//! Writes JSON answers: small parts into one buffer, payloads spliced in as they are.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+/// From this size on a payload is sent from where it lies instead of being copied beside its envelope.
+const SHARED_BYTES_MIN: usize = 16 * 1024;
+
+/// A JSON text under construction. Whoever writes sees to it that the parts make one JSON value.
+#[derive(Debug, Default)]
+pub(crate) struct JsonBody {
+    done: Vec<Bytes>,
+    tail: Vec<u8>,
+}
+
+impl JsonBody {
+    pub(crate) fn new() -> Self {
+        Self { done: Vec::new(), tail: Vec::with_capacity(256) }
+    }
+
+    /// Appends text as it is: braces, names, literals.
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.tail.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// Appends a string with its quotes.
+    pub(crate) fn string(&mut self, text: &str) -> &mut Self {
+        // Writing a `str` into memory has nothing that could fail.
+        let _infallible = serde_json::to_writer(&mut self.tail, text);
+        self
+    }
+
+    /// Appends a number.
+    pub(crate) fn number(&mut self, number: u64) -> &mut Self {
+        let _infallible = serde_json::to_writer(&mut self.tail, &number);
+        self
+    }
+
+    /// Appends a payload: JSON text that is not looked at.
+    pub(crate) fn raw(&mut self, payload: &Bytes) -> &mut Self {
+        if payload.len() < SHARED_BYTES_MIN {
+            self.tail.extend_from_slice(payload);
+        } else {
+            self.done.push(Bytes::from(std::mem::take(&mut self.tail)));
+            self.done.push(payload.clone());
+        }
+        self
+    }
+
+    /// The whole as one piece, for tests and for small bodies.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        let mut whole = Vec::new();
+        for piece in self.into_pieces().pieces {
+            whole.extend_from_slice(&piece);
+        }
+        Bytes::from(whole)
+    }
+
+    /// A response that runs `taken` when the connection has taken the body to its end, and not when the reader
+    /// hangs up before. It has no `Content-Length`: a body of known length is let go before its end is known.
+    pub(crate) fn into_response_then(self, taken: impl FnOnce() + Send + 'static) -> Response {
+        let body = Body::new(Acknowledged {
+            pieces: self.into_pieces(),
+            yielded: false,
+            taken: Some(Box::new(taken)),
+        });
+        as_json(Response::new(body))
+    }
+
+    fn into_pieces(mut self) -> Pieces {
+        if !self.tail.is_empty() {
+            self.done.push(Bytes::from(self.tail));
+        }
+        self.done.reverse();
+        Pieces { pieces: self.done }
+    }
+}
+
+impl IntoResponse for JsonBody {
+    fn into_response(self) -> Response {
+        let body = if self.done.is_empty() { Body::from(self.tail) } else { Body::new(self.into_pieces()) };
+        as_json(Response::new(body))
+    }
+}
+
+fn as_json(mut response: Response) -> Response {
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A body of known pieces, last first.
+struct Pieces {
+    pieces: Vec<Bytes>,
+}
+
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.pieces.pop().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
+    }
+}
+
+/// A body that reports its end.
+struct Acknowledged {
+    pieces: Pieces,
+    yielded: bool,
+    taken: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl HttpBody for Acknowledged {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Some(piece) = self.pieces.pieces.pop() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if !self.yielded {
+            // Let the connection write what it has: on a dead one that fails, and nobody asks again.
+            self.yielded = true;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if let Some(taken) = self.taken.take() {
+            taken();
+        }
+        Poll::Ready(None)
+    }
+}

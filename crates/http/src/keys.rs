@@ -1,0 +1,150 @@
+//! Who asks, and whether they may.
+//!
+//! A key's text is `ls_<id>_<secret>`. The server keeps its SHA-256 alone and looks keys up by it: what a
+//! comparison's time could tell is something about a hash, from which no key follows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use longshore_engine::EndpointHandle;
+use longshore_model::{ApiKey, KeyScope, Millis, Operation};
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::errors::Failure;
+use crate::{HttpState, clock};
+
+/// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
+/// `Authorization: X`. None where it is empty.
+pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
+    let bare = match value.split_at_checked(6) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer") => match rest.first() {
+            None | Some(b' ' | b'\t') => rest.trim_ascii_start(),
+            Some(_) => value,
+        },
+        _ => value,
+    };
+    (!bare.is_empty()).then_some(bare)
+}
+
+/// The key that a request carries, if it is one of ours and alive. Whether it permits anything is not said.
+fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<ApiKey>, Failure> {
+    let text = credential(headers).ok_or_else(Failure::unauthorized)?;
+    let key = state.engine().key_by_hash(&hash_of(text)).ok_or_else(Failure::unauthorized)?;
+    let alive = !key.disabled && key.expires_at.is_none_or(|end| clock::now() < end);
+    if alive { Ok(key) } else { Err(Failure::unauthorized()) }
+}
+
+/// Checks that a request may do `operation` to the catalog.
+pub(crate) fn authorize(
+    state: &HttpState,
+    headers: &HeaderMap,
+    operation: Operation,
+) -> Result<Arc<ApiKey>, Failure> {
+    let key = live_key(state, headers)?;
+    if key.permits(operation, None, clock::now()) { Ok(key) } else { Err(Failure::unauthorized()) }
+}
+
+/// Checks that a request may do `operation` to the endpoint with this id or slug, and finds it. 401 comes
+/// before 404: without a key nobody learns which endpoints exist.
+pub(crate) fn authorize_endpoint(
+    state: &HttpState,
+    headers: &HeaderMap,
+    operation: Operation,
+    id_or_slug: &str,
+) -> Result<(Arc<ApiKey>, EndpointHandle), Failure> {
+    let key = live_key(state, headers)?;
+    let now = clock::now();
+    match state.engine().endpoint(id_or_slug) {
+        Some(endpoint) if key.permits(operation, Some(&endpoint.record().id), now) => Ok((key, endpoint)),
+        // A key for some endpoints alone must not tell which others exist.
+        None if key.permits(operation, None, now) || key.permits(Operation::Jobs, None, now) => {
+            Err(Failure::no_such_endpoint())
+        }
+        _ => Err(Failure::unauthorized()),
+    }
+}
+
+/// Checks that a request carries the worker token of the endpoint with this id or slug, and finds it.
+pub(crate) fn authorize_worker(
+    state: &HttpState,
+    headers: &HeaderMap,
+    id_or_slug: &str,
+) -> Result<EndpointHandle, Failure> {
+    let token = credential(headers).and_then(|token| std::str::from_utf8(token).ok());
+    let token = token.ok_or_else(Failure::unauthorized)?;
+    let endpoint = state.engine().endpoint(id_or_slug).ok_or_else(Failure::unauthorized)?;
+    let fits = state.engine().is_worker_token(&endpoint.record().id, token);
+    if fits { Ok(endpoint) } else { Err(Failure::unauthorized()) }
+}
+
+/// Whether a request carries any key or token of ours, for routes that do not exist: a stranger gets 401
+/// there as everywhere.
+pub(crate) fn is_known_caller(state: &HttpState, headers: &HeaderMap) -> bool {
+    live_key(state, headers).is_ok() || is_any_worker(state, headers)
+}
+
+fn is_any_worker(state: &HttpState, headers: &HeaderMap) -> bool {
+    let token = credential(headers).and_then(|token| std::str::from_utf8(token).ok());
+    let endpoint = token.and_then(|token| token.strip_prefix("lsw_")?.split('_').next());
+    endpoint.is_some_and(|endpoint| authorize_worker(state, headers, endpoint).is_ok())
+}
+
+/// Lower-case hex of the SHA-256 of a key's whole text.
+fn hash_of(text: &[u8]) -> String {
+    hex(digest(&SHA256, text).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+}
+
+/// A key just made: the only moment at which its text is known.
+pub struct MintedKey {
+    /// What the caller keeps: `ls_<id>_<secret>`, 256 random bits in the secret.
+    pub text: String,
+    /// What the server keeps.
+    pub record: ApiKey,
+}
+
+impl fmt::Debug for MintedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MintedKey").field("id", &self.record.id).finish_non_exhaustive()
+    }
+}
+
+/// Makes a key. None when the system has no random bytes to give.
+pub fn mint_key(name: &str, scopes: Vec<KeyScope>, created_at: Millis) -> Option<MintedKey> {
+    let mut random = [0_u8; 40];
+    SystemRandom::new().fill(&mut random).ok()?;
+    let (id, secret) = random.split_at(8);
+    let id = hex(id);
+    let text = format!("ls_{id}_{}", hex(secret));
+    let hash = hash_of(text.as_bytes());
+    let name = name.to_owned();
+    let record = ApiKey { id, name, hash, scopes, created_at, expires_at: None, disabled: false };
+    Some(MintedKey { text, record })
+}
+
+/// The record of a key text that the operator chose: it may do everything. There is one such key; another
+/// text replaces it.
+pub fn admin_key(text: &str, created_at: Millis) -> ApiKey {
+    ApiKey {
+        id: "admin".to_owned(),
+        name: "the operator's key".to_owned(),
+        hash: hash_of(text.trim().as_bytes()),
+        scopes: vec![
+            KeyScope::Manage,
+            KeyScope::Read { endpoint_ids: Vec::new() },
+            KeyScope::Jobs { endpoint_ids: Vec::new() },
+        ],
+        created_at,
+        expires_at: None,
+        disabled: false,
+    }
+}

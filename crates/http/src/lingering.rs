@@ -1,0 +1,84 @@
+//! What happens to a body that nobody read.
+//!
+//! A request can be answered before its body was sent, a refusal mostly. To close the connection then would
+//! make the kernel reset it, and a client that is still sending would see that instead of the answer. So the
+//! rest is read and thrown away, within bounds.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+
+/// The most bytes that are thrown away for one request: any body that some route takes.
+const DISCARD_BYTES_MAX: usize = 70_000_000;
+/// The longest that it may take.
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(10);
+/// How many bodies are thrown away at once; over it connections are reset.
+static DISCARDS: Semaphore = Semaphore::const_new(256);
+
+/// A request's body, which outlives a handler that did not read it.
+pub(crate) struct Lingering {
+    inner: Option<Incoming>,
+}
+
+impl Lingering {
+    /// Wraps a body. With `expects_continue` its sender waits for a word that reading would give; a refusal
+    /// is an answer to that, and nothing will come.
+    pub(crate) fn new(inner: Incoming) -> Self {
+        Self { inner: Some(inner) }
+    }
+}
+
+impl Body for Lingering {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(inner) = self.inner.as_mut() else { return Poll::Ready(None) };
+        let polled = Pin::new(inner).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.inner = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Incoming::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint)
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        let unread = self.inner.take().filter(|inner| !inner.is_end_stream());
+        let (Some(inner), Ok(runtime)) = (unread, tokio::runtime::Handle::try_current()) else { return };
+        if let Ok(permit) = DISCARDS.try_acquire() {
+            runtime.spawn(async move {
+                let _late = tokio::time::timeout(DISCARD_TIME_MAX, discard(inner)).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+async fn discard(mut body: Incoming) {
+    let mut left = DISCARD_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        left = left.saturating_sub(bytes);
+        if left == 0 {
+            return;
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Query parameters: unknown ones are fine, known ones are checked.
+
+use axum::extract::Query as AxumQuery;
+use http::Uri;
+
+use crate::errors::Failure;
+
+/// The parameters of one request.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    pub(crate) fn of(uri: &Uri) -> Result<Self, Failure> {
+        let AxumQuery(pairs) = AxumQuery::try_from_uri(uri)
+            .map_err(|_| Failure::bad_request("bad_query", "the query string cannot be decoded"))?;
+        Ok(Self { pairs })
+    }
+
+    /// The last value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A parameter that is an integer from `min` to `max`, if it is there.
+    pub(crate) fn integer(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Failure> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let value = if digits { text.parse().ok() } else { None };
+        match value {
+            Some(value) if (min..=max).contains(&value) => Ok(Some(value)),
+            _ => Err(Failure::bad_request(
+                "bad_parameter",
+                format!("`{name}` must be an integer from {min} to {max}"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! To come.
+
+use axum::Router;
+
+use crate::HttpState;
+
+pub(crate) fn routes() -> Router<HttpState> {
+    Router::new()
+}
