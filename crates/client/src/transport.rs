@@ -1,0 +1,117 @@
+//! One request, one JSON answer.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::de::DeserializeOwned;
+
+use crate::ClientError;
+
+/// How long a call may take beyond what it was told to wait for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Sends requests to one server with one key.
+#[derive(Clone)]
+pub(crate) struct Transport {
+    http: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    base_url: String,
+    authorization: HeaderValue,
+}
+
+/// A request on its way.
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: &'a str,
+    pub(crate) body: Option<Bytes>,
+    /// How long the server was asked to hold the request.
+    pub(crate) wait: Duration,
+}
+
+/// The error body of every Longshore answer.
+#[derive(serde::Deserialize)]
+struct Refusal {
+    error: String,
+    #[serde(default)]
+    code: String,
+}
+
+impl Transport {
+    pub(crate) fn new(base_url: &str, api_key: &str) -> Result<Self, ClientError> {
+        let base_url = base_url.trim_end_matches('/').to_owned();
+        if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
+            return Err(ClientError::Unusable(format!(
+                "`{base_url}` is not a server address: it must start with http:// or https://"
+            )));
+        }
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {api_key}"))
+            .map_err(|_| ClientError::Unusable("the API key has characters that no key has".into()))?;
+        authorization.set_sensitive(true);
+        let connector =
+            HttpsConnectorBuilder::new().with_webpki_roots().https_or_http().enable_http1().build();
+        let http = HttpClient::builder(TokioExecutor::new()).build(connector);
+        Ok(Self { http, base_url, authorization })
+    }
+
+    pub(crate) fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// Sends a call and reads the whole answer; a status other than 2xx is an error.
+    pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
+        let url = format!("{}{}", self.base_url, call.path);
+        let limit = call.wait + ANSWER_TIMEOUT;
+        let request = Request::builder()
+            .method(call.method)
+            .uri(&url)
+            .header(AUTHORIZATION, self.authorization.clone())
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(Full::new(call.body.unwrap_or_default()))
+            .map_err(|error| ClientError::Unusable(format!("`{url}` is not an address: {error}")))?;
+        let unreachable =
+            |error: &dyn Error| ClientError::Unreachable { url: url.clone(), cause: innermost(error) };
+        let exchange = async {
+            let response = self.http.request(request).await.map_err(|error| unreachable(&error))?;
+            let status = response.status();
+            let body = response.into_body().collect().await.map_err(|error| unreachable(&error))?;
+            Ok((status, body.to_bytes()))
+        };
+        let (status, body) = tokio::time::timeout(limit, exchange)
+            .await
+            .map_err(|_| ClientError::TimedOut { url: url.clone(), seconds: limit.as_secs() })??;
+        if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
+    }
+
+    /// Sends a call and reads a JSON answer.
+    pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+        let url = format!("{}{}", self.base_url, call.path);
+        let body = self.bytes(call).await?;
+        serde_json::from_slice(&body)
+            .map_err(|error| ClientError::Unexpected { url, cause: error.to_string() })
+    }
+}
+
+/// An answer with an error status, in words.
+fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
+    let refusal = serde_json::from_slice::<Refusal>(body).unwrap_or_else(|_| Refusal {
+        error: status.canonical_reason().unwrap_or("an error without a text").to_lowercase(),
+        code: "no_code".into(),
+    });
+    ClientError::Refused { status: status.as_u16(), code: refusal.code, message: refusal.error }
+}
+
+/// The last cause of an error chain: the outer ones only say that a request failed.
+fn innermost(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
