@@ -1,0 +1,184 @@
+//! The folder that `dev` was pointed at: what its handler is and how it is to be run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use longshore_client::EndpointSpec;
+use serde::Deserialize;
+
+use super::error::DevError;
+
+/// The file with the folder's own settings.
+pub(crate) const MANIFEST: &str = "longshore.toml";
+const HANDLER: &str = "handler.py";
+const SLUG_CHARS_MAX: usize = 63;
+
+/// A folder with a handler.
+pub(crate) struct Project {
+    /// Absolute.
+    pub(crate) dir: PathBuf,
+    /// The endpoint's address under `/v2`.
+    pub(crate) slug: String,
+    /// How to run the handler.
+    pub(crate) program: Program,
+    /// The interpreter to make the environment with, if one is named.
+    pub(crate) python: Option<String>,
+    /// The worker's environment. Values are secrets.
+    pub(crate) env: BTreeMap<String, String>,
+    /// What the folder says about its endpoint.
+    pub(crate) endpoint: EndpointSpec,
+}
+
+/// How a worker is run.
+pub(crate) enum Program {
+    /// This Python file, relative to the folder.
+    Handler(String),
+    /// This command line.
+    Command(Vec<String>),
+}
+
+/// `longshore.toml`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    name: Option<String>,
+    handler: Option<String>,
+    command: Option<Vec<String>>,
+    python: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
+    endpoint: EndpointSpec,
+}
+
+impl Project {
+    /// Reads the folder.
+    pub(crate) fn load(dir: &Path) -> Result<Self, DevError> {
+        let shown = dir.display();
+        let dir = dir.canonicalize().map_err(|error| {
+            DevError::new(format!("cannot open the folder {shown}: {error}; name a folder with a {HANDLER}"))
+        })?;
+        if !dir.is_dir() {
+            return Err(DevError::new(format!("{shown} is not a folder; name the folder that holds it")));
+        }
+        let manifest = Manifest::load(&dir)?;
+        let program = match (manifest.command, manifest.handler) {
+            (Some(command), None) if !command.is_empty() => Program::Command(command),
+            (None, handler) => Program::Handler(existing_handler(&dir, handler)?),
+            (Some(_), None) => return Err(DevError::new(format!("`command` in {MANIFEST} is empty"))),
+            (Some(_), Some(_)) => {
+                return Err(DevError::new(format!(
+                    "{MANIFEST} has both `handler` and `command`; keep the one that is meant"
+                )));
+            }
+        };
+        let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let slug = manifest.endpoint.slug.clone();
+        let slug = slug.unwrap_or_else(|| slug_of(&manifest.name.unwrap_or(folder)));
+        let (python, env, endpoint) = (manifest.python, manifest.env, manifest.endpoint);
+        Ok(Self { dir, slug, program, python, env, endpoint })
+    }
+
+    /// The folder's `requirements.txt`, if there is one.
+    pub(crate) fn requirements(&self) -> Option<PathBuf> {
+        Some(self.dir.join("requirements.txt")).filter(|path| path.is_file())
+    }
+
+    /// The folder's sample, if there is one.
+    pub(crate) fn sample(&self) -> Option<PathBuf> {
+        Some(self.dir.join("test_input.json")).filter(|path| path.is_file())
+    }
+}
+
+impl Manifest {
+    fn load(dir: &Path) -> Result<Self, DevError> {
+        match std::fs::read_to_string(dir.join(MANIFEST)) {
+            Ok(text) => toml::from_str(&text).map_err(|error| {
+                let lines = error.to_string().lines().map(str::to_owned).collect::<Vec<_>>();
+                DevError::new(format!("{MANIFEST} cannot be used")).with_lines(lines)
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(DevError::new(format!("cannot read {MANIFEST}: {error}"))),
+        }
+    }
+}
+
+fn existing_handler(dir: &Path, named: Option<String>) -> Result<String, DevError> {
+    if let Some(handler) = named {
+        return if dir.join(&handler).is_file() {
+            Ok(handler)
+        } else {
+            Err(DevError::new(format!(
+                "{MANIFEST} names `{handler}` as the handler, but there is no such file"
+            )))
+        };
+    }
+    if dir.join(HANDLER).is_file() {
+        return Ok(HANDLER.to_owned());
+    }
+    Err(DevError::new(format!(
+        "there is no {HANDLER} in {}; name a folder that has one, or say in its {MANIFEST} which file it is:",
+        dir.display()
+    ))
+    .with_lines(["handler = \"src/main.py\"".to_owned()]))
+}
+
+/// A folder's name as part of an address: `My Model_v2` → `my-model-v2`.
+fn slug_of(name: &str) -> String {
+    let mut slug = String::new();
+    for c in name.chars().flat_map(char::to_lowercase) {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(SLUG_CHARS_MAX);
+    let slug = slug.trim_end_matches('-');
+    // The API asks for two characters at least.
+    if slug.len() < 2 { format!("handler{slug}") } else { slug.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_is_made_of_any_folder_name() {
+        assert_eq!(slug_of("hello"), "hello");
+        assert_eq!(slug_of("My Model_v2!"), "my-model-v2");
+        assert_eq!(slug_of("..x"), "handlerx");
+        assert_eq!(slug_of("日本"), "handler");
+        assert_eq!(slug_of(&"a".repeat(80)).len(), 63);
+    }
+
+    #[test]
+    fn a_folder_without_a_handler_is_told_what_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = Project::load(dir.path()).err().unwrap();
+        assert!(error.message.contains("there is no handler.py"), "{error}");
+    }
+
+    #[test]
+    fn the_manifest_names_handler_env_and_endpoint_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("main.py"), "").unwrap();
+        let text =
+            "name = \"Chat\"\nhandler = \"main.py\"\nenv = { A = \"1\" }\n[endpoint]\nworkersMax = 2\n";
+        std::fs::write(dir.path().join(MANIFEST), text).unwrap();
+        let project = Project::load(dir.path()).unwrap();
+        assert_eq!(project.slug, "chat");
+        assert_eq!(project.endpoint.workers_max, Some(2));
+        assert_eq!(project.env["A"], "1");
+        assert!(matches!(project.program, Program::Handler(handler) if handler == "main.py"));
+    }
+
+    #[test]
+    fn an_unknown_name_in_the_manifest_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("handler.py"), "").unwrap();
+        std::fs::write(dir.path().join(MANIFEST), "[endpoint]\nworkerMax = 2\n").unwrap();
+        let error = Project::load(dir.path()).err().unwrap();
+        assert!(error.lines.join("\n").contains("workerMax"), "{error:?}");
+    }
+}

@@ -1,0 +1,192 @@
+//! The handler's Python environment: found or made in `.longshore/venv`, with the requirements installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::error::DevError;
+use super::home::Home;
+use super::install::{self, Tool};
+use super::project::{Program, Project};
+use super::screen::{Screen, span};
+
+/// Says which interpreter runs and whether it can make environments by itself.
+const PROBE: &str = "import sys; print('.'.join(map(str, sys.version_info[:3]))); import venv, ensurepip";
+/// Lies in the environment and says what was installed into it.
+const STAMP: &str = "longshore-installed.txt";
+/// What a folder without `requirements.txt` gets.
+const DEFAULT_REQUIREMENTS: &str = "runpod";
+
+/// The command line that runs the project's handler; its environment is ready when this returns.
+pub(crate) async fn prepare(
+    project: &Project,
+    home: &Home,
+    screen: &Screen,
+) -> Result<Vec<String>, DevError> {
+    let wanted = match (&project.program, project.requirements()) {
+        // A command of its own without requirements needs no environment of ours.
+        (Program::Command(command), None) => return Ok(command.clone()),
+        (_, Some(path)) => std::fs::read_to_string(&path)
+            .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?,
+        (Program::Handler(_), None) => {
+            screen.note("no requirements.txt here: installing the `runpod` SDK and nothing else");
+            format!("{DEFAULT_REQUIREMENTS}\n")
+        }
+    };
+    let venv = home.venv();
+    let wanted = format!("# python: {}\n{wanted}", project.python.as_deref().unwrap_or("python3"));
+    let python = venv.join("bin/python");
+    if installed(&venv, &wanted) && runs(&python).await {
+        screen.good(&format!("python environment is up to date {}", screen.dim("(.longshore/venv)")));
+    } else {
+        let tool = make(project, &venv, screen).await?;
+        install(tool, project, home, screen).await?;
+        std::fs::write(venv.join(STAMP), &wanted)
+            .map_err(|error| DevError::new(format!("cannot write to {}: {error}", venv.display())))?;
+    }
+    Ok(command(project, &venv))
+}
+
+/// The handler run by the environment's interpreter, or the project's own command with its program looked up
+/// in the environment first.
+fn command(project: &Project, venv: &Path) -> Vec<String> {
+    let bin = venv.join("bin");
+    match &project.program {
+        Program::Handler(file) => {
+            vec![bin.join("python").display().to_string(), "-u".to_owned(), file.clone()]
+        }
+        Program::Command(command) => {
+            let mut command = command.clone();
+            if let Some(program) = command.first_mut() {
+                let ours = bin.join(&*program);
+                if !program.contains('/') && ours.exists() {
+                    *program = ours.display().to_string();
+                }
+            }
+            command
+        }
+    }
+}
+
+fn installed(venv: &Path, wanted: &str) -> bool {
+    std::fs::read_to_string(venv.join(STAMP)).is_ok_and(|stamp| stamp == wanted)
+}
+
+/// An environment breaks when its interpreter is upgraded away or the folder moves.
+async fn runs(python: &Path) -> bool {
+    let status = Command::new(python)
+        .args([
+            "-c",
+            "import runpod", /* what every handler starts with; also proves that it was installed */
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .status();
+    status.await.is_ok_and(|status| status.success())
+}
+
+/// Makes the environment, if it is not there; says which tool installs into it.
+async fn make(project: &Project, venv: &Path, screen: &Screen) -> Result<Tool, DevError> {
+    let tool = if responds("uv").await { Tool::Uv } else { Tool::Pip };
+    let python = project.python.clone().unwrap_or_else(|| "python3".to_owned());
+    let version = match (tool, probe(&python).await) {
+        (_, Ok(version)) => version,
+        // It brings an interpreter along.
+        (Tool::Uv, Err(_)) => "of uv".to_owned(),
+        (Tool::Pip, Err(error)) => return Err(error),
+    };
+    let _ = std::fs::remove_dir_all(venv);
+    let step = screen.step("making a python environment");
+    let mut command = match tool {
+        Tool::Uv => {
+            let mut command = Command::new("uv");
+            command.args(["venv", "--quiet"]);
+            if let Some(python) = &project.python {
+                command.args(["--python", python]);
+            }
+            command
+        }
+        Tool::Pip => {
+            let mut command = Command::new(&python);
+            command.args(["-m", "venv"]);
+            command
+        }
+    };
+    let output = command.arg(venv).stdin(Stdio::null()).kill_on_drop(true).output().await;
+    let failure = match output {
+        Ok(output) if output.status.success() => {
+            let seconds = span(step.elapsed());
+            step.done(&format!("python {version} {}", screen.dim(&format!("(.longshore/venv, {seconds})"))));
+            return Ok(tool);
+        }
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            String::from_utf8_lossy(&said).lines().map(str::to_owned).collect()
+        }
+        Err(error) => vec![error.to_string()],
+    };
+    step.failed("making a python environment");
+    // Half an environment would be mistaken for a whole one.
+    let _ = std::fs::remove_dir_all(venv);
+    Err(DevError::new(format!("cannot make a python environment in {}:", venv.display())).with_lines(failure))
+}
+
+async fn install(tool: Tool, project: &Project, home: &Home, screen: &Screen) -> Result<(), DevError> {
+    let python = home.venv().join("bin/python");
+    let packages = match project.requirements() {
+        Some(path) => vec!["-r".to_owned(), path.display().to_string()],
+        None => vec![DEFAULT_REQUIREMENTS.to_owned()],
+    };
+    let what = if project.requirements().is_some() { "requirements.txt" } else { DEFAULT_REQUIREMENTS };
+    let step = screen.step(format!("installing {what} with {}", tool.name()));
+    match install::run(tool, &python, &packages, &project.dir, &home.install_log(), &step).await {
+        Ok(()) => {
+            let seconds = span(step.elapsed());
+            step.done(&format!("installed {what} {}", screen.dim(&format!("({}, {seconds})", tool.name()))));
+            Ok(())
+        }
+        Err(error) => {
+            step.failed(&format!("installing {what}"));
+            Err(error)
+        }
+    }
+}
+
+/// The interpreter's version, if it can make environments.
+async fn probe(python: &str) -> Result<String, DevError> {
+    let output =
+        Command::new(python).args(["-c", PROBE]).stdin(Stdio::null()).kill_on_drop(true).output().await;
+    let output = output.map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            DevError::new(format!(
+                "`{python}` is not installed; handlers are Python programs. On Debian or Ubuntu:"
+            ))
+            .with_lines(["sudo apt install python3 python3-venv".to_owned()])
+        } else {
+            DevError::new(format!("cannot run `{python}`: {error}"))
+        }
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("No module named 'venv'") || said.contains("No module named 'ensurepip'") {
+        let advice = "`python3` cannot make environments: its `venv` module is missing. On Debian or Ubuntu:";
+        return Err(DevError::new(advice).with_lines(["sudo apt install python3-venv".to_owned()]));
+    }
+    Err(DevError::new(format!("`{python}` does not work:")).with_lines(said.lines().map(str::to_owned)))
+}
+
+async fn responds(program: &str) -> bool {
+    let status = Command::new(PathBuf::from(program))
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .status();
+    status.await.is_ok_and(|status| status.success())
+}

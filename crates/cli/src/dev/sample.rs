@@ -1,0 +1,158 @@
+//! Runs `test_input.json` and shows what comes of it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use longshore_client::{Client, HealthWorkers, Job};
+use longshore_model::JobState;
+
+use super::error::DevError;
+use super::pretty::pretty;
+use super::screen::{Screen, Step, span};
+
+/// Long enough for a warm worker; a cold one is followed chunk by chunk.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const FOLLOW_WAIT: Duration = Duration::from_secs(1);
+
+/// A sample, checked and ready to send.
+pub(crate) struct Sample {
+    /// The request body: JSON text.
+    pub(crate) body: Bytes,
+}
+
+/// How the sample came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The job completed.
+    Completed,
+    /// The job ended in another way.
+    NotCompleted,
+    /// No worker stays alive to take it.
+    NoWorker,
+}
+
+impl Sample {
+    /// Reads the sample: the SDK's own format, an object with `input`.
+    pub(crate) fn load(path: &Path) -> Result<Self, DevError> {
+        let text = std::fs::read(path)
+            .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?;
+        let value: serde_json::Value = serde_json::from_slice(&text)
+            .map_err(|error| DevError::new(format!("{} is not JSON: {error}", path.display())))?;
+        if !value.get("input").is_some_and(serde_json::Value::is_object) {
+            let shape = r#"{"input": {"prompt": "…"}}"#;
+            return Err(DevError::new(format!(
+                "{} must be an object with an object `input`, like {shape}",
+                path.display()
+            )));
+        }
+        Ok(Self { body: text.into() })
+    }
+}
+
+/// Sends the sample and follows it to its end.
+pub(crate) async fn run(
+    client: &Client,
+    slug: &str,
+    sample: &Sample,
+    screen: &Screen,
+) -> Result<Verdict, DevError> {
+    let step = screen.step("running test_input.json");
+    let since = Instant::now();
+    let mut job = client.runsync(slug, sample.body.clone(), FIRST_WAIT).await?;
+    let mut offset = 0;
+    loop {
+        let page = client.stream(slug, job.id, offset, FOLLOW_WAIT).await?;
+        for chunk in &page.stream {
+            screen.line(&format!("  {} {}", screen.cyan("›"), chunk.output.get()));
+            offset += 1;
+        }
+        if page.status.is_terminal() && page.stream.is_empty() {
+            break;
+        }
+        let workers = client.health(slug).await?.workers;
+        if keeps_crashing(&workers) {
+            // It would be taken as soon as a worker stays up, with nobody there to see it.
+            let _ = client.cancel(slug, job.id).await;
+            step.failed("no worker stays up to take test_input.json");
+            return Ok(Verdict::NoWorker);
+        }
+        step.detail(stage(page.status, &workers));
+    }
+    job = client.status(slug, job.id).await?;
+    Ok(show(&job, since.elapsed(), step, screen))
+}
+
+fn keeps_crashing(workers: &HealthWorkers) -> bool {
+    workers.unhealthy > 0 && workers.initializing + workers.idle + workers.running == 0
+}
+
+fn stage(state: JobState, workers: &HealthWorkers) -> &'static str {
+    match state {
+        JobState::InQueue if workers.initializing > 0 => "a worker is starting",
+        JobState::InQueue if workers.running > 0 => "the worker is busy",
+        JobState::InQueue => "waiting for a worker",
+        _ => "the handler is at work",
+    }
+}
+
+fn show(job: &Job, took: Duration, step: Step, screen: &Screen) -> Verdict {
+    let ms = |ms: Option<u64>| span(Duration::from_millis(ms.unwrap_or(0)));
+    let times =
+        format!("(queued {}, ran {}, {} in all)", ms(job.delay_time), ms(job.execution_time), span(took));
+    let said = format!("test_input.json {} {}", job.status, screen.dim(&times));
+    let verdict = if job.status == JobState::Completed {
+        step.done(&said);
+        Verdict::Completed
+    } else {
+        step.failed(&said);
+        Verdict::NotCompleted
+    };
+    if let Some(error) = &job.error {
+        for line in readable(error).lines() {
+            screen.line(&format!("    {line}"));
+        }
+    }
+    if let Some(output) = &job.output {
+        screen.result(&pretty(output));
+    }
+    verdict
+}
+
+/// The SDK reports an exception as JSON text with the traceback inside: show the traceback.
+fn readable(error: &str) -> String {
+    #[derive(serde::Deserialize)]
+    struct Reported {
+        #[serde(rename = "error_type")]
+        kind: String,
+        #[serde(rename = "error_message")]
+        message: String,
+        #[serde(default, rename = "error_traceback")]
+        traceback: String,
+    }
+    match serde_json::from_str::<Reported>(error) {
+        Ok(reported) if !reported.traceback.trim().is_empty() => reported.traceback.trim_end().to_owned(),
+        Ok(reported) => format!("{}: {}", reported.kind, reported.message),
+        Err(_) => error.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exception_is_shown_as_its_traceback() {
+        let error = r#"{"error_type": "<class 'ValueError'>", "error_message": "no", "error_traceback": "Traceback\n  x\n"}"#;
+        assert_eq!(readable(error), "Traceback\n  x");
+        assert_eq!(readable("plain"), "plain");
+    }
+
+    #[test]
+    fn a_sample_without_an_input_object_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("test_input.json");
+        std::fs::write(&path, r#"{"prompt": "x"}"#).unwrap();
+        assert!(Sample::load(&path).err().unwrap().message.contains("an object `input`"));
+    }
+}

@@ -1,0 +1,124 @@
+//! A running server with the folder's endpoint on it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use longshore_client::Client;
+
+use super::deploy::{Deployment, deploy};
+use super::error::DevError;
+use super::home::Home;
+use super::host::RunningServer;
+use super::logs::Logs;
+use super::project::Project;
+use super::sample::{self, Sample, Verdict};
+use super::screen::Screen;
+use super::snippets::Snippets;
+use super::watch::{self, Changes, Files};
+use super::{python, report};
+
+/// See the module.
+pub(crate) struct Session {
+    /// The folder as it was typed: the lines to copy name files by it.
+    pub(crate) dir: PathBuf,
+    /// Exit after the sample.
+    pub(crate) once: bool,
+    pub(crate) home: Home,
+    pub(crate) project: Project,
+    /// What runs a worker.
+    pub(crate) command: Vec<String>,
+    pub(crate) client: Client,
+    pub(crate) key: String,
+    pub(crate) server: Arc<dyn RunningServer>,
+    pub(crate) screen: Screen,
+}
+
+impl Session {
+    /// Deploys and tries the handler; unless it is for once, for ever.
+    pub(crate) async fn work(&mut self) -> Result<ExitCode, DevError> {
+        let (server, screen) = (Arc::clone(&self.server), self.screen.clone());
+        let mut logs = Logs::from_now(&*server);
+        let outcome = tokio::select! {
+            outcome = self.develop() => outcome,
+            never = logs.follow(&*server, &screen) => match never {},
+        };
+        // The last words of a worker that crashed belong above the verdict.
+        logs.show_news(&*server, &screen);
+        outcome
+    }
+
+    /// Ends the server and its workers.
+    pub(crate) async fn stop(&self) {
+        let step = self.screen.step("stopping the workers and the server");
+        self.server.stop().await;
+        drop(step);
+    }
+
+    async fn develop(&mut self) -> Result<ExitCode, DevError> {
+        let mut files = Files::look(&self.project.dir);
+        self.deploy(&files).await?;
+        let verdict = self.try_sample().await?;
+        if self.once {
+            let completed = verdict == Some(Verdict::Completed);
+            return Ok(if completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        self.show_snippets();
+        loop {
+            self.screen.line(&format!(
+                "  {}",
+                self.screen.dim("watching for changes · worker logs appear here · Ctrl-C stops everything")
+            ));
+            let changes = watch::changed(&self.project.dir, &mut files).await;
+            // The next change may mend it.
+            if let Err(error) = self.follow_up(changes, &files).await {
+                report(&self.screen, &error);
+            }
+        }
+    }
+
+    async fn follow_up(&mut self, changes: Changes, files: &Files) -> Result<(), DevError> {
+        self.screen.line("");
+        if changes.project {
+            self.project = Project::load(&self.project.dir)?;
+            self.command = python::prepare(&self.project, &self.home, &self.screen).await?;
+        }
+        if changes.project || changes.source {
+            self.deploy(files).await?;
+        }
+        self.try_sample().await.map(|_| ())
+    }
+
+    async fn deploy(&self, files: &Files) -> Result<(), DevError> {
+        let deployment = Deployment {
+            project: &self.project,
+            command: &self.command,
+            fingerprint: &files.fingerprint(),
+            stay: !self.once,
+        };
+        let endpoint = deploy(&self.client, &deployment).await?;
+        let version = self.screen.dim(&format!("(version {})", endpoint.version));
+        self.screen.good(&format!("endpoint {} is up {version}", self.screen.bold(&self.project.slug)));
+        Ok(())
+    }
+
+    /// Runs the sample, where there is one.
+    async fn try_sample(&self) -> Result<Option<Verdict>, DevError> {
+        let Some(path) = self.project.sample() else { return Ok(None) };
+        let sample = Sample::load(&path)?;
+        let verdict = sample::run(&self.client, &self.project.slug, &sample, &self.screen).await?;
+        Ok(Some(verdict))
+    }
+
+    fn show_snippets(&self) {
+        let sample = self.project.sample().and_then(|path| std::fs::read(path).ok());
+        let path = self.dir.join("test_input.json").display().to_string();
+        let snippets = Snippets {
+            base_url: self.client.base_url(),
+            slug: &self.project.slug,
+            key: &self.key,
+            sample: sample.as_deref().map(|text| (text, path)),
+        };
+        snippets.show(&self.screen);
+    }
+}

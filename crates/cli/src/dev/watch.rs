@@ -1,0 +1,143 @@
+//! Sees when the handler's files change.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::project::MANIFEST;
+
+/// How often the files are looked at.
+const PERIOD: Duration = Duration::from_millis(500);
+/// A folder with more files than this is not a handler's; the rest goes unwatched.
+const FILES_MAX: usize = 5_000;
+
+/// What changed since the last look; several may be set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// `requirements.txt` or `longshore.toml`: everything is looked at anew.
+    pub(crate) project: bool,
+    /// A Python file.
+    pub(crate) source: bool,
+    /// `test_input.json`.
+    pub(crate) sample: bool,
+}
+
+/// The files at one moment: path, time of change, size.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Files {
+    files: BTreeMap<PathBuf, (Option<SystemTime>, u64)>,
+}
+
+impl Files {
+    /// Looks at the folder.
+    pub(crate) fn look(dir: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        collect(dir, true, &mut files);
+        Self { files }
+    }
+
+    /// A text that changes when a source file does.
+    pub(crate) fn fingerprint(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        for (path, seen) in &self.files {
+            if path.extension().is_some_and(|extension| extension == "py") {
+                (path, seen).hash(&mut hasher);
+            }
+        }
+        format!("{:016x}", hasher.finish())
+    }
+
+    fn changes_since(&self, before: &Self) -> Changes {
+        let mut changes = Changes::default();
+        let both = before.files.keys().chain(self.files.keys());
+        for path in both.filter(|path| before.files.get(*path) != self.files.get(*path)) {
+            match path.file_name().and_then(|name| name.to_str()) {
+                Some("test_input.json") => changes.sample = true,
+                Some("requirements.txt" | MANIFEST) => changes.project = true,
+                _ => changes.source = true,
+            }
+        }
+        changes
+    }
+}
+
+/// Waits until the folder differs from `seen` and has come to rest; `seen` is then what it is now.
+pub(crate) async fn changed(dir: &Path, seen: &mut Files) -> Changes {
+    let mut last = seen.clone();
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let now = Files::look(dir);
+        // An editor writes in several steps: only a folder that rested for a whole period counts.
+        let rested = now == last;
+        if rested && now != *seen {
+            let changes = now.changes_since(seen);
+            *seen = now;
+            return changes;
+        }
+        last = now;
+    }
+}
+
+fn collect(dir: &Path, top: bool, files: &mut BTreeMap<PathBuf, (Option<SystemTime>, u64)>) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        // Follows links to files: a linked handler is a handler. Not links to folders: they may lead in circles.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let foreign = name.starts_with('.') || name == "__pycache__" || name == "node_modules";
+            if !foreign && !path.join("pyvenv.cfg").exists() {
+                collect(&path, false, files);
+            }
+        } else if is_watched(&name, top)
+            && files.len() < FILES_MAX
+            && let Ok(facts) = fs::metadata(&path)
+        {
+            files.insert(path, (facts.modified().ok(), facts.len()));
+        }
+    }
+}
+
+fn is_watched(name: &str, top: bool) -> bool {
+    let python = Path::new(name).extension().is_some_and(|extension| extension == "py");
+    python && !name.starts_with('.')
+        || top && ["requirements.txt", "test_input.json", MANIFEST].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_handlers_own_files_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("handler.py", "1");
+        let before = Files::look(dir.path());
+        for noise in ["out.json", ".longshore/x.py", "env/pyvenv.cfg", "env/lib/a.py", "__pycache__/b.py"] {
+            write(noise, "2");
+        }
+        assert_eq!(Files::look(dir.path()).changes_since(&before), Changes::default());
+        write("lib/model.py", "longer");
+        write("test_input.json", "{}");
+        let after = Files::look(dir.path());
+        assert_eq!(after.changes_since(&before), Changes { source: true, sample: true, project: false });
+        assert_ne!(after.fingerprint(), before.fingerprint());
+    }
+
+    #[tokio::test]
+    async fn a_change_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("handler.py"), "1").unwrap();
+        let mut seen = Files::look(dir.path());
+        fs::write(dir.path().join("handler.py"), "12").unwrap();
+        let changes = tokio::time::timeout(Duration::from_secs(20), changed(dir.path(), &mut seen)).await;
+        assert_eq!(changes.unwrap(), Changes { source: true, ..Changes::default() });
+    }
+}
