@@ -3,7 +3,20 @@
 //! A [`Launcher`] runs workers somewhere: as processes here, later as containers or pods. Workers outlive the
 //! server: after a restart [`Launcher::adopt`] finds the living ones.
 
+mod log;
+mod memory;
+mod mirror;
+mod proc;
+mod process;
+mod scratch;
+pub mod shim;
+
+pub use log::LogLimits;
+pub use memory::MemoryLauncher;
+pub use process::{ProcessLauncher, ShimCommand};
+
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -21,7 +34,7 @@ pub type LaunchFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, LaunchError
 pub struct LaunchError(pub String);
 
 /// Everything needed to start one worker.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WorkerSpec {
     /// Its id; also the name of its scratch folder.
     pub worker: WorkerId,
@@ -31,10 +44,29 @@ pub struct WorkerSpec {
     pub version: u32,
     /// Program and arguments; never empty.
     pub command: Vec<String>,
-    /// The folder to run in; none means its scratch folder.
+    /// The folder whose entries it sees in the folder it runs in; none means an empty folder. Workers never
+    /// share the folder itself: some SDK versions keep a file of running jobs in it.
     pub workdir: Option<PathBuf>,
     /// The whole environment on top of the server's own. Values are secrets: never logged.
     pub env: BTreeMap<String, String>,
+    /// Give it a home folder of its own that shows the real one's entries, except the SDK's configuration: an
+    /// API key in there would win over the worker's token.
+    pub private_home: bool,
+}
+
+/// Shows the names of the environment only.
+impl fmt::Debug for WorkerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerSpec")
+            .field("worker", &self.worker)
+            .field("endpoint", &self.endpoint)
+            .field("version", &self.version)
+            .field("command", &self.command)
+            .field("workdir", &self.workdir)
+            .field("env", &self.env.keys())
+            .field("private_home", &self.private_home)
+            .finish()
+    }
 }
 
 /// A worker that is running.
@@ -80,4 +112,10 @@ pub trait Launcher: Send + Sync + 'static {
 
     /// The ends of workers, as they come. Can be taken once; a second call answers none.
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>>;
+
+    /// The file that a worker's output goes to, also for a while after its end; none where there is no file.
+    /// When the file is full it is renamed and a new one begun, so a follower must open the path again.
+    fn log_path(&self, _worker: &WorkerId) -> Option<PathBuf> {
+        None
+    }
 }

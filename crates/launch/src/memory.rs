@@ -1,0 +1,104 @@
+//! A launcher for tests: workers are entries in a list, and the test says what becomes of them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use longshore_model::WorkerId;
+use tokio::sync::mpsc;
+
+use crate::{Exited, LaunchError, LaunchFuture, Launcher, Present, WorkerSpec};
+
+/// A launcher whose workers are entries in a list. They end at once when stopped, and otherwise when the test
+/// says so.
+pub struct MemoryLauncher {
+    list: Mutex<List>,
+    ended: mpsc::UnboundedSender<Exited>,
+    exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
+}
+
+#[derive(Default)]
+struct List {
+    started: Vec<WorkerSpec>,
+    stopped: Vec<(WorkerId, Duration)>,
+    living: Vec<Present>,
+    refuses: Option<String>,
+}
+
+impl Default for MemoryLauncher {
+    fn default() -> Self {
+        Self::with_living(Vec::new())
+    }
+}
+
+impl MemoryLauncher {
+    /// With workers that an earlier server started.
+    pub fn with_living(living: Vec<Present>) -> Self {
+        let (ended, exits) = mpsc::unbounded_channel();
+        Self { list: Mutex::new(List { living, ..List::default() }), ended, exits: Mutex::new(Some(exits)) }
+    }
+
+    /// From now on nothing can be started, for this reason; or it can again.
+    pub fn refuse(&self, reason: Option<&str>) {
+        self.list().refuses = reason.map(str::to_owned);
+    }
+
+    /// Every worker that was started, in order.
+    pub fn started(&self) -> Vec<WorkerSpec> {
+        self.list().started.clone()
+    }
+
+    /// Every worker that was stopped, in order, with its grace.
+    pub fn stopped(&self) -> Vec<(WorkerId, Duration)> {
+        self.list().stopped.clone()
+    }
+
+    /// The workers that live.
+    pub fn living(&self) -> Vec<WorkerId> {
+        self.list().living.iter().map(|present| present.worker.clone()).collect()
+    }
+
+    /// A worker ends by itself. Nothing happens if it does not live.
+    pub fn exit(&self, worker: &WorkerId, code: Option<i32>, signal: Option<i32>, ran_ms: u64) {
+        let mut list = self.list();
+        let Some(at) = list.living.iter().position(|present| present.worker == *worker) else { return };
+        let Present { worker, endpoint, .. } = list.living.remove(at);
+        let log_tail = "the last words".to_owned();
+        // Without a receiver nobody wants to know.
+        let _ = self.ended.send(Exited { worker, endpoint, code, signal, ran_ms, log_tail });
+    }
+
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Launcher for MemoryLauncher {
+    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>> {
+        let living = self.list().living.clone();
+        Box::pin(async move { Ok(living) })
+    }
+
+    fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {
+        let mut list = self.list();
+        let answer = match &list.refuses {
+            Some(reason) => Err(LaunchError(reason.clone())),
+            None => Ok(()),
+        };
+        if answer.is_ok() {
+            let WorkerSpec { worker, endpoint, version, .. } = spec.clone();
+            list.living.push(Present { worker, endpoint, version });
+            list.started.push(spec);
+        }
+        Box::pin(async move { answer })
+    }
+
+    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
+        self.list().stopped.push((worker.clone(), grace));
+        self.exit(worker, Some(0), None, 1_000);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {
+        self.exits.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

@@ -1,0 +1,136 @@
+//! What the kernel says of processes: who a number means, and who belongs to a session.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use serde::{Deserialize, Serialize};
+
+/// A process for sure: its number alone is given out again later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pid: i32,
+    /// In clock ticks since boot.
+    start_ticks: u64,
+    boot_id: String,
+}
+
+impl Identity {
+    /// The process with this number at this moment.
+    pub(crate) fn of(pid: Pid) -> Option<Self> {
+        let pid = pid.as_raw_nonzero().get();
+        Some(Self { pid, start_ticks: Stat::read(pid)?.start_ticks, boot_id: boot_id()? })
+    }
+
+    pub(crate) fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(self.pid)
+    }
+
+    /// Whether this very process still runs. One that ended and was not collected does not.
+    pub(crate) fn is_alive(&self) -> bool {
+        boot_id().as_ref() == Some(&self.boot_id)
+            && Stat::read(self.pid).is_some_and(|stat| stat.start_ticks == self.start_ticks && !stat.ended)
+    }
+
+    /// Ends every process of the session that this process leads or led. Without its leader a session cannot be
+    /// signalled as a whole, and its members may be in several process groups.
+    pub(crate) fn kill_session(&self) {
+        let reused = || Stat::read(self.pid).is_some_and(|stat| stat.start_ticks != self.start_ticks);
+        if boot_id().as_ref() != Some(&self.boot_id) || reused() {
+            return;
+        }
+        // A member may start another one while the list is made: look again until there is none.
+        for _ in 0..KILL_ROUNDS {
+            let members = processes(|stat| {
+                stat.session == self.pid && stat.start_ticks >= self.start_ticks && !stat.ended
+            });
+            if members.is_empty() {
+                return;
+            }
+            kill_all(&members);
+            thread::sleep(KILL_PAUSE);
+        }
+    }
+}
+
+/// How often a list of processes is made and killed before giving up, and the pause between.
+const KILL_ROUNDS: u32 = 200;
+const KILL_PAUSE: Duration = Duration::from_millis(10);
+
+/// Ends the children of this process and collects them, with those that become its children meanwhile.
+pub(crate) fn end_children() {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    for _ in 0..KILL_ROUNDS {
+        while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
+        let children = processes(|stat| stat.parent == own);
+        if children.is_empty() {
+            return;
+        }
+        kill_all(&children);
+        thread::sleep(KILL_PAUSE);
+    }
+}
+
+fn kill_all(pids: &[i32]) {
+    for pid in pids.iter().filter_map(|&pid| Pid::from_raw(pid)) {
+        // It may have ended meanwhile.
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
+    }
+}
+
+/// The numbers of the processes that `fits`.
+fn processes(fits: impl Fn(&Stat) -> bool) -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    numbers.filter(|&pid| Stat::read(pid).is_some_and(|stat| fits(&stat))).collect()
+}
+
+fn boot_id() -> Option<String> {
+    Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
+}
+
+/// The part of `/proc/<pid>/stat` that is needed here.
+struct Stat {
+    ended: bool,
+    parent: i32,
+    session: i32,
+    start_ticks: u64,
+}
+
+impl Stat {
+    fn read(pid: i32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The second field is the program's name in brackets and may hold anything, brackets too.
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+        let ended = matches!(fields.next()?, "Z" | "X");
+        let parent = fields.next()?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        let start_ticks = fields.nth(15)?.parse().ok()?;
+        Some(Self { ended, parent, session, start_ticks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_cannot_confuse_the_parser() {
+        let text = "42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.ended, stat.parent, stat.session, stat.start_ticks), (false, 7, 41, 777));
+        assert!(Stat::parse("garbage").is_none());
+    }
+
+    #[test]
+    fn a_number_that_was_given_out_again_is_someone_else() {
+        let own = Identity::of(rustix::process::getpid()).unwrap();
+        assert!(own.is_alive());
+        assert!(!Identity { start_ticks: own.start_ticks + 1, ..own.clone() }.is_alive());
+        assert!(!Identity { boot_id: "another boot".into(), ..own }.is_alive());
+    }
+}

@@ -1,0 +1,205 @@
+//! Workers as processes of this machine, each under a [`crate::shim`].
+
+mod ended;
+mod starting;
+mod watch;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use longshore_model::WorkerId;
+use rustix::process::Signal;
+use tokio::sync::{mpsc, watch as condition};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+
+use crate::proc::Identity;
+use crate::scratch::{Scratch, State};
+use crate::{Exited, LaunchError, LaunchFuture, Launcher, LogLimits, Present, WorkerSpec};
+
+/// How to run a shim: the worker's scratch folder is added as the last argument.
+#[derive(Clone, Debug)]
+pub struct ShimCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// Its first arguments.
+    pub arguments: Vec<OsString>,
+}
+
+impl ShimCommand {
+    /// This very program with a subcommand; also when its file was replaced by an upgrade meanwhile.
+    pub fn this_program(subcommand: &str) -> Self {
+        Self { program: "/proc/self/exe".into(), arguments: vec![subcommand.into()] }
+    }
+}
+
+/// How long a killed worker may take to vanish.
+const KILL_WAIT: Duration = Duration::from_secs(5);
+
+/// Runs workers as processes of this machine.
+///
+/// Dropping it leaves them running; a new one on the same folder [adopts](Launcher::adopt) them.
+pub struct ProcessLauncher {
+    shared: Arc<Shared>,
+    shim: ShimCommand,
+    log_limits: LogLimits,
+    exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
+    /// One for every worker; they end with the launcher.
+    watches: Mutex<JoinSet<()>>,
+}
+
+/// What the watches need, too.
+struct Shared {
+    dir: PathBuf,
+    running: Mutex<HashMap<WorkerId, Running>>,
+    ended: mpsc::UnboundedSender<Exited>,
+}
+
+/// A worker that runs, or whose end is being handled.
+#[derive(Clone)]
+struct Running {
+    state: State,
+    gone: condition::Receiver<bool>,
+}
+
+impl ProcessLauncher {
+    /// Keeps the workers' folders in `dir`, which only one launcher at a time may use.
+    pub fn new(dir: PathBuf, shim: ShimCommand) -> Self {
+        let dir = std::path::absolute(&dir).unwrap_or(dir);
+        let (ended, exits) = mpsc::unbounded_channel();
+        Self {
+            shared: Arc::new(Shared { dir, running: Mutex::default(), ended }),
+            shim,
+            log_limits: LogLimits::default(),
+            exits: Mutex::new(Some(exits)),
+            watches: Mutex::default(),
+        }
+    }
+
+    /// The same with other limits for the logs of workers that are started from now on.
+    #[must_use]
+    pub fn with_log_limits(mut self, log_limits: LogLimits) -> Self {
+        self.log_limits = log_limits;
+        self
+    }
+
+    fn watch(&self, state: State, shim: watch::Watched) {
+        let (gone, is_gone) = condition::channel(false);
+        let worker = state.worker.clone();
+        locked(&self.shared.running).insert(worker, Running { state: state.clone(), gone: is_gone });
+        let shared = self.shared.clone();
+        let mut watches = locked(&self.watches);
+        while watches.try_join_next().is_some() {}
+        watches.spawn(async move {
+            shim.ended().await;
+            let left = shared.handle_end(state).await;
+            // Those who wait in `stop` may be gone, too.
+            let _ = gone.send(true);
+            ended::clear(left).await;
+        });
+    }
+
+    async fn adopt_all(&self) -> Result<Vec<Present>, LaunchError> {
+        let shared = self.shared.clone();
+        let found = in_background(move || shared.live_states()).await??;
+        let mut present = Vec::new();
+        for state in found {
+            if state.shim.is_alive() {
+                let State { worker, endpoint, version, .. } = state.clone();
+                let shim = watch::Watched::Other(state.shim.clone());
+                self.watch(state, shim);
+                present.push(Present { worker, endpoint, version });
+            } else {
+                ended::clear(self.shared.handle_end(state).await).await;
+            }
+        }
+        Ok(present)
+    }
+
+    async fn start_one(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
+        let scratch = self.shared.live(&spec.worker);
+        let (shim, limits) = (self.shim.clone(), self.log_limits);
+        let started = in_background(move || starting::start(&shim, &scratch, spec, limits)).await??;
+        self.watch(started.state, watch::Watched::Child(started.shim));
+        Ok(())
+    }
+
+    async fn stop_one(&self, worker: &WorkerId, grace: Duration) -> Result<(), LaunchError> {
+        let running = locked(&self.shared.running).get(worker).cloned();
+        let Some(Running { state, gone }) = running else { return Ok(()) };
+        let vanishes = |within: Duration| {
+            let mut gone = gone.clone();
+            // An error means that the launcher is being dropped: nobody will see it vanish.
+            async move { timeout(within, gone.wait_for(|gone| *gone)).await.is_ok() }
+        };
+        signal_group(&state, Signal::TERM);
+        if vanishes(grace).await {
+            return Ok(());
+        }
+        signal_group(&state, Signal::KILL);
+        if vanishes(KILL_WAIT).await {
+            return Ok(());
+        }
+        let shim = state.shim.clone();
+        in_background(move || shim.kill_session()).await?;
+        if vanishes(KILL_WAIT).await {
+            return Ok(());
+        }
+        Err(LaunchError(format!("worker {worker} was killed but did not vanish; look for it with ps")))
+    }
+}
+
+/// Signals the worker's whole process group, unless its leader is gone: then the shim ends the rest, and the
+/// number may mean someone else.
+fn signal_group(state: &State, signal: Signal) {
+    let living = state.process.as_ref().filter(|process| process.is_alive());
+    if let Some(group) = living.and_then(Identity::pid) {
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+impl Shared {
+    fn live(&self, worker: &WorkerId) -> Scratch {
+        Scratch::at(self.dir.join("live").join(worker.as_str()))
+    }
+}
+
+impl Launcher for ProcessLauncher {
+    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>> {
+        Box::pin(self.adopt_all())
+    }
+
+    fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {
+        Box::pin(self.start_one(spec))
+    }
+
+    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
+        let worker = worker.clone();
+        Box::pin(async move { self.stop_one(&worker, grace).await })
+    }
+
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {
+        locked(&self.exits).take()
+    }
+
+    fn log_path(&self, worker: &WorkerId) -> Option<PathBuf> {
+        let live = self.shared.live(worker).log();
+        if live.exists() { Some(live) } else { self.shared.ended_log(worker) }
+    }
+}
+
+/// A panic elsewhere leaves these maps whole: every change is one call.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LaunchError> {
+    spawn_blocking(work)
+        .await
+        .map_err(|e| LaunchError(format!("a background task of the launcher failed: {e}")))
+}

@@ -1,0 +1,69 @@
+//! Starts a shim and hands it its order.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use super::ShimCommand;
+use crate::scratch::{Scratch, State};
+use crate::shim::{Order, STARTED};
+use crate::{LaunchError, LogLimits, WorkerSpec};
+
+/// A shim whose worker runs.
+pub(super) struct Started {
+    pub(super) shim: Child,
+    pub(super) state: State,
+}
+
+/// Blocks until the worker runs. Leaves nothing behind where it does not.
+pub(super) fn start(
+    shim: &ShimCommand,
+    scratch: &Scratch,
+    spec: WorkerSpec,
+    limits: LogLimits,
+) -> Result<Started, LaunchError> {
+    let worker = spec.worker.clone();
+    let failed = |reason: String| LaunchError(format!("worker {worker} was not started: {reason}"));
+    scratch
+        .create()
+        .map_err(|e| failed(format!("cannot make its folder {}: {e}", scratch.path().display())))?;
+    start_in(shim, scratch, &Order::new(spec, limits)).map_err(|reason| {
+        // What is left in there is no worker's; should it stay, the next server removes it.
+        let _ = scratch.remove();
+        failed(reason)
+    })
+}
+
+fn start_in(shim: &ShimCommand, scratch: &Scratch, order: &Order) -> Result<Started, String> {
+    let mut child = Command::new(&shim.program)
+        .args(&shim.arguments)
+        .arg(scratch.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| format!("cannot run the shim {}: {e}", shim.program.display()))?;
+    let answer = instruct(&mut child, order);
+    match (answer, scratch.state()) {
+        (Ok(()), Some(state)) => Ok(Started { shim: child, state }),
+        (answer, _) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(answer.err().unwrap_or_else(|| "its shim left no state".to_owned()))
+        }
+    }
+}
+
+/// Hands over the order and reads the answer.
+fn instruct(child: &mut Child, order: &Order) -> Result<(), String> {
+    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err("its shim has no pipes".to_owned());
+    };
+    serde_json::to_writer(stdin, order).map_err(|e| format!("its shim does not listen: {e}"))?;
+    let mut answer = String::new();
+    BufReader::new(stdout).read_line(&mut answer).map_err(|e| format!("its shim does not answer: {e}"))?;
+    match answer.trim_end() {
+        STARTED => Ok(()),
+        "" => Err("its shim ended without an answer".to_owned()),
+        reason => Err(reason.to_owned()),
+    }
+}

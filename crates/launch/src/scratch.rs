@@ -1,0 +1,109 @@
+//! A worker's folder: which files are in it, and what is in them.
+//!
+//! ```text
+//! live/<worker>/          readable to the server's user alone
+//!   state.json            who the shim and the worker are; written before the worker starts
+//!   exit.json             how the worker ended; there once the shim has nothing left to do
+//!   log  log.1  log.2     what the worker printed
+//!   cwd/                  where it runs
+//!   home/                 its home folder, if it has one of its own
+//! ended/<endpoint>/<worker>/   the same folder after its end was reported, without cwd and home
+//! ```
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use longshore_model::{EndpointId, WorkerId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::proc::Identity;
+
+/// Who runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) worker: WorkerId,
+    pub(crate) endpoint: EndpointId,
+    pub(crate) version: u32,
+    pub(crate) shim: Identity,
+    /// None for the moment between the shim's start and the worker's.
+    pub(crate) process: Option<Identity>,
+}
+
+/// How a worker ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Exit {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) ran_ms: u64,
+}
+
+/// A worker's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Makes the folder; it must not exist.
+    pub(crate) fn create(&self) -> io::Result<()> {
+        if let Some(parent) = self.0.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        DirBuilder::new().mode(0o700).create(&self.0)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+
+    pub(crate) fn cwd(&self) -> PathBuf {
+        self.0.join("cwd")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.0.join("home")
+    }
+
+    /// None where it was not written, or is damaged.
+    pub(crate) fn state(&self) -> Option<State> {
+        read(&self.0.join("state.json"))
+    }
+
+    pub(crate) fn write_state(&self, state: &State) -> io::Result<()> {
+        write(&self.0.join("state.json"), state)
+    }
+
+    /// None while it runs, or if its shim was killed.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        read(&self.0.join("exit.json"))
+    }
+
+    pub(crate) fn write_exit(&self, exit: &Exit) -> io::Result<()> {
+        write(&self.0.join("exit.json"), exit)
+    }
+
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.0)
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Whoever reads finds all of it or nothing. It need not survive a power cut: no worker does.
+fn write<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside)?;
+    file.write_all(&serde_json::to_vec(value)?)?;
+    fs::rename(beside, path)
+}

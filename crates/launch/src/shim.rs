@@ -1,0 +1,202 @@
+//! The small process between the server and one worker.
+//!
+//! It starts the worker, keeps its output and notes how it ended. It belongs to no server: a server that
+//! restarts finds it and the worker as they were. It has to stay small, since there is one for every worker:
+//! one thread that waits, one that copies, no runtime.
+//!
+//! The server gives it the order on its standard input, so that secrets are never on disk or in an argument
+//! list, and reads one line back: `ok`, or why the worker could not be started.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longshore_model::{EndpointId, WorkerId};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::log::RotatedLog;
+use crate::mirror::mirror;
+use crate::proc::{self, Identity};
+use crate::scratch::{Exit, Scratch, State};
+use crate::{LogLimits, WorkerSpec};
+
+/// What the shim is to start. Not `Debug`: the environment holds secrets.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order {
+    worker: WorkerId,
+    endpoint: EndpointId,
+    version: u32,
+    command: Vec<String>,
+    workdir: Option<PathBuf>,
+    env: BTreeMap<String, String>,
+    private_home: bool,
+    log: LogLimits,
+}
+
+impl Order {
+    pub(crate) fn new(spec: WorkerSpec, log: LogLimits) -> Self {
+        let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home } = spec;
+        Self { worker, endpoint, version, command, workdir, env, private_home, log }
+    }
+}
+
+/// The answer of a shim whose worker runs.
+pub(crate) const STARTED: &str = "ok";
+
+/// How long the last output of a worker is waited for: a process that escaped may hold the pipe open.
+const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(2);
+
+/// Runs the shim of the worker whose folder this is, until the worker and all that it started are gone.
+pub fn main(scratch: &Path) -> ExitCode {
+    let scratch = Scratch::at(scratch);
+    match start(&scratch) {
+        Ok(worker) => {
+            answer(STARTED);
+            let exit = attend(&worker);
+            // Without this file the end is reported without a code; there is nobody to tell why.
+            let _ = scratch.write_exit(&exit);
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            proc::end_children();
+            answer(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The server may be gone already; then nobody needs the answer.
+fn answer(line: &str) {
+    let _ = writeln!(io::stdout(), "{}", line.replace('\n', " "));
+}
+
+/// A worker that runs.
+struct Attended {
+    pid: Pid,
+    since: Instant,
+    output_ended: mpsc::Receiver<()>,
+}
+
+fn start(scratch: &Scratch) -> Result<Attended, String> {
+    rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
+    // What the worker leaves behind becomes our child, so that it can be found and ended.
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).map_err(|e| format!("cannot adopt orphans: {e}"))?;
+    let order: Order =
+        serde_json::from_reader(io::stdin().lock()).map_err(|e| format!("no valid order: {e}"))?;
+
+    let shim = Identity::of(own).ok_or("cannot read /proc: is it mounted?")?;
+    let Order { worker, endpoint, version, .. } = &order;
+    let mut state =
+        State { worker: worker.clone(), endpoint: *endpoint, version: *version, shim, process: None };
+    let keep = |state: &State| {
+        scratch.write_state(state).map_err(|e| format!("cannot write into {}: {e}", scratch.path().display()))
+    };
+    keep(&state)?;
+
+    let log = RotatedLog::open(&scratch.log(), order.log)
+        .map_err(|e| format!("cannot open the log in {}: {e}", scratch.path().display()))?;
+    let (child, output) = spawn(&order, scratch)?;
+    let since = Instant::now();
+    let pid = Pid::from_child(&child);
+    state.process = Identity::of(pid);
+    keep(&state)?;
+    Ok(Attended { pid, since, output_ended: copy(output, log)? })
+}
+
+fn spawn(order: &Order, scratch: &Scratch) -> Result<(Child, PipeReader), String> {
+    let cwd = prepare_cwd(order, scratch)?;
+    let (program, arguments) = order.command.split_first().ok_or("the command is empty")?;
+    let (output, input) = io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
+    let both = input.try_clone().map_err(|e| format!("cannot make a pipe: {e}"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&cwd).env("PWD", &cwd).process_group(0);
+    command.stdin(Stdio::null()).stdout(input).stderr(both);
+    for name in own_settings() {
+        command.env_remove(name);
+    }
+    if let Some(home) = prepare_home(order, scratch)? {
+        command.env("HOME", home);
+    }
+    command.envs(&order.env);
+    // `command` holds the pipe's other end: with it dropped, the output ends when the worker's does.
+    let child = command.spawn().map_err(|e| format!("cannot start `{program}`: {e}"))?;
+    Ok((child, output))
+}
+
+/// The server's own settings, its admin key among them, are none of the worker's business.
+fn own_settings() -> impl Iterator<Item = OsString> {
+    std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| name.as_encoded_bytes().starts_with(b"LONGSHORE_"))
+}
+
+/// Each worker runs in a folder of its own that shows what is in the `workdir`.
+fn prepare_cwd(order: &Order, scratch: &Scratch) -> Result<PathBuf, String> {
+    let cwd = scratch.cwd();
+    let made = match &order.workdir {
+        Some(workdir) => mirror(workdir, &cwd, |name| name.starts_with(".runpod_jobs"))
+            .map_err(|e| format!("cannot use the workdir {}: {e}", workdir.display())),
+        None => std::fs::create_dir(&cwd).map_err(|e| format!("cannot make {}: {e}", cwd.display())),
+    };
+    made.map(|()| cwd)
+}
+
+fn prepare_home(order: &Order, scratch: &Scratch) -> Result<Option<PathBuf>, String> {
+    let real = std::env::var_os("HOME").filter(|home| order.private_home && !home.is_empty());
+    let Some(real) = real else { return Ok(None) };
+    let home = scratch.home();
+    mirror(Path::new(&real), &home, |name| name == ".runpod")
+        .map_err(|e| format!("cannot make the worker's home folder: {e}"))?;
+    Ok(Some(home))
+}
+
+/// Copies the worker's output to its log until both ends of the worker's pipe are closed.
+fn copy(mut output: PipeReader, mut log: RotatedLog) -> Result<mpsc::Receiver<()>, String> {
+    let (ended, output_ended) = mpsc::channel();
+    let copying = move || {
+        let mut buffer = [0; 16 * 1024];
+        while let Ok(bytes) = output.read(&mut buffer) {
+            if bytes == 0 {
+                break;
+            }
+            // A full disk must not stop the worker: the pipe is emptied whatever becomes of the output.
+            let _ = log.write(&buffer[..bytes]);
+        }
+        let _ = ended.send(());
+    };
+    thread::Builder::new()
+        .stack_size(128 * 1024)
+        .spawn(copying)
+        .map_err(|e| format!("cannot start a thread: {e}"))?;
+    Ok(output_ended)
+}
+
+/// Waits until the worker ends, then ends what it left behind.
+fn attend(worker: &Attended) -> Exit {
+    let status = wait_for(worker.pid);
+    let ran_ms = worker.since.elapsed().as_millis() as u64;
+    let _ = rustix::process::kill_process_group(worker.pid, Signal::KILL);
+    proc::end_children();
+    let _ = worker.output_ended.recv_timeout(LAST_OUTPUT_WAIT);
+    let (code, signal) = status.map_or((None, None), |s| (s.exit_status(), s.terminating_signal()));
+    Exit { code, signal, ran_ms }
+}
+
+/// Collects orphans, too, while it waits.
+fn wait_for(worker: Pid) -> Option<WaitStatus> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == worker => return Some(status),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The process launcher with real child processes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use longshore_launch::{
+    Exited, LaunchError, Launcher, LogLimits, Present, ProcessLauncher, ShimCommand, WorkerSpec,
+};
+use longshore_model::{EndpointId, WorkerId};
+use tempfile::TempDir;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(10);
+
+const SHIM: &str = env!("CARGO_BIN_EXE_longshore-worker-shim");
+
+struct Server {
+    launcher: ProcessLauncher,
+    exits: UnboundedReceiver<Exited>,
+}
+
+impl Server {
+    fn on(dir: &TempDir) -> Self {
+        Self::with_limits(dir, LogLimits::default())
+    }
+
+    fn with_limits(dir: &TempDir, limits: LogLimits) -> Self {
+        let shim =
+            ShimCommand { program: env!("CARGO_BIN_EXE_longshore-worker-shim").into(), arguments: vec![] };
+        let launcher = ProcessLauncher::new(dir.path().join("workers"), shim).with_log_limits(limits);
+        let exits = launcher.exits().unwrap();
+        Self { launcher, exits }
+    }
+
+    async fn start(&self, script: &str) -> WorkerId {
+        let spec = sh(script);
+        let id = spec.worker.clone();
+        self.launcher.start(spec).await.unwrap();
+        id
+    }
+
+    async fn exited(&mut self) -> Exited {
+        tokio::time::timeout(DEADLINE, self.exits.recv()).await.expect("an exit in time").unwrap()
+    }
+
+    async fn adopt(&self) -> Vec<Present> {
+        self.launcher.adopt().await.unwrap()
+    }
+
+    fn log(&self, worker: &WorkerId) -> String {
+        self.launcher.log_path(worker).map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default()
+    }
+
+    /// Waits until the worker printed something that contains `text`.
+    async fn prints(&self, worker: &WorkerId, text: &str) -> String {
+        eventually(|| Some(self.log(worker)).filter(|log| log.contains(text))).await
+    }
+}
+
+fn sh(script: &str) -> WorkerSpec {
+    WorkerSpec {
+        worker: "wk-1".parse().unwrap(),
+        endpoint: EndpointId::mint(7),
+        version: 3,
+        command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        workdir: None,
+        env: BTreeMap::new(),
+        private_home: false,
+    }
+}
+
+async fn eventually<T>(mut check: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = check() {
+            return found;
+        }
+        assert!(begun.elapsed() < DEADLINE, "waited in vain");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+fn every_file(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(every_file(&path)) } else { files.push(path) }
+    }
+    files
+}
+
+#[tokio::test]
+async fn an_exit_code_and_the_last_words_are_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    let worker = server.start("echo out; echo err >&2; exit 7").await;
+    let exited = server.exited().await;
+    assert_eq!(
+        (exited.worker.clone(), exited.endpoint, exited.code, exited.signal),
+        (worker.clone(), EndpointId::mint(7), Some(7), None)
+    );
+    assert_eq!(exited.log_tail, "out\nerr");
+    assert_eq!(server.log(&worker), "out\nerr\n", "the log outlives the worker");
+    assert!(server.exits.try_recv().is_err(), "reported once");
+}
+
+#[tokio::test]
+async fn a_signal_is_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    server.start("kill -9 $$").await;
+    let exited = server.exited().await;
+    assert_eq!((exited.code, exited.signal), (None, Some(9)));
+}
+
+#[tokio::test]
+async fn a_command_that_does_not_exist_is_a_clear_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    let spec = WorkerSpec { command: vec!["no-such-program".into()], ..sh("") };
+    let LaunchError(text) = server.launcher.start(spec).await.unwrap_err();
+    assert!(text.contains("cannot start `no-such-program`: No such file"), "{text}");
+    let spec = WorkerSpec { workdir: Some("/no/such/folder".into()), ..sh("true") };
+    let LaunchError(text) = server.launcher.start(spec).await.unwrap_err();
+    assert!(text.contains("workdir /no/such/folder"), "{text}");
+    // Nothing is left that would be in the way or be adopted.
+    server.start("sleep 600").await;
+    server.launcher.stop(&"wk-1".parse().unwrap(), GRACE).await.unwrap();
+    assert_eq!(Server::on(&dir).adopt().await, []);
+}
+
+#[tokio::test]
+async fn a_stop_lets_the_worker_finish_within_its_grace() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    let worker = server.start("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done").await;
+    server.prints(&worker, "ready").await;
+    server.launcher.stop(&worker, GRACE).await.unwrap();
+    let exited = server.exited().await;
+    assert_eq!((exited.code, exited.signal), (Some(0), None));
+    assert!(exited.log_tail.ends_with("bye"), "{}", exited.log_tail);
+    server.launcher.stop(&worker, GRACE).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stubborn_worker_is_killed_with_its_grandchildren() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    let script = "trap '' TERM; (trap '' TERM; while :; do sleep 0.1; done) & echo child=$!; wait; sleep 600";
+    let worker = server.start(script).await;
+    let log = server.prints(&worker, "child=").await;
+    let grandchild = log.trim().rsplit_once('=').unwrap().1.to_owned();
+    assert!(is_alive(&grandchild));
+    server.launcher.stop(&worker, Duration::from_millis(100)).await.unwrap();
+    assert!(!is_alive(&grandchild), "gone when `stop` returns");
+    assert_eq!(server.exited().await.signal, Some(9));
+}
+
+#[tokio::test]
+async fn what_a_worker_leaves_behind_ends_with_it_even_in_another_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    let worker = server.start("setsid sh -c 'echo child=$$; sleep 600' & sleep 600").await;
+    let log = server.prints(&worker, "child=").await;
+    let grandchild = log.trim().rsplit_once('=').unwrap().1.to_owned();
+    server.launcher.stop(&worker, GRACE).await.unwrap();
+    assert!(!is_alive(&grandchild));
+    server.exited().await;
+}
+
+#[tokio::test]
+async fn a_log_is_rotated() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::with_limits(&dir, LogLimits { file_bytes_max: 1_000, files_max: 3 });
+    let script =
+        "i=0; while [ $i -lt 600 ]; do echo line $i; i=$((i+1)); [ $((i % 20)) = 0 ] && sleep 0.02; done";
+    let worker = server.start(script).await;
+    let exited = server.exited().await;
+    assert!(
+        exited.log_tail.starts_with("line 580") && exited.log_tail.ends_with("line 599"),
+        "{}",
+        exited.log_tail
+    );
+    let log = server.launcher.log_path(&worker).unwrap();
+    for name in ["log", "log.1", "log.2"] {
+        let bytes = fs::metadata(log.with_file_name(name)).unwrap().len();
+        assert!((1..=1_000).contains(&bytes), "{name} has {bytes} bytes");
+    }
+    assert!(!log.with_file_name("log.3").exists());
+}
+
+#[tokio::test]
+async fn a_worker_outlives_the_server_and_is_adopted() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    let worker = server.start("echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; exit 5").await;
+    server.prints(&worker, "one").await;
+    drop(server);
+
+    let mut server = Server::on(&dir);
+    let present = Present { worker: worker.clone(), endpoint: EndpointId::mint(7), version: 3 };
+    assert_eq!(server.adopt().await, [present]);
+    fs::write(server.launcher.log_path(&worker).unwrap().with_file_name("cwd").join("go"), "").unwrap();
+    let exited = server.exited().await;
+    assert_eq!((exited.code, exited.log_tail.as_str()), (Some(5), "one\ntwo"));
+}
+
+#[tokio::test]
+async fn an_adopted_worker_can_be_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    let worker = server.start("sleep 600").await;
+    drop(server);
+    let mut server = Server::on(&dir);
+    assert_eq!(server.adopt().await.len(), 1);
+    server.launcher.stop(&worker, GRACE).await.unwrap();
+    assert_eq!(server.exited().await.signal, Some(15));
+    drop(server);
+    assert_eq!(Server::on(&dir).adopt().await, [], "it was reported and is forgotten");
+}
+
+#[tokio::test]
+async fn a_death_while_the_server_was_away_is_reported_with_its_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    let worker = server.start("echo last words; while [ ! -e go ]; do sleep 0.02; done; exit 9").await;
+    let folder = server.launcher.log_path(&worker).unwrap().with_file_name("");
+    drop(server);
+    fs::write(folder.join("cwd/go"), "").unwrap();
+    eventually(|| folder.join("exit.json").exists().then_some(())).await;
+    // The shim's very end follows its last note.
+    let mut server = Server::on(&dir);
+    server.adopt().await;
+    let exited = server.exited().await;
+    assert_eq!((exited.worker, exited.code, exited.log_tail.as_str()), (worker, Some(9), "last words"));
+}
+
+#[tokio::test]
+async fn a_worker_without_its_shim_is_lost_and_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    let worker = server.start("echo pid=$$; sleep 600").await;
+    let log = server.prints(&worker, "pid=").await;
+    let pid = log.trim().rsplit_once('=').unwrap().1.to_owned();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let shim: i32 = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(shim).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    let exited = server.exited().await;
+    assert_eq!((exited.code, exited.signal), (None, None));
+    assert!(!is_alive(&pid));
+}
+
+#[tokio::test]
+async fn secrets_are_not_on_disk_nor_in_arguments() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    let secret = "correct-horse-battery";
+    let mut spec = sh("[ \"$TOKEN\" = correct-horse-battery ] || exit 1; echo ready; sleep 600");
+    spec.command[2] = spec.command[2].replace(secret, &["correct-horse", "-battery"].join("\"\""));
+    spec.env.insert("TOKEN".into(), secret.into());
+    assert!(!format!("{spec:?}").contains(secret));
+    let worker = spec.worker.clone();
+    server.launcher.start(spec).await.unwrap();
+    server.prints(&worker, "ready").await;
+    let files = every_file(dir.path());
+    assert!(files.len() >= 2, "{files:?}");
+    for file in files {
+        assert!(!String::from_utf8_lossy(&fs::read(&file).unwrap()).contains(secret), "{}", file.display());
+    }
+    server.launcher.stop(&worker, GRACE).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_workdir_is_seen_but_not_shared() {
+    let dir = tempfile::tempdir().unwrap();
+    let workdir = dir.path().join("handler");
+    fs::create_dir(&workdir).unwrap();
+    fs::write(workdir.join("model.bin"), "weights").unwrap();
+    fs::write(workdir.join("start.sh"), "cat model.bin; echo; ls -A; echo state > .runpod_jobs.pkl").unwrap();
+    fs::write(workdir.join(".runpod_jobs.pkl"), "another worker's").unwrap();
+    let mut server = Server::on(&dir);
+    let spec = WorkerSpec {
+        command: ["sh", "./start.sh"].map(str::to_owned).to_vec(),
+        workdir: Some(workdir.clone()),
+        ..sh("")
+    };
+    server.launcher.start(spec).await.unwrap();
+    let exited = server.exited().await;
+    assert_eq!((exited.code, exited.log_tail.as_str()), (Some(0), "weights\nmodel.bin\nstart.sh"));
+    assert_eq!(fs::read_to_string(workdir.join(".runpod_jobs.pkl")).unwrap(), "another worker's");
+}
+
+#[tokio::test]
+async fn input_is_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    server.start("cat; echo end").await;
+    assert_eq!(server.exited().await.log_tail, "end");
+}
+
+#[tokio::test]
+async fn the_servers_settings_and_the_sdks_configuration_stay_out_of_sight() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    fs::create_dir_all(home.join(".runpod")).unwrap();
+    fs::create_dir_all(home.join(".cache")).unwrap();
+    let arguments = ["LONGSHORE_ADMIN_KEY=x".into(), format!("HOME={}", home.display()), SHIM.into()];
+    let shim = ShimCommand { program: "env".into(), arguments: arguments.map(Into::into).to_vec() };
+    let mut server = Server::with(&dir, shim, LogLimits::default());
+    let script = "echo key=$LONGSHORE_ADMIN_KEY; ls -A $HOME";
+    server.launcher.start(WorkerSpec { private_home: true, ..sh(script) }).await.unwrap();
+    assert_eq!(server.exited().await.log_tail, "key=\n.cache");
+}
+
+#[tokio::test]
+async fn only_the_logs_of_the_last_workers_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    for n in 0..12 {
+        let spec = WorkerSpec { worker: format!("wk-{n}").parse().unwrap(), ..sh("echo hello") };
+        server.launcher.start(spec).await.unwrap();
+        server.exited().await;
+    }
+    let kept = |n: u32| server.launcher.log_path(&format!("wk-{n}").parse().unwrap()).is_some();
+    assert_eq!((0..12).map(kept).collect::<Vec<_>>(), [[false; 2].as_slice(), &[true; 10]].concat());
+}
