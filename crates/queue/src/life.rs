@@ -7,7 +7,6 @@ use longshore_model::{Attempt, JobRow, JobState, Millis, WorkerId};
 
 use crate::jobs::Slot;
 use crate::queue::Outbox;
-use crate::workers::Held;
 use crate::{Change, Queue, Signal};
 
 /// At which end of the line a job enters.
@@ -54,9 +53,7 @@ impl Queue {
         row.attempt = Attempt(row.attempt.0 + 1);
         row.worker = Some(worker.clone());
         self.running += 1;
-        if let Some(holder) = self.workers.get_mut(worker) {
-            holder.held.push(Held { slot, confirmed: false, missed: 0 });
-        }
+        self.workers.hold(worker, slot);
         self.schedule(slot);
         self.put(slot, out);
     }

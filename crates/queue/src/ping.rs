@@ -106,8 +106,8 @@ impl Queue {
             worker.asked = true;
             // Nobody knows yet whether it pings; if it is silent now, it is gone.
             worker.pings = true;
-            worker.held.push(Held { slot, confirmed: false, missed: 0 });
         }
+        self.workers.hold(&id, slot);
         self.workers.schedule(&id, self.settings.lease_ms);
     }
 }

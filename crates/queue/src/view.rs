@@ -54,6 +54,11 @@ impl Queue {
         self.seen_from_outside(row, now)
     }
 
+    /// The job as it is stored, also when its time is over and only its webhook keeps it.
+    pub fn stored(&self, id: JobId) -> Option<&JobRow> {
+        self.jobs.find(id).map(|slot| &self.jobs[slot])
+    }
+
     fn seen_from_outside(&self, row: &JobRow, now: Millis) -> Option<JobRow> {
         if row.delete_at <= now {
             return None;
@@ -121,6 +126,16 @@ impl Queue {
             running: worker.held.len() as u32,
             idle_since: worker.idle_since,
         })
+    }
+
+    /// How many workers hold a job.
+    pub fn running_workers(&self) -> u32 {
+        self.workers.busy()
+    }
+
+    /// Whether this worker gets no more jobs.
+    pub fn is_draining(&self, worker: &WorkerId) -> bool {
+        self.workers.get(worker).is_some_and(|worker| worker.draining)
     }
 
     /// Whether a launcher of ours runs this worker.

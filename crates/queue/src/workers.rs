@@ -78,9 +78,23 @@ pub(crate) struct Workers {
     by_id: BTreeMap<WorkerId, Worker>,
     /// When to look at a worker next: never later than needed, sometimes earlier.
     checks: BTreeSet<(Millis, WorkerId)>,
+    /// How many hold a job.
+    busy: u32,
 }
 
 impl Workers {
+    /// How many workers hold a job.
+    pub(crate) fn busy(&self) -> u32 {
+        self.busy
+    }
+
+    /// Puts a job into a worker's hands.
+    pub(crate) fn hold(&mut self, id: &WorkerId, slot: Slot) {
+        let Some(worker) = self.by_id.get_mut(id) else { return };
+        self.busy += u32::from(worker.held.is_empty());
+        worker.held.push(Held { slot, confirmed: false, missed: 0 });
+    }
+
     pub(crate) fn get(&self, id: &WorkerId) -> Option<&Worker> {
         self.by_id.get(id)
     }
@@ -151,6 +165,7 @@ impl Workers {
     pub(crate) fn remove(&mut self, id: &WorkerId) {
         if let Some(worker) = self.by_id.remove(id) {
             self.checks.remove(&(worker.check_at, id.clone()));
+            self.busy -= u32::from(!worker.held.is_empty());
         }
     }
 
@@ -161,6 +176,7 @@ impl Workers {
         let held = worker.held.remove(at);
         if worker.held.is_empty() {
             worker.idle_since = now;
+            self.busy -= 1;
         }
         Some(held)
     }
