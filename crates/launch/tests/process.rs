@@ -29,8 +29,10 @@ impl Server {
     }
 
     fn with_limits(dir: &TempDir, limits: LogLimits) -> Self {
-        let shim =
-            ShimCommand { program: env!("CARGO_BIN_EXE_longshore-worker-shim").into(), arguments: vec![] };
+        Self::with(dir, ShimCommand { program: SHIM.into(), arguments: vec![] }, limits)
+    }
+
+    fn with(dir: &TempDir, shim: ShimCommand, limits: LogLimits) -> Self {
         let launcher = ProcessLauncher::new(dir.path().join("workers"), shim).with_log_limits(limits);
         let exits = launcher.exits().unwrap();
         Self { launcher, exits }
