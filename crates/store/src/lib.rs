@@ -4,6 +4,7 @@
 //! all or nothing, and read payloads. The store knows rows; it does not know what a queue does with them.
 
 mod batch;
+mod embedded;
 mod memory;
 
 use std::future::Future;
@@ -12,6 +13,7 @@ use std::pin::Pin;
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
 pub use batch::{Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, StreamRow, Write};
+pub use embedded::EmbeddedStore;
 pub use memory::MemoryStore;
 
 /// What a [`Store`] method returns: boxed, so that the engine can hold any store behind one pointer.

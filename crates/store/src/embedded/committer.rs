@@ -1,0 +1,195 @@
+//! The one connection that writes: groups of batches, each group one transaction with one sync.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use longshore_model::{Durability, Epoch, ShardId};
+use rusqlite::Connection;
+
+use super::apply::apply;
+use super::error::{corrupt, from_sqlite};
+use super::{column, open};
+use crate::{Batch, StoreError};
+
+/// A batch and the claim under which it is written.
+#[derive(Debug)]
+pub(super) struct Commit {
+    /// The shard that it belongs to.
+    pub shard: ShardId,
+    /// The epoch of its sender.
+    pub epoch: Epoch,
+    /// The changes.
+    pub batch: Batch,
+}
+
+/// Writes. Lives on one thread.
+pub(super) struct Committer {
+    database: PathBuf,
+    // None after an error that leaves the connection in doubt: the next transaction opens another.
+    connection: Option<Writable>,
+    // The folder is locked, so nobody else changes the rows behind this.
+    epochs: HashMap<ShardId, Epoch>,
+    wal_pages: Arc<AtomicU32>,
+}
+
+struct Writable {
+    db: Connection,
+    /// The write-ahead log, for syncing what buffered commits left in it. Closing it drops no lock: `SQLite`
+    /// keeps its locks on the other two files.
+    wal: File,
+    durability: Durability,
+}
+
+impl Committer {
+    /// Opens the connection and reads the epochs.
+    pub fn open(database: PathBuf) -> Result<Self, StoreError> {
+        let mut committer =
+            Self { database, connection: None, epochs: HashMap::new(), wal_pages: Arc::default() };
+        let epochs =
+            column::collect(&committer.connection()?.db, "SELECT no, epoch FROM shard", [], |row| {
+                let key = row.get(0).map_err(|error| corrupt("shard", "?", error))?;
+                let at = column::Column { table: "shard", key, row };
+                Ok((ShardId(at.number(0)?), Epoch(at.unsigned(1)?)))
+            })?;
+        committer.epochs = epochs.into_iter().collect();
+        Ok(committer)
+    }
+
+    /// Writes every batch whose epoch is current; one answer per batch, in order. A batch that cannot be written
+    /// does not take the others down.
+    pub fn commit(&mut self, group: &[Commit]) -> Vec<Result<(), StoreError>> {
+        let mut answers: Vec<_> = group.iter().map(|commit| self.check_epoch(commit)).collect();
+        let admitted: Vec<usize> = (0..group.len()).filter(|&i| answers[i].is_ok()).collect();
+        let batches: Vec<&Batch> = admitted.iter().map(|&i| &group[i].batch).collect();
+        match self.write(&batches) {
+            Ok(()) => {}
+            // The disk failed: trying each of them again would only fail more slowly.
+            Err(error @ StoreError::Io(_)) => admitted.iter().for_each(|&i| answers[i] = Err(error.clone())),
+            // It may be the fault of one, such as a batch too big for what is left of the disk.
+            Err(_) => admitted.iter().for_each(|&i| answers[i] = self.write(&[&group[i].batch])),
+        }
+        answers
+    }
+
+    fn write(&mut self, batches: &[&Batch]) -> Result<(), StoreError> {
+        let Some(durability) = batches.iter().map(|batch| batch.durability).max() else { return Ok(()) };
+        self.transaction(durability, |db| {
+            batches.iter().flat_map(|batch| &batch.writes).try_for_each(|write| apply(db, write))
+        })
+    }
+
+    fn check_epoch(&self, commit: &Commit) -> Result<(), StoreError> {
+        let (shard, ours, current) = (commit.shard, commit.epoch, self.epoch(commit.shard));
+        if ours == current { Ok(()) } else { Err(StoreError::StaleEpoch { shard, ours, current }) }
+    }
+
+    fn epoch(&self, shard: ShardId) -> Epoch {
+        self.epochs.get(&shard).copied().unwrap_or(Epoch(0))
+    }
+
+    /// Raises the epochs of these shards by one, durably; answers the new ones.
+    pub fn raise_epochs(&mut self, shards: &[ShardId]) -> Result<Vec<Epoch>, StoreError> {
+        let raised: Vec<_> = shards.iter().map(|&shard| (shard, Epoch(self.epoch(shard).0 + 1))).collect();
+        self.transaction(Durability::Synced, |db| {
+            let mut put = db.prepare_cached("INSERT OR REPLACE INTO shard (no, epoch) VALUES (?, ?)")?;
+            raised.iter().try_for_each(|(shard, epoch)| put.execute((shard.0, epoch.0 as i64)).map(drop))
+        })?;
+        self.epochs.extend(raised.iter().copied());
+        Ok(raised.into_iter().map(|(_, epoch)| epoch).collect())
+    }
+
+    /// Raises the epochs of those shards that are still owned under the given ones.
+    pub fn release(&mut self, shards: &[(ShardId, Epoch)]) -> Result<(), StoreError> {
+        let owned: Vec<_> = shards
+            .iter()
+            .filter(|(shard, epoch)| self.epoch(*shard) == *epoch)
+            .map(|(shard, _)| *shard)
+            .collect();
+        self.raise_epochs(&owned).map(drop)
+    }
+
+    /// Syncs what buffered commits wrote.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.connection()?.wal.sync_data().map_err(|error| StoreError::Io(error.to_string()))
+    }
+
+    /// Pages in the write-ahead log, the checkpointed ones included, until it starts over.
+    pub fn wal_pages(&self) -> u32 {
+        self.wal_pages.load(Ordering::Relaxed)
+    }
+
+    /// Copies what it can from the log into the database without waiting for anybody.
+    pub fn checkpoint(&mut self) -> Result<(), StoreError> {
+        super::checkpoint::passive(&self.connection()?.db).map_err(|error| from_sqlite(&error))
+    }
+
+    fn transaction(
+        &mut self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let connection = self.connection()?;
+        let result = connection.transaction(durability, work);
+        let usable = result.is_ok() || connection.rolled_back();
+        if !usable {
+            self.connection = None;
+        }
+        result.map_err(|error| from_sqlite(&error))
+    }
+
+    fn connection(&mut self) -> Result<&mut Writable, StoreError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    fn connect(&self) -> Result<Writable, StoreError> {
+        let sqlite = |error| from_sqlite(&error);
+        let mut db = open::connect(&self.database).map_err(sqlite)?;
+        let pages = Arc::clone(&self.wal_pages);
+        db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, in_log| {
+            pages.store(u32::try_from(in_log).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))
+        .map_err(sqlite)?;
+        // The first read creates the log file.
+        db.query_row("SELECT count(*) FROM shard", [], |_| Ok(())).map_err(sqlite)?;
+        let mut name = self.database.clone().into_os_string();
+        name.push("-wal");
+        let wal =
+            File::options().write(true).open(&name).map_err(|error| StoreError::Io(error.to_string()))?;
+        Ok(Writable { db, wal, durability: Durability::Synced })
+    }
+}
+
+impl Writable {
+    fn transaction(
+        &mut self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
+        if self.durability != durability {
+            let level = match durability {
+                Durability::Synced => "FULL",
+                // Commits are written to the log and not synced; checkpoints still are.
+                Durability::Buffered => "NORMAL",
+            };
+            self.db.pragma_update(None, "synchronous", level)?;
+            self.durability = durability;
+        }
+        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        work(&self.db)?;
+        self.db.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    /// After a failed transaction: undoes what is left of it. Whether the connection can go on.
+    fn rolled_back(&self) -> bool {
+        self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
+    }
+}

@@ -1,0 +1,164 @@
+//! Opening a data folder: one server at a time, one format, and a clear word when something is in the way.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::schema::{APPLICATION_ID, FORMAT_VERSION, UPGRADES};
+use crate::StoreError;
+
+/// How long a statement waits for somebody who looks into the file with another program.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Page cache of the writing connection.
+const CACHE_KIB: i64 = 32 * 1024;
+/// Statements kept ready per connection: all that this crate has.
+const STATEMENTS_MAX: usize = 64;
+/// A log file longer than this is cut when it starts over.
+const WAL_BYTES_KEPT: i64 = 64 << 20;
+
+/// A data folder that belongs to this process until it is dropped.
+#[derive(Debug)]
+pub(super) struct Folder {
+    /// The database file in it.
+    pub database: PathBuf,
+    // The system drops the lock with the file, also when the process is killed.
+    _lock: File,
+}
+
+impl Folder {
+    /// Creates the folder if need be, locks it, and brings its database to the present format.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(dir).map_err(|error| {
+            unusable(dir, format!("cannot be created: {error}; choose a folder that this user can write to"))
+        })?;
+        let lock = lock(dir)?;
+        let folder = Self { database: dir.join("longshore.db"), _lock: lock };
+        let mut db = connect(&folder.database).map_err(|error| not_opened(dir, &error))?;
+        bring_up_to_date(dir, &mut db)?;
+        // The file's name must be as durable as what is in it.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| StoreError::Io(error.to_string()))?;
+        Ok(folder)
+    }
+}
+
+/// A connection that may write.
+pub(super) fn connect(database: &Path) -> rusqlite::Result<Connection> {
+    let db = Connection::open(database)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    db.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    // The writer decides when to checkpoint.
+    db.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(db)
+}
+
+fn lock(dir: &Path) -> Result<File, StoreError> {
+    let path = dir.join("lock");
+    let not_writable = |error: io::Error| {
+        unusable(
+            dir,
+            format!("is not writable: {error}; give this user the right to write or choose another folder"),
+        )
+    };
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(not_writable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut owner = String::new();
+            // Who it is only helps the reader of the message.
+            let _ = file.read_to_string(&mut owner);
+            let owner = owner.trim().parse::<u32>().map_or(String::new(), |pid| format!(" (process {pid})"));
+            return Err(unusable(
+                dir,
+                format!("is in use by another server{owner}; stop that one or choose another folder"),
+            ));
+        }
+        Err(TryLockError::Error(error)) => {
+            return Err(unusable(dir, format!("cannot be locked: {error}; choose a folder on a local disk")));
+        }
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(not_writable)?;
+    Ok(file)
+}
+
+/// Checks whose file it is and of which format, then carries out the upgrades that are missing.
+fn bring_up_to_date(dir: &Path, db: &mut Connection) -> Result<(), StoreError> {
+    let failed = |error| not_opened(dir, &error);
+    let pragma = |db: &Connection, name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let application = pragma(db, "application_id").map_err(failed)?;
+    let version = pragma(db, "user_version").map_err(failed)?;
+    let tables: i64 =
+        db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    if application != APPLICATION_ID && (application != 0 || version != 0 || tables != 0) {
+        return Err(unusable(
+            dir,
+            "holds a `longshore.db` that another program wrote; move that file away or choose another folder",
+        ));
+    }
+    if version > FORMAT_VERSION {
+        return Err(unusable(
+            dir,
+            format!(
+                "was written by a newer version (format {version}, this program knows up to {FORMAT_VERSION}); \
+                 install that version or restore a backup from before the upgrade"
+            ),
+        ));
+    }
+    let done = usize::try_from(version)
+        .map_err(|_| unusable(dir, format!("has the unknown format {version}; restore it from a backup")))?;
+    let mode: String =
+        db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(failed)?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(unusable(
+            dir,
+            "is on a file system without shared memory for files; choose a folder on a local disk",
+        ));
+    }
+    upgrade(db, &UPGRADES[done..]).map_err(failed)
+}
+
+/// All steps or none.
+fn upgrade(db: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let transaction = db.transaction()?;
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", FORMAT_VERSION)?;
+    transaction.commit()
+}
+
+fn not_opened(dir: &Path, error: &rusqlite::Error) -> StoreError {
+    let advice = match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            "its `longshore.db` is damaged or no database at all; restore it from a backup or move it away"
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "give this user the right to write to the folder and the files in it"
+        }
+        Some(ErrorCode::DiskFull) => "free some space on its disk",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program holds `longshore.db` open for writing; close it"
+        }
+        _ => "check its disk",
+    };
+    unusable(dir, format!("cannot be opened: {error}; {advice}"))
+}
+
+fn unusable(dir: &Path, what: impl std::fmt::Display) -> StoreError {
+    StoreError::Unusable(format!("the data folder {} {what}", dir.display()))
+}

@@ -1,0 +1,241 @@
+//! The writer thread: takes what is waiting, commits it as one group, answers.
+//!
+//! While one group syncs, the next one fills in the channel; so the slower the disk, the bigger the groups.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use longshore_model::{Durability, Epoch, ShardId};
+use tokio::sync::oneshot;
+
+use super::checkpoint::{BACKGROUND_PAGES, Checkpointer, WAL_PAGES_MAX};
+use super::committer::{Commit, Committer};
+use super::open::Folder;
+use crate::{Payload, StoreError, Write};
+
+/// A group is cut here, so that one big burst does not make everybody wait for all of it.
+const GROUP_BATCHES_MAX: usize = 1_024;
+/// See [`GROUP_BATCHES_MAX`].
+const GROUP_BYTES_MAX: usize = 8 << 20;
+/// Buffered commits promise to be synced within 100 ms; the sync itself takes time too.
+const SYNC_AFTER: Duration = Duration::from_millis(70);
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What the writer can be asked.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// Write a batch.
+    Commit(Commit, Reply<()>),
+    /// Take shards over.
+    Claim(Vec<ShardId>, Reply<Vec<Epoch>>),
+    /// Let shards go.
+    Release(Vec<(ShardId, Epoch)>, Reply<()>),
+}
+
+/// The thread's handle: dropping it writes what is waiting, checkpoints, and gives the folder back.
+#[derive(Debug)]
+pub(super) struct Writer {
+    requests: Option<Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread on an open folder.
+    pub fn start(folder: Folder) -> Result<Self, StoreError> {
+        let committer = Committer::open(folder.database.clone())?;
+        let checkpointer = Checkpointer::start(&folder.database)?;
+        let (sender, requests) = channel();
+        let mut run = Run {
+            committer,
+            checkpointer,
+            requests,
+            next: None,
+            unsynced_since: None,
+            checkpoint: Marks::START,
+        };
+        let body = move || {
+            run.until_closed();
+            drop(run);
+            // Only now may another server have the folder.
+            drop(folder);
+        };
+        let thread = std::thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(body)
+            .map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
+        Ok(Self { requests: Some(sender), thread: Some(thread) })
+    }
+
+    /// Hands a request over and waits for its answer. The request is on its way when this returns, whether or not
+    /// the answer is waited for.
+    pub fn ask<T, F>(&self, request: F) -> impl Future<Output = Result<T, StoreError>> + use<T, F>
+    where
+        F: FnOnce(Reply<T>) -> Request,
+    {
+        let (reply, answer) = oneshot::channel();
+        if let Some(requests) = &self.requests {
+            // A writer that is gone has dropped the channel, and with it the reply: the answer says so.
+            let _ = requests.send(request(reply));
+        }
+        async move {
+            answer.await.unwrap_or_else(|_| {
+                Err(StoreError::Io("the thread that writes has stopped; restart the server".into()))
+            })
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there was reported by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Run {
+    committer: Committer,
+    checkpointer: Checkpointer,
+    requests: Receiver<Request>,
+    /// Taken from the channel, but not part of the present group.
+    next: Option<Request>,
+    /// When the oldest commit that is not synced was acknowledged.
+    unsynced_since: Option<Instant>,
+    checkpoint: Marks,
+}
+
+/// At which lengths of the log something is to be done about it.
+#[derive(Clone, Copy)]
+struct Marks {
+    background: u32,
+    writer: u32,
+}
+
+impl Marks {
+    const START: Self = Self { background: BACKGROUND_PAGES, writer: WAL_PAGES_MAX };
+}
+
+impl Run {
+    fn until_closed(&mut self) {
+        loop {
+            match self.receive() {
+                Ok(request) => self.serve(request),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.sync_if_due();
+            self.checkpoint_if_long();
+        }
+        if self.unsynced_since.is_some() {
+            self.sync();
+        }
+    }
+
+    fn receive(&mut self) -> Result<Request, RecvTimeoutError> {
+        if let Some(request) = self.next.take() {
+            return Ok(request);
+        }
+        match self.unsynced_since {
+            Some(since) => self.requests.recv_timeout(SYNC_AFTER.saturating_sub(since.elapsed())),
+            None => self.requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    fn serve(&mut self, request: Request) {
+        // Whoever asked may have stopped waiting; that is their right.
+        match request {
+            Request::Commit(commit, reply) => self.commit_group(commit, reply),
+            Request::Claim(shards, reply) => {
+                let _ = reply.send(self.committer.raise_epochs(&shards));
+            }
+            Request::Release(shards, reply) => {
+                let _ = reply.send(self.committer.release(&shards));
+            }
+        }
+    }
+
+    fn commit_group(&mut self, first: Commit, reply: Reply<()>) {
+        let mut bytes = size_of_payloads(&first);
+        let (mut group, mut replies) = (vec![first], vec![reply]);
+        while group.len() < GROUP_BATCHES_MAX && bytes < GROUP_BYTES_MAX {
+            match self.requests.try_recv() {
+                Ok(Request::Commit(commit, reply)) => {
+                    bytes += size_of_payloads(&commit);
+                    group.push(commit);
+                    replies.push(reply);
+                }
+                // A claim or release must not overtake the commits before it, nor be overtaken.
+                Ok(other) => {
+                    self.next = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        let answers = self.committer.commit(&group);
+        self.note_durability(&group, &answers);
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            let _ = reply.send(answer);
+        }
+    }
+
+    fn note_durability(&mut self, group: &[Commit], answers: &[Result<(), StoreError>]) {
+        let written = group.iter().zip(answers).filter(|(_, answer)| answer.is_ok());
+        match written.map(|(commit, _)| commit.batch.durability).max() {
+            // The sync of this group covered everything before it in the log.
+            Some(Durability::Synced) => self.unsynced_since = None,
+            Some(Durability::Buffered) => _ = self.unsynced_since.get_or_insert_with(Instant::now),
+            None => {}
+        }
+    }
+
+    fn sync_if_due(&mut self) {
+        if self.unsynced_since.is_some_and(|since| since.elapsed() >= SYNC_AFTER) {
+            self.sync();
+        }
+    }
+
+    fn sync(&mut self) {
+        self.unsynced_since = None;
+        if let Err(error) = self.committer.sync() {
+            // They were acknowledged as buffered: a power cut may take them, and now it is likelier.
+            tracing::error!(%error, "buffered commits could not be synced, check the disk");
+        }
+    }
+
+    fn checkpoint_if_long(&mut self) {
+        let pages = self.committer.wal_pages();
+        if pages < BACKGROUND_PAGES {
+            self.checkpoint = Marks::START;
+        }
+        if pages >= self.checkpoint.background {
+            self.checkpointer.nudge();
+            self.checkpoint.background = pages + BACKGROUND_PAGES;
+        }
+        if pages >= self.checkpoint.writer {
+            // Fails or stays incomplete while somebody reads an old state: tried again a little later.
+            if let Err(error) = self.committer.checkpoint() {
+                tracing::warn!(%error, "the write-ahead log could not be checkpointed, it will be tried again");
+            }
+            self.checkpoint.writer = pages + BACKGROUND_PAGES;
+        }
+    }
+}
+
+fn size_of_payloads(commit: &Commit) -> usize {
+    let inline = |payload: &Payload| match payload {
+        Payload::Inline(bytes) => bytes.len(),
+        Payload::Blob(_) => 0,
+    };
+    let size = |write: &Write| match write {
+        Write::PutInput(_, input) => inline(input),
+        Write::PutOutcome(_, outcome) => outcome.output.as_ref().map_or(0, inline),
+        Write::AppendChunk(_, chunk) => chunk.bytes.len(),
+        _ => 0,
+    };
+    commit.batch.writes.iter().map(size).sum()
+}

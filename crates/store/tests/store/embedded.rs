@@ -1,0 +1,12 @@
+//! The embedded store.
+
+use longshore_store::EmbeddedStore;
+use tempfile::TempDir;
+
+/// A store in a folder of its own; the folder goes after the store.
+fn fresh() -> (EmbeddedStore, TempDir) {
+    let dir = TempDir::new().unwrap();
+    (EmbeddedStore::open(dir.path()).unwrap(), dir)
+}
+
+store_conformance!(fresh());

@@ -1,0 +1,133 @@
+//! Rows to write, and the shortest way to write them.
+
+use bytes::Bytes;
+use longshore_model::{
+    ApiKey, Attempt, Durability, Endpoint, EndpointId, EndpointNo, Epoch, Idempotency, JobId, JobKey, JobRow,
+    JobState, KeyScope, Millis, ShardId, Template, TemplateId,
+};
+use longshore_store::{Batch, ChunkRow, Payload, Store, StoreError, Write};
+
+pub const SHARD: ShardId = ShardId(7);
+
+/// Takes the shard of these tests.
+pub async fn claim(store: &dyn Store) -> Epoch {
+    store.claim(vec![SHARD]).await.unwrap()[0]
+}
+
+pub fn batch(writes: Vec<Write>) -> Batch {
+    Batch { durability: Durability::Synced, writes }
+}
+
+pub async fn commit(store: &dyn Store, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {
+    store.commit(SHARD, epoch, batch(writes)).await
+}
+
+pub fn key(endpoint: u32, seq: u64) -> JobKey {
+    JobKey { endpoint: EndpointNo(endpoint), seq }
+}
+
+/// A queued job.
+pub fn job(endpoint: u32, seq: u64) -> JobRow {
+    JobRow {
+        key: key(endpoint, seq),
+        id: JobId::mint(Millis(seq), u128::from(endpoint), false),
+        state: JobState::InQueue,
+        low_priority: false,
+        fresh: true,
+        pinned: false,
+        webhook: false,
+        webhook_owed: false,
+        retries: 0,
+        redeliveries: 0,
+        attempt: Attempt(0),
+        order: seq as i64,
+        created_at: Millis(1_000 + seq),
+        enqueued_at: Millis(1_000 + seq),
+        started_at: Millis(0),
+        finished_at: Millis(0),
+        delete_at: Millis(90_000_000),
+        ttl_ms: 86_400_000,
+        execution_timeout_ms: 600_000,
+        input_bytes: 12,
+        worker: None,
+        idempotency: None,
+    }
+}
+
+/// A job with nothing at its default, every number of its own.
+pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
+    JobRow {
+        key: key(endpoint, seq),
+        id: JobId::mint(Millis(u64::MAX), u128::MAX - u128::from(seq), true),
+        state: JobState::TimedOut,
+        low_priority: true,
+        fresh: false,
+        pinned: true,
+        webhook: true,
+        webhook_owed: true,
+        retries: 201,
+        redeliveries: 202,
+        attempt: Attempt(u32::MAX),
+        order: i64::MIN,
+        created_at: Millis(101),
+        enqueued_at: Millis(102),
+        started_at: Millis(103),
+        finished_at: Millis(104),
+        delete_at: Millis::MAX,
+        ttl_ms: u32::MAX,
+        execution_timeout_ms: u32::MAX - 1,
+        input_bytes: u32::MAX - 2,
+        worker: Some("wk-1.a:b_C".parse().unwrap()),
+        idempotency: Some(Box::new(Idempotency {
+            key: "ключ\0\"'".into(),
+            fingerprint: *b"0123456789abcdef",
+        })),
+    }
+}
+
+pub fn put(row: JobRow) -> Write {
+    Write::PutJob(Box::new(row))
+}
+
+pub fn inline(text: &'static str) -> Payload {
+    Payload::Inline(Bytes::from_static(text.as_bytes()))
+}
+
+pub fn chunk(job: JobKey, offset: u64, bytes: impl Into<Bytes>) -> Write {
+    Write::AppendChunk(job, ChunkRow { offset, bytes: bytes.into() })
+}
+
+pub fn endpoint(no: u32) -> Endpoint {
+    let id = EndpointId::mint(u128::from(no));
+    let template_id = TemplateId::mint(1);
+    let record = format!(
+        r#"{{"id":"{id}","no":{no},"name":"e{no}","slug":"slug-{no}","templateId":"{template_id}","workersMin":1,
+        "workersMax":3,"idleTimeout":5,"scalerType":"REQUEST_COUNT","scalerValue":4,"executionTimeoutMs":600000,
+        "maxRetries":3,"retryOn":["workerLost"],"resultRetentionMs":1,"syncResultRetentionMs":2,
+        "maxQueueLength":9,"provider":"docker","maxConcurrency":2,"durability":"buffered","flashboot":true,
+        "computeType":"CPU","gpuCount":1,"gpuTypeIds":["a","b"],"vcpuCount":2,"version":7,"createdAt":5,
+        "userId":"u"}}"#
+    );
+    serde_json::from_str(&record).unwrap()
+}
+
+pub fn template(number: u128) -> Template {
+    let record = format!(
+        r#"{{"id":"{}","name":"t{number}","imageName":"i","env":{{"A":"ü\""}},"category":"CPU",
+        "containerDiskInGb":1,"volumeInGb":2,"volumeMountPath":"/w","createdAt":3}}"#,
+        TemplateId::mint(number)
+    );
+    serde_json::from_str(&record).unwrap()
+}
+
+pub fn api_key(id: &str) -> ApiKey {
+    ApiKey {
+        id: id.into(),
+        name: format!("key {id}"),
+        hash: "ab".repeat(32),
+        scopes: vec![KeyScope::Manage, KeyScope::Jobs { endpoint_ids: vec![EndpointId::mint(3)] }],
+        created_at: Millis(1),
+        expires_at: Some(Millis(2)),
+        disabled: true,
+    }
+}
