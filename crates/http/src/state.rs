@@ -1,8 +1,10 @@
 //! What every handler can reach.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longshore_engine::Engine;
+use longshore_model::limits::TAKE_HOLD_MS_MAX;
 use serde::Deserialize;
 
 use crate::RateLimits;
@@ -17,11 +19,13 @@ pub struct HttpSettings {
     pub rate_limits: RateLimits,
     /// The most bytes of request bodies in memory at once; over it requests are answered 503.
     pub bytes_in_flight_max: usize,
+    /// How long a worker's question for jobs is held open while there is nothing; at most 25 000 ms.
+    pub worker_hold_ms: u64,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { rate_limits: RateLimits::default(), bytes_in_flight_max: 512_000_000 }
+        Self { rate_limits: RateLimits::default(), bytes_in_flight_max: 512_000_000, worker_hold_ms: 20_000 }
     }
 }
 
@@ -35,6 +39,7 @@ struct Shared {
     engine: Engine,
     limiter: RateLimiter,
     budget: BytesBudget,
+    worker_hold: Duration,
 }
 
 impl HttpState {
@@ -42,7 +47,9 @@ impl HttpState {
     pub fn new(engine: Engine, settings: &HttpSettings) -> Self {
         let limiter = RateLimiter::new(&settings.rate_limits);
         let budget = BytesBudget::new(settings.bytes_in_flight_max);
-        Self { shared: Arc::new(Shared { engine, limiter, budget }) }
+        // The oldest workers with a limit give up after 30 s; a job answered after that is lost.
+        let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
+        Self { shared: Arc::new(Shared { engine, limiter, budget, worker_hold }) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -55,5 +62,9 @@ impl HttpState {
 
     pub(crate) fn budget(&self) -> &BytesBudget {
         &self.shared.budget
+    }
+
+    pub(crate) fn worker_hold(&self) -> Duration {
+        self.shared.worker_hold
     }
 }

@@ -1,0 +1,86 @@
+//! The job as a worker sees it.
+
+use longshore_engine::TakenJob;
+
+use crate::json_body::JsonBody;
+
+/// One job as a JSON object: what the server says of it, then its submitted members as they are.
+///
+/// The members never hold the names that the server sets, and always hold `input`, without which a worker
+/// refuses the job.
+pub(super) fn one(job: &TakenJob) -> JsonBody {
+    let mut body = JsonBody::new();
+    write(&mut body, job);
+    body
+}
+
+/// Jobs as a JSON array.
+pub(super) fn many(jobs: &[TakenJob]) -> JsonBody {
+    let mut body = JsonBody::new();
+    body.text("[");
+    for (place, job) in jobs.iter().enumerate() {
+        body.text(if place == 0 { "" } else { "," });
+        write(&mut body, job);
+    }
+    body.text("]");
+    body
+}
+
+fn write(body: &mut JsonBody, job: &TakenJob) {
+    // A string, because workers fail to report on a job whose id is a number.
+    body.text(r#"{"id":"#).string(&job.row.id.to_string());
+    body.text(r#","delayTime":"#).number(job.row.delay_ms());
+    body.text(r#","status":"IN_PROGRESS","#).raw(&job.members).text("}");
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
+
+    use super::*;
+
+    fn job(members: &'static str) -> TakenJob {
+        let row = JobRow {
+            key: JobKey { endpoint: EndpointNo(1), seq: 1 },
+            id: JobId::mint(Millis(0x0190_1234_5678), u128::MAX, false),
+            state: JobState::InProgress,
+            low_priority: false,
+            fresh: false,
+            pinned: false,
+            webhook: false,
+            webhook_owed: false,
+            retries: 0,
+            redeliveries: 0,
+            attempt: Attempt(1),
+            order: 0,
+            created_at: Millis(1_000),
+            enqueued_at: Millis(1_000),
+            started_at: Millis(1_250),
+            finished_at: Millis(0),
+            delete_at: Millis(9_000),
+            ttl_ms: 8_000,
+            execution_timeout_ms: 5_000,
+            input_bytes: 2,
+            worker: None,
+            idempotency: None,
+        };
+        TakenJob { row, members: Bytes::from_static(members.as_bytes()) }
+    }
+
+    #[test]
+    fn a_job_is_its_members_behind_what_the_server_says() {
+        let job = job(r#""input": {"n": 1.0, "big": 12345678901234567890123}, "webhook": "http://h/""#);
+        let expected = concat!(
+            r#"{"id":"01901234-5678-7fff-bfff-ffffffffffff","delayTime":250,"status":"IN_PROGRESS","#,
+            r#""input": {"n": 1.0, "big": 12345678901234567890123}, "webhook": "http://h/"}"#
+        );
+        assert_eq!(one(&job).into_bytes(), expected);
+        assert_eq!(many(&[job.clone(), job]).into_bytes(), format!("[{expected},{expected}]"));
+    }
+
+    #[test]
+    fn no_jobs_are_an_empty_array() {
+        assert_eq!(many(&[]).into_bytes(), "[]");
+    }
+}

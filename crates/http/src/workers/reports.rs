@@ -1,0 +1,135 @@
+//! What a worker posts about a job: its result, how far it is, a chunk of its stream.
+//!
+//! A worker tries again only after a 5xx, three times within five seconds; any other refusal is the end of its
+//! result. So every report of a worker that is let in is answered 200, also one that counts for nothing (the
+//! job is unknown, over, or another worker's) and one that cannot be read (then the job fails and says why).
+//! Only a server that could not keep it says 503.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use longshore_engine::{AskError, EndpointHandle, Outcome};
+use longshore_model::limits::{CHUNK_BYTES_MAX, WORKER_BODY_BYTES_MAX};
+use longshore_model::{JobId, WorkerId};
+
+use super::address::segment;
+use super::chunks::split;
+use super::report::{Report, Word};
+use crate::body::{self, ReadBody};
+use crate::errors::Failure;
+use crate::json_body::JsonBody;
+use crate::{HttpState, keys};
+
+type ReportPath = Path<(String, String, String)>;
+
+/// `POST job-done/{worker}/{job}`: a result, or with the status `IN_PROGRESS` how far the job is.
+pub(super) async fn done(
+    State(state): State<HttpState>,
+    Path((endpoint, worker, job)): ReportPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let endpoint = keys::authorize_worker(&state, &headers, &endpoint)?;
+    let Some(reporter) = Reporter::new(endpoint, &worker, &job) else { return Ok(noted()) };
+    match read(&state, body).await? {
+        Ok(body) => reporter.result(&body.bytes).await,
+        Err(too_long) => reporter.fail(too_long).await,
+    }
+}
+
+/// `POST job-stream/{worker}/{job}`: a chunk.
+pub(super) async fn stream(
+    State(state): State<HttpState>,
+    Path((endpoint, worker, job)): ReportPath,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let endpoint = keys::authorize_worker(&state, &headers, &endpoint)?;
+    let Some(reporter) = Reporter::new(endpoint, &worker, &job) else { return Ok(noted()) };
+    match read(&state, body).await? {
+        Ok(body) => reporter.chunk(&body.bytes).await,
+        Err(too_long) => reporter.fail(too_long).await,
+    }
+}
+
+/// The body, or the reason for which the job must fail because there is too much of it.
+async fn read(state: &HttpState, body: Body) -> Result<Result<ReadBody, String>, Failure> {
+    match body::read(body, WORKER_BODY_BYTES_MAX, state.budget()).await {
+        Ok(body) => Ok(Ok(body)),
+        Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => Ok(Err(format!(
+            "the worker's report is over {WORKER_BODY_BYTES_MAX} bytes; upload large results and return their address"
+        ))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A worker that reports on a job.
+struct Reporter {
+    endpoint: EndpointHandle,
+    worker: WorkerId,
+    job: JobId,
+}
+
+impl Reporter {
+    /// None where the path cannot name a worker and a job of ours.
+    fn new(endpoint: EndpointHandle, worker: &str, job: &str) -> Option<Self> {
+        Some(Self { endpoint, worker: worker.parse().ok()?, job: segment(job).parse().ok()? })
+    }
+
+    async fn result(self, body: &Bytes) -> Result<Response, Failure> {
+        let report = match Report::parse(body) {
+            Ok(report) => report,
+            Err(error) => return self.fail(format!("the worker's result cannot be read: {error}")).await,
+        };
+        let refresh = report.stop_pod;
+        let kept = match report.into_word() {
+            Word::Over(outcome) => self.endpoint.finish(self.worker.clone(), self.job, outcome).await,
+            Word::Progress(value) => self.endpoint.progress(self.worker.clone(), self.job, value).await,
+        };
+        let answer = answer(kept)?;
+        if refresh && let Err(error) = self.endpoint.refresh(self.worker.clone()).await {
+            // The result is kept; the worker goes on until it asks again or is scaled down.
+            tracing::warn!(worker = %self.worker, %error, "a worker that asked to be replaced was not");
+        }
+        Ok(answer)
+    }
+
+    async fn chunk(self, body: &Bytes) -> Result<Response, Failure> {
+        let report = match Report::parse(body) {
+            Ok(report) => report,
+            Err(error) => return self.fail(format!("a chunk of the worker cannot be read: {error}")).await,
+        };
+        if let Some(error) = report.error {
+            return self.fail(error).await;
+        }
+        let Some(chunk) = report.output else {
+            return self.fail("a chunk of the worker has no `output`".to_owned()).await;
+        };
+        match split(chunk, CHUNK_BYTES_MAX) {
+            Ok(pieces) => answer(self.endpoint.append(self.worker, self.job, pieces).await),
+            Err(too_long) => self.fail(too_long.to_string()).await,
+        }
+    }
+
+    async fn fail(self, error: String) -> Result<Response, Failure> {
+        let outcome = Outcome::Failed { error, output: None };
+        answer(self.endpoint.finish(self.worker, self.job, outcome).await)
+    }
+}
+
+/// What the worker hears.
+fn answer(kept: Result<(), AskError>) -> Result<Response, Failure> {
+    match kept {
+        Err(error @ AskError::Unavailable(_)) => Err(error.into()),
+        // A job or an endpoint that is gone: the worker cannot do anything about it.
+        Ok(()) | Err(AskError::Refused(_) | AskError::Gone) => Ok(noted()),
+    }
+}
+
+fn noted() -> Response {
+    let mut body = JsonBody::new();
+    body.text("{}");
+    body.into_response()
+}
