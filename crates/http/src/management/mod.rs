@@ -1,9 +1,45 @@
-//! To come.
+//! The management API, `/v1`: templates and endpoints.
+//!
+//! What a resource's fields are is data ([`fields`]): requests are checked against it, their members are laid
+//! over the stored record ([`records`]), and clients read the record without its secrets ([`views`]).
+
+mod access;
+mod endpoint_fields;
+mod endpoints;
+mod fields;
+mod nearest;
+mod records;
+mod rfc3339;
+mod template_fields;
+mod templates;
+mod views;
+mod worker_env;
 
 use axum::Router;
+use axum::body::Body;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
 
-use crate::HttpState;
+use crate::errors::Failure;
+use crate::{HttpState, body};
+
+/// A JSON document, or why there is none.
+type Answer = Result<axum::Json<serde_json::Value>, Failure>;
 
 pub(crate) fn routes() -> Router<HttpState> {
+    let template = get(templates::get).patch(templates::update).delete(templates::delete);
+    let endpoint = get(endpoints::get).patch(endpoints::update).delete(endpoints::delete);
     Router::new()
+        .route("/v1/templates", get(templates::list).post(templates::create))
+        .route("/v1/templates/{template}", template)
+        .route("/v1/templates/{template}/update", post(templates::update))
+        .route("/v1/endpoints", get(endpoints::list).post(endpoints::create))
+        .route("/v1/endpoints/{endpoint}", endpoint)
+        .route("/v1/endpoints/{endpoint}/update", post(endpoints::update))
+        .route("/v1/endpoints/{endpoint}/worker-token", post(endpoints::worker_token))
+}
+
+async fn read_body(state: &HttpState, body: Body) -> Result<Bytes, Failure> {
+    Ok(body::read(body, MANAGEMENT_BODY_BYTES_MAX, state.budget()).await?.bytes)
 }

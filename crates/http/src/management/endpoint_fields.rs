@@ -1,0 +1,102 @@
+//! The fields of an endpoint.
+
+use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, RETENTION_MS_MAX};
+
+use super::fields::{Field, Kind};
+use super::template_fields::TEMPLATE_FIELDS;
+
+/// The most workers of one endpoint.
+const WORKERS_MAX: u64 = 10_000;
+const WORKERS: Kind = Kind::Integer { min: 0, max: WORKERS_MAX };
+const RETENTION_MS: Kind = Kind::Integer { min: 1_000, max: RETENTION_MS_MAX };
+const EXECUTION_MS: Kind = Kind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
+const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
+const SLUG: Kind = Kind::Form { matches: is_slug, pattern: "^[a-z0-9][a-z0-9-]{1,62}$" };
+
+/// Every field of an endpoint: what clients may send and what they can read.
+pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
+    Field::new("name", SHORT_TEXT, "a name for people; the endpoint's id if none is given"),
+    Field::new("slug", SLUG, "a second address of the endpoint under `/v2`; unique").nullable(),
+    Field::new("templateId", SHORT_TEXT, "the template that its workers run"),
+    Field::new(
+        "template",
+        Kind::Object(TEMPLATE_FIELDS),
+        "a template to create with it, instead of `templateId`",
+    )
+    .on_create(),
+    Field::new("workersMin", WORKERS, "workers kept even when there is nothing to do").default("0"),
+    Field::new("workersMax", WORKERS, "the most workers; 0 pauses the endpoint").default("3"),
+    Field::new("idleTimeout", Kind::Integer { min: 1, max: 3_600 }, "seconds a worker may idle").default("5"),
+    Field::new("scalerType", Kind::Word(&["QUEUE_DELAY", "REQUEST_COUNT"]), "what makes the fleet grow")
+        .default(r#""QUEUE_DELAY""#),
+    Field::new(
+        "scalerValue",
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "seconds of waiting, or jobs per worker",
+    )
+    .default("4"),
+    Field::new("executionTimeoutMs", EXECUTION_MS, "the longest a job may run").default("600000"),
+    Field::new("maxRetries", Kind::Integer { min: 0, max: 100 }, "automatic re-dispatches of one job")
+        .default("2"),
+    Field::new("retryOn", Kind::Words(&["workerLost", "handlerError"]), "what causes a re-dispatch")
+        .default(r#"["workerLost"]"#),
+    Field::new("resultRetentionMs", RETENTION_MS, "how long a finished `/run` job is kept")
+        .default("1800000"),
+    Field::new("syncResultRetentionMs", RETENTION_MS, "how long a finished `/runsync` job is kept")
+        .default("60000"),
+    Field::new("maxQueueLength", Kind::Integer { min: 1, max: 1_000_000_000 }, "over it `/run` answers 429")
+        .nullable(),
+    Field::new(
+        "provider",
+        Kind::Word(&["process", "docker", "kubernetes", "external"]),
+        "who runs its workers",
+    ),
+    Field::new("maxConcurrency", Kind::Integer { min: 1, max: 10_000 }, "jobs at once on one worker")
+        .default("1"),
+    Field::new("durability", Kind::Word(&["synced", "buffered"]), "when a change counts as kept")
+        .default(r#""synced""#),
+    Field::new("flashboot", Kind::Flag, "accepted for compatibility").default("true"),
+    Field::new("computeType", Kind::Word(&["GPU", "CPU"]), "the hardware class").default(r#""GPU""#),
+    Field::new("gpuCount", Kind::Integer { min: 1, max: 1_024 }, "GPUs per worker").default("1"),
+    Field::new("gpuTypeIds", Kind::Texts, "GPU types in order of preference").default("[]"),
+    Field::new("allowedCudaVersions", Kind::Texts, "accepted for compatibility").default("[]"),
+    Field::new("minCudaVersion", SHORT_TEXT, "accepted for compatibility").nullable(),
+    Field::new("cpuFlavorIds", Kind::Texts, "accepted for compatibility").default("[]"),
+    Field::new("dataCenterIds", Kind::Texts, "accepted for compatibility").default("[]"),
+    Field::new("networkVolumeId", SHORT_TEXT, "the volume its workers see").nullable(),
+    Field::new("networkVolumeIds", Kind::Texts, "the volumes its workers see").default("[]"),
+    Field::new("vcpuCount", Kind::Integer { min: 1, max: 4_096 }, "processors per CPU worker").default("2"),
+    Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
+    Field::new(
+        "version",
+        Kind::Integer { min: 1, max: u32::MAX as u64 },
+        "grows when its workers are replaced",
+    )
+    .read_only(),
+    Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
+    Field::new("userId", SHORT_TEXT, "the key that created it").read_only(),
+    Field::new("env", Kind::SecretTexts, "its template's environment; every value reads `***`").read_only(),
+    Field::new("workers", Kind::Objects, "its workers, with `?includeWorkers=true`").read_only(),
+];
+
+fn is_slug(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (2..=63).contains(&text.len())
+        && text.bytes().all(|byte| fits(byte) || byte == b'-')
+        && text.bytes().next().is_some_and(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_is_of_its_form() {
+        for slug in ["ab", "a-", "0a", "my-model-2", &"a".repeat(63)] {
+            assert!(is_slug(slug), "{slug}");
+        }
+        for text in ["", "a", "-a", "Ab", "a_b", "ä-b", "a b", &"a".repeat(64)] {
+            assert!(!is_slug(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `/v1/endpoints`: queues with workers.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use longshore_engine::EndpointHandle;
+use longshore_model::{Endpoint, Template, TemplateId, WorkerId};
+use serde_json::{Map, Value, json};
+
+use super::access::{may_manage, may_read, may_read_endpoint};
+use super::endpoint_fields::ENDPOINT_FIELDS;
+use super::fields::{Verb, read_members};
+use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
+use super::views::Extras;
+use super::worker_env::{base_url, worker_env};
+use super::{Answer, read_body, views};
+use crate::errors::Failure;
+use crate::query::Query;
+use crate::{HttpState, clock};
+
+pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+    let key = may_manage(&state, &headers)?;
+    let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    let birth = || Birth { entropy: state.engine().entropy(), at: clock::now(), by: &key.id };
+    let (template, inline) = match (members.remove("template"), members.get("templateId")) {
+        (Some(Value::Object(inline)), None) => (Arc::new(inline_template(inline, &members, birth())?), true),
+        (None, Some(_)) => (template_of(&state, &members)?, false),
+        (Some(_), _) => return Err(bad_field("send either `templateId` or `template`, not both")),
+        (None, None) => return Err(bad_field("`templateId` is required, or an inline `template` object")),
+    };
+    // The endpoint is checked before the template is stored, so that a refusal leaves nothing behind.
+    let endpoint = new_endpoint(members, &template, birth())?;
+    if inline {
+        state.engine().create_template(Template::clone(&template)).await?;
+    }
+    let stored = match state.engine().create_endpoint(endpoint).await {
+        Ok(stored) => stored,
+        Err(error) => {
+            if inline && let Err(error) = state.engine().delete_template(&template.id).await {
+                tracing::warn!(template = %template.id, %error, "a template without its endpoint is left over");
+            }
+            return Err(error.into());
+        }
+    };
+    tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");
+    Ok(views::endpoint(&stored, Some(&template), Extras { template: inline, workers: None }).into())
+}
+
+/// The template of a create request's own. It is named after the endpoint unless it has a name.
+fn inline_template(
+    mut template: Map<String, Value>,
+    endpoint: &Map<String, Value>,
+    birth: Birth<'_>,
+) -> Result<Template, Failure> {
+    if !template.contains_key("name") {
+        let id = TemplateId::mint(birth.entropy);
+        let name = endpoint.get("name").and_then(Value::as_str).unwrap_or("endpoint");
+        template.insert("name".to_owned(), json!(format!("{name} ({id})")));
+    }
+    new_template(template, birth)
+}
+
+/// The template that a request names.
+fn template_of(state: &HttpState, members: &Map<String, Value>) -> Result<Arc<Template>, Failure> {
+    let text = members.get("templateId").and_then(Value::as_str).unwrap_or_default();
+    let template = text.parse().ok().and_then(|id| state.engine().template(&id));
+    template.ok_or_else(|| bad_field(format!("`templateId` is {text:?}; no template has this id")))
+}
+
+pub(super) async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Answer {
+    may_read(&state, &headers)?;
+    let query = Query::of(&uri)?;
+    let mut views = Vec::new();
+    for endpoint in state.engine().endpoints() {
+        views.push(view(&state, &endpoint, &query).await);
+    }
+    Ok(Value::Array(views).into())
+}
+
+pub(super) async fn get(
+    State(state): State<HttpState>,
+    Path(id): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
+    let endpoint = may_read_endpoint(&state, &headers, &id)?;
+    Ok(view(&state, &endpoint, &Query::of(&uri)?).await.into())
+}
+
+/// An endpoint with what the query asks to have beside it.
+async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Value {
+    let record = endpoint.record();
+    let template = state.engine().template(&record.template_id);
+    let fleet = if flag(query, "includeWorkers") {
+        // An endpoint that is deleted at this moment has no workers to show.
+        Some(endpoint.fleet_view().await.unwrap_or_default())
+    } else {
+        None
+    };
+    let workers = fleet.as_ref().map(|fleet| fleet.workers.as_slice());
+    let extras = Extras { template: flag(query, "includeTemplate"), workers };
+    views::endpoint(&record, template.as_deref(), extras)
+}
+
+pub(super) async fn update(
+    State(state): State<HttpState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let key = may_manage(&state, &headers)?;
+    let members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    let present = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record();
+    let template = if members.contains_key("templateId") {
+        template_of(&state, &members)?
+    } else {
+        state.engine().template(&present.template_id).ok_or_else(Failure::internal)?
+    };
+    changed_endpoint(&present, members.clone(), &template)?;
+    // Checked again on the record as it is then: another request may have come first.
+    let mut refused = None;
+    let change = |endpoint: &mut Endpoint| match changed_endpoint(endpoint, members, &template) {
+        Ok(changed) => *endpoint = changed,
+        Err(failure) => refused = Some(failure),
+    };
+    let stored = state.engine().update_endpoint(present.id.as_str(), change).await?;
+    if let Some(failure) = refused {
+        return Err(failure);
+    }
+    tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");
+    Ok(views::endpoint(&stored, Some(&template), Extras::default()).into())
+}
+
+pub(super) async fn delete(
+    State(state): State<HttpState>,
+    Path(id): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<StatusCode, Failure> {
+    let key = may_manage(&state, &headers)?;
+    let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record().id;
+    state.engine().delete_endpoint(endpoint.as_str(), flag(&Query::of(&uri)?, "drain")).await?;
+    tracing::info!(%endpoint, by = %key.id, "endpoint deleted");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /v1/endpoints/{id}/worker-token`: what a worker on any machine needs to work for this endpoint. Each
+/// call names a new worker; the token is the same for all of them.
+pub(super) async fn worker_token(
+    State(state): State<HttpState>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Answer {
+    let key = may_manage(&state, &headers)?;
+    let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record().id;
+    let base = base_url(&headers).ok_or_else(|| {
+        Failure::bad_request(
+            "bad_request",
+            "the request has no `Host` header, from which workers' addresses are made",
+        )
+    })?;
+    let token = state.engine().worker_token(&endpoint);
+    let name = format!("ext-{}", TemplateId::mint(state.engine().entropy()));
+    let worker: WorkerId = name.parse().map_err(|_| Failure::internal())?;
+    tracing::info!(%endpoint, by = %key.id, "worker token shown");
+    Ok(json!({ "token": token, "env": worker_env(&base, &endpoint, &worker, &token) }).into())
+}
+
+fn flag(query: &Query, name: &str) -> bool {
+    query.get(name).is_some_and(|value| matches!(value, "true" | "1" | ""))
+}
+
+fn bad_field(text: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
+    Failure::bad_request("bad_field", text)
+}

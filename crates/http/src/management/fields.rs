@@ -1,0 +1,308 @@
+//! The fields of the management API's resources as data: one table per resource holds every name, type, limit
+//! and default. Requests are checked against it and the API's document is made from it.
+
+use serde_json::{Map, Value};
+
+use super::nearest::nearest;
+use crate::errors::Failure;
+
+/// One field of a resource.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// Its name on the wire.
+    pub name: &'static str,
+    /// What it can be.
+    pub kind: Kind,
+    /// Who may set it, and when.
+    pub access: Access,
+    /// Its value where the client names none, as JSON text; none where there is no fixed one.
+    pub default: Option<&'static str>,
+    /// Whether `null` is a value: it unsets the field.
+    pub nullable: bool,
+    /// What it means.
+    #[expect(dead_code, reason = "the API's document, which is to be made from the tables, will show it")]
+    pub about: &'static str,
+}
+
+/// What a field can be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// A text of at most so many characters.
+    Text { chars_max: usize },
+    /// A text of some form.
+    Form { matches: fn(&str) -> bool, pattern: &'static str },
+    /// A whole number.
+    Integer { min: u64, max: u64 },
+    /// True or false.
+    Flag,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// A list of some words.
+    Words(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// An object of texts. Its values are secrets: no error shows them.
+    SecretTexts,
+    /// An object with fields of its own.
+    Object(&'static [Field]),
+    /// A list of objects, which clients only read.
+    Objects,
+}
+
+/// Who may set a field, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// The client, when it creates and later.
+    Write,
+    /// The client, when it creates.
+    Create,
+    /// The server.
+    Read,
+}
+
+impl Field {
+    /// A field that clients may set at any time, without a fixed default.
+    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { name, kind, access: Access::Write, default: None, nullable: false, about }
+    }
+
+    /// Where the client names none, this JSON text is its value.
+    pub const fn default(self, json: &'static str) -> Self {
+        Self { default: Some(json), ..self }
+    }
+
+    /// `null` unsets it, and that is how it starts.
+    pub const fn nullable(self) -> Self {
+        Self { nullable: true, ..self }
+    }
+
+    /// Clients may set it only when they create.
+    pub const fn on_create(self) -> Self {
+        Self { access: Access::Create, ..self }
+    }
+
+    /// Clients only read it.
+    pub const fn read_only(self) -> Self {
+        Self { access: Access::Read, ..self }
+    }
+}
+
+/// What a request does with the fields it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// Makes a resource.
+    Create,
+    /// Changes one.
+    Update,
+}
+
+/// The members of a request's body, each known and fit for `fields`.
+pub(crate) fn read_members(fields: &[Field], body: &[u8], verb: Verb) -> Result<Map<String, Value>, Failure> {
+    let value: Value = serde_json::from_slice(body)
+        .map_err(|error| Failure::bad_request("bad_json", format!("the body is not JSON: {error}")))?;
+    let Value::Object(members) = value else {
+        return Err(Failure::bad_request("bad_json", "the body must be a JSON object"));
+    };
+    check_members(fields, &members, verb, "")?;
+    Ok(members)
+}
+
+/// The fields that have a fixed default, with it.
+pub(crate) fn defaults(fields: &[Field]) -> Map<String, Value> {
+    let known = fields.iter().filter_map(|field| {
+        let value = serde_json::from_str(field.default?).ok()?;
+        Some((field.name.to_owned(), value))
+    });
+    known.collect()
+}
+
+fn check_members(
+    fields: &[Field],
+    members: &Map<String, Value>,
+    verb: Verb,
+    parent: &str,
+) -> Result<(), Failure> {
+    members.iter().try_for_each(|(name, value)| {
+        let path = if parent.is_empty() { name.clone() } else { format!("{parent}.{name}") };
+        let Some(field) = fields.iter().find(|field| field.name == name) else {
+            return Err(unknown(fields, name, &path));
+        };
+        match (field.access, verb) {
+            (Access::Read, _) => Err(refused(format!("`{path}` is set by the server; leave it out"))),
+            (Access::Create, Verb::Update) => {
+                Err(refused(format!("`{path}` can only be set when the resource is created; leave it out")))
+            }
+            _ => check_value(field, value, verb, &path),
+        }
+    })
+}
+
+fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(), Failure> {
+    let fits = match (field.kind, value) {
+        (_, Value::Null) => field.nullable,
+        (Kind::Text { chars_max }, Value::String(text)) => {
+            text.chars().count() <= chars_max && !text.contains('\0')
+        }
+        (Kind::Form { matches, .. }, Value::String(text)) => matches(text),
+        (Kind::Integer { min, max }, Value::Number(number)) => {
+            number.as_u64().is_some_and(|number| (min..=max).contains(&number))
+        }
+        (Kind::Flag, Value::Bool(_)) => true,
+        (Kind::Word(words), Value::String(word)) => words.contains(&word.as_str()),
+        (Kind::Words(words), Value::Array(items)) => {
+            items.iter().all(|item| item.as_str().is_some_and(|item| words.contains(&item)))
+        }
+        (Kind::Texts, Value::Array(items)) => {
+            items.iter().all(|item| item.as_str().is_some_and(|item| !item.contains('\0')))
+        }
+        (Kind::SecretTexts, Value::Object(entries)) => return check_environment(entries, path),
+        (Kind::Object(fields), Value::Object(members)) => return check_members(fields, members, verb, path),
+        _ => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let or_null = if field.nullable { " or null" } else { "" };
+    let allowed = allowed(field.kind);
+    Err(refused(match field.kind {
+        Kind::SecretTexts => format!("`{path}` must be {allowed}{or_null}"),
+        _ => format!("`{path}` is {}; it must be {allowed}{or_null}", excerpt(value)),
+    }))
+}
+
+/// Names that no environment can hold are refused here, before a worker fails to start with them.
+fn check_environment(entries: &Map<String, Value>, path: &str) -> Result<(), Failure> {
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    let is_value = |value: &Value| value.as_str().is_some_and(|value| !value.contains('\0'));
+    match entries.iter().find(|(name, value)| !is_name(name) || !is_value(value)) {
+        None => Ok(()),
+        Some((name, _)) if !is_name(name) => Err(refused(format!(
+            "`{path}` has the name {name:?}; a name must not be empty or hold `=` or NUL"
+        ))),
+        Some((name, _)) => Err(refused(format!("`{path}.{name}` must be a string without NUL"))),
+    }
+}
+
+fn allowed(kind: Kind) -> String {
+    let listed =
+        |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+    match kind {
+        Kind::Text { chars_max } => format!("a string of at most {chars_max} characters"),
+        Kind::Form { pattern, .. } => format!("a string of the form {pattern}"),
+        Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Word(words) => format!("one of {}", listed(words)),
+        Kind::Words(words) => format!("a list of {}", listed(words)),
+        Kind::Texts => "a list of strings".to_owned(),
+        Kind::SecretTexts => "an object with strings as values".to_owned(),
+        Kind::Object(_) => "an object".to_owned(),
+        Kind::Objects => "a list of objects".to_owned(),
+    }
+}
+
+fn unknown(fields: &[Field], name: &str, path: &str) -> Failure {
+    let settable = fields.iter().filter(|field| field.access != Access::Read);
+    let hint = nearest(name, settable.map(|field| field.name))
+        .map_or_else(String::new, |nearest| format!("; the nearest known field is `{nearest}`"));
+    Failure::bad_request("unknown_field", format!("`{}` is not a field{hint}", shortened(path)))
+}
+
+fn refused(text: String) -> Failure {
+    Failure::bad_request("bad_field", text)
+}
+
+/// A value as an error shows it: whole if it is short.
+fn excerpt(value: &Value) -> String {
+    shortened(&value.to_string())
+}
+
+fn shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    match text.char_indices().nth(CHARS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const INNER: &[Field] = &[Field::new("deep", Kind::Flag, "")];
+    const FIELDS: &[Field] = &[
+        Field::new("name", Kind::Text { chars_max: 5 }, "").default("\"x\""),
+        Field::new("count", Kind::Integer { min: 1, max: 9 }, "").default("4"),
+        Field::new("slug", Kind::Form { matches: |text| text == "s", pattern: "s" }, "").nullable(),
+        Field::new("mode", Kind::Word(&["A", "B"]), ""),
+        Field::new("modes", Kind::Words(&["A", "B"]), ""),
+        Field::new("list", Kind::Texts, ""),
+        Field::new("env", Kind::SecretTexts, ""),
+        Field::new("inner", Kind::Object(INNER), "").on_create(),
+        Field::new("id", Kind::Text { chars_max: 9 }, "").read_only(),
+    ];
+
+    fn refusal(body: &str, verb: Verb) -> String {
+        let failure = read_members(FIELDS, body.as_bytes(), verb).unwrap_err();
+        format!("{failure:?}")
+    }
+
+    #[test]
+    fn fit_members_are_read_as_they_are() {
+        let body = r#"{"name": "äöüßé", "count": 9, "slug": null, "mode": "A", "modes": ["B", "A"],
+                       "list": [], "env": {"A": ""}, "inner": {"deep": true}}"#;
+        assert_eq!(read_members(FIELDS, body.as_bytes(), Verb::Create).unwrap().len(), 8);
+    }
+
+    #[test]
+    fn every_refusal_names_the_field_and_what_is_allowed() {
+        for (body, part) in [
+            (
+                r#"{"name": "toolong"}"#,
+                r#"`name` is \"toolong\"; it must be a string of at most 5 characters"#,
+            ),
+            (r#"{"name": 5}"#, "`name` is 5; it must be a string"),
+            (r#"{"count": 10}"#, "`count` is 10; it must be an integer from 1 to 9"),
+            (r#"{"count": -1}"#, "`count` is -1"),
+            (r#"{"count": 2.5}"#, "`count` is 2.5"),
+            (r#"{"count": "2"}"#, r#"`count` is \"2\""#),
+            (r#"{"count": null}"#, "`count` is null; it must be an integer from 1 to 9\""),
+            (r#"{"slug": "t"}"#, "it must be a string of the form s or null"),
+            (r#"{"mode": "C"}"#, r#"one of \"A\", \"B\""#),
+            (r#"{"modes": ["C"]}"#, r#"a list of \"A\", \"B\""#),
+            (r#"{"list": [1]}"#, "a list of strings"),
+            (r#"{"env": {"A": 1}}"#, "`env.A` must be a string"),
+            (r#"{"env": {"A=B": "x"}}"#, "must not be empty or hold `=`"),
+            (r#"{"inner": {"dep": true}}"#, "`inner.dep` is not a field; the nearest known field is `deep`"),
+            (r#"{"inner": {"deep": 1}}"#, "`inner.deep` is 1; it must be true or false"),
+            (r#"{"cuont": 1}"#, "`cuont` is not a field; the nearest known field is `count`"),
+            (r#"{"id": "x"}"#, "`id` is set by the server"),
+            ("[]", "must be a JSON object"),
+            ("", "not JSON"),
+        ] {
+            assert!(refusal(body, Verb::Create).contains(part), "{}", refusal(body, Verb::Create));
+        }
+        assert!(refusal(r#"{"inner": {}}"#, Verb::Update).contains("only be set when"));
+    }
+
+    #[test]
+    fn no_refusal_shows_an_environment_value() {
+        for body in
+            [r#"{"env": {"A": ["hush"]}}"#, r#"{"env": ["hush"]}"#, r#"{"env": {"A": "hush", "": ""}}"#]
+        {
+            assert!(!refusal(body, Verb::Create).contains("hush"));
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_table() {
+        assert_eq!(Value::Object(defaults(FIELDS)), serde_json::json!({"name": "x", "count": 4}));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(body: Vec<u8>) {
+            let _ = read_members(FIELDS, &body, Verb::Create);
+        }
+    }
+}

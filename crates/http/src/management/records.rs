@@ -1,0 +1,264 @@
+//! From checked members to records: what a client sends is laid over what is there, by the names that the
+//! records have on the wire.
+
+use longshore_model::{Endpoint, EndpointId, EndpointNo, Millis, Template, TemplateId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::endpoint_fields::ENDPOINT_FIELDS;
+use super::fields::defaults;
+use super::template_fields::TEMPLATE_FIELDS;
+use crate::errors::Failure;
+
+/// What a client reads, and may send back, in place of a secret.
+pub(super) const MASK: &str = "***";
+
+/// What the server says of a new record.
+#[derive(Clone, Copy)]
+pub(super) struct Birth<'a> {
+    pub entropy: u128,
+    pub at: Millis,
+    pub by: &'a str,
+}
+
+/// A new template.
+pub(super) fn new_template(members: Map<String, Value>, birth: Birth<'_>) -> Result<Template, Failure> {
+    let mut record = defaults(TEMPLATE_FIELDS);
+    record.insert("id".to_owned(), json!(TemplateId::mint(birth.entropy)));
+    record.insert("createdAt".to_owned(), json!(birth.at));
+    record.extend(members);
+    let mut template: Template = from_members(record)?;
+    restore_masked(&mut template, None)?;
+    require(!template.name.trim().is_empty(), "`name` is required: a template needs one to be found by")?;
+    Ok(template)
+}
+
+/// A new endpoint that uses `template`, which need not be stored yet.
+pub(super) fn new_endpoint(
+    mut members: Map<String, Value>,
+    template: &Template,
+    birth: Birth<'_>,
+) -> Result<Endpoint, Failure> {
+    members.remove("template");
+    let id = EndpointId::mint(birth.entropy);
+    let mut record = defaults(ENDPOINT_FIELDS);
+    record.insert("id".to_owned(), json!(id));
+    record.insert("name".to_owned(), json!(id));
+    record.insert("provider".to_owned(), json!(default_provider(template)));
+    // The engine gives out the number when it adds the endpoint.
+    record.insert("no".to_owned(), json!(EndpointNo(0)));
+    record.insert("version".to_owned(), json!(1));
+    record.insert("createdAt".to_owned(), json!(birth.at));
+    record.insert("userId".to_owned(), json!(birth.by));
+    record.extend(members);
+    record.insert("templateId".to_owned(), json!(template.id));
+    let endpoint: Endpoint = from_members(record)?;
+    check_endpoint(&endpoint, template)?;
+    Ok(endpoint)
+}
+
+/// A template after a change.
+pub(super) fn changed_template(
+    template: &Template,
+    members: Map<String, Value>,
+) -> Result<Template, Failure> {
+    let mut changed = overlaid(template, members)?;
+    restore_masked(&mut changed, Some(template))?;
+    require(!changed.name.trim().is_empty(), "`name` must not be empty")?;
+    Ok(changed)
+}
+
+/// An endpoint after a change.
+pub(super) fn changed_endpoint(
+    endpoint: &Endpoint,
+    members: Map<String, Value>,
+    template: &Template,
+) -> Result<Endpoint, Failure> {
+    let changed = overlaid(endpoint, members)?;
+    check_endpoint(&changed, template)?;
+    Ok(changed)
+}
+
+/// The rules between fields.
+fn check_endpoint(endpoint: &Endpoint, template: &Template) -> Result<(), Failure> {
+    let (min, max) = (endpoint.workers_min, endpoint.workers_max);
+    require(
+        min <= max,
+        format!("`workersMin` is {min} and `workersMax` is {max}; the first must not be larger"),
+    )?;
+    require(!endpoint.name.trim().is_empty(), "`name` must not be empty")?;
+    let name = &template.name;
+    match endpoint.provider {
+        longshore_model::Provider::Process => require(
+            has_command(template),
+            format!(
+                "template `{name}` has no command line for `process` workers; give it `dockerEntrypoint` or \
+                 `dockerStartCmd`, or choose another `provider`"
+            ),
+        ),
+        longshore_model::Provider::Docker | longshore_model::Provider::Kubernetes => require(
+            !template.image_name.is_empty(),
+            format!("template `{name}` has no `imageName`, which container workers need"),
+        ),
+        longshore_model::Provider::External => Ok(()),
+    }
+}
+
+/// Without a command line there is no process to start, so the workers must come from outside.
+fn default_provider(template: &Template) -> &'static str {
+    if has_command(template) { "process" } else { "external" }
+}
+
+fn has_command(template: &Template) -> bool {
+    !template.docker_entrypoint.is_empty() || !template.docker_start_cmd.is_empty()
+}
+
+/// Puts the kept values back where a client sent back the mask that it had read.
+fn restore_masked(template: &mut Template, kept: Option<&Template>) -> Result<(), Failure> {
+    for (name, value) in &mut template.env {
+        if value == MASK {
+            let kept = kept.and_then(|kept| kept.env.get(name));
+            let kept = kept.ok_or_else(|| {
+                Failure::bad_request(
+                    "bad_field",
+                    format!("`env.{name}` is `{MASK}`, and no value is kept for it"),
+                )
+            })?;
+            value.clone_from(kept);
+        }
+    }
+    Ok(())
+}
+
+fn overlaid<R: Serialize + DeserializeOwned>(record: &R, members: Map<String, Value>) -> Result<R, Failure> {
+    let Ok(Value::Object(mut whole)) = serde_json::to_value(record) else {
+        return Err(Failure::internal());
+    };
+    whole.extend(members);
+    from_members(whole)
+}
+
+/// The fields' table is stricter than the record, so this only fails where the table has a hole.
+fn from_members<R: DeserializeOwned>(members: Map<String, Value>) -> Result<R, Failure> {
+    serde_json::from_value(Value::Object(members))
+        .map_err(|error| Failure::bad_request("bad_field", error.to_string()))
+}
+
+fn require(holds: bool, otherwise: impl Into<std::borrow::Cow<'static, str>>) -> Result<(), Failure> {
+    if holds { Ok(()) } else { Err(Failure::bad_request("bad_field", otherwise)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fields::{Access, Verb, read_members};
+    use super::*;
+
+    const BIRTH: Birth<'static> = Birth { entropy: 7, at: Millis(5), by: "key-1" };
+
+    fn members(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(members) => members,
+            other => panic!("not an object: {other}"),
+        }
+    }
+
+    fn template(value: Value) -> Template {
+        new_template(members(value), BIRTH).unwrap()
+    }
+
+    fn wire_names(record: &impl Serialize) -> Vec<String> {
+        let mut names: Vec<String> =
+            members(serde_json::to_value(record).unwrap()).into_iter().map(|(k, _)| k).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_tables_and_the_records_know_the_same_names() {
+        let hidden = ["no", "deleting"];
+        let added = ["template", "workers", "env", "isRunpod", "earned", "runtimeInMin"];
+        let template = template(json!({"name": "t"}));
+        let endpoint = new_endpoint(Map::new(), &template, BIRTH).unwrap();
+        for (fields, record) in
+            [(ENDPOINT_FIELDS, wire_names(&endpoint)), (TEMPLATE_FIELDS, wire_names(&template))]
+        {
+            for name in record.iter().filter(|name| !hidden.contains(&name.as_str())) {
+                assert!(fields.iter().any(|field| field.name == name), "the table lacks `{name}`");
+            }
+            for field in fields.iter().filter(|field| !added.contains(&field.name)) {
+                assert!(record.iter().any(|name| name == field.name), "the record lacks `{}`", field.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_default_is_fit_for_its_field() {
+        for fields in [ENDPOINT_FIELDS, TEMPLATE_FIELDS] {
+            let known = fields.iter().filter(|field| field.default.is_some()).count();
+            let body = serde_json::to_vec(&defaults(fields)).unwrap();
+            let read = read_members(fields, &body, Verb::Create).unwrap();
+            assert_eq!(read.len(), known, "a default is not JSON");
+            assert!(fields.iter().all(|field| field.access == Access::Write || field.default.is_none()));
+        }
+    }
+
+    #[test]
+    fn a_new_endpoint_has_the_documented_defaults() {
+        let endpoint = new_endpoint(Map::new(), &template(json!({"name": "t"})), BIRTH).unwrap();
+        assert_eq!((endpoint.workers_min, endpoint.workers_max, endpoint.idle_timeout_s), (0, 3, 5));
+        assert_eq!((endpoint.scaler_value, endpoint.gpu_count, endpoint.version), (4, 1, 1));
+        assert_eq!((endpoint.execution_timeout_ms, endpoint.max_retries), (600_000, 2));
+        assert_eq!((endpoint.result_retention_ms, endpoint.sync_result_retention_ms), (1_800_000, 60_000));
+        assert_eq!((endpoint.name.as_str(), endpoint.user_id.as_str()), (endpoint.id.as_str(), "key-1"));
+        assert!(endpoint.flashboot);
+    }
+
+    #[test]
+    fn the_provider_follows_the_template_unless_it_is_named() {
+        let image = template(json!({"name": "t", "imageName": "i"}));
+        let command = template(json!({"name": "t", "dockerStartCmd": ["python", "handler.py"]}));
+        let provider = |members_: Value, template: &Template| {
+            new_endpoint(members(members_), template, BIRTH).map(|endpoint| endpoint.provider)
+        };
+        assert_eq!(provider(json!({}), &image).unwrap(), longshore_model::Provider::External);
+        assert_eq!(provider(json!({}), &command).unwrap(), longshore_model::Provider::Process);
+        assert_eq!(
+            provider(json!({"provider": "docker"}), &image).unwrap(),
+            longshore_model::Provider::Docker
+        );
+        provider(json!({"provider": "process"}), &image).unwrap_err();
+        provider(json!({"provider": "kubernetes"}), &command).unwrap_err();
+    }
+
+    #[test]
+    fn only_sent_fields_change_and_null_unsets() {
+        let template = template(json!({"name": "t"}));
+        let born = members(json!({"slug": "one", "workersMax": 7, "maxQueueLength": 5}));
+        let endpoint = new_endpoint(born, &template, BIRTH).unwrap();
+        let sent = members(json!({"slug": null, "idleTimeout": 9}));
+        let changed = changed_endpoint(&endpoint, sent, &template).unwrap();
+        let expected = Endpoint { slug: None, idle_timeout_s: 9, ..endpoint };
+        assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn workers_min_over_max_is_refused_at_birth_and_later() {
+        let template = template(json!({"name": "t"}));
+        new_endpoint(members(json!({"workersMin": 4})), &template, BIRTH).unwrap_err();
+        let endpoint = new_endpoint(members(json!({"workersMin": 3})), &template, BIRTH).unwrap();
+        changed_endpoint(&endpoint, members(json!({"workersMax": 2})), &template).unwrap_err();
+        changed_endpoint(&endpoint, members(json!({"workersMax": 2, "workersMin": 1})), &template).unwrap();
+    }
+
+    #[test]
+    fn a_mask_sent_back_keeps_the_secret() {
+        let kept = template(json!({"name": "t", "env": {"TOKEN": "hush", "OLD": "x"}}));
+        let sent = members(json!({"env": {"TOKEN": MASK, "NEW": "y"}}));
+        let changed = changed_template(&kept, sent).unwrap();
+        let env: Vec<_> = changed.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(env, [("NEW", "y"), ("TOKEN", "hush")]);
+        changed_template(&kept, members(json!({"env": {"UNKNOWN": MASK}}))).unwrap_err();
+        new_template(members(json!({"name": "t", "env": {"A": MASK}})), BIRTH).unwrap_err();
+    }
+}

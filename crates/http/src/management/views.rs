@@ -1,0 +1,70 @@
+//! Records as clients read them: without the server's own numbers, without secrets, times as text.
+
+use longshore_engine::WorkerView;
+use longshore_model::{Endpoint, Millis, Template, WorkerPhase};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::records::MASK;
+use super::rfc3339::rfc3339;
+
+/// A template.
+pub(super) fn template(template: &Template) -> Value {
+    let mut view = members(template);
+    view.insert("env".to_owned(), masked_env(template));
+    view.insert("createdAt".to_owned(), time(template.created_at));
+    // Clients of such an API have these fields in their types.
+    view.insert("isRunpod".to_owned(), json!(false));
+    view.insert("earned".to_owned(), json!(0));
+    view.insert("runtimeInMin".to_owned(), json!(0));
+    Value::Object(view)
+}
+
+/// What a client asked to have beside an endpoint's own fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extras<'a> {
+    pub template: bool,
+    pub workers: Option<&'a [WorkerView]>,
+}
+
+/// An endpoint. `used` is its template.
+pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> Value {
+    let mut view = members(endpoint);
+    view.remove("no");
+    view.remove("deleting");
+    view.insert("createdAt".to_owned(), time(endpoint.created_at));
+    view.insert("env".to_owned(), used.map_or_else(|| json!({}), masked_env));
+    if let (true, Some(used)) = (extras.template, used) {
+        view.insert("template".to_owned(), template(used));
+    }
+    if let Some(workers) = extras.workers {
+        view.insert("workers".to_owned(), workers.iter().map(worker).collect());
+    }
+    Value::Object(view)
+}
+
+fn worker(worker: &WorkerView) -> Value {
+    let status = match worker.phase {
+        WorkerPhase::Initializing => "INITIALIZING",
+        WorkerPhase::Idle => "IDLE",
+        WorkerPhase::Running => "RUNNING",
+        WorkerPhase::Draining => "DRAINING",
+    };
+    json!({ "id": worker.id, "status": status, "jobsInProgress": worker.running, "idleMs": worker.idle_ms })
+}
+
+fn masked_env(template: &Template) -> Value {
+    template.env.keys().map(|name| (name.clone(), json!(MASK))).collect::<Map<_, _>>().into()
+}
+
+fn time(at: Millis) -> Value {
+    Value::String(rfc3339(at))
+}
+
+fn members(record: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(record) {
+        Ok(Value::Object(members)) => members,
+        // Records are structs with names as keys; they have no other form.
+        _ => Map::new(),
+    }
+}
