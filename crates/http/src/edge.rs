@@ -78,8 +78,8 @@ async fn answer(routes: Router, mut request: Request) -> Response {
     let mut response = if method == Method::OPTIONS {
         options()
     } else {
-        let routed = CatchPanic { inner: Box::pin(routes.oneshot(request)) };
-        in_shape(routed.await.unwrap_or_else(|| {
+        let guarded = CatchPanic { inner: Box::pin(routes.oneshot(request)) };
+        in_shape(guarded.await.unwrap_or_else(|| {
             tracing::error!(request = id, %method, "a handler panicked");
             Failure::internal().into_response()
         }))

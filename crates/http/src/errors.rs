@@ -80,12 +80,8 @@ impl Failure {
         self
     }
 
-    /// The status of the response.
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
-
     /// The code in the response.
+    #[cfg(test)]
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
@@ -152,5 +148,55 @@ impl IntoResponse for Failure {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn shown(failure: impl Into<Failure>) -> (u16, Option<String>, serde_json::Value) {
+        let response = failure.into().into_response();
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        let retry_after = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap().to_owned());
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        (status, retry_after, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn every_failure_has_its_status_code_and_shape() {
+        let unavailable = || AskError::Unavailable("no space left on /secret/path".to_owned());
+        let refused = AskError::Refused;
+        for (failure, status, code, retry_after) in [
+            (Failure::bad_request("bad_json", "x"), 400, "bad_json", None),
+            (refused(Refusal::NotRetryable).into(), 400, "job_not_retryable", None),
+            (CatalogError::Conflict("x".to_owned()).into(), 400, "conflict", None),
+            (Failure::unauthorized(), 401, "unauthorized", None),
+            (refused(Refusal::NoSuchJob).into(), 404, "job_not_found", None),
+            (AskError::Gone.into(), 404, "endpoint_not_found", None),
+            (CatalogError::NotFound.into(), 404, "not_found", None),
+            (Failure::no_such_route(), 404, "route_not_found", None),
+            (Failure::method_not_allowed(), 405, "method_not_allowed", None),
+            (refused(Refusal::KeyReused).into(), 409, "idempotency_key_reused", None),
+            (Failure::body_too_large(10), 413, "body_too_large", None),
+            (refused(Refusal::Full).into(), 429, "queue_full", Some("5")),
+            (Failure::internal(), 500, "internal", None),
+            (unavailable().into(), 503, "unavailable", Some("1")),
+        ] {
+            let (shown_status, shown_retry, body) = shown(failure).await;
+            assert_eq!((shown_status, body["code"].as_str()), (status, Some(code)));
+            assert_eq!(shown_retry.as_deref(), retry_after, "{code}");
+            let keys: Vec<_> = body.as_object().unwrap().keys().collect();
+            assert_eq!(keys, ["code", "error"]);
+            let text = body["error"].as_str().unwrap();
+            assert!(!text.is_empty() && !text.ends_with('.') && !text.contains("/secret"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refused_key_says_how_to_send_one() {
+        let response = Failure::unauthorized().into_response();
+        assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
     }
 }

@@ -31,6 +31,11 @@ impl JsonBody {
         self
     }
 
+    /// The buffer at the end, for those who write into one.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.tail
+    }
+
     /// Appends a string with its quotes.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
         // Writing a `str` into memory has nothing that could fail.
@@ -55,7 +60,8 @@ impl JsonBody {
         self
     }
 
-    /// The whole as one piece, for tests and for small bodies.
+    /// The whole as one piece.
+    #[cfg(test)]
     pub(crate) fn into_bytes(self) -> Bytes {
         let mut whole = Vec::new();
         for piece in self.into_pieces().pieces {
@@ -149,5 +155,78 @@ impl HttpBody for Acknowledged {
             taken();
         }
         Poll::Ready(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    fn sample(payload: &Bytes) -> JsonBody {
+        let mut body = JsonBody::new();
+        body.text("{\"a\":")
+            .string("\"\n\u{7f}ü")
+            .text(",\"b\":")
+            .number(u64::MAX)
+            .text(",\"c\":")
+            .raw(payload)
+            .text("}");
+        body
+    }
+
+    fn big() -> Bytes {
+        Bytes::from([b"\"", vec![b'x'; SHARED_BYTES_MIN].as_slice(), b"\""].concat())
+    }
+
+    #[tokio::test]
+    async fn splices_payloads_as_they_are() {
+        for payload in [Bytes::from_static(b"1e400"), big()] {
+            let response = sample(&payload).into_response();
+            let length = response.body().size_hint().exact().unwrap();
+            let text = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(length, text.len() as u64);
+            let head = "{\"a\":\"\\\"\\n\u{7f}ü\",\"b\":18446744073709551615,\"c\":";
+            assert_eq!(text, [head.as_bytes(), &payload, b"}"].concat());
+        }
+    }
+
+    #[test]
+    fn a_large_payload_is_not_copied() {
+        let payload = big();
+        let pieces = sample(&payload).into_pieces().pieces;
+        assert!(pieces.iter().any(|piece| piece.as_ptr() == payload.as_ptr()));
+    }
+
+    #[tokio::test]
+    async fn says_that_it_was_taken_at_its_end_and_not_before() {
+        let taken = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&taken);
+        let response = sample(&big()).into_response_then(move || flag.store(true, Ordering::Relaxed));
+        let mut body = response.into_body();
+        assert_eq!(body.size_hint().exact(), None);
+        for _ in 0..3 {
+            assert!(body.frame().await.is_some());
+            assert!(!taken.load(Ordering::Relaxed));
+        }
+        assert!(body.frame().await.is_none());
+        assert!(taken.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test]
+    async fn says_nothing_when_the_reader_hangs_up() {
+        let taken = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&taken);
+        let response = sample(&big()).into_response_then(move || flag.store(true, Ordering::Relaxed));
+        let mut body = response.into_body();
+        for _ in 0..3 {
+            assert!(body.frame().await.is_some());
+        }
+        drop(body);
+        assert!(!taken.load(Ordering::Relaxed));
     }
 }

@@ -148,3 +148,52 @@ pub fn admin_key(text: &str, created_at: Millis) -> ApiKey {
         disabled: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_a_bearer_or_a_bare_key() {
+        for (value, expected) in [
+            ("Bearer ls_a_b", Some("ls_a_b")),
+            ("bearer  ls_a_b ", Some("ls_a_b")),
+            ("BEARER\tls_a_b", Some("ls_a_b")),
+            ("ls_a_b", Some("ls_a_b")),
+            ("bearerls_a_b", Some("bearerls_a_b")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
+            assert_eq!(credential(&headers), expected.map(str::as_bytes), "{value}");
+        }
+        assert_eq!(credential(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_minted_key_has_256_random_bits_and_is_kept_as_its_hash() {
+        let scopes = vec![KeyScope::Manage];
+        let one = mint_key("one", scopes.clone(), Millis(1)).unwrap();
+        let two = mint_key("two", scopes, Millis(1)).unwrap();
+        assert_ne!(one.text, two.text);
+        let parts: Vec<_> = one.text.split('_').collect();
+        assert_eq!((parts[0], parts[1], parts[2].len()), ("ls", one.record.id.as_str(), 64));
+        assert_eq!(one.record.hash, hash_of(one.text.as_bytes()));
+        assert!(!format!("{one:?}").contains(parts[2]));
+    }
+
+    #[test]
+    fn an_operators_key_may_be_any_text_and_do_everything() {
+        let key = admin_key("let me in\n", Millis(1));
+        assert_eq!(key.hash, hash_of(b"let me in"));
+        for operation in [Operation::Manage, Operation::Read, Operation::Jobs] {
+            assert!(key.permits(operation, None, Millis(2)));
+        }
+    }
+
+    #[test]
+    fn hashes_are_lower_case_hex_of_sha_256() {
+        assert_eq!(hash_of(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+}

@@ -37,3 +37,32 @@ impl Query {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Query {
+        Query::of(&format!("/x?{text}").parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn takes_integers_in_their_range() {
+        for (text, expected) in
+            [("", None), ("other=1", None), ("n=5", Some(5)), ("n=1&n=%35", Some(5)), ("n=9", Some(9))]
+        {
+            assert_eq!(query(text).integer("n", 5, 9).unwrap(), expected, "{text}");
+        }
+        for text in ["n=", "n=4", "n=10", "n=5.0", "n=-5", "n=+5", "n=x", "n=99999999999999999999"] {
+            assert_eq!(query(text).integer("n", 5, 9).unwrap_err().code(), "bad_parameter", "{text}");
+        }
+    }
+
+    #[test]
+    fn tolerates_what_it_does_not_know() {
+        let odd = query("gpu=$RUNPOD&&=&a=b=c&x");
+        assert_eq!(odd.get("a"), Some("b=c"));
+        assert_eq!(odd.get("x"), Some(""));
+        assert_eq!(odd.get("y"), None);
+    }
+}

@@ -1,9 +1,69 @@
-//! The job interface.
+//! The job interface, on two mounts: `/v2/{endpoint}` to the letter of the specification, `/sdk/v2/{endpoint}`
+//! for the official client libraries. They differ in what `/stream` answers, and in nothing else.
+
+mod call;
+mod change;
+mod envelope;
+mod follow;
+mod health;
+mod idempotency;
+mod iso8601;
+mod record;
+mod requests;
+mod stream;
+mod submit;
 
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::{MethodRouter, get, post};
+use longshore_model::Operation::{Jobs, Read};
 
+use self::call::{Call, Gate};
+use self::stream::Shape;
 use crate::HttpState;
+use crate::errors::Failure;
+use crate::rate_limits::Bucket;
 
 pub(crate) fn routes() -> Router<HttpState> {
     Router::new()
+        .merge(mount("/v2/{endpoint}", Shape::Array))
+        .merge(mount("/sdk/v2/{endpoint}", Shape::Envelope))
+}
+
+fn mount(prefix: &str, shape: Shape) -> Router<HttpState> {
+    let at = |path: &str| format!("{prefix}{path}");
+    let streams = move |call| stream::stream(call, shape);
+    Router::new()
+        .route(&at("/run"), post(gated(Gate::limited(Jobs, Bucket::Run), submit::run)))
+        .route(&at("/runsync"), post(gated(Gate::limited(Jobs, Bucket::Runsync), submit::runsync)))
+        .route(&at("/status/{job}"), asked(Gate::limited(Read, Bucket::Status), follow::status))
+        .route(&at("/status-sync/{job}"), asked(Gate::limited(Read, Bucket::Status), follow::status_sync))
+        .route(&at("/stream/{job}"), asked(Gate::limited(Read, Bucket::Stream), streams))
+        .route(&at("/cancel/{job}"), post(gated(Gate::limited(Jobs, Bucket::Cancel), change::cancel)))
+        .route(&at("/retry/{job}"), post(gated(Gate::limited(Jobs, Bucket::Cancel), change::retry)))
+        .route(&at("/purge-queue"), post(gated(Gate::limited(Jobs, Bucket::PurgeQueue), change::purge)))
+        .route(&at("/health"), get(gated(Gate::free(Read), health::health)))
+        .route(&at("/requests"), get(gated(Gate::limited(Read, Bucket::Requests), requests::requests)))
+}
+
+/// What some client libraries ask with GET and others with POST.
+fn asked<H, F>(gate: Gate, operation: H) -> MethodRouter<HttpState>
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Failure>> + Send + 'static,
+{
+    get(gated(gate, operation.clone())).post(gated(gate, operation))
+}
+
+/// An operation behind its gate, as axum takes it.
+fn gated<H, F>(
+    gate: Gate,
+    operation: H,
+) -> impl Fn(State<HttpState>, Request) -> std::pin::Pin<Box<dyn Future<Output = Response> + Send>> + Clone
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Failure>> + Send + 'static,
+{
+    move |State(state), request| Box::pin(gate.pass(state, request, operation.clone()))
 }

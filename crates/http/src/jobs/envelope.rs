@@ -1,0 +1,458 @@
+//! What is around a job's input: found once, checked, and left as it is.
+//!
+//! The worker is to see the request's members byte for byte, so no value is rebuilt. Values are skipped without
+//! recursion, whatever their depth.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, TTL_MS_MAX, TTL_MS_MIN};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::errors::Failure;
+
+/// The most members of an object that is looked into.
+const MEMBERS_MAX: usize = 256;
+/// What the server says of a job itself, or what breaks the worker's bookkeeping; dropped from a request.
+const RESERVED: [&str; 4] = ["id", "status", "delayTime", "self"];
+
+/// A checked request.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    /// The members of the request's object, without its braces.
+    pub(super) members: Bytes,
+    pub(super) webhook: bool,
+    pub(super) low_priority: bool,
+    pub(super) execution_timeout_ms: Option<u32>,
+    pub(super) ttl_ms: Option<u32>,
+}
+
+/// Checks a request's body. The text of a failure says where, never what: there may be secrets in it.
+pub(super) fn parse(body: &Bytes) -> Result<Envelope, Failure> {
+    let text = std::str::from_utf8(body).map_err(|error| {
+        let at = error.valid_up_to();
+        Failure::bad_request("bad_json", format!("the body is not JSON: it is not UTF-8 from byte {at} on"))
+    })?;
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    if text.is_empty() {
+        return Err(Failure::bad_request("bad_json", "the body is empty; send a JSON object with `input`"));
+    }
+    if !text.starts_with('{') {
+        return Err(Failure::bad_request("bad_json", "the body must be a JSON object with `input`"));
+    }
+    let members: Members<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+    match members.get("input") {
+        Some(input) if input.starts_with('{') => {}
+        Some(_) => return Err(Failure::bad_request("bad_input", "`input` must be a JSON object")),
+        None => {
+            return Err(Failure::bad_request(
+                "missing_input",
+                "`input` is missing; it must be a JSON object",
+            ));
+        }
+    }
+    if members.present("s3Config").is_some_and(|config| !config.starts_with('{')) {
+        return Err(Failure::bad_request("bad_s3_config", "`s3Config` must be a JSON object"));
+    }
+    let policy = policy(members.present("policy"))?;
+    let members_text = if members.are_plain() {
+        // `text` is the object and nothing else: what is between its first and last byte are the members.
+        body.slice_ref(text[1..text.len() - 1].trim_ascii().as_bytes())
+    } else {
+        Bytes::from(members.rewritten())
+    };
+    Ok(Envelope {
+        members: members_text,
+        webhook: webhook(members.present("webhook"))?,
+        low_priority: policy.low_priority,
+        execution_timeout_ms: policy.execution_timeout_ms,
+        ttl_ms: policy.ttl_ms,
+    })
+}
+
+fn not_json(error: &serde_json::Error) -> Failure {
+    if error.is_data() {
+        return Failure::bad_request("bad_json", format!("an object has over {MEMBERS_MAX} members"));
+    }
+    let (line, column) = (error.line(), error.column());
+    Failure::bad_request("bad_json", format!("the body is not JSON: see line {line}, column {column}"))
+}
+
+#[derive(Debug, Default)]
+struct Policy {
+    execution_timeout_ms: Option<u32>,
+    low_priority: bool,
+    ttl_ms: Option<u32>,
+}
+
+fn policy(raw: Option<&str>) -> Result<Policy, Failure> {
+    let Some(raw) = raw else { return Ok(Policy::default()) };
+    if !raw.starts_with('{') {
+        return Err(Failure::bad_request("bad_policy", "`policy` must be a JSON object"));
+    }
+    let members: Members<'_> = serde_json::from_str(raw).map_err(|error| not_json(&error))?;
+    let span = |name, min, max| members.present(name).map(|raw| span_ms(name, raw, min, max)).transpose();
+    let low_priority = match members.present("lowPriority") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => {
+            return Err(Failure::bad_request("bad_policy", "`policy.lowPriority` must be true or false"));
+        }
+    };
+    Ok(Policy {
+        execution_timeout_ms: span("executionTimeout", EXECUTION_TIMEOUT_MS_MIN, EXECUTION_TIMEOUT_MS_MAX)?,
+        low_priority,
+        ttl_ms: span("ttl", TTL_MS_MIN, TTL_MS_MAX)?,
+    })
+}
+
+fn span_ms(name: &str, raw: &str, min: u64, max: u64) -> Result<u32, Failure> {
+    // A JSON number that parses here is an integer: no sign, fraction or exponent.
+    let value = raw.parse::<u32>().ok().filter(|value| (min..=max).contains(&u64::from(*value)));
+    value.ok_or_else(|| {
+        let text = format!("`policy.{name}` must be an integer from {min} to {max} (milliseconds)");
+        Failure::bad_request("bad_policy", text)
+    })
+}
+
+/// Whether there is a webhook to call.
+fn webhook(raw: Option<&str>) -> Result<bool, Failure> {
+    let Some(raw) = raw else { return Ok(false) };
+    let url = serde_json::from_str::<String>(raw).ok().and_then(|url| url.parse::<http::Uri>().ok());
+    let fits = url.is_some_and(|url| {
+        let scheme = url.scheme_str().unwrap_or_default();
+        let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+        web && url.host().is_some_and(|host| !host.is_empty())
+    });
+    if fits {
+        return Ok(true);
+    }
+    Err(Failure::bad_request("bad_webhook", "`webhook` must be an absolute http or https URL"))
+}
+
+/// An object's members in their order, values as text.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
+
+impl Members<'_> {
+    /// The last value under this name: where a name comes twice, that is the one that every parser takes.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
+    }
+
+    /// The value under this name, unless it is null.
+    fn present(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| *value != "null")
+    }
+
+    /// Whether the members can be used as they stand.
+    fn are_plain(&self) -> bool {
+        (0..self.0.len()).all(|at| self.is_kept(at))
+    }
+
+    /// Whether the server wants this member: it is not its own business, and no later one has its name.
+    fn is_kept(&self, at: usize) -> bool {
+        let name = &self.0[at].0;
+        !RESERVED.contains(&name.as_ref()) && self.0[at + 1..].iter().all(|(later, _)| later != name)
+    }
+
+    /// The kept members as JSON text, values untouched.
+    fn rewritten(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        for (at, (name, value)) in self.0.iter().enumerate() {
+            if !self.is_kept(at) {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push(b',');
+            }
+            // Writing a string into memory cannot fail.
+            let _infallible = serde_json::to_writer(&mut text, name);
+            text.push(b':');
+            text.extend_from_slice(value.as_bytes());
+        }
+        text
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(Name(name)) = map.next_key()? {
+                    if members.len() == MEMBERS_MAX {
+                        return Err(A::Error::custom("too many members"));
+                    }
+                    members.push((name, map.next_value::<&RawValue>()?.get()));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+/// A member's name, borrowed unless it has escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(body: &str) -> Envelope {
+        parse(&Bytes::copy_from_slice(body.as_bytes())).unwrap()
+    }
+
+    fn members(body: &str) -> String {
+        String::from_utf8(parsed(body).members.to_vec()).unwrap()
+    }
+
+    fn code(body: impl AsRef<[u8]>) -> &'static str {
+        parse(&Bytes::copy_from_slice(body.as_ref())).unwrap_err().code()
+    }
+
+    #[test]
+    fn keeps_members_byte_for_byte_and_without_a_copy() {
+        let body = Bytes::from_static(
+            b" {\"x\": [1.0, 1e400, 18446744073709551617],\n\"input\":{\"a\" : \"\\u00e9\"}, \"s3Config\":{\"accessId\":\"i\"} }\n",
+        );
+        let members = parse(&body).unwrap().members;
+        assert_eq!(members, body.slice(2..body.len() - 3));
+        assert_eq!(members.as_ptr(), body[2..].as_ptr());
+    }
+
+    #[test]
+    fn drops_what_the_server_sets_and_the_earlier_of_two() {
+        let body =
+            r#"{"id":1,"input":{"id":7},"status":"x","delayTime":1,"self":2,"a\"b":1,"input": {"id":8.0}}"#;
+        assert_eq!(members(body), r#""a\"b":1,"input":{"id":8.0}"#);
+        // A name written with escapes is the same name.
+        assert_eq!(members(r#"{"\u0069d":1,"input":{}}"#), r#""input":{}"#);
+    }
+
+    #[test]
+    fn an_input_must_be_an_object() {
+        for body in [r#"{"input":null}"#, r#"{"input":[]}"#, r#"{"input":"{}"}"#, r#"{"input":{},"input":1}"#]
+        {
+            assert_eq!(code(body), "bad_input", "{body}");
+        }
+        for body in ["{}", r#"{"Input":{}}"#, r#"{"prompt":"x"}"#] {
+            assert_eq!(code(body), "missing_input", "{body}");
+        }
+        assert_eq!(members(r#"{"input":{}}"#), r#""input":{}"#);
+    }
+
+    #[test]
+    fn a_body_must_be_a_json_object() {
+        for body in [
+            "",
+            " ",
+            "null",
+            "[]",
+            "\"secret\"",
+            "x",
+            "{",
+            "{}}",
+            "{\"input\":{}} x",
+            "{\"input\":{},}",
+            "{'input':{}}",
+            "{\"input\":{\"a\":NaN}}",
+            "{\"input\":{\"a\":01}}",
+            "\u{feff}{\"input\":{}}",
+            "{\"input\":{\"a\":\"\n\"}}",
+        ] {
+            assert_eq!(code(body), "bad_json", "{body}");
+        }
+        assert_eq!(code(b"{\"input\":{\"a\":\"\xff\"}}"), "bad_json");
+    }
+
+    #[test]
+    fn a_policy_is_held_to_its_ranges() {
+        let policy = |text: &str| format!(r#"{{"input":{{}},"policy":{text}}}"#);
+        let envelope = parsed(&policy(r#"{"executionTimeout":5000,"ttl":10000,"lowPriority":true,"x":1}"#));
+        assert_eq!(
+            (envelope.execution_timeout_ms, envelope.ttl_ms, envelope.low_priority),
+            (Some(5_000), Some(10_000), true)
+        );
+        let envelope =
+            parsed(&policy(r#"{"executionTimeout":604800000,"ttl":604800000,"lowPriority":false}"#));
+        assert_eq!((envelope.execution_timeout_ms, envelope.ttl_ms), (Some(604_800_000), Some(604_800_000)));
+        for absent in ["null", "{}", r#"{"executionTimeout":null,"ttl":null,"lowPriority":null}"#] {
+            let envelope = parsed(&policy(absent));
+            assert_eq!(
+                (envelope.execution_timeout_ms, envelope.ttl_ms, envelope.low_priority),
+                (None, None, false)
+            );
+        }
+        for bad in [
+            "[]",
+            "1",
+            r#"{"executionTimeout":4999}"#,
+            r#"{"executionTimeout":604800001}"#,
+            r#"{"executionTimeout":"9000"}"#,
+            r#"{"executionTimeout":9000.0}"#,
+            r#"{"executionTimeout":9e3}"#,
+            r#"{"executionTimeout":-1}"#,
+            r#"{"executionTimeout":99999999999999999999}"#,
+            r#"{"ttl":9999}"#,
+            r#"{"ttl":604800001}"#,
+            r#"{"ttl":true}"#,
+            r#"{"lowPriority":1}"#,
+            r#"{"lowPriority":"true"}"#,
+        ] {
+            assert_eq!(code(policy(bad)), "bad_policy", "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_webhook_is_an_absolute_web_address() {
+        let body = |text: &str| format!(r#"{{"input":{{}},"webhook":{text}}}"#);
+        for good in [r#""http://a""#, r#""https://a.b:81/c?d=e""#, r#""HTTPS:\/\/a""#, r#""http://[::1]:8/""#]
+        {
+            assert!(parsed(&body(good)).webhook, "{good}");
+        }
+        assert!(!parsed(&body("null")).webhook);
+        assert!(!parsed(r#"{"input":{}}"#).webhook);
+        for bad in [
+            r#""""#,
+            r#""a/b""#,
+            r#""/a""#,
+            r#""//a/b""#,
+            r#""ftp://a""#,
+            r#""http://""#,
+            r#""http://a b""#,
+            "1",
+            "{}",
+            r#""file:///etc""#,
+        ] {
+            assert_eq!(code(body(bad)), "bad_webhook", "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_s3_config_is_an_object() {
+        assert_eq!(code(r#"{"input":{},"s3Config":"x"}"#), "bad_s3_config");
+        assert_eq!(members(r#"{"input":{},"s3Config":null}"#), r#""input":{},"s3Config":null"#);
+    }
+
+    #[test]
+    fn depth_does_not_matter() {
+        let deep = 1_000_000;
+        let body = format!(r#"{{"input":{{"a":{}{}}}}}"#, "[".repeat(deep), "]".repeat(deep));
+        assert_eq!(members(&body).len(), body.len() - 2);
+        assert_eq!(code(format!(r#"{{"input":{{"a":{}"#, "[".repeat(deep))), "bad_json");
+    }
+
+    #[test]
+    fn many_members_are_refused_before_they_cost_memory() {
+        let many = (0..300).map(|at| format!(r#""k{at}":1,"#)).collect::<String>();
+        assert_eq!(code(format!(r#"{{{many}"input":{{}}}}"#)), "bad_json");
+        assert_eq!(code(format!(r#"{{"input":{{}},"policy":{{{many}"ttl":10000}}}}"#)), "bad_json");
+    }
+
+    #[test]
+    fn failures_repeat_nothing_of_the_body() {
+        for body in
+            [r#"{"input":{},"webhook":"hunter2"}"#, r#"{"input":"hunter2"}"#, "\"hunter2\"", r#"{"hunter2"}"#]
+        {
+            let failure = parse(&Bytes::copy_from_slice(body.as_bytes())).unwrap_err();
+            assert!(!format!("{failure:?}").contains("hunter2"), "{failure:?}");
+        }
+    }
+
+    fn json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            ".{0,8}".prop_map(Into::into),
+        ];
+        let names = prop_oneof![
+            "[a-z]{1,2}",
+            Just("id".to_owned()),
+            Just("self".to_owned()),
+            Just("input".to_owned())
+        ];
+        leaf.prop_recursive(3, 16, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                prop::collection::hash_map(names.clone(), inner, 0..4)
+                    .prop_map(|members| members.into_iter().collect::<serde_json::Map<_, _>>().into()),
+            ]
+        })
+    }
+
+    /// Whatever came in: a failure, or members that make a JSON object with an `input`.
+    fn holds(body: &[u8]) -> Result<(), TestCaseError> {
+        if let Ok(envelope) = parse(&Bytes::copy_from_slice(body)) {
+            let text = [b"{", envelope.members.as_ref(), b"}"].concat();
+            let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&text).unwrap();
+            prop_assert!(object["input"].is_object());
+            prop_assert!(RESERVED.iter().all(|name| !object.contains_key(*name)));
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end_well(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            holds(&body)?;
+        }
+
+        #[test]
+        fn any_json_like_text_ends_well(body in r#"(\{|\}|\[|\]|"input"|"id"|:|,|"|\\|1|e|-|\.| |null|u00){0,20}"#) {
+            holds(body.as_bytes())?;
+            holds(format!("{{\"input\":{{}},{body}}}").as_bytes())?;
+            holds(format!("{{\"input\":{{\"a\":{body}}}}}").as_bytes())?;
+        }
+
+        #[test]
+        fn any_json_ends_well(value in json(), cut in 0_usize..64) {
+            let mut text = value.to_string();
+            holds(text.as_bytes())?;
+            holds(format!("{{\"input\":{{}},\"x\":{text}}}").as_bytes())?;
+            if text.is_char_boundary(cut.min(text.len())) {
+                text.truncate(cut);
+            }
+            holds(text.as_bytes())?;
+        }
+    }
+}

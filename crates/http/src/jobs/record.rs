@@ -1,0 +1,32 @@
+//! Answers that show a job.
+
+use axum::response::{IntoResponse as _, Response};
+use longshore_engine::{JobSnapshot, write_record_members};
+
+use crate::json_body::JsonBody;
+
+/// The members of a job's record, without braces. The output goes last, and from where it lies.
+pub(super) fn write_members(mut job: JobSnapshot, body: &mut JsonBody) {
+    let output = job.output.take();
+    write_record_members(&job, body.buffer());
+    if let Some(output) = output {
+        body.text(",\"output\":").raw(&output);
+    }
+}
+
+/// A job's whole record.
+pub(super) fn whole(job: JobSnapshot) -> Response {
+    let mut body = JsonBody::new();
+    body.text("{");
+    write_members(job, &mut body);
+    body.text("}");
+    body.into_response()
+}
+
+/// A job's id and state alone.
+pub(super) fn brief(job: &JobSnapshot) -> Response {
+    let mut body = JsonBody::new();
+    body.text("{\"id\":").string(&job.row.id.to_string());
+    body.text(",\"status\":").string(job.row.state.as_str()).text("}");
+    body.into_response()
+}

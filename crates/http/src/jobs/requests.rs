@@ -1,0 +1,69 @@
+//! `requests`: an endpoint's jobs, newest first.
+
+use axum::response::{IntoResponse as _, Response};
+use longshore_engine::{JobSnapshot, ListQuery};
+use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
+use longshore_model::{JobState, Millis};
+
+use super::call::Call;
+use super::{iso8601, record};
+use crate::errors::Failure;
+use crate::json_body::JsonBody;
+use crate::query::Query;
+
+/// `GET /requests?status=&limit=&cursor=`.
+pub(super) async fn requests(call: Call) -> Result<Response, Failure> {
+    let page = call.endpoint.list(list_query(&call.query()?)?).await?;
+    let mut body = JsonBody::new();
+    body.text("{\"requests\":[");
+    for (at, job) in page.jobs.into_iter().enumerate() {
+        body.text(if at == 0 { "" } else { "," });
+        write_entry(job, &mut body);
+    }
+    body.text("],\"cursor\":");
+    match page.cursor {
+        Some(cursor) => body.string(&cursor.to_string()),
+        None => body.text("null"),
+    };
+    body.text("}");
+    Ok(body.into_response())
+}
+
+fn list_query(query: &Query) -> Result<ListQuery, Failure> {
+    let state = query.get("status").filter(|text| !text.is_empty()).map(|text| {
+        JobState::parse(text).ok_or_else(|| {
+            let names = JobState::ALL.map(JobState::as_str).join(", ");
+            Failure::bad_request("bad_parameter", format!("`status` must be one of {names}"))
+        })
+    });
+    let cursor = query.get("cursor").filter(|text| !text.is_empty()).map(|text| {
+        text.parse().map_err(|_| {
+            Failure::bad_request("bad_parameter", "`cursor` must be the `cursor` of an earlier answer")
+        })
+    });
+    let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
+    Ok(ListQuery {
+        state: state.transpose()?,
+        limit: limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize),
+        before: cursor.transpose()?,
+    })
+}
+
+fn write_entry(job: JobSnapshot, body: &mut JsonBody) {
+    let row = &job.row;
+    let times = [
+        ("createdAt", Some(row.created_at)),
+        ("startedAt", (!row.fresh).then_some(row.started_at)),
+        ("completedAt", row.state.is_terminal().then_some(row.finished_at)),
+    ];
+    body.text("{");
+    record::write_members(job, body);
+    for (name, time) in times {
+        body.text(",").string(name).text(":");
+        match time {
+            Some(time) if time != Millis(0) => body.string(&iso8601::text(time)),
+            _ => body.text("null"),
+        };
+    }
+    body.text("}");
+}

@@ -1,0 +1,74 @@
+//! `stream`: what a job yields while it runs.
+
+use std::time::Duration;
+
+use axum::response::{IntoResponse as _, Response};
+use longshore_engine::{StreamFrom, StreamPage};
+use longshore_model::JobState;
+use longshore_model::limits::{STREAM_WAIT_MS_DEFAULT, WAIT_MS_MAX};
+
+use super::call::Call;
+use crate::errors::Failure;
+use crate::json_body::JsonBody;
+
+/// An answer holds no further chunk once it has this many bytes of them.
+const ANSWER_BYTES: usize = 20_000_000;
+
+/// What an answer looks like.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shape {
+    /// A bare array of chunks.
+    Array,
+    /// The chunks and the job's state. Client libraries stop reading at the first terminal one.
+    Envelope,
+}
+
+/// `GET|POST /stream/{job}`: drains the chunks, or with `?offset=N` reads from there and leaves them. Waits for
+/// the next chunk up to `?wait=` ms: clients ask again without a pause, and give up after ten seconds.
+pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure> {
+    let job = call.job()?;
+    let query = call.query()?;
+    let wait_ms = query.integer("wait", 0, WAIT_MS_MAX)?.unwrap_or(STREAM_WAIT_MS_DEFAULT);
+    let from = match query.integer("offset", 0, u64::MAX)? {
+        Some(offset) => StreamFrom::Offset(offset),
+        None => StreamFrom::Drained,
+    };
+    let page = call.endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
+    let (body, next_offset) = written(&page, shape);
+    match (from, next_offset) {
+        (StreamFrom::Drained, Some(next_offset)) => {
+            let endpoint = call.endpoint;
+            // A reader that hangs up before it has them finds them again.
+            Ok(body.into_response_then(move || endpoint.drained(job, next_offset)))
+        }
+        _ => Ok(body.into_response()),
+    }
+}
+
+/// The answer, and the offset after its last chunk.
+fn written(page: &StreamPage, shape: Shape) -> (JsonBody, Option<u64>) {
+    let mut bytes = 0;
+    let fitting = page.chunks.iter().take_while(|chunk| {
+        let fits = bytes < ANSWER_BYTES;
+        bytes += chunk.bytes.len();
+        fits
+    });
+    let chunks = &page.chunks[..fitting.count()];
+    let mut body = JsonBody::new();
+    if let Shape::Envelope = shape {
+        // Chunks that come after a terminal state are lost on clients: it shows with the last of them.
+        let all_here = !page.more && chunks.len() == page.chunks.len();
+        let state = page.job.row.state;
+        let state = if state.is_terminal() && !all_here { JobState::InProgress } else { state };
+        body.text("{\"status\":").string(state.as_str()).text(",\"stream\":");
+    }
+    for (at, chunk) in chunks.iter().enumerate() {
+        body.text(if at == 0 { "[{\"output\":" } else { "},{\"output\":" });
+        body.raw(&chunk.bytes);
+    }
+    body.text(if chunks.is_empty() { "[]" } else { "}]" });
+    if let Shape::Envelope = shape {
+        body.text("}");
+    }
+    (body, chunks.last().map(|chunk| chunk.offset + 1))
+}

@@ -1,0 +1,62 @@
+//! `run` and `runsync`: a job comes in.
+
+use std::time::Duration;
+
+use axum::response::Response;
+use longshore_engine::Submission;
+use longshore_model::limits::{
+    RUN_BODY_BYTES_MAX, RUNSYNC_BODY_BYTES_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX, WAIT_MS_MIN,
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::call::Call;
+use super::{envelope, idempotency, record};
+use crate::body::{self, ReadBody};
+use crate::errors::Failure;
+
+/// A body up to this size gives its part of the bytes budget back before it is durable; the number of requests
+/// at once bounds those.
+const SMALL_BODY_BYTES: usize = 64 * 1024;
+
+/// `POST /run`: answers when the job is durable.
+pub(super) async fn run(mut call: Call) -> Result<Response, Failure> {
+    let (submission, permit) = read(&mut call, false).await?;
+    let job = call.endpoint.submit(submission).await?;
+    drop(permit);
+    Ok(record::brief(&job))
+}
+
+/// `POST /runsync`: answers when the job is terminal, or as it is when `wait` passed.
+pub(super) async fn runsync(mut call: Call) -> Result<Response, Failure> {
+    let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
+    let wait = Duration::from_millis(wait_ms);
+    let (submission, permit) = read(&mut call, true).await?;
+    let job = if submission.members.len() <= SMALL_BODY_BYTES {
+        drop(permit);
+        call.endpoint.submit_and_wait(submission, wait).await?
+    } else {
+        // The wait is long and the body is the store's by then: its bytes must not count until the end.
+        let accepted = call.endpoint.submit(submission).await?;
+        drop(permit);
+        call.endpoint.wait(accepted.row.id, wait).await?
+    };
+    Ok(record::whole(job))
+}
+
+async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphorePermit), Failure> {
+    let key = idempotency::key(&call.headers)?;
+    let bytes_max = if sync { RUNSYNC_BODY_BYTES_MAX } else { RUN_BODY_BYTES_MAX };
+    let body = std::mem::take(&mut call.body);
+    let ReadBody { bytes, permit } = body::read(body, bytes_max, call.state.budget()).await?;
+    let envelope = envelope::parse(&bytes)?;
+    let submission = Submission {
+        id: call.state.engine().mint_job(sync),
+        members: envelope.members,
+        webhook: envelope.webhook,
+        low_priority: envelope.low_priority,
+        execution_timeout_ms: envelope.execution_timeout_ms,
+        ttl_ms: envelope.ttl_ms,
+        idempotency: key.map(|key| Box::new(idempotency::of(key, &bytes))),
+    };
+    Ok((submission, permit))
+}
