@@ -1,0 +1,160 @@
+//! Blobs as files of a local folder.
+//!
+//! A blob is written under a temporary name in `.tmp`, synced, renamed to its own name, and the folder that now
+//! names it is synced too. What a crash left in `.tmp` is removed at the next opening.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::name::checked;
+use crate::{BlobError, BlobFuture, Blobs};
+
+/// No blob's name starts with a dot.
+const TEMPORARY: &str = ".tmp";
+
+/// Blobs in a folder that no other process writes to. Must be used inside a Tokio runtime.
+#[derive(Clone, Debug)]
+pub struct FolderBlobs {
+    root: Arc<Path>,
+    temporary: Arc<AtomicU64>,
+    /// Folders whose names are known to be on disk.
+    durable: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+impl FolderBlobs {
+    /// Opens the folder, creating it if need be. Blocks shortly.
+    pub fn open(root: &Path) -> Result<Self, BlobError> {
+        let temporary = root.join(TEMPORARY);
+        let cleared = match fs::remove_dir_all(&temporary) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => fs::create_dir_all(&temporary),
+        };
+        cleared.map_err(|error| {
+            let folder = root.display();
+            BlobError::from_io(
+                &format!("the folder {folder} cannot be used, check its owner and rights"),
+                &error,
+            )
+        })?;
+        Ok(Self { root: root.into(), temporary: Arc::default(), durable: Arc::default() })
+    }
+
+    /// Does file work on a blocking thread.
+    fn blocking<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(&Self, &Path) -> io::Result<T> + Send + 'static,
+    ) -> BlobFuture<'static, T> {
+        let name = checked(name).map(str::to_owned);
+        let blobs = self.clone();
+        Box::pin(async move {
+            let name = name?;
+            let task = tokio::task::spawn_blocking(move || {
+                work(&blobs, &blobs.root.join(&name)).map_err(|error| BlobError::from_io(&name, &error))
+            });
+            task.await.unwrap_or_else(|error| Err(BlobError::Io(format!("the work did not finish: {error}"))))
+        })
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let number = self.temporary.fetch_add(1, Ordering::Relaxed);
+        let temporary = self.root.join(TEMPORARY).join(number.to_string());
+        let written = self.write_through(&temporary, path, bytes);
+        if written.is_err() {
+            // Gives the space back now; if even that fails, the next opening does.
+            let _ = fs::remove_file(&temporary);
+        }
+        written
+    }
+
+    fn write_through(&self, temporary: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = File::create(temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        drop(file);
+        let folder = path.parent().unwrap_or(&self.root);
+        self.create_folder(folder)?;
+        fs::rename(temporary, path)?;
+        sync_folder(folder)
+    }
+
+    /// Creates a folder below the root so that a power cut cannot take it.
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        if folder == &*self.root || self.durable_folders().contains(folder) {
+            return Ok(());
+        }
+        let parent = folder.parent().unwrap_or(&self.root);
+        self.create_folder(parent)?;
+        match fs::create_dir(folder) {
+            // That it is there does not mean that its name was synced.
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => sync_folder(parent)?,
+        }
+        self.durable_folders().insert(folder.to_owned());
+        Ok(())
+    }
+
+    fn durable_folders(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.durable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Blobs for FolderBlobs {
+    fn put(&self, name: &str, bytes: Bytes) -> BlobFuture<'_, ()> {
+        self.blocking(name, move |blobs, path| blobs.write(path, &bytes))
+    }
+
+    fn get(&self, name: &str) -> BlobFuture<'_, Option<Bytes>> {
+        self.blocking(name, |_, path| absent_is_none(fs::read(path).map(Bytes::from)))
+    }
+
+    fn delete(&self, name: &str) -> BlobFuture<'_, ()> {
+        self.blocking(name, |_, path| absent_is_none(fs::remove_file(path)).map(drop))
+    }
+
+    fn list(&self, folder: &str) -> BlobFuture<'_, Vec<String>> {
+        let prefix = folder.to_owned();
+        self.blocking(folder, move |_, path| {
+            let files = entries(path, fs::FileType::is_file)?;
+            Ok(files.into_iter().map(|file| format!("{prefix}/{file}")).collect())
+        })
+    }
+
+    fn folders(&self) -> BlobFuture<'_, Vec<String>> {
+        // Any name will do: the work looks at the root.
+        self.blocking("root", |blobs, _| entries(&blobs.root, fs::FileType::is_dir))
+    }
+}
+
+fn absent_is_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        // A part of the path that is a file means the same: no such blob.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The names of a folder's entries of one kind, sorted; those that no blob can have are not ours and left out.
+fn entries(folder: &Path, kind: impl Fn(&fs::FileType) -> bool) -> io::Result<Vec<String>> {
+    let Some(entries) = absent_is_none(fs::read_dir(folder))? else { return Ok(Vec::new()) };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if kind(&entry.file_type()?) {
+            names.extend(entry.file_name().into_string().ok().filter(|name| checked(name).is_ok()));
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
