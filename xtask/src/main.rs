@@ -1,2 +1,41 @@
-//! Tasks of the project.
-fn main() {}
+//! The project's own tasks, run as `cargo xtask <task>`.
+
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  test [--filter TEXT] [--skip-install]
+        Installs what the tests need, where it is missing, and runs everything: format, tidy, clippy,
+        build, Rust tests, docs, and the black-box tests with the official SDKs.
+        --filter TEXT   only the tests whose name contains TEXT, and none of the other checks
+        --skip-install  fail where something is missing instead of installing it
+  tidy
+        Checks what no other tool does: the dependency arrows, licences and bans, file and function
+        sizes, leftovers, links. Prints one line per finding.
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match args.as_slice() {
+        ["tidy"] => tidy::run(),
+        ["test", options @ ..] => test::Options::parse(options).and_then(|options| test::run(&options)),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => Err(format!("unknown task `{}`\n\n{USAGE}", other.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -106,7 +106,7 @@ impl Caller {
         }
         let members = due.handle.members(due.job).await.map_err(unread)?;
         let message = body::build(&job, &members).map_err(Verdict::Impossible)?;
-        let host: Arc<str> = message.url.authority().map_or("", |authority| authority.host()).into();
+        let host: Arc<str> = message.url.host().unwrap_or_default().to_ascii_lowercase().into();
         match self.lanes.enter(&host, message.body.len()) {
             Ok(slot) => Ok((message, slot)),
             Err(crowded) => Err(Verdict::Crowded(host, crowded)),

@@ -126,7 +126,7 @@ impl<H: HookOwner> Dispatcher<H> {
             Event::Recorded(ticket, Recorded::Again) => self.wait_for_time(ticket),
             Event::Due => {}
             Event::Lost => {
-                tracing::error!("a webhook call ended without a result; it is made at the next start")
+                tracing::error!("a webhook call ended without a result; it is made at the next start");
             }
         }
         let now = Instant::now();

@@ -1,0 +1,164 @@
+//! Everything that must hold before a change lands, in the order that fails soonest.
+
+mod tools;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::tidy;
+use crate::workspace::{self, Metadata};
+use tools::Tools;
+
+/// How many black-box tests run at a time.
+const E2E_WORKERS: &str = "2";
+/// What pytest answers when a filter leaves no test.
+const PYTEST_NOTHING_COLLECTED: i32 = 5;
+
+/// What to run.
+pub struct Options {
+    filter: Option<String>,
+    skip_install: bool,
+}
+
+impl Options {
+    /// Reads the arguments after `test`.
+    pub fn parse(args: &[&str]) -> Result<Self, String> {
+        let mut options = Self { filter: None, skip_install: false };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match (*arg, arg.strip_prefix("--filter=")) {
+                ("--skip-install", _) => options.skip_install = true,
+                ("--filter", _) => {
+                    let text = args.next().ok_or("`--filter` needs a text that the tests' names contain")?;
+                    options.filter = Some((*text).to_owned());
+                }
+                (_, Some(text)) => options.filter = Some(text.to_owned()),
+                (other, None) => return Err(format!("unknown option `{other}`; see `cargo xtask help`")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs the steps until one fails.
+pub fn run(options: &Options) -> Result<(), String> {
+    let mut report = Report::new(if options.filter.is_some() { 4 } else { 8 });
+    let outcome = run_steps(options, &mut report);
+    report.print(outcome.is_ok());
+    outcome
+}
+
+fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
+    let filter = options.filter.as_deref();
+    let tools = report.step("tools", || Tools::ensure(options.skip_install))?;
+    if filter.is_none() {
+        report.step("format", || cargo(&["fmt", "--all", "--check"]))?;
+        report.step("tidy", tidy::run)?;
+        let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        report.step("clippy", || cargo(&lint))?;
+    }
+    let binary = report.step("build", build)?;
+    report.step("rust tests", || {
+        let mut args = vec!["test", "--workspace", "--quiet"];
+        args.extend(filter);
+        cargo(&args)
+    })?;
+    if filter.is_none() {
+        report.step("docs", || {
+            let mut doc = Command::new(workspace::cargo());
+            doc.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
+            succeed(&mut doc)
+        })?;
+    }
+    report.step("black-box tests", || pytest(&tools, &binary, filter))
+}
+
+/// Builds the program that the black-box tests run; answers where it is.
+fn build() -> Result<PathBuf, String> {
+    cargo(&["build", "--package", "longshore-server", "--bin", "longshore"])?;
+    Ok(Metadata::read()?.target_directory.join("debug/longshore"))
+}
+
+fn pytest(tools: &Tools, binary: &std::path::Path, filter: Option<&str>) -> Result<(), String> {
+    let mut pytest = tools.python();
+    pytest.args(["-m", "pytest", "-q", "-n", E2E_WORKERS, "--durations=10", "e2e"]);
+    pytest.env("LONGSHORE_BIN", binary);
+    if let Some(filter) = filter {
+        pytest.args(["-k", filter]);
+    }
+    let status = pytest.current_dir(workspace::root()).status();
+    let status = status.map_err(|error| format!("cannot run pytest: {error}"))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(PYTEST_NOTHING_COLLECTED) if filter.is_some() => Ok(()),
+        _ => Err(format!("pytest failed ({status})")),
+    }
+}
+
+fn cargo(args: &[&str]) -> Result<(), String> {
+    succeed(Command::new(workspace::cargo()).args(args))
+}
+
+/// Runs a program in the workspace's folder, its output going where ours goes.
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let shown = format!("{command:?}").replace('"', "");
+    let status = command.current_dir(workspace::root()).status();
+    let status = status.map_err(|error| format!("cannot run `{shown}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{shown}` failed ({status})")) }
+}
+
+/// What was done and how long it took.
+struct Report {
+    steps: Vec<(&'static str, Duration)>,
+    total: usize,
+    began: Instant,
+}
+
+impl Report {
+    fn new(total: usize) -> Self {
+        Self { steps: Vec::new(), total, began: Instant::now() }
+    }
+
+    fn step<T>(&mut self, name: &'static str, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        println!("==> {}/{} {name}", self.steps.len() + 1, self.total);
+        let began = Instant::now();
+        let outcome = work();
+        self.steps.push((name, began.elapsed()));
+        outcome.map_err(|text| format!("{name}: {text}"))
+    }
+
+    fn print(&self, passed: bool) {
+        println!();
+        for (at, (name, took)) in self.steps.iter().enumerate() {
+            let failed = !passed && at + 1 == self.steps.len();
+            println!("{}  {name:<16} {:>7.1} s", if failed { "FAIL" } else { "  ok" }, took.as_secs_f64());
+        }
+        let passed_steps = self.steps.len() - usize::from(!passed);
+        let took = self.began.elapsed().as_secs_f64();
+        println!("xtask test: {passed_steps} of {} steps passed in {took:.0} s", self.total);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_in_both_spellings() {
+        let options = Options::parse(&["--filter", "cancel", "--skip-install"]).expect("options");
+        assert_eq!((options.filter.as_deref(), options.skip_install), (Some("cancel"), true));
+        let options = Options::parse(&["--filter=take"]).expect("options");
+        assert_eq!((options.filter.as_deref(), options.skip_install), (Some("take"), false));
+        assert!(Options::parse(&["--filter"]).is_err());
+        assert!(Options::parse(&["--fast"]).is_err());
+    }
+
+    #[test]
+    fn a_failed_step_is_named_and_ends_the_report() {
+        let mut report = Report::new(2);
+        assert_eq!(report.step("one", || Ok(7)), Ok(7));
+        assert_eq!(report.step("two", || Err::<(), _>("broke".to_owned())), Err("two: broke".to_owned()));
+        assert_eq!(report.steps.len(), 2);
+    }
+}

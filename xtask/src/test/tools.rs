@@ -1,0 +1,201 @@
+//! What the tests need on the machine: installed where it is missing, on Debian, and left alone where it is
+//! there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::succeed;
+use crate::workspace;
+
+/// The tools, present.
+pub struct Tools {
+    venv: PathBuf,
+}
+
+impl Tools {
+    /// Looks for every tool, and installs what is missing unless told not to.
+    pub fn ensure(skip_install: bool) -> Result<Self, String> {
+        let setup = Setup { skip_install, root: workspace::root() };
+        setup.rust_component("fmt", "rustfmt")?;
+        setup.rust_component("clippy", "clippy")?;
+        setup.programs(&[
+            ("cc", "build-essential"),
+            ("curl", "curl"),
+            ("python3", "python3"),
+            ("node", "nodejs"),
+            ("npm", "npm"),
+        ])?;
+        let venv = setup.python_packages()?;
+        setup.node_packages()?;
+        Ok(Self { venv })
+    }
+
+    /// The Python that has the official SDK, first in its own PATH: handlers are started as `python3`.
+    pub fn python(&self) -> Command {
+        let bin = self.venv.join("bin");
+        let mut python = Command::new(bin.join("python"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        python.env("PATH", format!("{}:{path}", bin.display())).env("VIRTUAL_ENV", &self.venv);
+        python
+    }
+}
+
+struct Setup {
+    skip_install: bool,
+    root: PathBuf,
+}
+
+impl Setup {
+    fn rust_component(&self, command: &str, component: &str) -> Result<(), String> {
+        if works(Command::new(workspace::cargo()).args([command, "--version"])) {
+            return Ok(());
+        }
+        self.announce(component)?;
+        succeed(Command::new("rustup").args(["component", "add", component]))
+    }
+
+    /// Installs the Debian packages of those programs that are not in the PATH.
+    fn programs(&self, programs: &[(&str, &str)]) -> Result<(), String> {
+        let is_missing = |program: &str| !works(Command::new(program).arg("--version"));
+        let missing: Vec<&str> =
+            programs.iter().filter(|(program, _)| is_missing(program)).map(|(_, package)| *package).collect();
+        if missing.is_empty() { Ok(()) } else { self.apt(&missing) }
+    }
+
+    fn apt(&self, packages: &[&str]) -> Result<(), String> {
+        self.announce(&packages.join(", "))?;
+        succeed(as_root("apt-get")?.args(["update", "-qq"]))?;
+        let mut install = as_root("apt-get")?;
+        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
+        succeed(install.env("DEBIAN_FRONTEND", "noninteractive"))
+    }
+
+    /// The virtual environment with everything in `e2e/requirements.txt`; answers where it is.
+    fn python_packages(&self) -> Result<PathBuf, String> {
+        let venv = self.root.join(".tools/venv");
+        let wanted = self.root.join("e2e/requirements.txt");
+        let stamp = Stamp::new(venv.join("installed.txt"), &[&wanted])?;
+        let python = venv.join("bin/python");
+        if stamp.is_current() && works(Command::new(&python).arg("--version")) {
+            return Ok(venv);
+        }
+        self.announce("the Python packages of e2e/requirements.txt")?;
+        self.make_venv(&venv)?;
+        let mut install = Command::new(&python);
+        install.args(["-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "on", "-r"]);
+        succeed(install.arg(&wanted))?;
+        stamp.write()?;
+        Ok(venv)
+    }
+
+    fn make_venv(&self, venv: &Path) -> Result<(), String> {
+        // `--clear`: a half-made one of an earlier, interrupted run must not stay.
+        let make = |python: &str| succeed(Command::new(python).args(["-m", "venv", "--clear"]).arg(venv));
+        if make("python3").is_ok() {
+            return Ok(());
+        }
+        // Debian keeps what it takes in a package of its own, for its own Python.
+        self.apt(&["python3", "python3-venv"])?;
+        make("/usr/bin/python3")
+    }
+
+    /// The packages of `e2e/package.json`, in `e2e/node_modules`.
+    fn node_packages(&self) -> Result<(), String> {
+        let folder = self.root.join("e2e");
+        let (wanted, lock) = (folder.join("package.json"), folder.join("package-lock.json"));
+        let locked = lock.exists();
+        let inputs: &[&Path] = if locked { &[&wanted, &lock] } else { &[&wanted] };
+        let stamp = Stamp::new(folder.join("node_modules/installed.txt"), inputs)?;
+        if stamp.is_current() {
+            return Ok(());
+        }
+        self.announce("the npm packages of e2e/package.json")?;
+        let mut install = Command::new("npm");
+        install.arg(if locked { "ci" } else { "install" }).args(["--no-audit", "--no-fund"]);
+        if !locked {
+            install.arg("--no-package-lock");
+        }
+        succeed(install.arg("--prefix").arg(&folder))?;
+        stamp.write()
+    }
+
+    fn announce(&self, what: &str) -> Result<(), String> {
+        if self.skip_install {
+            return Err(format!("missing: {what}; run without --skip-install to install it"));
+        }
+        println!("    installing {what}");
+        Ok(())
+    }
+}
+
+/// Remembers what was installed from which files, so that nothing is asked of the network when nothing changed.
+struct Stamp {
+    path: PathBuf,
+    text: String,
+}
+
+impl Stamp {
+    fn new(path: PathBuf, inputs: &[&Path]) -> Result<Self, String> {
+        let read = |input: &&Path| {
+            fs::read_to_string(input).map_err(|error| format!("cannot read {}: {error}", input.display()))
+        };
+        let text = inputs.iter().map(read).collect::<Result<String, _>>()?;
+        Ok(Self { path, text })
+    }
+
+    fn is_current(&self) -> bool {
+        fs::read_to_string(&self.path).is_ok_and(|found| found == self.text)
+    }
+
+    fn write(&self) -> Result<(), String> {
+        fs::write(&self.path, &self.text)
+            .map_err(|error| format!("cannot write {}: {error}", self.path.display()))
+    }
+}
+
+fn works(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// A command with the rights of root: as it is for root, through sudo for others.
+fn as_root(program: &str) -> Result<Command, String> {
+    let user = workspace::output(Command::new("id").arg("-u"))?;
+    if user.trim() == "0" {
+        return Ok(Command::new(program));
+    }
+    if !works(Command::new("sudo").arg("--version")) {
+        return Err(format!("`{program}` needs root: install sudo, or run this as root once"));
+    }
+    let mut sudo = Command::new("sudo");
+    // sudo does not pass the environment on; apt must not stop to ask.
+    sudo.args(["env", "DEBIAN_FRONTEND=noninteractive", program]);
+    Ok(sudo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_current_until_an_input_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let input = folder.path().join("requirements.txt");
+        let stamp = || Stamp::new(folder.path().join("stamp"), &[&input]).expect("a stamp");
+        fs::write(&input, "a==1\n").expect("a file");
+        assert!(!stamp().is_current());
+        stamp().write().expect("written");
+        assert!(stamp().is_current());
+        fs::write(&input, "a==2\n").expect("a file");
+        assert!(!stamp().is_current());
+        fs::remove_file(&input).expect("removed");
+        assert!(Stamp::new(folder.path().join("stamp"), &[&input]).is_err());
+    }
+
+    #[test]
+    fn nothing_is_installed_when_told_so() {
+        let setup = Setup { skip_install: true, root: PathBuf::new() };
+        let error = setup.apt(&["no-such-package"]).expect_err("refused");
+        assert_eq!(error, "missing: no-such-package; run without --skip-install to install it");
+    }
+}

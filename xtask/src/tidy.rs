@@ -1,0 +1,91 @@
+//! The checks that no other tool makes. Every finding is one line: where, what, and what to do.
+
+mod arrows;
+mod leftovers;
+mod licences;
+mod links;
+mod sizes;
+mod source;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::workspace::{self, Metadata};
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The file, relative to the workspace.
+    pub path: PathBuf,
+    /// Counted from 1; 0 for the file as a whole.
+    pub line: usize,
+    /// What, and what to do.
+    pub text: String,
+}
+
+impl Finding {
+    fn new(path: &Path, line: usize, text: impl Into<String>) -> Self {
+        Self { path: path.to_path_buf(), line, text: text.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path.display(), self.line.max(1), self.text)
+    }
+}
+
+/// A text file of the project.
+pub struct File {
+    /// Relative to the workspace.
+    pub path: PathBuf,
+    /// Its contents.
+    pub text: String,
+}
+
+impl File {
+    fn has_extension(&self, extension: &str) -> bool {
+        self.path.extension().is_some_and(|found| found == extension)
+    }
+}
+
+/// Checks the whole project.
+pub fn run() -> Result<(), String> {
+    let metadata = Metadata::read()?;
+    let files = read_files()?;
+    let mut findings = arrows::check(&metadata);
+    findings.extend(licences::check(&metadata)?);
+    let mut measured = sizes::Sizes::default();
+    for file in &files {
+        if file.has_extension("rs") {
+            let source = source::Source::parse(&file.text);
+            findings.extend(sizes::check(&file.path, &source, &mut measured));
+            findings.extend(leftovers::check_rust(&file.path, &source));
+        }
+        if file.has_extension("md") {
+            findings.extend(links::check(file, &workspace::root()));
+        }
+        findings.extend(leftovers::check_text(file));
+    }
+    findings.extend(measured.check());
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("tidy: {measured}");
+    match findings.len() {
+        0 => Ok(()),
+        1 => Err("tidy: 1 finding".to_owned()),
+        count => Err(format!("tidy: {count} findings")),
+    }
+}
+
+fn read_files() -> Result<Vec<File>, String> {
+    let root = workspace::root();
+    let read = |path: PathBuf| match std::fs::read(root.join(&path)) {
+        // Files that are not text (images, archives) have nothing to check.
+        Ok(bytes) => String::from_utf8(bytes).ok().map(|text| Ok(File { path, text })),
+        Err(error) => Some(Err(format!("cannot read {}: {error}", path.display()))),
+    };
+    workspace::files()?.into_iter().filter_map(read).collect()
+}
