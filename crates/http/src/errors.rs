@@ -80,6 +80,11 @@ impl Failure {
         self
     }
 
+    /// The status of the response.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// The code in the response.
     #[cfg(test)]
     pub(crate) fn code(&self) -> &'static str {
