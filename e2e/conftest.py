@@ -1,0 +1,48 @@
+"""Fixtures: one shared server per test process, and fresh ones for tests that kill, restart or configure theirs."""
+
+import pytest
+
+from harness.client import Api, Endpoint
+from harness.fake_worker import FakeWorker
+from harness.server import QUICK, Server
+
+
+@pytest.fixture(scope="session")
+def server():
+    """The server that most tests share. It may call webhooks on this machine."""
+    server = Server(flags=("--allow-private-webhooks",)).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def api(server) -> Api:
+    """The management API of the shared server."""
+    return Api(server)
+
+
+@pytest.fixture
+def endpoint(api) -> Endpoint:
+    """A fresh endpoint of the shared server, worked by fake workers."""
+    return api.external()
+
+
+@pytest.fixture
+def worker(endpoint) -> FakeWorker:
+    """A fake worker of `endpoint`."""
+    return FakeWorker(endpoint)
+
+
+@pytest.fixture
+def fresh_server():
+    """Makes servers of a test's own: `fresh_server(config=..., flags=...)`, started."""
+    made = []
+
+    def make(config: str = "", flags: tuple[str, ...] = ("--allow-private-webhooks",)) -> Server:
+        server = Server(config=QUICK + config, flags=flags)
+        made.append(server)
+        return server.start()
+
+    yield make
+    for server in made:
+        server.close()

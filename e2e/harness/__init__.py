@@ -1,0 +1,1 @@
+"""What the black-box tests stand on: a server, clients, workers real and fake, receivers, and waiting."""

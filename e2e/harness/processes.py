@@ -1,0 +1,90 @@
+"""Finding and ending worker processes by what is in their environment, so that only our own are touched."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class WorkerProcess:
+    """The first process of a worker: its pid and the worker id it was given."""
+
+    pid: int
+    worker: str
+    endpoint: str
+
+
+def _environment(pid: int) -> dict[str, str]:
+    try:
+        raw = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (item.split(b"=", 1) for item in raw.split(b"\0") if b"=" in item)
+    return {key.decode(): value.decode(errors="replace") for key, value in pairs}
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (OSError, IndexError):
+        return True
+
+
+def worker_pids(port: int) -> dict[int, dict[str, str]]:
+    """Every live process whose environment says that it works for the server on `port`."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        environment = _environment(int(entry))
+        if f"127.0.0.1:{port}/" in environment.get("RUNPOD_WEBHOOK_GET_JOB", "") and not _is_zombie(int(entry)):
+            found[int(entry)] = environment
+    return found
+
+
+def _group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def workers(port: int, endpoint: str | None = None) -> list[WorkerProcess]:
+    """The workers of the server on `port`: one entry per worker, the leader of its process group."""
+    found = []
+    for pid, environment in worker_pids(port).items():
+        if _group_of(pid) == pid and endpoint in (None, environment.get("RUNPOD_ENDPOINT_ID")):
+            found.append(
+                WorkerProcess(pid, environment.get("RUNPOD_POD_ID", "?"), environment.get("RUNPOD_ENDPOINT_ID", "?"))
+            )
+    return found
+
+
+def started_under(folder: Path) -> list[int]:
+    """Every live process whose arguments name something under `folder`."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid() and not _is_zombie(int(entry)):
+            try:
+                arguments = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(argument.startswith(str(folder).encode() + b"/") for argument in arguments):
+                found.append(int(entry))
+    return found
+
+
+def signal_worker(worker: WorkerProcess, number: signal.Signals) -> None:
+    """Signals every process of a worker's group, each by its id."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and _group_of(int(entry)) == worker.pid:
+            send(int(entry), number)
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Signals one process; one that is gone is fine."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass

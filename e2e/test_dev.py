@@ -1,0 +1,120 @@
+"""`longshore dev`: from a folder with a handler to a printed result, with one command.
+
+Each run makes a virtual environment and installs the SDK into it, as it does for a person; all share pip's cache.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import requests
+
+from harness import processes
+from harness.server import binary
+from harness.waiting import until
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith(("RUNPOD_", "LONGSHORE_"))}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Copies an example to a folder of the test's own; afterwards nothing may run there any more."""
+
+    def copy(example: str) -> Path:
+        target = tmp_path / example
+        shutil.copytree(EXAMPLES / example, target, ignore=shutil.ignore_patterns(".longshore"))
+        return target
+
+    yield copy
+    left = processes.started_under(tmp_path)
+    for pid in left:
+        processes.send(pid, signal.SIGKILL)
+    assert not left, f"still running: {left}"
+
+
+def once(folder: Path, timeout_s: float = 150) -> tuple[int, str]:
+    """`longshore dev FOLDER --once`; answers the exit code and everything printed."""
+    done = subprocess.run(
+        [binary(), "dev", str(folder), "--once"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, env=environment(), timeout=timeout_s, check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.timeout(170)
+@pytest.mark.parametrize("example", ["hello", "stream", "concurrent", "openai"])
+def test_examples_run_once(project, example):
+    code, printed = once(project(example))
+    assert code == 0, printed
+    assert "COMPLETED" in printed, printed
+
+
+@pytest.mark.timeout(170)
+def test_hello_prints_its_result(project):
+    folder = project("hello")
+    (folder / "test_input.json").write_text('{"input": {"name": "Ada"}}')
+    code, printed = once(folder)
+    assert code == 0 and "Ada" in printed, printed
+
+
+@pytest.mark.timeout(170)
+@pytest.mark.parametrize("broken, says", [
+    ("import runpod\n\nraise RuntimeError('no weights here')\n", "no weights here"),
+    ("import no_such_module_anywhere\n", "no_such_module_anywhere"),
+    ("import runpod\n\ndef handler(job):\n    raise ValueError('bad prompt')\n\n"
+     "runpod.serverless.start({'handler': handler})\n", "bad prompt"),
+])
+def test_broken_handler_is_exit_1_with_the_reason(project, broken, says):
+    folder = project("hello")
+    (folder / "handler.py").write_text(broken)
+    code, printed = once(folder)
+    assert code == 1 and says in printed, printed
+
+
+def test_folder_without_handler_says_what_is_missing(tmp_path):
+    code, printed = once(tmp_path)
+    assert code == 1 and "handler.py" in printed
+
+
+@pytest.mark.timeout(170)
+def test_port_that_is_taken_and_ctrl_c(project):
+    folder = project("hello")
+    holders = []
+    try:
+        for port in (8080, 8081):
+            holder = socket.socket()
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holders.append(holder)
+            try:
+                holder.bind(("127.0.0.1", port))
+                holder.listen()
+            except OSError:
+                pass  # Somebody else has it: taken is what we want.
+        log = folder.parent / "log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [binary(), "dev", str(folder)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment()
+            )
+        try:
+            until(lambda: "COMPLETED" in log.read_text() or process.poll() is not None, "the sample ran", 140)
+            printed = log.read_text()
+            assert process.poll() is None and "8080 is in use" in printed, printed
+            for line in ("curl", "runpod.Endpoint", "runpodSdk"):
+                assert line in printed, f"no copy-paste line for {line}"
+            port = int(printed.split("http://127.0.0.1:")[1].split("/")[0].split()[0])
+            assert port not in (8080, 8081)
+            assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).status_code == 200
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) in (0, 130), log.read_text()
+    finally:
+        for holder in holders:
+            holder.close()

@@ -1,0 +1,230 @@
+"""What survives: `kill -9` under load, restarts, and folders that are not ours to touch."""
+
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from harness.client import ADMIN_KEY, Api
+from harness.fake_worker import FakeWorker
+from harness.receiver import Receiver
+from harness.waiting import until
+
+ROUNDS = 20
+SUBMITTERS = 4
+
+
+class Load:
+    """Submits from several threads until told to stop; keeps the ids that were acknowledged."""
+
+    def __init__(self, endpoint):
+        self.url = f"{endpoint.api.server.url}/v2/{endpoint.id}/run"
+        self.acknowledged: list[str] = []
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._submit) for _ in range(SUBMITTERS)]
+        for thread in self._threads:
+            thread.start()
+
+    def _submit(self) -> None:
+        session = requests.Session()
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {ADMIN_KEY}"
+        while not self._stop.is_set():
+            try:
+                answer = session.post(self.url, json={"input": {"some": "payload"}}, timeout=5)
+            except requests.RequestException:
+                time.sleep(0.005)
+                continue
+            if answer.status_code == 200:
+                self.acknowledged.append(answer.json()["id"])
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(10)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("durability", ["synced", "buffered"])
+def test_no_acknowledged_job_is_lost_under_kill_9(fresh_server, durability):
+    """Twenty kills under submit load; at the end every acknowledged job is there and gets done."""
+    server = fresh_server(flags=("--rate-limits", "off"))
+    endpoint = Api(server).external(durability=durability)
+    rounds = ROUNDS if durability == "synced" else ROUNDS // 4
+    load = Load(endpoint)
+    try:
+        for _ in range(rounds):
+            seen = len(load.acknowledged)
+            until(lambda: len(load.acknowledged) >= seen + 40, "submits go through", 10, 0.005)
+            server.kill()
+            server.start()
+    finally:
+        load.stop()
+    acknowledged = set(load.acknowledged)
+    assert len(acknowledged) == len(load.acknowledged) >= 40 * rounds
+    with ThreadPoolExecutor(4) as threads:
+        missing = [job for job, gone in zip(acknowledged, threads.map(endpoint.is_gone, acknowledged)) if gone]
+    assert not missing, f"{len(missing)} of {len(acknowledged)} acknowledged jobs are lost: {missing[:5]}"
+    worker = FakeWorker(endpoint)
+    in_queue = endpoint.health()["jobs"]["inQueue"]
+    assert in_queue >= len(acknowledged)
+    done: set[str] = set()
+    with ThreadPoolExecutor(4) as threads:
+        while len(done) < in_queue:
+            jobs = [job["id"] for job in worker.take_batch(200)]
+            assert jobs and not done & set(jobs), "every job is handed out once"
+            list(threads.map(lambda job: worker.done(job, {"output": 1}), jobs))
+            done |= set(jobs)
+    assert acknowledged <= done
+    assert endpoint.health()["jobs"]["completed"] == len(done), "and each one counted once"
+
+
+def test_acknowledged_results_survive_kill_9(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    jobs = [endpoint.run({"n": n}) for n in range(6)]
+    worker.take()
+    worker.chunk(jobs[0], "chunk")
+    worker.progress(jobs[0], "progress")
+    worker.done(jobs[0], {"output": {"big": "x" * 2_000_000}})
+    worker.take()
+    worker.done(jobs[1], {"error": "bad"})
+    endpoint.cancel(jobs[2])
+    worker.take()
+    before = [endpoint.status(job) for job in jobs]
+    health = endpoint.health()["jobs"]
+    server.kill()
+    server.start()
+    after = [endpoint.status(job) for job in jobs]
+    for old, new in zip(before, after):
+        assert {**new, "executionTime": 0} == {**old, "executionTime": 0}
+    assert endpoint.ok("GET", f"/stream/{jobs[0]}") == [{"output": "chunk"}]
+    assert endpoint.health()["jobs"] == health
+    worker.ping(jobs[3])
+    worker.done(jobs[3], {"output": "went on"})
+    assert endpoint.status(jobs[3])["output"] == "went on" and "retries" not in endpoint.status(jobs[3])
+
+
+def test_order_survives_kill_9(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    jobs = [endpoint.run({"n": n}) for n in range(20)]
+    server.kill()
+    server.start()
+    jobs += [endpoint.run({"n": n}) for n in range(20, 25)]
+    assert [job["id"] for job in FakeWorker(endpoint).take_batch(100)] == jobs
+
+
+def test_idempotency_key_survives_kill_9(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    headers = {"Idempotency-Key": "abc"}
+    first = endpoint.ok("POST", "/run", json={"input": {"n": 1}}, headers=headers)
+    server.kill()
+    server.start()
+    assert endpoint.ok("POST", "/run", json={"input": {"n": 1}}, headers=headers)["id"] == first["id"]
+    assert endpoint.call("POST", "/run", json={"input": {"n": 2}}, headers=headers).status_code == 409
+
+
+def test_pending_webhooks_survive_kill_9(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    with Receiver(503, 200) as receiver:
+        job = endpoint.run({}, webhook=receiver.url)
+        worker.take()
+        worker.done(job, {"output": "told"})
+        receiver.wait_for(1)
+        server.kill()
+        server.start()
+        assert receiver.wait_for(2, 25)[1]["json"]["output"] == "told"
+
+
+def test_catalog_survives_kill_9(fresh_server):
+    server = fresh_server()
+    api = Api(server)
+    endpoint = api.external(slug="kept", workersMax=7)
+    gone = api.external()
+    assert api.call("DELETE", f"/v1/endpoints/{gone.id}").status_code == 204
+    server.kill()
+    server.start()
+    assert api.ok("GET", f"/v1/endpoints/{endpoint.id}")["workersMax"] == 7
+    assert [record["id"] for record in api.ok("GET", "/v1/endpoints")] == [endpoint.id]
+
+
+def test_worker_token_survives_a_restart(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    assert server.terminate() == 0
+    server.start()
+    job = endpoint.run()
+    assert worker.take()["id"] == job
+
+
+def test_sigterm_answers_what_waits_and_exits_in_time(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    poll = worker.park()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(endpoint.runsync, {}, 60000)
+        taken = poll.result(20).json()
+        poll = worker.park(busy=True)
+        began = time.monotonic()
+        assert server.terminate(timeout_s=12) == 0
+        assert time.monotonic() - began < 10
+        assert waiting.result(5)["status"] in ("IN_QUEUE", "IN_PROGRESS")
+        assert poll.result(5).status_code == 204
+    server.start()
+    worker.done(taken["id"], {"output": 1})
+    assert endpoint.status(taken["id"])["status"] == "COMPLETED"
+
+
+def refused_start(server) -> str:
+    """Starts a second process on the same folder; it must end by itself. Answers what it printed."""
+    before = len(server.log())
+    port, server.port = server.port, 0
+    process = server.spawn()
+    server.port = port
+    try:
+        assert process.wait(15) not in (0, None)
+    finally:
+        if process.poll() is None:
+            process.kill()
+    said = server.log()[before:]
+    assert "panicked" not in said, said
+    return said
+
+
+def test_second_server_on_the_same_folder_is_refused(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    said = refused_start(server)
+    assert "another" in said.lower() or "in use" in said.lower() or "locked" in said.lower(), said
+    assert endpoint.status(endpoint.run())["status"] == "IN_QUEUE", "the first one goes on"
+
+
+def test_a_newer_format_is_refused(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    job = endpoint.run()
+    server.terminate()
+    database = next(iter(server.data.rglob("*.db")), None) or next(iter(server.data.rglob("*.sqlite*")))
+
+    def format_version(change: int) -> None:
+        with sqlite3.connect(database) as connection:
+            old = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection.execute(f"PRAGMA user_version = {old + change}")
+        connection.close()
+
+    format_version(+1000)
+    said = refused_start(server)
+    assert "newer" in said.lower(), said
+    format_version(-1000)
+    server.start()
+    assert endpoint.status(job)["status"] == "IN_QUEUE", "and nothing was touched"

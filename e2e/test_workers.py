@@ -1,0 +1,284 @@
+"""Workers as processes: lost, hung, crashing, stopped, scaled, adopted; and workers from outside."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import processes
+from harness.client import HANDLERS, Api
+from harness.fake_worker import FakeWorker
+from harness.waiting import holds, until
+
+
+def started(path: Path) -> list[str]:
+    """The jobs that a handler began, in order."""
+    return path.read_text().split() if path.exists() else []
+
+
+def running_job(endpoint, tmp_path, seconds: float = 60, **fields) -> tuple[str, Path]:
+    """A job whose handler is at work, and the file in which handlers note their starts."""
+    note = tmp_path / "started"
+    job = endpoint.run({"seconds": seconds, "started": str(note), "finished": str(tmp_path / "finished")}, **fields)
+    until(lambda: job in started(note), "the handler is at work", 40)
+    return job, note
+
+
+# Lost workers
+
+
+@pytest.mark.parametrize("handler", ["sleep_async.py", "sleep_blocking.py"])
+def test_killed_worker_has_its_job_retried_then_failed(api, tmp_path, handler):
+    endpoint = api.endpoint(handler, workersMax=1, maxRetries=1)
+    job, note = running_job(endpoint, tmp_path)
+    (first,) = endpoint.workers()
+    processes.send(first.pid, signal.SIGKILL)
+    until(lambda: started(note) == [job, job], "the job runs again", 40)
+    assert endpoint.status(job)["retries"] == 1
+    (second,) = endpoint.workers()
+    assert second.worker != first.worker
+    processes.send(second.pid, signal.SIGKILL)
+    record = endpoint.wait_for(job)
+    assert record["status"] == "FAILED" and record["retries"] == 1
+    assert "signal" in record["error"].lower() and "9" in record["error"], record["error"]
+
+
+def test_handler_that_ends_its_process_fails_with_code_and_log(api):
+    endpoint = api.endpoint("moods.py", workersMax=1, maxRetries=0)
+    record = endpoint.wait_for(endpoint.run({"mood": "die"}), timeout_s=40)
+    assert record["status"] == "FAILED"
+    assert "7" in record["error"] and "the handler ends its own process" in record["error"], record["error"]
+
+
+def test_hung_worker_loses_its_job_and_is_replaced(api, tmp_path):
+    endpoint = api.endpoint("sleep_async.py", workersMax=1)
+    job, note = running_job(endpoint, tmp_path, seconds=3)
+    (hung,) = endpoint.workers()
+    processes.signal_worker(hung, signal.SIGSTOP)
+    until(lambda: started(note) == [job, job], "another worker runs the job", 40)
+    record = endpoint.wait_for(job)
+    assert record["status"] == "COMPLETED" and record["retries"] == 1 and record["workerId"] != hung.worker
+    until(lambda: hung.pid not in [worker.pid for worker in endpoint.workers()], "the hung one is gone", 20)
+
+
+def test_unserialisable_output_does_not_hold_the_job_for_ever(api):
+    """The worker never posts anything and asks for the next job: an unconfirmed job comes back."""
+    endpoint = api.endpoint("moods.py", workersMax=1, maxRetries=1)
+    job = endpoint.run({"mood": "unserialisable"})
+    record = endpoint.wait_for(job, timeout_s=60)
+    assert record["status"] == "FAILED" and record["error"]
+
+
+def test_crash_loop_backs_off_and_says_why(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).endpoint("crash.py", workersMax=2)
+    job = endpoint.run()
+    until(lambda: endpoint.health()["workers"]["unhealthy"] >= 1, "the endpoint's workers count as unhealthy", 30)
+    assert endpoint.status(job)["status"] == "IN_QUEUE"
+    until(lambda: "no model file: giving up" in server.log() and "3" in server.log(), "the log says why", 10)
+    before = server.log().count("no model file")
+    holds(lambda: server.log().count("no model file") - before <= 8, "starts back off", 5, 0.2)
+
+
+# Jobs that must end
+
+
+@pytest.mark.parametrize("handler", ["sleep_async.py", "sleep_blocking.py"])
+def test_cancel_really_frees_the_worker(api, tmp_path, handler):
+    endpoint = api.endpoint(handler, workersMax=1)
+    job, _ = running_job(endpoint, tmp_path)
+    endpoint.cancel(job)
+    after = endpoint.runsync({"seconds": 0}, wait_ms=40000)
+    assert after["status"] == "COMPLETED"
+    assert endpoint.status(job)["status"] == "CANCELLED"
+    assert not (tmp_path / "finished").exists(), "the cancelled handler did not run on"
+
+
+@pytest.mark.parametrize("handler", ["sleep_async.py", "sleep_blocking.py"])
+def test_execution_timeout_really_frees_the_worker(api, tmp_path, handler):
+    endpoint = api.endpoint(handler, workersMax=1)
+    job, _ = running_job(endpoint, tmp_path, policy={"executionTimeout": 5000})
+    assert endpoint.wait_for(job)["status"] == "TIMED_OUT"
+    after = endpoint.runsync({"seconds": 0}, wait_ms=40000)
+    assert after["status"] == "COMPLETED"
+    assert not (tmp_path / "finished").exists()
+
+
+def test_the_other_jobs_of_a_replaced_worker_go_on_without_a_retry(endpoint):
+    """A worker that does not let go of a cancelled job is replaced; what else it held is queued again."""
+    worker = FakeWorker(endpoint)
+    stuck, innocent = endpoint.run(), endpoint.run()
+    assert [job["id"] for job in worker.take_batch(2)] == [stuck, innocent]
+    endpoint.cancel(stuck)
+
+    def replaced():
+        worker.ping(stuck, innocent)
+        return endpoint.status(innocent)["status"] == "IN_QUEUE"
+
+    until(replaced, "the innocent job is queued again", 20, 0.3)
+    other = FakeWorker(endpoint)
+    assert other.take()["id"] == innocent
+    assert "retries" not in endpoint.status(innocent)
+
+
+# Scaling
+
+
+def test_scale_from_zero_to_three_and_back(api):
+    endpoint = api.endpoint(
+        "sleep_async.py", workersMin=0, workersMax=3, idleTimeout=2, scalerType="REQUEST_COUNT", scalerValue=1
+    )
+    assert endpoint.workers() == []
+    jobs = [endpoint.run({"seconds": 4}) for _ in range(9)]
+    until(lambda: len(endpoint.workers()) == 3, "three workers", 30)
+    seen = [len(endpoint.workers())]
+    for job in jobs:
+        endpoint.wait_for(job, timeout_s=60)
+        seen.append(len(endpoint.workers()))
+    assert max(seen) <= 3
+    assert len({endpoint.status(job)["workerId"] for job in jobs}) == 3, "all three worked"
+    until(lambda: endpoint.workers() == [], "back to none", 30)
+    endpoint.wait_health("workers", "idle", 0)
+    assert endpoint.health()["jobs"]["retried"] == 0, "scaling down cost no job anything"
+
+
+def test_queue_delay_adds_workers_only_when_jobs_wait(api):
+    endpoint = api.endpoint("sleep_async.py", workersMax=2, scalerType="QUEUE_DELAY", scalerValue=2)
+    endpoint.run({"seconds": 15})
+    until(lambda: len(endpoint.workers()) == 1, "the first job starts a worker at once", 10)
+    endpoint.wait_health("jobs", "inProgress", 1, 40)
+    endpoint.run({"seconds": 0})
+    until(lambda: len(endpoint.workers()) == 2, "the second worker comes when the job has waited", 20)
+
+
+def test_low_priority_starts_nothing(api):
+    endpoint = api.endpoint("echo.py")
+    low = endpoint.run(policy={"lowPriority": True})
+    holds(lambda: endpoint.workers() == [], "no worker is started", 3)
+    endpoint.run()
+    assert endpoint.wait_for(low, timeout_s=40)["status"] == "COMPLETED", "it rides along with what others start"
+
+
+def test_no_workers_allowed_means_paused(api):
+    endpoint = api.endpoint("echo.py", workersMax=0)
+    job = endpoint.run()
+    holds(lambda: endpoint.workers() == [], "nothing starts", 2)
+    endpoint.patch(workersMax=1)
+    assert endpoint.wait_for(job, timeout_s=40)["status"] == "COMPLETED"
+
+
+def test_idle_timeout_and_minimum(api):
+    endpoint = api.endpoint("echo.py", workersMin=1, workersMax=2, idleTimeout=1)
+    until(lambda: len(endpoint.workers()) == 1, "the minimum is there without a job", 10)
+    endpoint.wait_health("workers", "ready", 1, 40)
+    holds(lambda: len(endpoint.workers()) == 1, "the minimum stays", 3)
+    endpoint.patch(workersMin=0)
+    until(lambda: endpoint.workers() == [], "the idle worker ends", 20)
+
+
+def test_running_jobs_are_not_killed_to_scale_down(api, tmp_path):
+    endpoint = api.endpoint("sleep_async.py", workersMax=1, idleTimeout=1)
+    job, note = running_job(endpoint, tmp_path, seconds=5)
+    endpoint.patch(workersMax=0)
+    record = endpoint.wait_for(job)
+    assert record["status"] == "COMPLETED" and "retries" not in record and started(note) == [job]
+    until(lambda: endpoint.workers() == [], "then the worker ends", 20)
+
+
+def test_changed_template_replaces_workers_after_their_jobs(api, tmp_path):
+    template = api.template("sleep_async.py")
+    endpoint = api.endpoint(templateId=template["id"], workersMin=1, workersMax=1)
+    job, note = running_job(endpoint, tmp_path, seconds=4)
+    (old,) = endpoint.workers()
+    api.ok("PATCH", f"/v1/templates/{template['id']}", json={"env": {"NEW": "value"}})
+    record = endpoint.wait_for(job)
+    assert record["status"] == "COMPLETED" and started(note) == [job]
+    until(lambda: [w.worker for w in endpoint.workers()] not in ([], [old.worker]), "a new worker serves", 30)
+    until(lambda: old.worker not in [w.worker for w in endpoint.workers()], "the old one ends", 30)
+
+
+def test_deleting_an_endpoint_stops_its_workers(api, tmp_path):
+    endpoint = api.endpoint("sleep_blocking.py", workersMin=1, workersMax=1)
+    running_job(endpoint, tmp_path)
+    assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
+    until(lambda: endpoint.workers() == [], "the workers end", 20)
+
+
+# Workers outlive the server
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("handler", ["sleep_async.py", "sleep_blocking.py"])
+def test_restart_during_a_job_does_not_disturb_it(fresh_server, tmp_path, how, handler):
+    server = fresh_server()
+    endpoint = Api(server).endpoint(handler, workersMax=1)
+    job, note = running_job(endpoint, tmp_path, seconds=6)
+    before = endpoint.workers()
+    if how == "SIGTERM":
+        assert server.terminate() == 0
+    else:
+        server.kill()
+    assert endpoint.workers() == before, "the worker lives on without a server"
+    server.start()
+    record = endpoint.wait_for(job, timeout_s=30)
+    assert record["status"] == "COMPLETED" and "retries" not in record
+    assert started(note) == [job] and record["workerId"] == before[0].worker
+    assert endpoint.runsync({"seconds": 0})["workerId"] == before[0].worker, "the adopted worker goes on serving"
+    assert endpoint.workers() == before
+
+
+def test_worker_that_ended_while_the_server_was_away_is_noticed(fresh_server, tmp_path):
+    server = fresh_server()
+    endpoint = Api(server).endpoint("sleep_async.py", workersMax=1)
+    job, note = running_job(endpoint, tmp_path, seconds=2)
+    (worker,) = endpoint.workers()
+    server.kill()
+    processes.send(worker.pid, signal.SIGKILL)
+    server.start()
+    record = endpoint.wait_for(job, timeout_s=40)
+    assert record["status"] == "COMPLETED" and record["retries"] == 1 and started(note) == [job, job]
+
+
+# Workers from outside
+
+
+def test_external_worker_serves_and_counts(api, tmp_path):
+    endpoint = api.external()
+    made = endpoint.worker_token()
+    assert made["env"]["RUNPOD_AI_API_KEY"] == made["token"]
+    environment = {**os.environ, **made["env"], "RUNPOD_POD_ID": "worker-from-outside"}
+    with (tmp_path / "log").open("wb") as log:
+        worker = subprocess.Popen(
+            [sys.executable, "-u", str(HANDLERS / "echo.py")], env=environment, cwd=tmp_path, stdout=log, stderr=log
+        )
+        try:
+            endpoint.wait_health("workers", "ready", 1, 40)
+            record = endpoint.runsync({"hello": 1})
+            assert record["output"]["echo"] == {"hello": 1} and record["workerId"] == "worker-from-outside"
+            worker.kill()
+            worker.wait(10)
+            endpoint.wait_health("workers", "ready", 0, 30)
+        finally:
+            worker.kill()
+            worker.wait(10)
+
+
+def test_a_worker_that_fails_its_checks_is_seen(fresh_server):
+    """Asked for more memory than there is, the SDK pings `unhealthy` and ends with code 1."""
+    server = fresh_server()
+    env = {"RUNPOD_SKIP_AUTO_SYSTEM_CHECKS": "false", "RUNPOD_MIN_MEMORY_GB": "1000000"}
+    endpoint = Api(server).endpoint("echo.py", env=env, workersMin=1, workersMax=1)
+    until(lambda: endpoint.health()["workers"]["unhealthy"] >= 1, "it counts as unhealthy", 40)
+    until(lambda: "memory" in server.log().lower(), "the log says why", 10)
+
+
+def test_worker_secrets_are_not_in_the_log(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).endpoint("echo.py", env={"PASSWORD": "hunter2-very-secret"}, workersMax=1)
+    assert endpoint.runsync({}, wait_ms=40000)["status"] == "COMPLETED"
+    token = endpoint.worker_token()["token"]
+    assert "hunter2-very-secret" not in server.log() and token not in server.log()
+    assert "hunter2-very-secret" not in endpoint.api.call("GET", f"/v1/endpoints/{endpoint.id}").text
