@@ -17,8 +17,11 @@ mod metrics;
 mod probes;
 mod query;
 mod rate_limits;
+mod rfc3339;
 mod serve;
 mod state;
+#[cfg(test)]
+mod tests;
 mod window;
 mod workers;
 

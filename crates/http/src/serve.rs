@@ -78,7 +78,7 @@ async fn converse(stream: TcpStream, router: Router, mut closing: watch::Receive
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_BYTES_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {

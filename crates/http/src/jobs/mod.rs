@@ -7,7 +7,6 @@ mod envelope;
 mod follow;
 mod health;
 mod idempotency;
-mod iso8601;
 mod record;
 mod requests;
 mod stream;

@@ -6,10 +6,11 @@ use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
 use longshore_model::{JobState, Millis};
 
 use super::call::Call;
-use super::{iso8601, record};
+use super::record;
 use crate::errors::Failure;
 use crate::json_body::JsonBody;
 use crate::query::Query;
+use crate::rfc3339::rfc3339;
 
 /// `GET /requests?status=&limit=&cursor=`.
 pub(super) async fn requests(call: Call) -> Result<Response, Failure> {
@@ -61,7 +62,7 @@ fn write_entry(job: JobSnapshot, body: &mut JsonBody) {
     for (name, time) in times {
         body.text(",").string(name).text(":");
         match time {
-            Some(time) if time != Millis(0) => body.string(&iso8601::text(time)),
+            Some(time) if time != Millis(0) => body.string(&rfc3339(time)),
             _ => body.text("null"),
         };
     }

@@ -9,7 +9,6 @@ mod endpoints;
 mod fields;
 mod nearest;
 mod records;
-mod rfc3339;
 mod template_fields;
 mod templates;
 mod views;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::records::MASK;
-use super::rfc3339::rfc3339;
+use crate::rfc3339::rfc3339;
 
 /// A template.
 pub(super) fn template(template: &Template) -> Value {

@@ -1,11 +1,11 @@
-//! Points in time as the management API writes them.
+//! Points in time as answers show them.
 
 use longshore_model::Millis;
 
 const DAY_MS: u64 = 86_400_000;
 
 /// The time in UTC, to the millisecond: `2026-01-31T23:59:59.000Z`.
-pub(super) fn rfc3339(at: Millis) -> String {
+pub(crate) fn rfc3339(at: Millis) -> String {
     let (days, ms) = (at.0 / DAY_MS, at.0 % DAY_MS);
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);

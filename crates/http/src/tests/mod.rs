@@ -1,0 +1,4 @@
+//! Tests over real sockets.
+
+mod transport;
+mod wire;

@@ -1,0 +1,243 @@
+//! What holds for every route: connections, bodies, paths, panics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::wire::{DEADLINE, Served};
+use crate::body::{self, BytesBudget};
+use crate::errors::Failure;
+use crate::json_body::JsonBody;
+
+const BODY_BYTES_MAX: usize = 1_000_000;
+
+async fn count(body: Body, budget: &BytesBudget) -> Result<String, Failure> {
+    let read = body::read(body, BODY_BYTES_MAX, budget).await?;
+    Ok(read.bytes.len().to_string())
+}
+
+async fn serve_routes(routes: Router) -> Served {
+    Served::start(crate::edge::wrap(routes)).await
+}
+
+/// A server that reads at `/read` and refuses without reading at `/refuse`.
+async fn reader() -> Served {
+    let budget = BytesBudget::new(2 * BODY_BYTES_MAX);
+    let read = move |body: Body| async move { count(body, &budget).await };
+    let routes = Router::new()
+        .route("/read", post(read))
+        .route("/refuse", post(async || Failure::unauthorized()))
+        .route("/quick", get(async || "quick"))
+        .route("/panic", get(async || -> Response { panic!("a test's panic") }));
+    serve_routes(routes).await
+}
+
+#[tokio::test]
+async fn a_path_may_have_double_slashes_and_one_at_its_end() {
+    let server = serve_routes(Router::new().route("/a/{b}", get(async || "here"))).await;
+    for path in ["/a/b", "//a/b", "/a//b", "/a/b/", "//a///b//?x=//", "http://test/a//b/"] {
+        let answer = server.ask(&format!("GET {path}"), b"").await;
+        assert_eq!((answer.status, answer.text()), (200, "here"), "{path}");
+    }
+    assert_eq!(server.ask("GET /", b"").await.status, 404);
+    assert_eq!(server.ask("GET //", b"").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_panic_is_one_requests_misfortune() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    let answer = wire.ask("GET /panic", b"").await;
+    assert_eq!((answer.status, answer.code().as_str()), (500, "internal"));
+    assert_eq!(wire.ask("POST /read", b"abc").await.text(), "3");
+}
+
+#[tokio::test]
+async fn a_refused_sender_can_finish_and_reads_the_refusal() {
+    let server = reader().await;
+    let body = vec![b'x'; 20_000_000];
+    for route in ["/refuse", "/read"] {
+        let mut wire = server.connect().await;
+        // All of it is written before anything is read, as simple clients do.
+        let answer = timeout(DEADLINE, wire.ask(&format!("POST {route}"), &body)).await.unwrap();
+        let expected = if route == "/refuse" { (401, "unauthorized") } else { (413, "body_too_large") };
+        assert_eq!((answer.status, answer.code().as_str()), expected);
+        assert_eq!(wire.ask("POST /read", b"ab").await.text(), "2");
+    }
+}
+
+#[tokio::test]
+async fn a_sender_that_asks_first_is_refused_before_it_sends() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    wire.send("POST /refuse\nexpect: 100-continue\ncontent-length: 9000000", None).await;
+    assert_eq!(wire.answer(false).await.status, 401);
+
+    let mut wire = server.connect().await;
+    wire.send("POST /read\nexpect: 100-continue\ncontent-length: 9000000", None).await;
+    assert_eq!(wire.answer(false).await.status, 413);
+
+    let mut wire = server.connect().await;
+    wire.send("POST /read\nexpect: 100-continue\ncontent-length: 3", None).await;
+    assert_eq!(wire.answer(false).await.status, 100);
+    wire.write(b"abc").await;
+    assert_eq!(wire.answer(false).await.text(), "3");
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_413_as_soon_as_that_is_known() {
+    let server = reader().await;
+    let at_limit = vec![b'x'; BODY_BYTES_MAX];
+    assert_eq!(server.ask("POST /read", &at_limit).await.text(), "1000000");
+    let mut wire = server.connect().await;
+    wire.send("POST /read\ncontent-length: 1000001", None).await;
+    assert_eq!(wire.answer(false).await.code(), "body_too_large");
+    let mut wire = server.connect().await;
+    wire.send("POST /read\ntransfer-encoding: chunked", None).await;
+    wire.write(b"f4241\r\n").await;
+    wire.write(&[at_limit.as_slice(), b"x"].concat()).await;
+    assert_eq!(wire.answer(false).await.code(), "body_too_large");
+}
+
+#[tokio::test]
+async fn a_body_in_chunks_is_put_together() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    wire.send("POST /read\ntransfer-encoding: chunked", None).await;
+    wire.write(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n").await;
+    assert_eq!(wire.answer(false).await.text(), "5");
+}
+
+#[tokio::test]
+async fn bytes_over_the_servers_budget_are_turned_away() {
+    let server = reader().await;
+    let mut holders = Vec::new();
+    for _ in 0..2 {
+        let mut holder = server.connect().await;
+        // The 100 shows that the server has begun to read, and counts the bytes.
+        holder.send("POST /read\nexpect: 100-continue\ncontent-length: 1000000", None).await;
+        assert_eq!(holder.answer(false).await.status, 100);
+        holders.push(holder);
+    }
+    let answer = server.ask("POST /read", b"x").await;
+    assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    let mut holder = holders.remove(0);
+    holder.write(&vec![b'x'; 1_000_000]).await;
+    assert_eq!(holder.answer(false).await.text(), "1000000");
+    assert_eq!(server.ask("POST /read", b"x").await.text(), "1");
+}
+
+#[tokio::test]
+async fn a_head_over_the_limit_is_431() {
+    let server = reader().await;
+    let answer = server.ask(&format!("GET /read\nx-long: {}", "x".repeat(100_000)), b"").await;
+    assert_eq!(answer.status, 431);
+}
+
+#[tokio::test]
+async fn options_and_head_are_answered_without_a_body() {
+    let server = reader().await;
+    let answer = server.ask("OPTIONS /anything", b"").await;
+    assert_eq!((answer.status, answer.header("allow").is_some()), (204, true));
+    let answer = server.ask("HEAD /panic", b"").await;
+    assert_eq!((answer.status, answer.body.len()), (500, 0));
+}
+
+#[tokio::test]
+async fn an_error_from_below_takes_the_one_shape() {
+    let plain = async || (http::StatusCode::UNPROCESSABLE_ENTITY, "no").into_response();
+    let server = serve_routes(Router::new().route("/plain", get(plain))).await;
+    let answer = server.ask("GET /plain", b"").await;
+    assert_eq!((answer.status, answer.code().as_str()), (422, "bad_request"));
+    assert!(answer.header("x-request-id").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_stays_open_for_over_75_seconds() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    assert_eq!(wire.ask("GET /quick", b"").await.text(), "quick");
+    assert!(timeout(Duration::from_secs(100), wire.is_closed()).await.is_err());
+    assert_eq!(wire.ask("GET /quick", b"").await.text(), "quick");
+    assert!(timeout(Duration::from_secs(100), wire.is_closed()).await.is_err());
+    assert!(timeout(Duration::from_secs(100), wire.is_closed()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_stop_lets_open_requests_end() {
+    let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let slow = {
+        let (entered, release) = (Arc::clone(&entered), Arc::clone(&release));
+        async move || {
+            entered.notify_one();
+            release.notified().await;
+            "late"
+        }
+    };
+    let server =
+        serve_routes(Router::new().route("/slow", get(slow)).route("/quick", get(async || "quick"))).await;
+    let address = server.address;
+    let mut idle = server.connect().await;
+    assert_eq!(idle.ask("GET /quick", b"").await.text(), "quick");
+    let mut wire = server.connect().await;
+    wire.send("GET /slow", None).await;
+    entered.notified().await;
+    let mut serving = server.stop();
+    assert!(timeout(DEADLINE, idle.is_closed()).await.unwrap());
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    assert!(timeout(Duration::ZERO, &mut serving).await.is_err());
+    release.notify_one();
+    assert_eq!(wire.answer(false).await.text(), "late");
+    timeout(DEADLINE, serving).await.unwrap().unwrap();
+}
+
+/// A server whose answer is `bytes` long and counts how often it was taken.
+async fn answering(bytes: usize) -> (Served, Arc<AtomicUsize>) {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&taken);
+    let payload = Bytes::from(vec![b'x'; bytes]);
+    let answer = async move || {
+        let mut body = JsonBody::new();
+        body.text("\"").raw(&payload).text("\"");
+        body.into_response_then(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        })
+    };
+    (serve_routes(Router::new().route("/", get(answer))).await, taken)
+}
+
+#[tokio::test]
+async fn an_answer_counts_as_taken_when_the_connection_took_all_of_it() {
+    for bytes in [3, 20_000_000] {
+        let (server, taken) = answering(bytes).await;
+        let mut wire = server.connect().await;
+        for times in 1..4 {
+            assert_eq!(wire.ask("GET /", b"").await.body.len(), bytes + 2);
+            assert_eq!(taken.load(Ordering::SeqCst), times);
+        }
+        assert_eq!(wire.ask("HEAD /", b"").await.status, 200);
+        assert_eq!(taken.load(Ordering::SeqCst), 3);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_the_reader_leaves_does_not_count_as_taken() {
+    let (server, taken) = answering(20_000_000).await;
+    let mut wire = server.connect().await;
+    wire.send("GET /", None).await;
+    let mut some = [0; 1_000];
+    tokio::io::AsyncReadExt::read_exact(&mut wire.stream, &mut some).await.unwrap();
+    drop(wire);
+    // A stop ends when the connection has: after that nothing can be taken any more.
+    timeout(DEADLINE, server.stop()).await.unwrap().unwrap();
+    assert_eq!(taken.load(Ordering::SeqCst), 0);
+}
