@@ -193,3 +193,88 @@ impl Writable {
         self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use longshore_model::{EndpointNo, JobKey};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{Payload, Write};
+
+    const SHARD: ShardId = ShardId(1);
+
+    fn committer() -> (Committer, Epoch, open::Folder, TempDir) {
+        let dir = TempDir::new().unwrap();
+        let folder = open::Folder::open(dir.path()).unwrap();
+        let mut committer = Committer::open(folder.database.clone()).unwrap();
+        let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
+        (committer, epoch, folder, dir)
+    }
+
+    fn input(epoch: Epoch, seq: u64, bytes: usize) -> Commit {
+        let payload = Payload::Inline(Bytes::from(vec![b'x'; bytes]));
+        let job = JobKey { endpoint: EndpointNo(1), seq };
+        let batch = Batch {
+            durability: Durability::Synced,
+            writes: vec![Write::PutInput(job, payload), Write::DropChunks(job)],
+        };
+        Commit { shard: SHARD, epoch, batch }
+    }
+
+    fn inputs(committer: &mut Committer) -> i64 {
+        let db = &committer.connection().unwrap().db;
+        db.query_row("SELECT count(*) FROM input", [], |row| row.get(0)).unwrap()
+    }
+
+    /// Lets the file grow to this many pages only: what a full disk looks like from inside.
+    fn limit_pages(committer: &mut Committer, more: i64) {
+        let db = &committer.connection().unwrap().db;
+        let pages: i64 = db.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        db.pragma_update_and_check(None, "max_page_count", pages + more, |_| Ok(())).unwrap();
+    }
+
+    #[test]
+    fn a_batch_too_big_for_the_disk_does_not_take_its_group_down() {
+        let (mut committer, epoch, _folder, _dir) = committer();
+        limit_pages(&mut committer, 20);
+        let group = [input(epoch, 1, 100), input(epoch, 2, 1_000_000), input(epoch, 3, 100)];
+        let answers = committer.commit(&group);
+        assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
+        assert!(matches!(answers[1], Err(StoreError::Full(_))), "{answers:?}");
+        assert_eq!(inputs(&mut committer), 2);
+    }
+
+    #[test]
+    fn commits_go_on_when_the_disk_has_room_again() {
+        let (mut committer, epoch, _folder, _dir) = committer();
+        limit_pages(&mut committer, 0);
+        let answers = committer.commit(&[input(epoch, 1, 1_000_000)]);
+        assert!(matches!(answers[0], Err(StoreError::Full(_))), "{answers:?}");
+        assert_eq!(inputs(&mut committer), 0);
+        limit_pages(&mut committer, 1_000);
+        assert!(committer.commit(&[input(epoch, 1, 1_000_000)])[0].is_ok());
+        assert_eq!(inputs(&mut committer), 1);
+    }
+
+    #[test]
+    fn an_error_in_mid_batch_undoes_the_batch() {
+        let (mut committer, epoch, folder, _dir) = committer();
+        let saboteur = Connection::open(&folder.database).unwrap();
+        saboteur.execute_batch("DROP TABLE chunk").unwrap();
+        // The input is written before the missing table is met.
+        let answers = committer.commit(&[input(epoch, 1, 10), input(epoch, 2, 10)]);
+        assert!(answers.iter().all(|answer| matches!(answer, Err(StoreError::Io(_)))), "{answers:?}");
+        assert_eq!(inputs(&mut committer), 0);
+    }
+
+    #[test]
+    fn a_lost_connection_is_replaced() {
+        let (mut committer, epoch, _folder, _dir) = committer();
+        committer.connection = None;
+        assert!(committer.commit(&[input(epoch, 1, 10)])[0].is_ok());
+        committer.sync().unwrap();
+        assert_eq!(inputs(&mut committer), 1);
+    }
+}

@@ -1,5 +1,10 @@
 //! The embedded store.
 
+mod folder;
+mod foreign_bytes;
+mod killed;
+mod torn_log;
+
 use longshore_store::EmbeddedStore;
 use tempfile::TempDir;
 

@@ -48,7 +48,7 @@ pub async fn an_outcome_is_replaced_whole_and_cleared(store: &impl Store) {
 
 pub async fn five_megabytes_inline_survive(store: &impl Store) {
     let epoch = claim(store).await;
-    let bytes: Bytes = (0..5_000_000_u32).map(|i| (i * 31 >> 3) as u8).collect::<Vec<_>>().into();
+    let bytes: Bytes = (0..5_000_000_u32).map(|i| ((i * 31) >> 3) as u8).collect::<Vec<_>>().into();
     let outcome = OutcomeRow { output: Some(Payload::Inline(bytes.clone())), error: None };
     let writes = vec![
         Write::PutInput(key(1, 1), Payload::Inline(bytes.clone())),

@@ -1,0 +1,149 @@
+//! Opening, closing and refusing data folders.
+
+use std::fs;
+use std::path::Path;
+
+use longshore_model::{Durability, EndpointNo};
+use longshore_store::{Batch, EmbeddedStore, Store, StoreError};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::fresh;
+use crate::rows::{SHARD, claim, commit, job, put};
+
+/// The text of a refusal, which must name the folder.
+fn refusal(dir: &Path) -> String {
+    match EmbeddedStore::open(dir).unwrap_err() {
+        StoreError::Unusable(text) => {
+            assert!(text.contains(dir.to_str().unwrap()), "{text}");
+            text
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn rows_and_epochs_survive_reopening() {
+    let (store, dir) = fresh();
+    let before = claim(&store).await;
+    commit(&store, before, vec![put(job(1, 1))]).await.unwrap();
+    let buffered = Batch { durability: Durability::Buffered, writes: vec![put(job(1, 2))] };
+    store.commit(SHARD, before, buffered).await.unwrap();
+    drop(store);
+    assert!(!dir.path().join("longshore.db-wal").exists(), "closing did not tidy the log away");
+
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    assert_eq!(store.jobs(EndpointNo(1), 0, 10).await.unwrap(), [job(1, 1), job(1, 2)]);
+    assert!(claim(&store).await > before);
+    assert!(commit(&store, before, vec![put(job(1, 3))]).await.is_err());
+}
+
+#[tokio::test]
+async fn dropping_writes_what_was_handed_over() {
+    let (store, dir) = fresh();
+    let epoch = claim(&store).await;
+    for seq in 1..=200 {
+        // Nobody waits for the answer.
+        drop(store.commit(SHARD, epoch, crate::rows::batch(vec![put(job(1, seq))])));
+    }
+    drop(store);
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    assert_eq!(store.jobs(EndpointNo(1), 0, 1_000).await.unwrap().len(), 200);
+}
+
+#[tokio::test]
+async fn a_second_server_is_refused_until_the_first_is_gone() {
+    let (store, dir) = fresh();
+    let text = refusal(dir.path());
+    assert!(text.contains("in use") && text.contains(&std::process::id().to_string()), "{text}");
+    // The first did not notice.
+    let epoch = claim(&store).await;
+    commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+    drop(store);
+    EmbeddedStore::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let (store, dir) = fresh();
+    drop(store);
+    let file = dir.path().join("longshore.db");
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let before = fs::read(&file).unwrap();
+    let text = refusal(dir.path());
+    assert!(text.contains("newer version") && text.contains("99"), "{text}");
+    assert!(fs::read(&file).unwrap() == before, "the refused file was changed");
+}
+
+#[test]
+fn the_database_of_another_program_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("longshore.db");
+    Connection::open(&file)
+        .unwrap()
+        .execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)")
+        .unwrap();
+    let before = fs::read(&file).unwrap();
+    let text = refusal(dir.path());
+    assert!(text.contains("another program wrote"), "{text}");
+    assert!(fs::read(&file).unwrap() == before, "the refused file was changed");
+}
+
+#[test]
+fn a_file_of_garbage_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("longshore.db");
+    let garbage: Vec<u8> = (0..10_000_u32).map(|i| (i * 31) as u8).collect();
+    fs::write(&file, &garbage).unwrap();
+    let text = refusal(dir.path());
+    assert!(text.contains("damaged"), "{text}");
+    assert!(fs::read(&file).unwrap() == garbage, "the refused file was changed");
+}
+
+#[tokio::test]
+async fn a_creation_that_was_interrupted_starts_over() {
+    let dir = TempDir::new().unwrap();
+    // The crash came after the file was made and before anything was in it.
+    fs::write(dir.path().join("longshore.db"), "").unwrap();
+    fs::write(dir.path().join("lock"), "12345678901234567890 not a number\n").unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let epoch = claim(&store).await;
+    commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let text = refusal(&file.join("data"));
+    assert!(text.contains("cannot be created"), "{text}");
+}
+
+#[test]
+fn a_folder_without_the_right_to_write_is_refused() {
+    // In here nobody can make files, not even root.
+    let text = refusal(Path::new("/proc/self"));
+    assert!(text.contains("is not writable"), "{text}");
+}
+
+#[test]
+fn folders_are_made_all_the_way() {
+    let dir = TempDir::new().unwrap();
+    EmbeddedStore::open(&dir.path().join("a/b/c")).unwrap();
+}
+
+#[tokio::test]
+async fn the_log_stays_bounded_under_load() {
+    let (store, dir) = fresh();
+    let epoch = claim(&store).await;
+    // Some 120 MB through a log that starts over at 32.
+    let input = bytes::Bytes::from(vec![b'x'; 200_000]);
+    for seq in 1..=600 {
+        let key = crate::rows::key(1, seq % 20 + 1);
+        let payload = longshore_store::Payload::Inline(input.clone());
+        commit(&store, epoch, vec![longshore_store::Write::PutInput(key, payload)]).await.unwrap();
+    }
+    let bytes = fs::metadata(dir.path().join("longshore.db-wal")).unwrap().len();
+    assert!(bytes < 64 << 20, "the log has {bytes} bytes");
+}
