@@ -8,6 +8,7 @@ mod engine;
 mod handle;
 mod measure;
 mod record;
+pub mod supervisor;
 
 pub use ask::{
     AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,

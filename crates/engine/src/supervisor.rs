@@ -1,0 +1,144 @@
+//! Keeps the workers of one endpoint: as many as its load asks for, of the present version, replaced when they
+//! hang, restarted with patience when they crash.
+//!
+//! One task per endpoint whose provider is `process`. What to do is decided without waiting, in [`roster`] and
+//! [`longshore_fleet`]; [`task`] asks, carries out and asks again. The supervisor never writes: all that has to
+//! survive a restart is the workers themselves, which their launcher finds again.
+
+mod environment;
+mod port;
+mod roster;
+mod status;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_launch::{Exited, LaunchError, Launcher, Present};
+use longshore_model::{EndpointId, Template, WorkerId};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+pub use port::Port;
+pub use status::FleetStatus;
+
+/// What a supervisor hears.
+#[derive(Debug)]
+pub enum FleetEvent {
+    /// Load or workers changed. One is enough until the supervisor has looked.
+    Demand,
+    /// A worker must be replaced: it did not let go of a stopped job, was silent, or said that it is unfit.
+    Replace {
+        /// Which.
+        worker: WorkerId,
+        /// Why.
+        reason: String,
+    },
+    /// A worker asked to be replaced. Its running jobs may finish.
+    Refresh {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// A worker ended.
+    Exited(Exited),
+    /// The endpoint's record or template changed.
+    Configured,
+    /// The endpoint is deleted: end its workers, then the task.
+    Deleted {
+        /// Let running jobs finish.
+        drain: bool,
+    },
+    /// The server stops; workers go on.
+    Shutdown,
+}
+
+/// What every supervisor goes by.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// Where workers reach this server, as `http://127.0.0.1:8080`.
+    pub base_url: String,
+    /// How often they ping; at least 1000, or the SDK's pings fail.
+    pub ping_interval_ms: u64,
+    /// How long a drained worker may take to end by itself.
+    pub stop_grace_ms: u64,
+    /// The same for one that hangs.
+    pub kill_grace_ms: u64,
+}
+
+impl Default for WorkerSettings {
+    fn default() -> Self {
+        Self {
+            base_url: "http://127.0.0.1:8080".to_owned(),
+            ping_interval_ms: 5_000,
+            stop_grace_ms: 10_000,
+            kill_grace_ms: 5_000,
+        }
+    }
+}
+
+impl WorkerSettings {
+    fn stop_grace(&self) -> Duration {
+        Duration::from_millis(self.stop_grace_ms)
+    }
+
+    fn kill_grace(&self) -> Duration {
+        Duration::from_millis(self.kill_grace_ms)
+    }
+}
+
+/// The parts that a supervisor works with.
+pub struct Supervisor<P> {
+    /// The endpoint.
+    pub port: P,
+    /// Reads the template that the endpoint uses now.
+    pub template: Box<dyn Fn() -> Option<Arc<Template>> + Send + Sync>,
+    /// Runs the workers.
+    pub launcher: Arc<dyn Launcher>,
+    /// What every supervisor goes by.
+    pub settings: WorkerSettings,
+    /// What the endpoint's workers authenticate with. A secret.
+    pub token: String,
+    /// 128 random bits, for the workers' ids.
+    pub entropy: Box<dyn Fn() -> u128 + Send + Sync>,
+    /// The endpoint's workers that an earlier server started; see [`adopt`].
+    pub adopted: Vec<Present>,
+}
+
+/// A supervisor that runs.
+pub struct Supervised {
+    /// Ends after [`FleetEvent::Shutdown`] at once, and after [`FleetEvent::Deleted`] when the last worker is gone.
+    pub task: JoinHandle<()>,
+    /// What it knows of the workers beyond what their queue does.
+    pub status: watch::Receiver<FleetStatus>,
+}
+
+impl<P: Port> Supervisor<P> {
+    /// Begins to keep the endpoint's workers.
+    pub fn spawn(self, events: mpsc::UnboundedReceiver<FleetEvent>) -> Supervised {
+        let (publish, status) = watch::channel(FleetStatus::default());
+        Supervised { task: tokio::spawn(task::Task::new(self, publish).run(events)), status }
+    }
+}
+
+/// Finds the workers that an earlier server left running, by endpoint. Those of endpoints that `is_known` does
+/// not know are stopped in the background. Called once, before the first supervisor begins.
+pub async fn adopt(
+    launcher: &Arc<dyn Launcher>,
+    settings: &WorkerSettings,
+    is_known: impl Fn(&EndpointId) -> bool,
+) -> Result<HashMap<EndpointId, Vec<Present>>, LaunchError> {
+    let mut adopted: HashMap<EndpointId, Vec<Present>> = HashMap::new();
+    for present in launcher.adopt().await? {
+        if is_known(&present.endpoint) {
+            adopted.entry(present.endpoint).or_default().push(present);
+            continue;
+        }
+        tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "stopping a worker of an endpoint that is gone");
+        let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace());
+        tokio::spawn(async move { task::stop(&*launcher, &present.worker, grace).await });
+    }
+    Ok(adopted)
+}

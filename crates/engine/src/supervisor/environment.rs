@@ -1,0 +1,133 @@
+//! What a worker is started with: its command, and the environment in which the SDK finds this server.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use longshore_launch::WorkerSpec;
+use longshore_model::{ComputeType, Endpoint, Template, WorkerId};
+
+use super::WorkerSettings;
+
+/// The spec of a worker, or why its template cannot be run.
+pub(super) fn spec(
+    endpoint: &Endpoint,
+    template: &Template,
+    settings: &WorkerSettings,
+    token: &str,
+    worker: WorkerId,
+) -> Result<WorkerSpec, String> {
+    let command: Vec<String> =
+        template.docker_entrypoint.iter().chain(&template.docker_start_cmd).cloned().collect();
+    if command.is_empty() {
+        return Err(format!("template `{}` has no command: set its dockerStartCmd", template.name));
+    }
+    let private_home =
+        !template.env.contains_key("HOME") && sdk_is_configured(std::env::home_dir().as_deref());
+    Ok(WorkerSpec {
+        endpoint: endpoint.id,
+        version: endpoint.version,
+        command,
+        workdir: template.workdir.as_ref().map(PathBuf::from),
+        env: environment(endpoint, template, settings, token, &worker),
+        private_home,
+        worker,
+    })
+}
+
+/// An API key in the SDK's own configuration wins over the token in the environment, and the worker would be
+/// refused: it must not be seen.
+fn sdk_is_configured(home: Option<&Path>) -> bool {
+    home.is_some_and(|home| home.join(".runpod/config.toml").exists())
+}
+
+/// A worker id like those that workers give themselves elsewhere: short, and safe in URLs and file names.
+pub(super) fn mint_worker(mut entropy: u128) -> Option<WorkerId> {
+    let mut letters = || {
+        let letter = b'a' + (entropy % 26) as u8;
+        entropy /= 26;
+        char::from(letter)
+    };
+    (0..8).map(|_| letters()).collect::<String>().parse().ok()
+}
+
+/// What the template may change, then the template, then what must be as it is for the worker to reach us.
+fn environment(
+    endpoint: &Endpoint,
+    template: &Template,
+    settings: &WorkerSettings,
+    token: &str,
+    worker: &WorkerId,
+) -> BTreeMap<String, String> {
+    let gpu = match endpoint.compute_type {
+        ComputeType::Gpu => "gpu",
+        ComputeType::Cpu => "cpu",
+    };
+    let base = format!("{}/v2/{}", settings.base_url, endpoint.id);
+    let defaults = [
+        // The checks need internet, 4 GB of free memory and more; a worker that fails them only exits.
+        ("RUNPOD_SKIP_AUTO_SYSTEM_CHECKS", "true".to_owned()),
+        ("RUNPOD_SKIP_GPU_CHECK", "true".to_owned()),
+        // Inputs in the local network are the normal case here.
+        ("RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS", "true".to_owned()),
+        ("PYTHONUNBUFFERED", "1".to_owned()),
+    ];
+    // The SDK appends `&…` to these addresses, so they need their `?`; it fills in what begins with `$`.
+    let ours = [
+        ("RUNPOD_WEBHOOK_GET_JOB", format!("{base}/job-take/$ID?gpu={gpu}")),
+        ("RUNPOD_WEBHOOK_POST_OUTPUT", format!("{base}/job-done/$RUNPOD_POD_ID/$ID?gpu={gpu}")),
+        ("RUNPOD_WEBHOOK_POST_STREAM", format!("{base}/job-stream/$RUNPOD_POD_ID/$ID?gpu={gpu}")),
+        ("RUNPOD_WEBHOOK_PING", format!("{base}/ping/$RUNPOD_POD_ID?gpu={gpu}")),
+        ("RUNPOD_PING_INTERVAL", settings.ping_interval_ms.max(1_000).to_string()),
+        ("RUNPOD_AI_API_KEY", token.to_owned()),
+        ("RUNPOD_POD_ID", worker.to_string()),
+        ("RUNPOD_POD_HOSTNAME", worker.to_string()),
+        ("RUNPOD_ENDPOINT_ID", endpoint.id.to_string()),
+    ];
+    let mut env = BTreeMap::from(defaults.map(|(name, value)| (name.to_owned(), value)));
+    env.extend(template.env.clone());
+    env.extend(ours.map(|(name, value)| (name.to_owned(), value)));
+    env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{a_template, an_endpoint};
+    use super::*;
+
+    #[test]
+    fn the_template_wins_over_defaults_but_not_over_addresses() {
+        let mut template = a_template();
+        for name in ["RUNPOD_SKIP_GPU_CHECK", "RUNPOD_AI_API_KEY", "MODEL"] {
+            template.env.insert(name.into(), "theirs".into());
+        }
+        let worker = mint_worker(12_345).unwrap();
+        let settings = WorkerSettings { ping_interval_ms: 10, ..WorkerSettings::default() };
+        let spec = spec(&an_endpoint(), &template, &settings, "lsw_token", worker).unwrap();
+        let base = format!("http://127.0.0.1:8080/v2/{}", spec.endpoint);
+        assert_eq!(spec.env["RUNPOD_SKIP_GPU_CHECK"], "theirs");
+        assert_eq!(spec.env["MODEL"], "theirs");
+        assert_eq!(spec.env["RUNPOD_AI_API_KEY"], "lsw_token");
+        assert_eq!(spec.env["RUNPOD_WEBHOOK_GET_JOB"], format!("{base}/job-take/$ID?gpu=gpu"));
+        assert_eq!(spec.env["RUNPOD_WEBHOOK_PING"], format!("{base}/ping/$RUNPOD_POD_ID?gpu=gpu"));
+        assert_eq!(spec.env["RUNPOD_PING_INTERVAL"], "1000", "less would end the pings");
+        assert_eq!(spec.command, ["python", "handler.py"]);
+    }
+
+    #[test]
+    fn a_template_without_a_command_says_so() {
+        let template = Template { docker_entrypoint: vec![], docker_start_cmd: vec![], ..a_template() };
+        let worker = mint_worker(0).unwrap();
+        let reason = spec(&an_endpoint(), &template, &WorkerSettings::default(), "", worker).unwrap_err();
+        assert_eq!(reason, "template `hello` has no command: set its dockerStartCmd");
+    }
+
+    #[test]
+    fn only_a_configured_sdk_is_hidden() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(!sdk_is_configured(Some(home.path())));
+        std::fs::create_dir(home.path().join(".runpod")).unwrap();
+        std::fs::write(home.path().join(".runpod/config.toml"), "").unwrap();
+        assert!(sdk_is_configured(Some(home.path())));
+        assert!(!sdk_is_configured(None));
+    }
+}

@@ -1,0 +1,232 @@
+//! The workers that a supervisor answers for, and what it makes of what happens to them. Nothing here waits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longshore_fleet::{Backoff, Load, Plan, Rules, STEADY_MS, Step, Worker, plan};
+use longshore_launch::{Exited, Present};
+use longshore_model::{Millis, WorkerId, WorkerPhase};
+
+use super::FleetStatus;
+use crate::FleetView;
+
+/// What is to become of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It serves.
+    Serves,
+    /// It gets no more jobs; `told` once the queue knows.
+    Drains { told: bool },
+    /// The launcher is ending it.
+    Stops,
+}
+
+/// A worker that the supervisor answers for.
+#[derive(Debug)]
+struct Member {
+    version: u32,
+    /// The queue knows that it is ours.
+    introduced: bool,
+    /// Since when it has asked for jobs.
+    ready_since: Option<Millis>,
+    fate: Fate,
+}
+
+/// What the queue is to be told of a worker that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Loss {
+    pub(super) worker: WorkerId,
+    pub(super) counts_retry: bool,
+    pub(super) reason: String,
+}
+
+/// The workers of one endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    members: BTreeMap<WorkerId, Member>,
+    backoff: Backoff,
+    last_crash: Option<Arc<str>>,
+    /// The endpoint is deleted: every worker goes, and none comes.
+    closing: bool,
+}
+
+impl Roster {
+    /// The launcher runs this worker.
+    pub(super) fn add(&mut self, present: Present) {
+        let member =
+            Member { version: present.version, introduced: false, ready_since: None, fate: Fate::Serves };
+        self.members.insert(present.worker, member);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The workers that the queue has to be told are ours.
+    pub(super) fn strangers(&self) -> Vec<WorkerId> {
+        self.members.iter().filter(|(_, m)| !m.introduced).map(|(id, _)| id.clone()).collect()
+    }
+
+    pub(super) fn introduced(&mut self, worker: &WorkerId) {
+        if let Some(member) = self.members.get_mut(worker) {
+            member.introduced = true;
+        }
+    }
+
+    /// The workers that the queue has to be told to give no more jobs.
+    pub(super) fn untold(&self) -> Vec<WorkerId> {
+        let untold = |m: &Member| m.fate == Fate::Drains { told: false };
+        self.members.iter().filter(|(_, m)| untold(m)).map(|(id, _)| id.clone()).collect()
+    }
+
+    pub(super) fn told(&mut self, worker: &WorkerId) {
+        if let Some(member) = self.members.get_mut(worker).filter(|m| m.fate == Fate::Drains { told: false })
+        {
+            member.fate = Fate::Drains { told: true };
+        }
+    }
+
+    /// The worker gets no more jobs from now on.
+    pub(super) fn drain(&mut self, worker: &WorkerId) {
+        if let Some(member) = self.members.get_mut(worker).filter(|m| m.fate == Fate::Serves) {
+            member.fate = Fate::Drains { told: false };
+        }
+    }
+
+    /// The launcher is to end the worker; false if it is ending it already, or there is none.
+    pub(super) fn stop(&mut self, worker: &WorkerId) -> bool {
+        let member = self.members.get_mut(worker).filter(|m| m.fate != Fate::Stops);
+        member.map(|member| member.fate = Fate::Stops).is_some()
+    }
+
+    /// The endpoint is deleted.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    pub(super) fn everyone(&self) -> Vec<WorkerId> {
+        self.members.keys().cloned().collect()
+    }
+
+    /// The command may be another one now: it gets a fresh chance.
+    pub(super) fn configured(&mut self) {
+        self.backoff.forget();
+    }
+
+    /// A worker could not even be started.
+    pub(super) fn not_started(&mut self, now: Millis, reason: &str) {
+        self.backoff.crashed(now, 0);
+        self.last_crash = Some(reason.into());
+    }
+
+    /// A worker is being replaced for this reason. One that never asked for a job would do no better next time.
+    pub(super) fn replaced(&mut self, now: Millis, worker: &WorkerId, reason: &str) {
+        if self.members.get(worker).is_some_and(|member| member.ready_since.is_none()) {
+            self.not_started(now, reason);
+        }
+    }
+
+    /// A worker ended: what the queue is to be told. Of one that is not on the list, an earlier server knew.
+    pub(super) fn exited(&mut self, now: Millis, exited: &Exited) -> Loss {
+        let member = self.members.remove(&exited.worker);
+        let fate = member.as_ref().map_or(Fate::Serves, |m| m.fate);
+        let was_ready = member.as_ref().is_some_and(|m| m.ready_since.is_some());
+        let clean = exited.code == Some(0);
+        let reason = describe(exited);
+        let asked_to = fate == Fate::Stops || (clean && fate != Fate::Serves);
+        if member.is_some() && !asked_to && !(clean && was_ready) {
+            self.backoff.crashed(now, exited.ran_ms);
+            self.last_crash = Some(reason.as_str().into());
+        }
+        Loss { worker: exited.worker.clone(), counts_retry: !asked_to, reason }
+    }
+
+    /// What to do now, and when to look again.
+    pub(super) fn plan(&mut self, now: Millis, mut rules: Rules, view: &FleetView) -> (Plan, FleetStatus) {
+        self.observe(now, view);
+        if self.closing {
+            rules.workers_max = 0;
+        }
+        let load = Load {
+            queued_normal: view.queued_normal,
+            running: view.running,
+            oldest_normal_wait_ms: view.oldest_normal_wait_ms.unwrap_or(0),
+        };
+        let fleet = self.fleet(view);
+        let mut plan = plan(now, &rules, &load, &fleet, &self.backoff);
+        // The launcher is at it already.
+        plan.steps.retain(|step| match step {
+            Step::Stop(id) => self.members.get(id).is_some_and(|m| m.fate != Fate::Stops),
+            Step::Start | Step::Drain(_) => true,
+        });
+        let starting = |w: &&Worker| w.version.is_some() && w.phase == WorkerPhase::Initializing;
+        let status = FleetStatus {
+            initializing: fleet.iter().filter(starting).count() as u32,
+            unhealthy: plan.unhealthy,
+            last_crash: self.last_crash.clone(),
+        };
+        (plan, status)
+    }
+
+    /// Notes who has asked for jobs by now, and whether one has shown that the command works.
+    fn observe(&mut self, now: Millis, view: &FleetView) {
+        for seen in &view.workers {
+            let Some(member) = self.members.get_mut(&seen.id) else { continue };
+            let asked = matches!(seen.phase, WorkerPhase::Idle | WorkerPhase::Running);
+            if asked && member.ready_since.is_none() {
+                member.ready_since = Some(now);
+            }
+            let lived_ms = member.ready_since.map_or(0, |since| now.since(since));
+            self.backoff.lived(lived_ms);
+            if lived_ms >= STEADY_MS {
+                self.last_crash = None;
+            }
+        }
+    }
+
+    /// Whether a worker that is up could show by living on that the command works.
+    pub(super) fn is_on_probation(&self) -> bool {
+        self.last_crash.is_some() && self.members.values().any(|m| m.ready_since.is_some())
+    }
+
+    /// The workers as the plan sees them: ours, then those from outside.
+    fn fleet(&self, view: &FleetView) -> Vec<Worker> {
+        let seen = |id: &WorkerId| view.workers.iter().find(|w| w.id == *id);
+        let ours = self.members.iter().map(|(id, member)| {
+            let seen = seen(id);
+            let phase = match member.fate {
+                Fate::Serves => seen.map_or(WorkerPhase::Initializing, |w| w.phase),
+                Fate::Drains { .. } | Fate::Stops => WorkerPhase::Draining,
+            };
+            let (running, idle_ms) = seen.map_or((0, 0), |w| (w.running, w.idle_ms));
+            Worker { id: id.clone(), version: Some(member.version), phase, running, idle_ms }
+        });
+        let outsiders = view.workers.iter().filter(|w| !self.members.contains_key(&w.id)).map(|w| Worker {
+            id: w.id.clone(),
+            version: None,
+            phase: w.phase,
+            running: w.running,
+            idle_ms: w.idle_ms,
+        });
+        ours.chain(outsiders).collect()
+    }
+}
+
+/// How a worker ended, in words for the job's owner.
+fn describe(exited: &Exited) -> String {
+    let how = match (exited.code, exited.signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "vanished".to_owned(),
+    };
+    let mut text = format!("worker {} {how} after {} s", exited.worker, exited.ran_ms / 1_000);
+    if !exited.log_tail.is_empty() {
+        text.push_str("; its last log lines:\n");
+        text.push_str(&exited.log_tail);
+    }
+    text
+}

@@ -1,0 +1,235 @@
+//! Asks, carries out, asks again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_fleet::{Rules, STEADY_MS, Step};
+use longshore_launch::{Exited, Launcher, Present};
+use longshore_model::WorkerId;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::environment::{mint_worker, spec};
+use super::roster::{Loss, Roster};
+use super::{FleetEvent, FleetStatus, Port, Supervisor};
+use crate::AskError;
+
+/// The least time between two looks that only the load asked for: a busy endpoint changes it all the time.
+const LOOKS_APART: Duration = Duration::from_millis(50);
+/// How long to wait after the endpoint could not answer.
+const RETRY_IN: Duration = Duration::from_secs(1);
+/// How often the outcome of the steps is looked at at once. More would be a plan that contradicts itself.
+const ROUNDS_MAX: u32 = 8;
+
+/// The endpoint could not answer; ask again later.
+struct NoAnswer;
+
+/// The running supervisor.
+pub(super) struct Task<P> {
+    parts: Supervisor<P>,
+    roster: Roster,
+    /// What the queue was not told yet.
+    losses: Vec<Loss>,
+    publish: watch::Sender<FleetStatus>,
+    looked_at: Option<Instant>,
+}
+
+impl<P: Port> Task<P> {
+    pub(super) fn new(mut parts: Supervisor<P>, publish: watch::Sender<FleetStatus>) -> Self {
+        let mut roster = Roster::default();
+        parts.adopted.drain(..).for_each(|present| roster.add(present));
+        Self { parts, roster, losses: Vec::new(), publish, looked_at: None }
+    }
+
+    /// Runs until the endpoint is gone with its last worker, or the server stops.
+    pub(super) async fn run(mut self, mut events: mpsc::UnboundedReceiver<FleetEvent>) {
+        let mut look_at = Some(Instant::now());
+        loop {
+            let event = tokio::select! {
+                event = events.recv() => Some(event),
+                () = sleep_until(look_at.unwrap_or_else(Instant::now)), if look_at.is_some() => None,
+            };
+            match event {
+                Some(None | Some(FleetEvent::Shutdown)) => return,
+                Some(Some(event)) => {
+                    let at = self.handle(event);
+                    look_at = Some(look_at.map_or(at, |before| before.min(at)));
+                }
+                None => {
+                    look_at = self.look().await;
+                    if self.roster.is_closing() && self.roster.is_empty() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes what happened; answers when to look at the fleet.
+    fn handle(&mut self, event: FleetEvent) -> Instant {
+        let now = self.parts.port.now();
+        let soon = Instant::now();
+        match event {
+            FleetEvent::Demand => return self.looked_at.map_or(soon, |at| soon.max(at + LOOKS_APART)),
+            FleetEvent::Replace { worker, reason } => {
+                tracing::warn!(%worker, %reason, "replacing a worker");
+                self.roster.replaced(now, &worker, &reason);
+                self.stop(worker, self.parts.settings.kill_grace());
+            }
+            FleetEvent::Refresh { worker } => self.roster.drain(&worker),
+            FleetEvent::Exited(exited) => self.exited(&exited),
+            FleetEvent::Configured => self.roster.configured(),
+            FleetEvent::Deleted { drain } => self.close(drain),
+            FleetEvent::Shutdown => {}
+        }
+        soon
+    }
+
+    fn exited(&mut self, exited: &Exited) {
+        let loss = self.roster.exited(self.parts.port.now(), exited);
+        let Exited { worker, code, signal, ran_ms, .. } = exited;
+        if loss.counts_retry {
+            tracing::warn!(%worker, ?code, ?signal, ran_ms, "a worker ended by itself");
+        } else {
+            tracing::info!(%worker, ?code, ?signal, ran_ms, "a worker was stopped");
+        }
+        self.losses.push(loss);
+    }
+
+    fn close(&mut self, drain: bool) {
+        self.roster.close();
+        if !drain {
+            for worker in self.roster.everyone() {
+                self.stop(worker, self.parts.settings.stop_grace());
+            }
+        }
+    }
+
+    /// Plans and carries out until there is nothing left to do; answers when to look again.
+    async fn look(&mut self) -> Option<Instant> {
+        self.looked_at = Some(Instant::now());
+        for _ in 0..ROUNDS_MAX {
+            match self.round().await {
+                Ok(Round::Acted) => {}
+                Ok(Round::Rests(after)) => return after.map(|after| Instant::now() + after),
+                Err(NoAnswer) => break,
+            }
+        }
+        Some(Instant::now() + RETRY_IN)
+    }
+
+    async fn round(&mut self) -> Result<Round, NoAnswer> {
+        self.tell().await?;
+        let view = self.parts.port.fleet_view().await;
+        let Some(view) = self.answered(view)? else { return Ok(Round::Rests(None)) };
+        let now = self.parts.port.now();
+        let rules = Rules::from(&*self.parts.port.record());
+        let (plan, status) = self.roster.plan(now, rules, &view);
+        self.publish.send_if_modified(|published| {
+            let changed = *published != status;
+            *published = status;
+            changed
+        });
+        if plan.steps.is_empty() {
+            let mut after_ms = plan.look_at.map(|at| at.since(now));
+            if self.roster.is_on_probation() {
+                after_ms = Some(after_ms.unwrap_or(STEADY_MS).min(STEADY_MS));
+            }
+            return Ok(Round::Rests(after_ms.map(Duration::from_millis)));
+        }
+        for step in plan.steps {
+            match step {
+                Step::Start => {
+                    if !self.start().await {
+                        break;
+                    }
+                }
+                Step::Drain(worker) => self.roster.drain(&worker),
+                Step::Stop(worker) => self.stop(worker, self.parts.settings.stop_grace()),
+            }
+        }
+        Ok(Round::Acted)
+    }
+
+    /// Tells the queue what it does not know yet: who is gone, who is ours, who gets no more jobs.
+    async fn tell(&mut self) -> Result<(), NoAnswer> {
+        while let Some(Loss { worker, counts_retry, reason }) = self.losses.first().cloned() {
+            let told = self.parts.port.lose(worker, counts_retry, reason).await;
+            self.answered(told)?;
+            self.losses.remove(0);
+        }
+        for worker in self.roster.strangers() {
+            let told = self.parts.port.introduce(worker.clone()).await;
+            self.answered(told)?;
+            self.roster.introduced(&worker);
+        }
+        for worker in self.roster.untold() {
+            let told = self.parts.port.drain(worker.clone()).await;
+            self.answered(told)?;
+            self.roster.told(&worker);
+        }
+        Ok(())
+    }
+
+    /// The answer; none if the endpoint is gone, which ends its workers.
+    fn answered<T>(&mut self, answer: Result<T, AskError>) -> Result<Option<T>, NoAnswer> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(AskError::Gone) => {
+                self.close(false);
+                Ok(None)
+            }
+            Err(AskError::Refused(_) | AskError::Unavailable(_)) => Err(NoAnswer),
+        }
+    }
+
+    /// Starts a worker; false if it could not be.
+    async fn start(&mut self) -> bool {
+        match self.try_start().await {
+            Ok(present) => {
+                tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "started a worker");
+                self.roster.add(present);
+                true
+            }
+            Err(reason) => {
+                tracing::warn!(endpoint = %self.parts.port.record().id, %reason, "a worker could not be started");
+                self.roster.not_started(self.parts.port.now(), &reason);
+                false
+            }
+        }
+    }
+
+    async fn try_start(&self) -> Result<Present, String> {
+        let Supervisor { port, template, launcher, settings, token, entropy, .. } = &self.parts;
+        let endpoint = port.record();
+        let template =
+            template().ok_or_else(|| format!("template {} does not exist", endpoint.template_id))?;
+        let worker = mint_worker(entropy()).ok_or("no worker id could be made")?;
+        let spec = spec(&endpoint, &template, settings, token, worker.clone())?;
+        launcher.start(spec).await.map_err(|error| error.to_string())?;
+        Ok(Present { worker, endpoint: endpoint.id, version: endpoint.version })
+    }
+
+    /// Ends a worker in the background; its exit arrives as an event like any other.
+    fn stop(&mut self, worker: WorkerId, grace: Duration) {
+        if self.roster.stop(&worker) {
+            let launcher = Arc::clone(&self.parts.launcher);
+            tokio::spawn(async move { stop(&*launcher, &worker, grace).await });
+        }
+    }
+}
+
+/// What came of a round.
+enum Round {
+    /// Steps were taken: plan again.
+    Acted,
+    /// Nothing to do before this time has passed.
+    Rests(Option<Duration>),
+}
+
+/// Ends a worker.
+pub(super) async fn stop(launcher: &dyn Launcher, worker: &WorkerId, grace: Duration) {
+    if let Err(error) = launcher.stop(worker, grace).await {
+        tracing::error!(%worker, %error, "a worker could not be stopped");
+    }
+}

@@ -1,0 +1,433 @@
+//! Whole supervisors with a queue and a launcher that live in memory, under a clock that jumps.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use longshore_launch::{Launcher, MemoryLauncher, Present};
+use longshore_model::{
+    ComputeType, Endpoint, EndpointId, EndpointNo, Millis, Provider, ScalerType, Template, TemplateId,
+    WorkerId, WorkerPhase,
+};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{FleetEvent, Port, Supervised, Supervisor, WorkerSettings, adopt};
+use crate::{AskError, FleetView, WorkerView};
+
+pub(super) fn an_endpoint() -> Endpoint {
+    Endpoint {
+        id: EndpointId::mint(1),
+        no: EndpointNo(1),
+        name: "hello".into(),
+        slug: None,
+        template_id: TemplateId::mint(2),
+        workers_min: 0,
+        workers_max: 3,
+        idle_timeout_s: 5,
+        scaler_type: ScalerType::RequestCount,
+        scaler_value: 1,
+        execution_timeout_ms: 600_000,
+        max_retries: 2,
+        retry_on: vec![],
+        result_retention_ms: 1,
+        sync_result_retention_ms: 1,
+        max_queue_length: None,
+        provider: Provider::Process,
+        max_concurrency: 1,
+        durability: longshore_model::Durability::Synced,
+        flashboot: true,
+        compute_type: ComputeType::Gpu,
+        gpu_count: 1,
+        gpu_type_ids: vec![],
+        allowed_cuda_versions: vec![],
+        min_cuda_version: None,
+        cpu_flavor_ids: vec![],
+        data_center_ids: vec![],
+        network_volume_id: None,
+        network_volume_ids: vec![],
+        vcpu_count: 2,
+        version: 1,
+        created_at: Millis(0),
+        user_id: String::new(),
+        deleting: false,
+    }
+}
+
+pub(super) fn a_template() -> Template {
+    Template {
+        id: TemplateId::mint(2),
+        name: "hello".into(),
+        image_name: "hello".into(),
+        docker_entrypoint: vec!["python".into()],
+        docker_start_cmd: vec!["handler.py".into()],
+        workdir: None,
+        env: BTreeMap::new(),
+        category: "CPU".into(),
+        container_disk_in_gb: 1,
+        container_registry_auth_id: None,
+        is_public: false,
+        is_serverless: true,
+        ports: vec![],
+        readme: String::new(),
+        volume_in_gb: 0,
+        volume_mount_path: String::new(),
+        created_at: Millis(0),
+    }
+}
+
+/// A queue that only counts: jobs wait, workers hold them when the test says so.
+#[derive(Clone)]
+struct Desk(Arc<Mutex<Papers>>);
+
+struct Papers {
+    record: Endpoint,
+    queued: u64,
+    workers: BTreeMap<WorkerId, (WorkerPhase, u32, Instant)>,
+    losses: Vec<(WorkerId, bool, String)>,
+    begun: Instant,
+    gone: bool,
+    unavailable: bool,
+}
+
+impl Desk {
+    fn new(record: Endpoint) -> Self {
+        Self(Arc::new(Mutex::new(Papers {
+            record,
+            queued: 0,
+            workers: BTreeMap::new(),
+            losses: Vec::new(),
+            begun: Instant::now(),
+            gone: false,
+            unavailable: false,
+        })))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Papers) -> T) -> T {
+        work(&mut self.0.lock().unwrap())
+    }
+
+    fn answer<T>(&self, work: impl FnOnce(&mut Papers) -> T) -> Result<T, AskError> {
+        self.with(|papers| match papers {
+            Papers { gone: true, .. } => Err(AskError::Gone),
+            Papers { unavailable: true, .. } => Err(AskError::Unavailable("the disk is full".into())),
+            papers => Ok(work(papers)),
+        })
+    }
+
+    /// The worker holds so many jobs from now on; with none it asks for one.
+    fn holds(&self, worker: &WorkerId, jobs: u32) {
+        self.with(|papers| {
+            let entry = papers.workers.get_mut(worker).expect("an introduced worker");
+            entry.1 = jobs;
+            entry.2 = Instant::now();
+            if entry.0 != WorkerPhase::Draining {
+                entry.0 = if jobs > 0 { WorkerPhase::Running } else { WorkerPhase::Idle };
+            }
+        });
+    }
+
+    fn losses(&self) -> Vec<(WorkerId, bool, String)> {
+        self.with(|papers| papers.losses.clone())
+    }
+}
+
+impl Port for Desk {
+    fn record(&self) -> Arc<Endpoint> {
+        Arc::new(self.with(|papers| papers.record.clone()))
+    }
+
+    fn now(&self) -> Millis {
+        self.with(|papers| Millis(1_000_000 + papers.begun.elapsed().as_millis() as u64))
+    }
+
+    async fn fleet_view(&self) -> Result<FleetView, AskError> {
+        self.answer(|papers| FleetView {
+            queued_normal: papers.queued,
+            queued: papers.queued,
+            running: papers.workers.values().map(|(_, jobs, _)| u64::from(*jobs)).sum(),
+            oldest_normal_wait_ms: None,
+            workers: papers
+                .workers
+                .iter()
+                .map(|(id, (phase, running, since))| WorkerView {
+                    id: id.clone(),
+                    phase: *phase,
+                    running: *running,
+                    idle_ms: if *running > 0 { 0 } else { since.elapsed().as_millis() as u64 },
+                })
+                .collect(),
+        })
+    }
+
+    async fn introduce(&self, worker: WorkerId) -> Result<(), AskError> {
+        self.answer(|papers| {
+            papers.workers.entry(worker).or_insert((WorkerPhase::Initializing, 0, Instant::now()));
+        })
+    }
+
+    async fn drain(&self, worker: WorkerId) -> Result<(), AskError> {
+        self.answer(|papers| {
+            if let Some(entry) = papers.workers.get_mut(&worker) {
+                entry.0 = WorkerPhase::Draining;
+            }
+        })
+    }
+
+    async fn lose(&self, worker: WorkerId, counts_retry: bool, reason: String) -> Result<(), AskError> {
+        self.answer(|papers| {
+            papers.workers.remove(&worker);
+            papers.losses.push((worker, counts_retry, reason));
+        })
+    }
+}
+
+/// A supervisor at work.
+struct Scene {
+    desk: Desk,
+    launcher: Arc<MemoryLauncher>,
+    events: mpsc::UnboundedSender<FleetEvent>,
+    supervised: Supervised,
+}
+
+impl Scene {
+    fn open(record: Endpoint) -> Self {
+        Self::open_with(record, MemoryLauncher::default(), vec![])
+    }
+
+    fn open_with(record: Endpoint, launcher: MemoryLauncher, adopted: Vec<Present>) -> Self {
+        let (desk, launcher) = (Desk::new(record), Arc::new(launcher));
+        let (events, receiver) = mpsc::unbounded_channel();
+        let entropy = AtomicU64::new(0);
+        let supervised = Supervisor {
+            port: desk.clone(),
+            template: Box::new(|| Some(Arc::new(a_template()))),
+            launcher: launcher.clone(),
+            settings: WorkerSettings::default(),
+            token: "lsw_secret".into(),
+            entropy: Box::new(move || u128::from(entropy.fetch_add(1, Ordering::Relaxed))),
+            adopted,
+        }
+        .spawn(receiver);
+        let mut exits = launcher.exits().unwrap();
+        let forward = events.clone();
+        tokio::spawn(async move {
+            while let Some(exited) = exits.recv().await {
+                let _ = forward.send(FleetEvent::Exited(exited));
+            }
+        });
+        Self { desk, launcher, events, supervised }
+    }
+
+    fn send(&self, event: FleetEvent) {
+        self.events.send(event).unwrap();
+    }
+
+    fn queued(&self, jobs: u64) {
+        self.desk.with(|papers| papers.queued = jobs);
+        self.send(FleetEvent::Demand);
+    }
+
+    /// Lets so much time pass; everything that becomes due meanwhile happens in order.
+    async fn pass(&self, ms: u64) {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    fn living(&self) -> Vec<WorkerId> {
+        self.launcher.living()
+    }
+
+    fn stops(&self) -> Vec<(WorkerId, Duration)> {
+        self.launcher.stopped()
+    }
+}
+
+const SOON: u64 = 200;
+
+#[tokio::test(start_paused = true)]
+async fn from_nothing_to_three_and_back() {
+    let scene = Scene::open(an_endpoint());
+    scene.pass(60_000).await;
+    assert_eq!(scene.living().len(), 0);
+    scene.queued(7);
+    scene.pass(SOON).await;
+    let workers = scene.living();
+    assert_eq!(workers.len(), 3, "as many as the maximum allows");
+    assert_eq!(scene.supervised.status.borrow().initializing, 3);
+    scene.queued(0);
+    for worker in &workers {
+        scene.desk.holds(worker, 1);
+    }
+    scene.send(FleetEvent::Demand);
+    scene.pass(60_000).await;
+    assert_eq!(scene.living(), workers, "busy workers are not idle");
+    for worker in &workers {
+        scene.desk.holds(worker, 0);
+    }
+    scene.send(FleetEvent::Demand);
+    scene.pass(4_800).await;
+    assert_eq!(scene.living(), workers);
+    scene.pass(400).await;
+    assert_eq!(scene.living().len(), 0);
+    assert!(scene.stops().iter().all(|(_, grace)| *grace == Duration::from_secs(10)));
+    assert!(scene.desk.losses().iter().all(|(_, counts_retry, _)| !counts_retry), "we asked for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_is_told_with_its_reason_and_tried_again_with_patience() {
+    let scene = Scene::open(an_endpoint());
+    scene.queued(1);
+    for (pause, started) in [(SOON, 1), (1_000, 2), (2_000, 3), (4_000, 4)] {
+        scene.pass(pause).await;
+        assert_eq!(scene.launcher.started().len(), started);
+        scene.launcher.exit(&scene.living()[0], Some(3), None, 250);
+        scene.pass(SOON).await;
+        let status = scene.supervised.status.borrow().clone();
+        assert_eq!((status.initializing, status.unhealthy), (0, 1));
+        assert!(status.last_crash.unwrap().contains("exited with code 3"));
+    }
+    let (_, counts_retry, reason) = scene.desk.losses()[0].clone();
+    assert!(counts_retry);
+    assert!(
+        reason.ends_with("exited with code 3 after 0 s; its last log lines:\nthe last words"),
+        "{reason}"
+    );
+    scene.pass(8_000).await;
+    let survivor = scene.living()[0].clone();
+    scene.desk.holds(&survivor, 1);
+    scene.send(FleetEvent::Demand);
+    scene.pass(61_000).await;
+    assert_eq!(scene.supervised.status.borrow().last_crash, None, "it has shown that the command works");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_cannot_be_started_is_tried_again() {
+    let scene = Scene::open(an_endpoint());
+    scene.launcher.refuse(Some("no such program"));
+    scene.queued(1);
+    scene.pass(SOON).await;
+    let status = scene.supervised.status.borrow().clone();
+    assert_eq!((status.unhealthy, status.last_crash.as_deref()), (1, Some("no such program")));
+    scene.launcher.refuse(None);
+    scene.pass(1_000).await;
+    assert_eq!(scene.living().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_hangs_is_replaced_without_counting_a_retry() {
+    let scene = Scene::open(Endpoint { workers_max: 1, ..an_endpoint() });
+    scene.queued(1);
+    scene.pass(SOON).await;
+    let hung = scene.living()[0].clone();
+    scene.desk.holds(&hung, 2);
+    scene.send(FleetEvent::Demand);
+    scene.pass(SOON).await;
+    scene.send(FleetEvent::Replace { worker: hung.clone(), reason: "it did not stop job x".into() });
+    scene.pass(SOON).await;
+    assert_eq!(scene.stops(), [(hung.clone(), Duration::from_secs(5))]);
+    assert!(matches!(&scene.desk.losses()[..], [(worker, false, _)] if *worker == hung));
+    assert_eq!(scene.living().len(), 1, "a fresh one is there");
+    assert_ne!(scene.living()[0], hung);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_asks_to_be_replaced_finishes_its_jobs() {
+    let scene = Scene::open(Endpoint { workers_min: 1, workers_max: 2, ..an_endpoint() });
+    scene.pass(SOON).await;
+    let tired = scene.living()[0].clone();
+    scene.desk.holds(&tired, 1);
+    scene.send(FleetEvent::Refresh { worker: tired.clone() });
+    scene.pass(SOON).await;
+    assert_eq!(scene.living().len(), 2, "the next one starts beside it");
+    scene.desk.holds(&tired, 0);
+    scene.send(FleetEvent::Demand);
+    scene.pass(SOON).await;
+    assert!(!scene.living().contains(&tired));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_version_replaces_idle_workers_at_once_and_busy_ones_later() {
+    let scene = Scene::open(Endpoint { workers_min: 2, ..an_endpoint() });
+    scene.pass(SOON).await;
+    let old = scene.living();
+    scene.desk.holds(&old[0], 0);
+    scene.desk.holds(&old[1], 1);
+    scene.desk.with(|papers| papers.record.version = 2);
+    scene.send(FleetEvent::Configured);
+    scene.pass(SOON).await;
+    let started = scene.launcher.started();
+    assert_eq!(started.iter().map(|spec| spec.version).collect::<Vec<_>>(), [1, 1, 2, 2]);
+    assert!(scene.living().contains(&old[1]), "it is busy");
+    scene.desk.holds(&old[1], 0);
+    scene.send(FleetEvent::Demand);
+    scene.pass(SOON).await;
+    assert!(!scene.living().contains(&old[1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn adopted_workers_are_introduced_and_strangers_stopped() {
+    let mine = Present { worker: "mine".parse().unwrap(), endpoint: an_endpoint().id, version: 1 };
+    let other = Present { worker: "other".parse().unwrap(), endpoint: EndpointId::mint(99), version: 1 };
+    let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![mine.clone(), other]));
+    let mut found = adopt(&launcher, &WorkerSettings::default(), |id| *id == mine.endpoint).await.unwrap();
+    assert_eq!(found.remove(&mine.endpoint), Some(vec![mine.clone()]));
+    assert!(found.is_empty());
+
+    let launcher = MemoryLauncher::with_living(vec![mine.clone()]);
+    let scene = Scene::open_with(an_endpoint(), launcher, vec![mine.clone()]);
+    scene.queued(1);
+    scene.pass(SOON).await;
+    assert!(scene.desk.with(|papers| papers.workers.contains_key(&mine.worker)));
+    assert_eq!(scene.living(), [mine.worker], "it is counted on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_endpoint_lets_its_jobs_finish_if_asked_to() {
+    let scene = Scene::open(Endpoint { workers_min: 2, ..an_endpoint() });
+    scene.pass(SOON).await;
+    let workers = scene.living();
+    scene.desk.holds(&workers[0], 1);
+    scene.send(FleetEvent::Deleted { drain: true });
+    scene.pass(30_000).await;
+    assert_eq!(scene.living(), workers[..1]);
+    assert!(!scene.supervised.task.is_finished());
+    scene.desk.holds(&workers[0], 0);
+    scene.send(FleetEvent::Demand);
+    scene.supervised.task.await.unwrap();
+    assert!(scene.launcher.living().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_that_is_gone_ends_its_workers() {
+    let scene = Scene::open(Endpoint { workers_min: 1, ..an_endpoint() });
+    scene.pass(SOON).await;
+    scene.desk.with(|papers| papers.gone = true);
+    scene.send(FleetEvent::Demand);
+    scene.supervised.task.await.unwrap();
+    assert!(scene.launcher.living().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopping_server_leaves_the_workers_alone() {
+    let scene = Scene::open(Endpoint { workers_min: 1, ..an_endpoint() });
+    scene.pass(SOON).await;
+    scene.send(FleetEvent::Shutdown);
+    scene.supervised.task.await.unwrap();
+    assert_eq!(scene.launcher.living().len(), 1);
+    assert!(scene.launcher.stopped().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_could_not_be_told_is_told_later() {
+    let scene = Scene::open(Endpoint { workers_min: 1, ..an_endpoint() });
+    scene.pass(SOON).await;
+    scene.desk.with(|papers| papers.unavailable = true);
+    scene.launcher.exit(&scene.living()[0], None, Some(9), 90_000);
+    scene.pass(5_000).await;
+    assert!(scene.desk.losses().is_empty());
+    scene.desk.with(|papers| papers.unavailable = false);
+    scene.pass(2_000).await;
+    assert!(matches!(&scene.desk.losses()[..], [(_, true, reason)] if reason.contains("killed by signal 9")));
+    assert_eq!(scene.living().len(), 1);
+}
