@@ -6,10 +6,10 @@ use crate::queue::{Outbox, SLICE};
 use crate::{Queue, Reply};
 
 impl Queue {
-    pub(crate) fn demolish(&mut self, out: &mut Outbox) -> Reply {
+    pub(crate) fn demolish(&mut self, now: Millis, out: &mut Outbox) -> Reply {
         for slot in self.jobs.some(SLICE) {
-            self.stop_holder(slot, Millis(0), out);
-            self.remove(slot, Millis(0), out);
+            self.stop_holder(slot, now, out);
+            self.remove(slot, now, out);
         }
         Reply::Left(self.jobs.len())
     }

@@ -30,8 +30,10 @@ impl Queue {
             self.stop_holder(slot, now, out);
             self.remove(slot, now, out);
         } else if row.state == JobState::InProgress {
-            let error =
-                alloc::format!("the job ran longer than its execution timeout of {} ms", row.execution_timeout_ms);
+            let error = alloc::format!(
+                "the job ran longer than its execution timeout of {} ms",
+                row.execution_timeout_ms
+            );
             out.changes.push(Change::KeepError(row.key, error));
             self.stop_holder(slot, now, out);
             self.end(slot, JobState::TimedOut, now, out);

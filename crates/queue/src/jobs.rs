@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::{Index, IndexMut};
+use core::ops::{Bound, Index, IndexMut};
 
 use longshore_model::{JobId, JobRow};
 
@@ -49,11 +49,13 @@ impl Jobs {
 
     /// The jobs before `before` (none: all) by id, newest first.
     pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = &JobRow> {
-        let older: alloc::boxed::Box<dyn Iterator<Item = _>> = match before {
-            Some(id) => alloc::boxed::Box::new(self.by_id.range(..id).rev()),
-            None => alloc::boxed::Box::new(self.by_id.iter().rev()),
-        };
-        older.map(|(_, slot)| &self[*slot])
+        let end = before.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_id.range((Bound::Unbounded, end)).rev().map(|(_, slot)| &self[*slot])
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &JobRow)> {
+        self.by_id.values().map(|slot| (*slot, &self[*slot]))
     }
 
     /// Some jobs, at most `limit`, in no particular order.

@@ -52,9 +52,25 @@ impl Lanes {
         self.normal.is_empty() && self.low.is_empty()
     }
 
-    /// Moves everything from `other` here. Cheap when either side is empty.
-    pub(crate) fn append(&mut self, other: &mut Self) {
-        self.normal.append(&mut other.normal);
-        self.low.append(&mut other.low);
+    /// Both lanes: whether low, place, job.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> BTreeSet<(bool, i64, Slot)> {
+        let normal = self.normal.iter().map(|(order, slot)| (false, *order, *slot));
+        normal.chain(self.low.iter().map(|(order, slot)| (true, *order, *slot))).collect()
     }
+
+    /// Moves everything from `other` here.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        append(&mut self.normal, &mut other.normal);
+        append(&mut self.low, &mut other.low);
+    }
+}
+
+/// Moves the smaller into the larger: the standard `append` walks both, which would cost a second purge the
+/// length of the first.
+fn append(to: &mut BTreeSet<(i64, Slot)>, from: &mut BTreeSet<(i64, Slot)>) {
+    if to.len() < from.len() {
+        core::mem::swap(to, from);
+    }
+    to.extend(core::mem::take(from));
 }

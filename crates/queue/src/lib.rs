@@ -28,6 +28,7 @@ mod command;
 mod demolish;
 mod effects;
 mod expire;
+mod introduce;
 mod jobs;
 mod lanes;
 mod life;

@@ -7,6 +7,7 @@ use longshore_model::{Attempt, JobRow, JobState, Millis, WorkerId};
 
 use crate::jobs::Slot;
 use crate::queue::Outbox;
+use crate::workers::Stopping;
 use crate::{Change, Queue, Signal};
 
 /// At which end of the line a job enters.
@@ -31,6 +32,7 @@ impl Queue {
         };
         // Whatever enters the queue after a purge must be told from what was in it, also after a reload.
         let enqueued_at = now.max(self.counters.purged_until + 1);
+        self.enqueued_last = self.enqueued_last.max(enqueued_at);
         let row = &mut self.jobs[slot];
         row.state = JobState::InQueue;
         row.order = order;
@@ -53,6 +55,11 @@ impl Queue {
         row.attempt = Attempt(row.attempt.0 + 1);
         row.worker = Some(worker.clone());
         self.running += 1;
+        let job = row.id;
+        if let Some(holder) = self.workers.get_mut(worker) {
+            // A stop of an earlier run must not be held against this one.
+            holder.stopping.retain(|stopping| stopping.job != job);
+        }
         self.workers.hold(worker, slot);
         self.schedule(slot);
         self.put(slot, out);
@@ -119,7 +126,10 @@ impl Queue {
         self.unschedule(slot);
         self.leave(slot, now);
         let Some(row) = self.jobs.remove(slot) else { return };
-        if let Some(idempotency) = &row.idempotency {
+        if let Some(idempotency) = &row.idempotency
+            && self.idempotent.get(&idempotency.key) == Some(&slot)
+        {
+            // Not so when the key went on to a new job while this one only waited for its webhook.
             self.idempotent.remove(&idempotency.key);
         }
         out.changes.push(Change::DeleteJob(row.key));
@@ -135,7 +145,7 @@ impl Queue {
         let (JobState::InProgress, Some(id)) = (row.state, row.worker.clone()) else { return };
         let job = row.id;
         if let Some(worker) = self.workers.get_mut(&id) {
-            worker.stopping.push((job, now + self.settings.stop_grace_ms));
+            worker.stopping.push(Stopping::until(job, now + self.settings.stop_grace_ms));
             self.workers.schedule(&id, self.settings.lease_ms);
         }
         out.signals.push(Signal::Stop(id, job));
@@ -183,20 +193,17 @@ impl Queue {
 /// When something must happen to the job by itself; none while it only waits for its webhook.
 pub(crate) fn deadline(row: &JobRow) -> Option<Millis> {
     match row.state {
-        JobState::InProgress => {
-            Some(row.delete_at.min(row.started_at + u64::from(row.execution_timeout_ms)))
-        }
+        JobState::InProgress => Some(row.delete_at.min(row.started_at + u64::from(row.execution_timeout_ms))),
         _ if row.webhook_owed => None,
         _ => Some(row.delete_at),
     }
 }
 
 fn exhausted(row: &JobRow, reason: &str) -> String {
-    let tries = u32::from(row.retries) + 1;
-    let times = if tries == 1 { "once" } else { "times" };
-    if tries == 1 {
-        alloc::format!("the job was given up after it ran {times}: {reason}")
-    } else {
-        alloc::format!("the job was given up after it ran {tries} {times}: {reason}")
+    match row.retries {
+        0 => alloc::format!("the job was given up after it ran once: {reason}"),
+        retries => {
+            alloc::format!("the job was given up after it ran {} times: {reason}", u32::from(retries) + 1)
+        }
     }
 }

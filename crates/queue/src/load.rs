@@ -3,6 +3,7 @@
 use longshore_model::{JobRow, JobState, Millis};
 
 use crate::Queue;
+use crate::jobs::Slot;
 
 impl Queue {
     /// Takes in a stored job; call it for every row, in any order, before the first command.
@@ -11,12 +12,11 @@ impl Queue {
         self.counters.reserved_seq = self.counters.reserved_seq.max(row.key.seq);
         self.order_first = self.order_first.min(row.order);
         self.order_last = self.order_last.max(row.order);
+        self.enqueued_last = self.enqueued_last.max(row.enqueued_at);
         let (state, low_priority, order) = (row.state, row.low_priority, row.order);
         let purged = self.is_purged(&row);
         let slot = self.jobs.insert(row);
-        if let Some(idempotency) = &self.jobs[slot].idempotency {
-            self.idempotent.insert(idempotency.key.clone(), slot);
-        }
+        self.restore_idempotency(slot);
         match state {
             JobState::InQueue if purged => self.purging.insert(low_priority, order, slot),
             JobState::InQueue => self.ready.insert(low_priority, order, slot),
@@ -27,5 +27,28 @@ impl Queue {
             _ => {}
         }
         self.schedule(slot);
+    }
+
+    /// The newest job with a key has it: an older one is past its time and only waits for its webhook.
+    fn restore_idempotency(&mut self, slot: Slot) {
+        let row = &self.jobs[slot];
+        let Some(idempotency) = &row.idempotency else { return };
+        let newer = |other: &Slot| self.jobs[*other].key.seq > row.key.seq;
+        if !self.idempotent.get(&idempotency.key).is_some_and(newer) {
+            self.idempotent.insert(idempotency.key.clone(), slot);
+        }
+    }
+
+    /// Puts the running job back into its worker's hands.
+    fn grant_fresh_lease(&mut self, slot: Slot, now: Millis) {
+        let Some(id) = self.jobs[slot].worker.clone() else { return };
+        self.workers.seen(&id, now, self.settings.lease_ms);
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.asked = true;
+            // Nobody knows yet whether it pings; if it is silent now, it is gone.
+            worker.pings = true;
+        }
+        self.workers.hold(&id, slot);
+        self.workers.schedule(&id, self.settings.lease_ms);
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use longshore_model::{Millis, WorkerId};
+use longshore_model::{JobId, Millis, WorkerId};
 
 use crate::queue::Outbox;
 use crate::{Queue, Reply, Signal};
@@ -24,8 +24,9 @@ impl Queue {
     }
 
     fn put_back_all(&mut self, now: Millis, id: &WorkerId, counts: bool, reason: &str, out: &mut Outbox) {
-        let held = self.workers.get(id).map(|worker| worker.held.clone()).unwrap_or_default();
-        for held in held.into_iter().rev() {
+        let mut held = self.workers.get(id).map(|worker| worker.held.clone()).unwrap_or_default();
+        self.sort_last_first(&mut held);
+        for held in held {
             self.put_back(held.slot, counts, reason, now, out);
         }
     }
@@ -33,17 +34,41 @@ impl Queue {
     /// Looks at a worker whose lease or grace may have ended.
     pub(crate) fn check_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
         let Some(worker) = self.workers.get_mut(id) else { return };
-        let clings = worker.stopping.iter().find(|(_, by)| *by <= now).map(|(job, _)| *job);
-        worker.stopping.retain(|(_, by)| *by > now);
         if worker.is_silent(now, self.settings.lease_ms) {
             let silent_s = now.since(worker.seen_at) / 1000;
             self.bury_silent(now, id, silent_s, out);
-        } else if let (Some(job), true) = (clings, worker.managed) {
+        } else {
+            self.end_grace(now, id, out);
+        }
+        self.workers.schedule(id, self.settings.lease_ms);
+    }
+
+    /// The time to let go of a stopped job is over. Where other jobs are at stake, the worker's next ping
+    /// decides: it may have let go since the last one.
+    fn end_grace(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
+        let Some(worker) = self.workers.get_mut(id) else { return };
+        let ping_decides = worker.pings && !worker.held.is_empty();
+        let mut clings = None;
+        for stopping in &mut worker.stopping {
+            if stopping.by <= now && !stopping.overdue {
+                stopping.overdue = true;
+                clings = Some(stopping.job);
+            }
+        }
+        if let (Some(job), false) = (clings, ping_decides) {
+            self.replace_clinging(id, job, out);
+        }
+    }
+
+    /// The worker still runs a job that it was told to stop. Only one that we run can be replaced.
+    pub(crate) fn replace_clinging(&mut self, id: &WorkerId, job: JobId, out: &mut Outbox) {
+        let Some(worker) = self.workers.get_mut(id) else { return };
+        worker.stopping.retain(|stopping| !stopping.overdue);
+        if worker.managed {
             worker.draining = true;
             let why = alloc::format!("it did not stop job {job} within the grace period");
             out.signals.push(Signal::Replace(id.clone(), why));
         }
-        self.workers.schedule(id, self.settings.lease_ms);
     }
 
     fn bury_silent(&mut self, now: Millis, id: &WorkerId, silent_s: u64, out: &mut Outbox) {
@@ -54,6 +79,7 @@ impl Queue {
             // It stays on the list, without jobs, until its launcher has ended it.
             worker.draining = true;
             worker.pings = false;
+            worker.stopping.clear();
             out.signals.push(Signal::Replace(id.clone(), reason));
         } else {
             self.workers.remove(id);

@@ -3,10 +3,13 @@
 //! A ping is a hint: SDKs repeat old lists when they retry, and list foreign ids from files they share. Only
 //! jobs that this worker was given count, and only twice in a row (worker protocol §5).
 
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
 use longshore_model::{JobId, JobState, Millis, WorkerId};
 
 use crate::queue::Outbox;
-use crate::workers::Held;
+use crate::workers::{Held, Stopping};
 use crate::{Queue, Reply, Signal};
 
 /// Pings in a row that do not list a job before it counts as dropped.
@@ -25,10 +28,12 @@ impl Queue {
     ) -> Reply {
         self.greet(now, id, out);
         let Some(listed) = holds else { return Reply::Done };
+        let listed: BTreeSet<JobId> = listed.iter().copied().collect();
         let Some(worker) = self.workers.get_mut(id) else { return Reply::Done };
         worker.pings = true;
-        worker.stopping.retain(|(job, _)| listed.contains(job));
-        let mut dropped = alloc::vec::Vec::new();
+        worker.stopping.retain(|stopping| listed.contains(&stopping.job));
+        let clings = worker.stopping.iter().find(|stopping| stopping.overdue).map(|stopping| stopping.job);
+        let mut dropped = Vec::new();
         for held in &mut worker.held {
             if listed.contains(&self.jobs[held.slot].id) {
                 (held.confirmed, held.missed) = (true, 0);
@@ -39,75 +44,60 @@ impl Queue {
                 }
             }
         }
-        self.workers.schedule(id, self.settings.lease_ms);
-        for held in dropped.into_iter().rev() {
-            self.redeliver(held, now, out);
+        self.redeliver(dropped, now, out);
+        if let Some(job) = clings {
+            self.replace_clinging(id, job, out);
         }
-        self.stop_finished(id, listed, out);
+        self.stop_finished(now, id, &listed, out);
+        self.workers.schedule(id, self.settings.lease_ms);
         Reply::Done
     }
 
-    /// Any request of a worker is a sign of life.
+    /// Any request of a worker is a sign of life. Unknown workers are welcome.
     pub(crate) fn greet(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
         if self.workers.seen(id, now, self.settings.lease_ms) {
             out.signals.push(Signal::Demand);
         }
     }
 
-    /// Back to the front of the line with a job that the worker does not have. It counts as a retry if the
-    /// worker had it for sure, or if it never arrives anywhere.
-    pub(crate) fn redeliver(&mut self, held: Held, now: Millis, out: &mut Outbox) {
-        let row = &mut self.jobs[held.slot];
-        let counts = held.confirmed || row.redeliveries >= REDELIVERIES_MAX;
-        if !counts {
-            row.redeliveries += 1;
+    /// Back to the front of the line with jobs that their worker does not have. It counts as a retry if the
+    /// worker had the job for sure, or if the job never arrives anywhere.
+    pub(crate) fn redeliver(&mut self, mut dropped: Vec<Held>, now: Millis, out: &mut Outbox) {
+        self.sort_last_first(&mut dropped);
+        for held in dropped {
+            let row = &mut self.jobs[held.slot];
+            let counts = held.confirmed || row.redeliveries >= REDELIVERIES_MAX;
+            if !counts {
+                row.redeliveries += 1;
+            }
+            self.put_back(held.slot, counts, "its worker dropped it without reporting a result", now, out);
         }
-        self.put_back(held.slot, counts, "its worker dropped it without reporting a result", now, out);
     }
 
-    /// Repeats the stop signal for listed jobs that are over: it may have been lost.
-    fn stop_finished(&mut self, id: &WorkerId, listed: &[JobId], out: &mut Outbox) {
+    /// Sorts jobs so that putting each at the front of the line brings all of them into their old order.
+    pub(crate) fn sort_last_first(&self, held: &mut [Held]) {
+        // A running job's row still says where in the line it was.
+        held.sort_by_key(|held| core::cmp::Reverse(self.jobs[held.slot].order));
+    }
+
+    /// Repeats the stop signal for listed jobs that are over: it may have been lost, with a restart even the
+    /// memory of having sent it.
+    fn stop_finished(&mut self, now: Millis, id: &WorkerId, listed: &BTreeSet<JobId>, out: &mut Outbox) {
         for job in listed {
-            let over = match self.jobs.find(*job) {
-                None => true,
-                Some(slot) => self.jobs[slot].state.is_terminal(),
-            };
-            if over {
+            let slot = self.jobs.find(*job);
+            if slot.is_none_or(|slot| self.jobs[slot].state.is_terminal()) {
                 out.signals.push(Signal::Stop(id.clone(), *job));
+            }
+            let Some(worker) = self.workers.get_mut(id) else { return };
+            let knows = worker.stopping.iter().any(|stopping| stopping.job == *job);
+            if !knows && slot.is_some_and(|slot| was_stopped(&self.jobs[slot], id)) {
+                // The list may be an old one: a whole lease, so that several new ones can correct it.
+                worker.stopping.push(Stopping::until(*job, now + self.settings.lease_ms));
             }
         }
     }
+}
 
-    /// A launcher runs this worker.
-    pub(crate) fn introduce(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) -> Reply {
-        self.greet(now, id, out);
-        if let Some(worker) = self.workers.get_mut(id) {
-            worker.managed = true;
-            self.workers.schedule(id, self.settings.lease_ms);
-        }
-        Reply::Done
-    }
-
-    /// The worker gets no more jobs.
-    pub(crate) fn drain(&mut self, id: &WorkerId, out: &mut Outbox) -> Reply {
-        if let Some(worker) = self.workers.get_mut(id) {
-            worker.draining = true;
-            out.signals.push(Signal::Demand);
-        }
-        Reply::Done
-    }
-
-    /// Restores the running job's place in its worker's hands after a load.
-    pub(crate) fn grant_fresh_lease(&mut self, slot: crate::jobs::Slot, now: Millis) {
-        let row = &self.jobs[slot];
-        let (JobState::InProgress, Some(id)) = (row.state, row.worker.clone()) else { return };
-        self.workers.seen(&id, now, self.settings.lease_ms);
-        if let Some(worker) = self.workers.get_mut(&id) {
-            worker.asked = true;
-            // Nobody knows yet whether it pings; if it is silent now, it is gone.
-            worker.pings = true;
-        }
-        self.workers.hold(&id, slot);
-        self.workers.schedule(&id, self.settings.lease_ms);
-    }
+fn was_stopped(row: &longshore_model::JobRow, by: &WorkerId) -> bool {
+    matches!(row.state, JobState::Cancelled | JobState::TimedOut) && row.worker.as_ref() == Some(by)
 }

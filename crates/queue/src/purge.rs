@@ -12,8 +12,8 @@ impl Queue {
     pub(crate) fn purge(&mut self, now: Millis, out: &mut Outbox) -> Reply {
         let removed = self.ready.len();
         if removed > 0 {
-            // Jobs that came after an earlier purge within the same millisecond carry later times.
-            self.counters.purged_until = now.max(self.counters.purged_until + 1);
+            // Jobs that came after an earlier purge within the same millisecond carry later times than now.
+            self.counters.purged_until = now.max(self.enqueued_last);
             self.purging.append(&mut self.ready);
             out.signals.push(Signal::Demand);
         }

@@ -36,6 +36,9 @@ pub struct Queue {
     pub(crate) last_seq: u64,
     pub(crate) order_first: i64,
     pub(crate) order_last: i64,
+    /// The latest time at which any job entered the queue: what a purge must reach to cover them all, even
+    /// after a restart with a clock that stepped back.
+    pub(crate) enqueued_last: Millis,
 
     // Volatile: gone with a restart.
     pub(crate) workers: Workers,
@@ -57,6 +60,7 @@ impl Queue {
             running: 0,
             order_first: 0,
             order_last: 0,
+            enqueued_last: Millis(0),
             workers: Workers::default(),
         }
     }
@@ -84,7 +88,7 @@ impl Queue {
             Command::WebhookSettled(job) => self.webhook_settled(job, &mut out),
             Command::Tick => self.tick(now, &mut out),
             Command::Configure(settings) => self.configure(settings, &mut out),
-            Command::Demolish => self.demolish(&mut out),
+            Command::Demolish => self.demolish(now, &mut out),
         };
         if self.counters != counters {
             out.changes.push(Change::PutCounters(self.endpoint, self.counters));
@@ -103,6 +107,7 @@ impl Queue {
 
     fn configure(&mut self, settings: Settings, out: &mut Outbox) -> Reply {
         self.settings = settings;
+        self.workers.schedule_all(settings.lease_ms);
         if !self.ready.is_empty() && !settings.paused {
             out.signals.push(Signal::Ready);
         }

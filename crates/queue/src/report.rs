@@ -15,10 +15,14 @@ impl Queue {
         verdict: Verdict,
         out: &mut Outbox,
     ) -> Reply {
-        self.greet(now, worker, out);
+        self.workers.still_there(worker, now);
         self.let_go(worker, job);
         let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
         if !self.accepts(slot, worker, verdict, now) {
+            if self.is_held_by(slot, worker) {
+                // Past its time. Gone now, before a sweep tells the worker to stop what it just finished.
+                self.remove(slot, now, out);
+            }
             return Reply::Ignored;
         }
         if !self.is_held_by(slot, worker) {
@@ -38,7 +42,7 @@ impl Queue {
                 }
             }
             Verdict::Failed if self.retries_errors(slot) => {
-                self.put_back(slot, true, "", now, out);
+                self.put_back(slot, true, "its handler reported an error", now, out);
                 return Reply::Ignored;
             }
             Verdict::Failed => {
@@ -50,7 +54,7 @@ impl Queue {
     }
 
     pub(crate) fn progress(&mut self, now: Millis, worker: &WorkerId, job: JobId, out: &mut Outbox) -> Reply {
-        match self.confirm(now, worker, job, out) {
+        match self.confirm(now, worker, job) {
             Some(slot) => {
                 let key = self.jobs[slot].key;
                 out.changes.push(Change::KeepOutcome(key));
@@ -61,19 +65,19 @@ impl Queue {
     }
 
     pub(crate) fn append(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Reply {
-        let mut out = Outbox::default();
-        match self.confirm(now, worker, job, &mut out) {
+        match self.confirm(now, worker, job) {
             Some(slot) => Reply::MayAppend(self.jobs[slot].key, self.jobs[slot].attempt),
             None => Reply::Ignored,
         }
     }
 
     /// The job, if this worker holds it; then it has also shown that the job arrived.
-    fn confirm(&mut self, now: Millis, worker: &WorkerId, job: JobId, out: &mut Outbox) -> Option<Slot> {
-        self.greet(now, worker, out);
+    fn confirm(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Option<Slot> {
+        self.workers.still_there(worker, now);
         let slot = self.jobs.find(job)?;
-        self.workers.get_mut(worker)?.holds(slot)?.confirmed = true;
-        (self.jobs[slot].delete_at > now).then_some(slot)
+        let held = self.workers.get_mut(worker)?.holds(slot)?;
+        (held.confirmed, held.missed) = (true, 0);
+        (now < self.jobs[slot].delete_at).then_some(slot)
     }
 
     /// Whether a report may end the job. The holder's always does; a stranger's only as a good result of an
@@ -101,10 +105,15 @@ impl Queue {
         if self.is_held_by(slot, worker) {
             return;
         }
-        if let (JobState::InProgress, Some(holder)) = (self.jobs[slot].state, self.jobs[slot].worker.clone()) {
+        let row = &mut self.jobs[slot];
+        let holder = row.worker.replace(worker.clone());
+        if row.state == JobState::InQueue {
+            // When the run that counts began was forgotten as the job went back: since then is known.
+            row.started_at = row.enqueued_at;
+        } else if let Some(holder) = holder {
             self.workers.release(&holder, slot, now);
+            self.workers.schedule(&holder, self.settings.lease_ms);
         }
-        self.jobs[slot].worker = Some(worker.clone());
     }
 
     fn too_large(&self, slot: Slot, output_bytes: u64) -> Option<alloc::string::String> {
@@ -123,7 +132,7 @@ impl Queue {
     /// The worker has let go of a job that it was told to stop.
     pub(crate) fn let_go(&mut self, id: &WorkerId, job: JobId) {
         let Some(worker) = self.workers.get_mut(id) else { return };
-        worker.stopping.retain(|(stopped, _)| *stopped != job);
+        worker.stopping.retain(|stopping| stopping.job != job);
         self.workers.schedule(id, self.settings.lease_ms);
     }
 }

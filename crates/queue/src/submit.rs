@@ -18,14 +18,13 @@ impl Queue {
             return Reply::Refused(Refusal::Full);
         }
         let row = self.row_of(now, submit);
-        let (id, key) = (row.id, row.key);
+        let key = row.key;
         let slot = self.jobs.insert(row);
         if let Some(idempotency) = &self.jobs[slot].idempotency {
             self.idempotent.insert(idempotency.key.clone(), slot);
         }
         self.enqueue(slot, Place::Back, now, out);
         self.schedule(slot);
-        debug_assert_eq!(self.jobs.find(id), Some(slot), "the id was not known before");
         self.put(slot, out);
         out.changes.push(Change::KeepInput(key));
         Reply::Accepted(self.jobs[slot].clone())
@@ -33,17 +32,19 @@ impl Queue {
 
     /// The answer to a submit that came before: by its id (resent inside the cluster) or by the client's key.
     fn known(&mut self, now: Millis, submit: &Submit) -> Option<Reply> {
-        if let Some(row) = self.visible(submit.id, now) {
-            return Some(Reply::Known(row));
+        if let Some(slot) = self.jobs.find(submit.id) {
+            // Even a job past its time: the same id never makes a second one.
+            return Some(Reply::Known(self.as_seen(&self.jobs[slot])));
         }
         let idempotency = submit.idempotency.as_ref()?;
         let slot = *self.idempotent.get(&idempotency.key)?;
-        let same = self.jobs[slot].idempotency.as_ref().is_some_and(|i| i.fingerprint == idempotency.fingerprint);
+        let same =
+            self.jobs[slot].idempotency.as_ref().is_some_and(|i| i.fingerprint == idempotency.fingerprint);
         match self.visible(self.jobs[slot].id, now) {
             Some(row) if same => Some(Reply::Known(row)),
             Some(_) => Some(Reply::Refused(Refusal::KeyReused)),
             None => {
-                // The job that had the key is past its time and only waits for its sweep.
+                // The job that had the key is past its time and only waits for its sweep or its webhook.
                 self.idempotent.remove(&idempotency.key);
                 None
             }

@@ -2,28 +2,15 @@
 
 use alloc::vec::Vec;
 
-use longshore_model::{Millis, WorkerId, limits};
+use longshore_model::{JobRow, Millis, WorkerId, limits};
 
-use crate::queue::Outbox;
+use crate::queue::{Outbox, SLICE};
 use crate::{Queue, Reply, Signal, Take};
 
 impl Queue {
     pub(crate) fn take(&mut self, now: Millis, take: &Take, out: &mut Outbox) -> Reply {
         self.greet(now, &take.worker, out);
-        let first_question = match self.workers.get_mut(&take.worker) {
-            Some(worker) => {
-                worker.overlaps |= take.overlapping;
-                !core::mem::replace(&mut worker.asked, true)
-            }
-            None => false,
-        };
-        if first_question {
-            if let Some(worker) = self.workers.get_mut(&take.worker) {
-                worker.idle_since = now;
-            }
-            self.workers.schedule(&take.worker, self.settings.lease_ms);
-            out.signals.push(Signal::Demand);
-        }
+        self.note_question(now, take, out);
         if take.says_busy == Some(false) {
             self.empty_handed(now, &take.worker, out);
         }
@@ -34,19 +21,34 @@ impl Queue {
         Reply::Taken(self.hand_out(now, take, out))
     }
 
-    fn hand_out(&mut self, now: Millis, take: &Take, out: &mut Outbox) -> Vec<longshore_model::JobRow> {
+    /// The first question of a worker ends its start.
+    fn note_question(&mut self, now: Millis, take: &Take, out: &mut Outbox) {
+        let Some(worker) = self.workers.get_mut(&take.worker) else { return };
+        worker.overlaps |= take.overlapping;
+        if !core::mem::replace(&mut worker.asked, true) {
+            worker.idle_since = now;
+            self.workers.schedule(&take.worker, self.settings.lease_ms);
+            out.signals.push(Signal::Demand);
+        }
+    }
+
+    fn hand_out(&mut self, now: Millis, take: &Take, out: &mut Outbox) -> Vec<JobRow> {
         let mut taken = Vec::new();
         let slots = take.slots.clamp(1, limits::TAKE_SLOTS_MAX) as usize;
         let mut expired = 0;
-        while taken.len() < slots && expired < crate::queue::SLICE {
+        while taken.len() < slots {
             let Some(slot) = self.ready.first() else { break };
-            if self.jobs[slot].delete_at <= now {
+            if now < self.jobs[slot].delete_at {
+                self.start(slot, &take.worker, now, out);
+                taken.push(self.jobs[slot].clone());
+            } else if expired < SLICE {
                 expired += 1;
                 self.remove(slot, now, out);
-                continue;
+            } else {
+                // There may be a good job behind them all: ask again rather than wait for a new one.
+                out.signals.push(Signal::Ready);
+                break;
             }
-            self.start(slot, &take.worker, now, out);
-            taken.push(self.jobs[slot].clone());
         }
         if !taken.is_empty() {
             self.workers.schedule(&take.worker, self.settings.lease_ms);
@@ -60,13 +62,9 @@ impl Queue {
     fn empty_handed(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
         let Some(worker) = self.workers.get_mut(id) else { return };
         worker.stopping.clear();
-        if worker.overlaps {
-            return;
-        }
-        let held = worker.held.clone();
+        // With several takes open, the answer to another may be on its way.
+        let dropped = if worker.overlaps { Vec::new() } else { worker.held.clone() };
+        self.redeliver(dropped, now, out);
         self.workers.schedule(id, self.settings.lease_ms);
-        for held in held.into_iter().rev() {
-            self.redeliver(held, now, out);
-        }
     }
 }

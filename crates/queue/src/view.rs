@@ -51,7 +51,7 @@ impl Queue {
     /// still says.
     pub fn visible(&self, id: JobId, now: Millis) -> Option<JobRow> {
         let row = &self.jobs[self.jobs.find(id)?];
-        self.seen_from_outside(row, now)
+        (now < row.delete_at).then(|| self.as_seen(row))
     }
 
     /// The job as it is stored, also when its time is over and only its webhook keeps it.
@@ -59,16 +59,18 @@ impl Queue {
         self.jobs.find(id).map(|slot| &self.jobs[slot])
     }
 
-    fn seen_from_outside(&self, row: &JobRow, now: Millis) -> Option<JobRow> {
-        if row.delete_at <= now {
-            return None;
-        }
+    /// The row as clients see it while the job's time is not over.
+    pub(crate) fn as_seen(&self, row: &JobRow) -> JobRow {
         let mut row = row.clone();
         if self.is_purged(&row) {
             row.state = JobState::Cancelled;
             row.finished_at = self.counters.purged_until;
         }
-        Some(row)
+        row
+    }
+
+    fn state_seen(&self, row: &JobRow) -> JobState {
+        if self.is_purged(row) { JobState::Cancelled } else { row.state }
     }
 
     /// Up to `limit` jobs in `state` (none: any), from the newest, or the one before `before`, on.
@@ -81,8 +83,9 @@ impl Queue {
                 break;
             }
             last = Some(row.id);
-            let shown = self.seen_from_outside(row, now);
-            page.jobs.extend(shown.filter(|row| state.is_none_or(|state| row.state == state)));
+            if now < row.delete_at && state.is_none_or(|state| self.state_seen(row) == state) {
+                page.jobs.push(self.as_seen(row));
+            }
         }
         page
     }

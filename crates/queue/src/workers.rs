@@ -21,12 +21,29 @@ pub(crate) struct Held {
     pub(crate) missed: u8,
 }
 
+/// A job that its worker was told to stop, and has not let go of as far as we know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopping {
+    pub(crate) job: JobId,
+    /// Until when it may take to let go.
+    pub(crate) by: Millis,
+    /// That time passed, but its last word on the matter is older: its next ping decides.
+    pub(crate) overdue: bool,
+}
+
+impl Stopping {
+    pub(crate) fn until(job: JobId, by: Millis) -> Self {
+        Self { job, by, overdue: false }
+    }
+}
+
 /// One worker.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that hold or not, each by itself")]
 pub(crate) struct Worker {
     pub(crate) held: Vec<Held>,
-    /// Jobs it was told to stop, and until when it may take to let go.
-    pub(crate) stopping: Vec<(JobId, Millis)>,
+    /// Jobs it was told to stop.
+    pub(crate) stopping: Vec<Stopping>,
     /// Last sign of life.
     pub(crate) seen_at: Millis,
     /// Since when it holds nothing.
@@ -62,7 +79,8 @@ impl Worker {
     }
 
     fn next_check(&self, lease_ms: u64) -> Millis {
-        let stop = self.stopping.iter().map(|(_, by)| *by).min();
+        let stop =
+            self.stopping.iter().filter(|stopping| !stopping.overdue).map(|stopping| stopping.by).min();
         let lease = self.lease_ends_at(lease_ms);
         stop.into_iter().chain(lease).min().unwrap_or(Millis::MAX)
     }
@@ -109,9 +127,7 @@ impl Workers {
 
     /// The worker gave a sign of life; unknown ones are welcomed. Answers whether it is new.
     pub(crate) fn seen(&mut self, id: &WorkerId, now: Millis, lease_ms: u64) -> bool {
-        if let Some(worker) = self.by_id.get_mut(id) {
-            // The check finds the later end by itself: no reordering on every ping.
-            worker.seen_at = worker.seen_at.max(now);
+        if self.still_there(id, now) {
             return false;
         }
         let worker = Worker {
@@ -129,6 +145,23 @@ impl Workers {
         self.by_id.insert(id.clone(), worker);
         self.schedule(id, lease_ms);
         true
+    }
+
+    /// A sign of life that makes no worker: a report may come in after its sender is gone for good. Answers
+    /// whether the worker is known.
+    pub(crate) fn still_there(&mut self, id: &WorkerId, now: Millis) -> bool {
+        let Some(worker) = self.by_id.get_mut(id) else { return false };
+        // The check finds the later end by itself: no reordering on every ping.
+        worker.seen_at = worker.seen_at.max(now);
+        true
+    }
+
+    /// Plans the next look at every worker after the lease changed.
+    pub(crate) fn schedule_all(&mut self, lease_ms: u64) {
+        let ids: Vec<WorkerId> = self.by_id.keys().cloned().collect();
+        for id in ids {
+            self.schedule(&id, lease_ms);
+        }
     }
 
     /// Plans the next look at a worker after something about it changed.
@@ -179,5 +212,18 @@ impl Workers {
             self.busy -= 1;
         }
         Some(held)
+    }
+
+    /// Every worker is looked at in time, and nothing else is planned.
+    #[cfg(test)]
+    pub(crate) fn assert_checks(&self, lease_ms: u64) {
+        let planned = |worker: &Worker| worker.check_at < Millis::MAX;
+        for (id, worker) in &self.by_id {
+            assert!(worker.check_at <= worker.next_check(lease_ms), "{id} is looked at too late: {worker:?}");
+            let listed = self.checks.contains(&(worker.check_at, id.clone()));
+            assert_eq!(listed, planned(worker), "{id} is listed as planned: {worker:?}");
+        }
+        let planned = self.by_id.values().filter(|worker| planned(worker)).count();
+        assert_eq!(self.checks.len(), planned, "no stray check");
     }
 }

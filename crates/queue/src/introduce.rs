@@ -1,0 +1,27 @@
+//! What the launchers say of their workers: one is there, one is to get no more jobs.
+
+use longshore_model::{Millis, WorkerId};
+
+use crate::queue::Outbox;
+use crate::{Queue, Reply, Signal};
+
+impl Queue {
+    /// A launcher of ours runs this worker.
+    pub(crate) fn introduce(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) -> Reply {
+        self.greet(now, id, out);
+        if let Some(worker) = self.workers.get_mut(id) {
+            worker.managed = true;
+            self.workers.schedule(id, self.settings.lease_ms);
+        }
+        Reply::Done
+    }
+
+    /// The worker gets no more jobs.
+    pub(crate) fn drain(&mut self, id: &WorkerId, out: &mut Outbox) -> Reply {
+        if let Some(worker) = self.workers.get_mut(id) {
+            worker.draining = true;
+            out.signals.push(Signal::Demand);
+        }
+        Reply::Done
+    }
+}
