@@ -1,0 +1,175 @@
+//! The same submit twice.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn the_same_key_and_body_is_the_same_job() {
+    check(
+        "
+        submit a key=k body=x
+        submit b key=k body=x
+        take w1
+        submit c key=k body=x
+        done w1 a
+        submit d key=k body=x
+        load
+        ",
+        expect![[r#"
+            0s submit a key=k body=x: accepted
+            0s submit b key=k body=x: known as a IN_QUEUE
+            0s take w1: a
+            0s submit c key=k body=x: known as a IN_PROGRESS
+            0s done w1 a: recorded; a outcome kept; a COMPLETED
+            0s submit d key=k body=x: known as a COMPLETED
+            0s load: queued 0 (0 normal), running 0
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_key_with_another_body_is_refused() {
+    check(
+        "
+        submit a key=k body=x
+        submit b key=k body=y
+        status b
+        ",
+        expect![[r#"
+            0s submit a key=k body=x: accepted
+            0s submit b key=k body=y: refused, KeyReused
+            0s status b: no such job
+        "#]],
+    );
+}
+
+#[test]
+fn the_key_is_free_again_when_its_job_is_deleted() {
+    check(
+        "
+        submit a key=k body=x
+        cancel a
+        wait 30m
+        submit b key=k body=y
+        status b
+        ",
+        expect![[r#"
+            0s submit a key=k body=x: accepted
+            0s cancel a: CANCELLED; a CANCELLED
+            1800s tick: a deleted
+            1800s submit b key=k body=y: accepted
+            1800s status b: IN_QUEUE, until 88200s
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_that_waits_for_its_webhook_only_has_no_key_any_more() {
+    check(
+        "
+        set retention=5s
+        submit a key=k body=x hook
+        cancel a
+        wait 5s
+        submit b key=k body=y
+        restart
+        submit c key=k body=y
+        settled a
+        wait 1s
+        submit d key=k body=y
+        ",
+        expect![[r#"
+            0s set retention=5s: ok
+            0s submit a key=k body=x hook: accepted
+            0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            5s submit b key=k body=y: accepted
+            5s restart: 2 jobs
+            5s submit c key=k body=y: known as b IN_QUEUE
+            5s settled a: a webhook settled
+            5s tick: a deleted
+            6s submit d key=k body=y: known as b IN_QUEUE
+        "#]],
+    );
+}
+
+#[test]
+fn keys_survive_a_restart() {
+    check(
+        "
+        submit a key=k body=x
+        restart
+        submit b key=k body=x
+        submit c key=k body=y
+        ",
+        expect![[r#"
+            0s submit a key=k body=x: accepted
+            0s restart: 1 jobs
+            0s submit b key=k body=x: known as a IN_QUEUE
+            0s submit c key=k body=y: refused, KeyReused
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_id_never_makes_a_second_job() {
+    check(
+        "
+        submit a
+        submit a
+        take w1
+        submit a
+        done w1 a
+        submit a
+        counters
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit a: known as a IN_QUEUE
+            0s take w1: a
+            0s submit a: known as a IN_PROGRESS
+            0s done w1 a: recorded; a outcome kept; a COMPLETED
+            0s submit a: known as a COMPLETED
+            0s counters: completed 1, failed 0, cancelled 0, retried 0
+        "#]],
+    );
+}
+
+#[test]
+fn not_even_after_the_time_of_the_first_is_over() {
+    check(
+        "
+        set retention=5s
+        submit a hook
+        cancel a
+        wait 5s
+        status a
+        submit a
+        ",
+        expect![[r#"
+            0s set retention=5s: ok
+            0s submit a hook: accepted
+            0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            5s status a: no such job
+            5s submit a: known as a CANCELLED
+        "#]],
+    );
+}
+
+#[test]
+fn a_known_submit_is_answered_by_a_full_queue() {
+    check(
+        "
+        set jobs=1
+        submit a key=k
+        submit b key=k
+        submit c
+        ",
+        expect![[r#"
+            0s set jobs=1: ok
+            0s submit a key=k: accepted
+            0s submit b key=k: known as a IN_QUEUE
+            0s submit c: refused, Full
+        "#]],
+    );
+}

@@ -1,0 +1,161 @@
+//! Lists, and what the fleet is told.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn a_list_is_newest_first_and_goes_on_at_its_cursor() {
+    check(
+        "
+        submit a
+        submit b
+        submit c
+        wait 1s
+        submit d
+        submit e
+        list
+        list 2
+        list 2 before=d
+        list 2 before=b
+        list 5
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            1s submit d: accepted
+            1s submit e: accepted
+            1s list: e IN_QUEUE, d IN_QUEUE, c IN_QUEUE, b IN_QUEUE, a IN_QUEUE; the end
+            1s list 2: e IN_QUEUE, d IN_QUEUE; more before d
+            1s list 2 before=d: c IN_QUEUE, b IN_QUEUE; more before b
+            1s list 2 before=b: a IN_QUEUE; the end
+            1s list 5: e IN_QUEUE, d IN_QUEUE, c IN_QUEUE, b IN_QUEUE, a IN_QUEUE; the end
+        "#]],
+    );
+}
+
+#[test]
+fn a_list_can_ask_for_one_state() {
+    check(
+        "
+        submit a
+        submit b
+        submit c
+        take w1
+        error w1 a
+        list FAILED
+        list IN_QUEUE
+        purge
+        list CANCELLED
+        list COMPLETED
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            0s take w1: a
+            0s error w1 a: recorded; a outcome kept; a FAILED
+            0s list FAILED: a FAILED; the end
+            0s list IN_QUEUE: c IN_QUEUE, b IN_QUEUE; the end
+            0s purge: 2 purged
+            0s list CANCELLED: c CANCELLED, b CANCELLED; the end
+            0s list COMPLETED: ; the end
+        "#]],
+    );
+}
+
+#[test]
+fn jobs_past_their_time_are_not_listed() {
+    check(
+        "
+        submit a ttl=10s hook
+        cancel a
+        submit b
+        wait 30m
+        list
+        ",
+        expect![[r#"
+            0s submit a ttl=10s hook: accepted
+            0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            0s submit b: accepted
+            1800s list: b IN_QUEUE; the end
+        "#]],
+    );
+}
+
+#[test]
+fn workers_show_what_they_do() {
+    check(
+        "
+        workers
+        introduce w1
+        workers
+        wait 1s
+        take w1
+        workers
+        submit a
+        take w1
+        take w2
+        workers
+        wait 3s
+        done w1 a
+        drain w1
+        workers
+        ",
+        expect![[r#"
+            0s workers: none
+            0s introduce w1: ok
+            0s workers: w1 managed Initializing idle since 0s
+            1s take w1: nothing
+            1s workers: w1 managed Idle idle since 1s
+            1s submit a: accepted
+            1s take w1: a
+            1s take w2: nothing
+            1s workers: w1 managed Running holds 1; w2 external Idle idle since 1s
+            4s done w1 a: recorded; a outcome kept; a COMPLETED
+            4s drain w1: ok
+            4s workers: w1 managed Draining idle since 4s; w2 external Idle idle since 1s
+        "#]],
+    );
+}
+
+#[test]
+fn an_external_worker_is_forgotten_when_it_does_not_come_back() {
+    check(
+        "
+        take w1
+        wait 50s
+        take w1
+        wait 50s
+        workers
+        wait 10s
+        workers
+        ",
+        expect![[r#"
+            0s take w1: nothing
+            50s take w1: nothing
+            100s workers: w1 external Idle idle since 0s
+            110s workers: none
+        "#]],
+    );
+}
+
+#[test]
+fn a_shorter_lease_holds_for_workers_that_are_there_already() {
+    check(
+        "
+        ping w1 -
+        take w1
+        set lease=5s
+        wait 5s
+        workers
+        ",
+        expect![[r#"
+            0s ping w1 -: ok
+            0s take w1: nothing
+            0s set lease=5s: ok
+            5s workers: none
+        "#]],
+    );
+}

@@ -1,0 +1,384 @@
+//! Workers that die, fall silent or come back from the dead.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn the_jobs_of_a_lost_worker_go_to_the_front_in_their_old_order() {
+    check(
+        "
+        submit a
+        submit b
+        submit c
+        submit d
+        take w1 x3
+        lose w1 counted 'exit code 1'
+        status a
+        take w2 x4
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            0s submit d: accepted
+            0s take w1 x3: a, b, c
+            0s lose w1 counted 'exit code 1': c back in line, retry 1; b back in line, retry 1; a back in line, retry 1
+            0s status a: IN_QUEUE, retries 1, until 86400s
+            0s take w2 x4: a, b, c, d
+        "#]],
+    );
+}
+
+#[test]
+fn out_of_retries_the_job_fails_with_the_reason() {
+    check(
+        "
+        submit a
+        take w1
+        lose w1 counted
+        take w2
+        lose w2 counted
+        take w3
+        lose w3 counted 'signal 9, last words: out of memory'
+        status a
+        counters
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s lose w1 counted: a back in line, retry 1
+            0s take w2: a
+            0s lose w2 counted: a back in line, retry 2
+            0s take w3: a
+            0s lose w3 counted 'signal 9, last words: out of memory': a error "the job was given up after it ran 3 times: signal 9, last words: out of memory"; a FAILED
+            0s status a: FAILED by w3, delay 0s, execution 0s, retries 2, error "the job was given up after it ran 3 times: signal 9, last words: out of memory", until 1800s
+            0s counters: completed 0, failed 1, cancelled 0, retried 2
+        "#]],
+    );
+}
+
+#[test]
+fn without_retries_the_first_loss_is_the_last() {
+    check(
+        "
+        set retries=0
+        submit a
+        take w1
+        lose w1 counted 'exit code 137'
+        status a
+        ",
+        expect![[r#"
+            0s set retries=0: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s lose w1 counted 'exit code 137': a error "the job was given up after it ran once: exit code 137"; a FAILED
+            0s status a: FAILED by w1, delay 0s, execution 0s, error "the job was given up after it ran once: exit code 137", until 1800s
+        "#]],
+    );
+}
+
+#[test]
+fn a_stop_that_we_asked_for_counts_no_retry() {
+    check(
+        "
+        set retries=0
+        submit a
+        take w1
+        drain w1
+        lose w1 free
+        status a
+        take w2
+        done w2 a
+        status a
+        ",
+        expect![[r#"
+            0s set retries=0: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s drain w1: ok
+            0s lose w1 free: a back in line
+            0s status a: IN_QUEUE, until 86400s
+            0s take w2: a
+            0s done w2 a: recorded; a outcome kept; a COMPLETED
+            0s status a: COMPLETED by w2, delay 0s, execution 0s, outcome, until 1800s
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_lost_attempt_streamed_is_dropped() {
+    check(
+        "
+        submit a
+        take w1
+        append w1 a
+        append w1 a
+        progress w1 a
+        lose w1 counted
+        take w2
+        append w2 a
+        status a
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s append w1 a: may append in attempt 1
+            0s append w1 a: may append in attempt 1
+            0s progress w1 a: recorded; a outcome kept
+            0s lose w1 counted: a outcome cleared; a chunks dropped: 2; a back in line, retry 1
+            0s take w2: a
+            0s append w2 a: may append in attempt 2
+            0s status a: IN_PROGRESS by w2, delay 0s, execution 0s, retries 1, chunks 1, until 86400s
+        "#]],
+    );
+}
+
+#[test]
+fn a_worker_that_pings_and_then_falls_silent_is_lost() {
+    check(
+        "
+        ping w1 -
+        submit a
+        take w1
+        ping w1 a
+        wait 29s
+        load
+        wait 1s
+        status a
+        workers
+        ",
+        expect![[r#"
+            0s ping w1 -: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            29s load: queued 0 (0 normal), running 1
+            30s tick: a back in line, retry 1
+            30s status a: IN_QUEUE, retries 1, until 86400s
+            30s workers: none
+        "#]],
+    );
+}
+
+#[test]
+fn our_own_silent_worker_is_replaced_too() {
+    check(
+        "
+        introduce w1
+        ping w1 -
+        submit a
+        take w1
+        ping w1 a
+        wait 31s
+        workers
+        take w1
+        lose w1 free
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s ping w1 -: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            30s tick: a back in line, retry 1; replace w1: worker w1 was silent for 30 s
+            31s workers: w1 managed Draining idle since 30s
+            31s take w1: nothing
+            31s lose w1 free: ok
+            31s workers: none
+        "#]],
+    );
+}
+
+#[test]
+fn pings_keep_a_worker_and_its_job_for_hours() {
+    check(
+        "
+        ping w1 -
+        submit a timeout=2h
+        take w1
+        ping w1 a
+        wait 20s
+        ping w1 a
+        wait 20s
+        ping w1 a
+        wait 20s
+        ping w1
+        wait 29s
+        workers
+        status a
+        ",
+        expect![[r#"
+            0s ping w1 -: ok
+            0s submit a timeout=2h: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            20s ping w1 a: ok
+            40s ping w1 a: ok
+            60s ping w1: ok
+            89s workers: w1 external Running holds 1
+            89s status a: IN_PROGRESS by w1, delay 0s, execution 89s, until 86400s
+        "#]],
+    );
+}
+
+#[test]
+fn silence_means_nothing_of_a_worker_that_never_pinged() {
+    check(
+        "
+        submit a timeout=1h
+        take w1
+        wait 50m
+        status a
+        done w1 a
+        wait 61s
+        workers
+        ",
+        expect![[r#"
+            0s submit a timeout=1h: accepted
+            0s take w1: a
+            3000s status a: IN_PROGRESS by w1, delay 0s, execution 3000s, until 86400s
+            3000s done w1 a: recorded; a outcome kept; a COMPLETED
+            3061s workers: none
+        "#]],
+    );
+}
+
+#[test]
+fn a_worker_that_still_starts_may_be_silent() {
+    check(
+        "
+        introduce w1
+        ping w1 -
+        wait 10m
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s ping w1 -: ok
+            600s workers: w1 managed Initializing idle since 0s
+        "#]],
+    );
+}
+
+#[test]
+fn a_late_result_wins_while_the_job_waits_again() {
+    check(
+        "
+        submit a
+        take w1
+        wait 1s
+        lose w1 counted
+        wait 1s
+        done w1 a
+        status a
+        load
+        take w2
+        workers
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            1s lose w1 counted: a back in line, retry 1
+            2s done w1 a: recorded; a outcome kept; a COMPLETED
+            2s status a: COMPLETED by w1, delay 0s, execution 1s, retries 1, outcome, until 1802s
+            2s load: queued 0 (0 normal), running 0
+            2s take w2: nothing
+            2s workers: w2 external Idle idle since 2s
+        "#]],
+    );
+}
+
+#[test]
+fn a_late_result_wins_against_the_next_holder_who_is_told_to_stop() {
+    check(
+        "
+        submit a
+        take w1
+        lose w1 counted
+        take w2
+        wait 5s
+        done w1 a
+        status a
+        done w2 a
+        workers
+        counters
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s lose w1 counted: a back in line, retry 1
+            0s take w2: a
+            5s done w1 a: recorded; a outcome kept; a COMPLETED; a stop at w2
+            5s status a: COMPLETED by w1, delay 0s, execution 5s, retries 1, outcome, until 1805s
+            5s done w2 a: ignored
+            5s workers: w2 external Idle idle since 5s
+            5s counters: completed 1, failed 0, cancelled 0, retried 1
+        "#]],
+    );
+}
+
+#[test]
+fn a_late_error_is_ignored() {
+    check(
+        "
+        submit a
+        take w1
+        lose w1 counted
+        error w1 a
+        take w2
+        error w1 a
+        status a
+        done w2 a
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s lose w1 counted: a back in line, retry 1
+            0s error w1 a: ignored
+            0s take w2: a
+            0s error w1 a: ignored
+            0s status a: IN_PROGRESS by w2, delay 0s, execution 0s, retries 1, until 86400s
+            0s done w2 a: recorded; a outcome kept; a COMPLETED
+        "#]],
+    );
+}
+
+#[test]
+fn a_late_result_of_a_finished_job_is_ignored() {
+    check(
+        "
+        submit a
+        take w1
+        lose w1 counted
+        take w2
+        error w2 a
+        done w1 a
+        status a
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s lose w1 counted: a back in line, retry 1
+            0s take w2: a
+            0s error w2 a: recorded; a outcome kept; a FAILED
+            0s done w1 a: ignored
+            0s status a: FAILED by w2, delay 0s, execution 0s, retries 1, outcome, until 1800s
+        "#]],
+    );
+}
+
+#[test]
+fn losing_a_worker_that_nobody_knows_is_nothing() {
+    check(
+        "
+        lose w1 counted
+        drain w1
+        ",
+        expect![[r#"
+            0s lose w1 counted: ok
+            0s drain w1: ok
+        "#]],
+    );
+}

@@ -1,0 +1,168 @@
+//! Who goes first, who may wait, who may not come in.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn jobs_are_taken_first_in_first_out() {
+    check(
+        "
+        submit a
+        submit b
+        load
+        take w1
+        take w1 busy
+        take w1 busy
+        load
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s load: queued 2 (2 normal), running 0, first normal since 0s
+            0s take w1: a
+            0s take w1 busy: b
+            0s take w1 busy: nothing
+            0s load: queued 0 (0 normal), running 2
+        "#]],
+    );
+}
+
+#[test]
+fn one_take_can_ask_for_several_jobs() {
+    check(
+        "
+        submit a
+        submit b
+        submit c
+        take w1 x2
+        take w1 x2
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            0s take w1 x2: a, b
+            0s take w1 x2: c
+        "#]],
+    );
+}
+
+#[test]
+fn low_priority_keeps_its_place_in_line_and_is_no_demand() {
+    check(
+        "
+        submit a low
+        wait 1s
+        submit b
+        submit c low
+        load
+        take w1 x2
+        load
+        ",
+        expect![[r#"
+            0s submit a low: accepted
+            1s submit b: accepted
+            1s submit c low: accepted
+            1s load: queued 3 (1 normal), running 0, first normal since 1s
+            1s take w1 x2: a, b
+            1s load: queued 1 (0 normal), running 2
+        "#]],
+    );
+}
+
+#[test]
+fn two_workers_never_get_the_same_job() {
+    check(
+        "
+        submit a
+        submit b
+        take w1
+        take w2
+        take w3
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s take w1: a
+            0s take w2: b
+            0s take w3: nothing
+        "#]],
+    );
+}
+
+#[test]
+fn a_paused_endpoint_queues_and_hands_out_nothing() {
+    check(
+        "
+        set paused
+        submit a
+        take w1
+        set running
+        take w1
+        set paused
+        done w1 a
+        ",
+        expect![[r#"
+            0s set paused: ok
+            0s submit a: accepted
+            0s take w1: nothing
+            0s set running: ready
+            0s take w1: a
+            0s set paused: ok
+            0s done w1 a: recorded; a outcome kept; a COMPLETED
+        "#]],
+    );
+}
+
+#[test]
+fn a_full_queue_refuses_and_running_jobs_make_room() {
+    check(
+        "
+        set jobs=2
+        submit a
+        submit b
+        submit c
+        status c
+        take w1
+        submit c
+        ",
+        expect![[r#"
+            0s set jobs=2: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: refused, Full
+            0s status c: no such job
+            0s take w1: a
+            0s submit c: accepted
+        "#]],
+    );
+}
+
+#[test]
+fn a_worker_that_drains_gets_nothing_and_finishes_what_it_has() {
+    check(
+        "
+        introduce w1
+        submit a
+        submit b
+        take w1
+        drain w1
+        take w1 x2 busy
+        workers
+        done w1 a
+        take w1 idle
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s take w1: a
+            0s drain w1: ok
+            0s take w1 x2 busy: nothing
+            0s workers: w1 managed Draining holds 1
+            0s done w1 a: recorded; a outcome kept; a COMPLETED
+            0s take w1 idle: nothing
+        "#]],
+    );
+}

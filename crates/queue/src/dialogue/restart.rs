@@ -1,0 +1,192 @@
+//! A restart: rows are all that is left.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn everything_is_there_again() {
+    check(
+        "
+        submit a
+        submit b hook
+        submit c low
+        submit d
+        take w1 x2
+        done w1 b
+        cancel d
+        restart
+        load
+        status a
+        status b
+        list
+        counters
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b hook: accepted
+            0s submit c low: accepted
+            0s submit d: accepted
+            0s take w1 x2: a, b
+            0s done w1 b: recorded; b outcome kept; b COMPLETED; b webhook due
+            0s cancel d: CANCELLED; d CANCELLED
+            0s restart: 4 jobs
+            0s load: queued 1 (0 normal), running 1
+            0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, until 86400s
+            0s status b: COMPLETED by w1, delay 0s, execution 0s, outcome, until 1800s
+            0s list: d CANCELLED, c IN_QUEUE, b COMPLETED, a IN_PROGRESS; the end
+            0s counters: completed 1, failed 0, cancelled 1, retried 0
+        "#]],
+    );
+}
+
+#[test]
+fn running_jobs_get_one_fresh_lease() {
+    check(
+        "
+        submit a
+        take w1
+        wait 25s
+        restart
+        wait 29s
+        status a
+        ping w1 a
+        wait 29s
+        status a
+        done w1 a
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            25s restart: 1 jobs
+            54s status a: IN_PROGRESS by w1, delay 0s, execution 54s, until 86400s
+            54s ping w1 a: ok
+            83s status a: IN_PROGRESS by w1, delay 0s, execution 83s, until 86400s
+            83s done w1 a: recorded; a outcome kept; a COMPLETED
+        "#]],
+    );
+}
+
+#[test]
+fn a_worker_that_did_not_survive_is_lost_after_its_lease() {
+    check(
+        "
+        submit a
+        submit b
+        submit c
+        take w1
+        take w1
+        restart
+        wait 30s
+        take w2 x3
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            0s take w1: a
+            0s take w1: b
+            0s restart: 3 jobs
+            30s tick: b back in line, retry 1; a back in line, retry 1
+            30s take w2 x3: a, b, c
+        "#]],
+    );
+}
+
+#[test]
+fn a_worker_can_report_right_after_a_restart() {
+    check(
+        "
+        submit a
+        take w1
+        restart
+        done w1 a
+        workers
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s restart: 1 jobs
+            0s done w1 a: recorded; a outcome kept; a COMPLETED
+            0s workers: w1 external Idle idle since 0s
+        "#]],
+    );
+}
+
+#[test]
+fn numbers_of_deleted_jobs_are_not_given_out_again() {
+    check(
+        "
+        submit a ttl=10s
+        wait 10s
+        restart
+        submit b
+        restart
+        submit c
+        list
+        ",
+        expect![[r#"
+            0s submit a ttl=10s: accepted
+            10s tick: a deleted
+            10s restart: 0 jobs
+            10s submit b: accepted
+            10s restart: 1 jobs
+            10s submit c: accepted
+            10s list: c IN_QUEUE, b IN_QUEUE; the end
+        "#]],
+    );
+}
+
+#[test]
+fn a_timeout_that_passed_meanwhile_is_due_at_once() {
+    check(
+        "
+        submit a timeout=5s
+        take w1
+        skip 6s
+        restart
+        wait 0s
+        status a
+        ",
+        expect![[r#"
+            0s submit a timeout=5s: accepted
+            0s take w1: a
+            0s skip 6s: it is 6s
+            6s restart: 1 jobs
+            6s tick: a error "the job ran longer than its execution timeout of 5000 ms"; a TIMED_OUT; a stop at w1
+            6s status a: TIMED_OUT by w1, delay 0s, execution 6s, error "the job ran longer than its execution timeout of 5000 ms", until 1806s
+        "#]],
+    );
+}
+
+#[test]
+fn lines_keep_their_order_across_restarts() {
+    check(
+        "
+        submit a
+        submit b
+        submit c
+        take w1 x2
+        lose w1 free
+        restart
+        submit d
+        take w1 x3
+        restart
+        wait 30s
+        take w2 x4
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            0s take w1 x2: a, b
+            0s lose w1 free: b back in line; a back in line
+            0s restart: 3 jobs
+            0s submit d: accepted
+            0s take w1 x3: a, b, c
+            0s restart: 4 jobs
+            30s tick: c back in line, retry 1; b back in line, retry 1; a back in line, retry 1
+            30s take w2 x4: a, b, c, d
+        "#]],
+    );
+}

@@ -1,0 +1,186 @@
+//! The words of a script.
+
+use std::boxed::Box;
+use std::fmt::Write;
+use std::string::{String, ToString};
+use std::vec::Vec;
+use std::{format, vec};
+
+use longshore_model::{Idempotency, JobState};
+
+use super::print::{describe, page, status, time, workers};
+use super::world::{World, worker};
+use crate::{Command, Effects, Reply, Submit, Take, Verdict};
+
+/// Plays one line and writes down what happened.
+pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
+    let at = time(world.now);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let said = match words[..] {
+        ["wait", span] => return wait(world, span, dialogue),
+        ["submit", count] if count.parse::<u32>().is_ok() => submit_many(world, count),
+        ["restart"] => {
+            world.restart(false);
+            world.restart(true);
+            format!("{} jobs", world.queue.len())
+        }
+        ["clock", "back", span] => {
+            world.now = world.now - millis(span);
+            format!("it is {}", time(world.now))
+        }
+        // Nobody rings the clock meanwhile.
+        ["skip", span] => {
+            world.now = world.now + millis(span);
+            format!("it is {}", time(world.now))
+        }
+        ["status", job] => status(world, job),
+        ["load"] => {
+            let load = world.queue.load();
+            let since = load.first_normal_since.map(|since| format!(", first normal since {}", time(since)));
+            let since = since.unwrap_or_default();
+            format!("queued {} ({} normal), running {}{since}", load.queued, load.queued_normal, load.running)
+        }
+        ["workers"] => workers(world),
+        ["counters"] => {
+            let c = world.queue.counters();
+            format!(
+                "completed {}, failed {}, cancelled {}, retried {}",
+                c.completed, c.failed, c.cancelled, c.retried
+            )
+        }
+        ["list", ref rest @ ..] => page(world, rest),
+        _ => {
+            let command = command(world, line, &words);
+            let (effects, notes) = world.apply(command.clone());
+            describe(world, &command, &effects, &notes)
+        }
+    };
+    writeln!(dialogue, "{at} {line}: {said}").expect("a string takes it");
+}
+
+fn wait(world: &mut World, span: &str, dialogue: &mut String) {
+    let until = world.now + millis(span);
+    let mut rounds = vec![];
+    world.pass_time(until, |world, effects, notes| {
+        let said = describe(world, &Command::Tick, effects, &notes);
+        if said != "ok" {
+            rounds.push(format!("{} tick: {said}\n", time(world.now)));
+        }
+    });
+    dialogue.extend(rounds);
+}
+
+fn submit_many(world: &mut World, count: &str) -> String {
+    let count: usize = count.parse().expect("a count");
+    for _ in 0..count {
+        let name = format!("j{}", world.names.len());
+        let submit = submit(world, &name, &[]);
+        let (Effects { reply, .. }, _) = world.apply(Command::Submit(submit));
+        assert!(matches!(reply, Reply::Accepted(_)), "{reply:?}");
+    }
+    format!("{count} accepted")
+}
+
+fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
+    match *words {
+        ["submit", name, ref flags @ ..] => Command::Submit(submit(world, name, flags)),
+        ["take", who, ref flags @ ..] => Command::Take(take(who, flags)),
+        ["done", who, job] => finish(world, who, job, Verdict::Completed { output_bytes: 10 }),
+        ["done", who, job, bytes] => {
+            let output_bytes = bytes.parse().expect("a size in bytes");
+            finish(world, who, job, Verdict::Completed { output_bytes })
+        }
+        ["error", who, job] => finish(world, who, job, Verdict::Failed),
+        ["progress", who, job] => Command::Progress { worker: worker(who), job: world.job(job, false) },
+        ["append", who, job] => Command::Append { worker: worker(who), job: world.job(job, false) },
+        ["ping", who] => Command::Ping { worker: worker(who), holds: None },
+        ["ping", who, "-"] => Command::Ping { worker: worker(who), holds: Some(vec![]) },
+        ["ping", who, jobs] => {
+            let holds = jobs.split(',').map(|job| world.job(job, false)).collect();
+            Command::Ping { worker: worker(who), holds: Some(holds) }
+        }
+        ["cancel", job] => Command::Cancel(world.job(job, false)),
+        ["retry", job] => Command::Retry(world.job(job, false)),
+        ["purge"] => Command::Purge,
+        ["keep", job, ttl] => Command::Keep { job: world.job(job, false), ttl_ms: millis(ttl) },
+        ["introduce", who] => Command::Introduce(worker(who)),
+        ["drain", who] => Command::Drain(worker(who)),
+        ["lose", who, how, ..] => Command::Lose {
+            worker: worker(who),
+            counts_retry: how == "counted",
+            reason: line.split('\'').nth(1).unwrap_or("exit code 1").to_string(),
+        },
+        ["settled", job] => Command::WebhookSettled(world.job(job, false)),
+        ["tick"] => Command::Tick,
+        ["set", ref flags @ ..] => set(world, flags),
+        ["demolish"] => Command::Demolish,
+        _ => panic!("a script says {line:?}"),
+    }
+}
+
+fn submit(world: &mut World, name: &str, flags: &[&str]) -> Submit {
+    let value = |key: &str| flags.iter().find_map(|flag| flag.strip_prefix(key)?.strip_prefix('='));
+    let idempotency = value("key").map(|key| {
+        let mut fingerprint = [0; 16];
+        let body = value("body").unwrap_or_default().as_bytes();
+        fingerprint[..body.len()].copy_from_slice(body);
+        Box::new(Idempotency { key: key.into(), fingerprint })
+    });
+    Submit {
+        id: world.job(name, flags.contains(&"sync")),
+        input_bytes: 10,
+        low_priority: flags.contains(&"low"),
+        webhook: flags.contains(&"hook"),
+        execution_timeout_ms: value("timeout").map(|span| millis(span) as u32),
+        ttl_ms: value("ttl").map(|span| millis(span) as u32),
+        idempotency,
+    }
+}
+
+fn take(who: &str, flags: &[&str]) -> Take {
+    let slots = flags.iter().find_map(|flag| flag.strip_prefix('x')).map(|n| n.parse().expect("slots"));
+    let says_busy = flags.iter().find_map(|flag| match *flag {
+        "idle" => Some(false),
+        "busy" => Some(true),
+        _ => None,
+    });
+    let overlapping = flags.contains(&"overlapping");
+    Take { worker: worker(who), slots: slots.unwrap_or(1), says_busy, overlapping }
+}
+
+fn finish(world: &mut World, who: &str, job: &str, verdict: Verdict) -> Command {
+    Command::Finish { worker: worker(who), job: world.job(job, false), verdict }
+}
+
+fn set(world: &mut World, flags: &[&str]) -> Command {
+    for flag in flags {
+        match flag.split_once('=') {
+            None if *flag == "paused" => world.settings.paused = true,
+            None if *flag == "running" => world.settings.paused = false,
+            None if *flag == "retry-errors" => world.settings.retry_handler_errors = true,
+            Some(("retries", n)) => world.settings.max_retries = n.parse().expect("a number"),
+            Some(("jobs", n)) => world.settings.jobs_max = n.parse().expect("a number"),
+            Some(("lease", span)) => world.settings.lease_ms = millis(span),
+            Some(("retention", span)) => world.settings.retention_ms = millis(span),
+            _ => panic!("a script sets {flag:?}"),
+        }
+    }
+    Command::Configure(world.settings)
+}
+
+/// `5s`, `250ms`, `30m`, `24h`.
+pub(super) fn millis(span: &str) -> u64 {
+    let digits = span.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: u64 = digits.parse().expect("a span of time");
+    match &span[digits.len()..] {
+        "ms" => number,
+        "s" => number * 1_000,
+        "m" => number * 60_000,
+        "h" => number * 3_600_000,
+        unit => panic!("a script counts time in {unit:?}"),
+    }
+}
+
+pub(super) fn state(name: &str) -> JobState {
+    JobState::parse(name).expect("the name of a state")
+}

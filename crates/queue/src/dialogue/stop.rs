@@ -1,0 +1,289 @@
+//! Told to stop: a worker that clings to a job is replaced.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn a_blocked_worker_is_replaced_when_its_grace_ends() {
+    check(
+        "
+        introduce w1
+        ping w1 -
+        submit a
+        take w1
+        ping w1 a
+        cancel a
+        wait 9s
+        ping w1 a
+        wait 1s
+        workers
+        take w1
+        lose w1 free
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s ping w1 -: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            9s ping w1 a: a stop at w1
+            10s tick: replace w1: it did not stop job a within the grace period
+            10s workers: w1 managed Draining idle since 0s
+            10s take w1: nothing
+            10s lose w1 free: ok
+        "#]],
+    );
+}
+
+#[test]
+fn asking_empty_handed_is_letting_go() {
+    check(
+        "
+        introduce w1
+        submit a
+        take w1
+        cancel a
+        take w1 idle
+        wait 20s
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            0s take w1 idle: nothing
+            20s workers: w1 managed Idle idle since 0s
+        "#]],
+    );
+}
+
+#[test]
+fn a_result_is_letting_go() {
+    check(
+        "
+        introduce w1
+        submit a
+        take w1
+        cancel a
+        wait 5s
+        done w1 a
+        status a
+        wait 20s
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            5s done w1 a: ignored
+            5s status a: CANCELLED by w1, delay 0s, execution 0s, until 1800s
+            25s workers: w1 managed Idle idle since 0s
+        "#]],
+    );
+}
+
+#[test]
+fn a_ping_without_the_job_is_letting_go() {
+    check(
+        "
+        introduce w1
+        ping w1 -
+        submit a
+        take w1
+        ping w1 a
+        cancel a
+        wait 5s
+        ping w1 -
+        wait 20s
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s ping w1 -: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            5s ping w1 -: ok
+            25s workers: w1 managed Idle idle since 0s
+        "#]],
+    );
+}
+
+#[test]
+fn where_other_jobs_are_at_stake_the_next_ping_decides() {
+    check(
+        "
+        introduce w1
+        submit a
+        submit b
+        take w1 x2
+        ping w1 a,b
+        wait 1s
+        cancel a
+        wait 10s
+        workers
+        ping w1 b
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s take w1 x2: a, b
+            0s ping w1 a,b: ok
+            1s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            11s workers: w1 managed Running holds 1
+            11s ping w1 b: ok
+            11s workers: w1 managed Running holds 1
+        "#]],
+    );
+}
+
+#[test]
+fn and_it_can_decide_against_the_worker() {
+    check(
+        "
+        introduce w1
+        submit a
+        submit b
+        take w1 x2
+        ping w1 a,b
+        wait 1s
+        cancel a
+        wait 10s
+        ping w1 a,b
+        lose w1 free
+        status b
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s take w1 x2: a, b
+            0s ping w1 a,b: ok
+            1s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            11s ping w1 a,b: replace w1: it did not stop job a within the grace period; a stop at w1
+            11s lose w1 free: b back in line
+            11s status b: IN_QUEUE, until 86400s
+        "#]],
+    );
+}
+
+#[test]
+fn an_external_worker_cannot_be_replaced() {
+    check(
+        "
+        submit a
+        take w1
+        ping w1 a
+        cancel a
+        wait 10s
+        ping w1 a
+        wait 20s
+        ping w1 a
+        workers
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            10s ping w1 a: a stop at w1
+            30s ping w1 a: a stop at w1
+            30s workers: w1 external Idle idle since 0s
+        "#]],
+    );
+}
+
+#[test]
+fn a_stop_that_a_restart_forgot_is_made_up_for() {
+    check(
+        "
+        introduce w1
+        submit a
+        take w1
+        ping w1 a
+        cancel a
+        restart
+        introduce w1
+        take w1 busy
+        ping w1 a
+        wait 15s
+        ping w1 a
+        wait 15s
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            0s restart: 1 jobs
+            0s introduce w1: ok
+            0s take w1 busy: nothing
+            0s ping w1 a: a stop at w1
+            15s ping w1 a: a stop at w1
+            30s tick: replace w1: it did not stop job a within the grace period
+        "#]],
+    );
+}
+
+#[test]
+fn the_stop_of_an_earlier_run_is_not_held_against_the_next() {
+    check(
+        "
+        introduce w1
+        submit a timeout=20s
+        take w1
+        ping w1 a
+        wait 20s
+        retry a
+        take w1 busy
+        ping w1 a
+        wait 11s
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a timeout=20s: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            20s tick: a error "the job ran longer than its execution timeout of 20000 ms"; a TIMED_OUT; a stop at w1
+            20s retry a: IN_QUEUE; a outcome cleared
+            20s take w1 busy: a
+            20s ping w1 a: ok
+            31s workers: w1 managed Running holds 1
+        "#]],
+    );
+}
+
+#[test]
+fn the_holder_that_lost_the_race_must_let_go_as_well() {
+    check(
+        "
+        introduce w2
+        submit a
+        take w1
+        lose w1 counted
+        take w2
+        done w1 a
+        wait 10s
+        workers
+        ",
+        expect![[r#"
+            0s introduce w2: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s lose w1 counted: a back in line, retry 1
+            0s take w2: a
+            0s done w1 a: recorded; a outcome kept; a COMPLETED; a stop at w2
+            10s tick: replace w2: it did not stop job a within the grace period
+            10s workers: w2 managed Draining idle since 0s
+        "#]],
+    );
+}

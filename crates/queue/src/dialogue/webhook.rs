@@ -1,0 +1,137 @@
+//! A webhook call is owed until it is settled.
+
+use expect_test::expect;
+
+use super::check;
+
+#[test]
+fn the_call_is_owed_when_the_job_ends() {
+    check(
+        "
+        submit a hook
+        take w1
+        done w1 a
+        settled a
+        settled a
+        wait 30m
+        status a
+        ",
+        expect![[r#"
+            0s submit a hook: accepted
+            0s take w1: a
+            0s done w1 a: recorded; a outcome kept; a COMPLETED; a webhook due
+            0s settled a: a webhook settled
+            0s settled a: ok
+            1800s tick: a deleted
+            1800s status a: no such job
+        "#]],
+    );
+}
+
+#[test]
+fn every_end_but_deletion_owes_one() {
+    check(
+        "
+        submit a hook
+        cancel a
+        submit b hook
+        take w1
+        error w1 b
+        submit c hook timeout=5s
+        take w1
+        wait 5s
+        submit d hook
+        purge
+        wait 1s
+        submit e hook ttl=10s
+        wait 10s
+        ",
+        expect![[r#"
+            0s submit a hook: accepted
+            0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            0s submit b hook: accepted
+            0s take w1: b
+            0s error w1 b: recorded; b outcome kept; b FAILED; b webhook due
+            0s submit c hook timeout=5s: accepted
+            0s take w1: c
+            5s tick: c error "the job ran longer than its execution timeout of 5000 ms"; c TIMED_OUT; c stop at w1; c webhook due
+            5s submit d hook: accepted
+            5s purge: 1 purged
+            5s tick: d CANCELLED; d webhook due
+            6s submit e hook ttl=10s: accepted
+            16s tick: e deleted
+        "#]],
+    );
+}
+
+#[test]
+fn an_owed_call_keeps_the_row_but_not_the_job() {
+    check(
+        "
+        set retention=5s
+        submit a hook
+        cancel a
+        wait 5s
+        status a
+        list
+        restart
+        cancel a
+        keep a 5s
+        wait 24h
+        settled a
+        wait 1s
+        status a
+        ",
+        expect![[r#"
+            0s set retention=5s: ok
+            0s submit a hook: accepted
+            0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            5s status a: no such job
+            5s list: ; the end
+            5s restart: 1 jobs
+            5s cancel a: refused, NoSuchJob
+            5s keep a 5s: refused, NoSuchJob
+            86405s settled a: a webhook settled
+            86405s tick: a deleted
+            86406s status a: no such job
+        "#]],
+    );
+}
+
+#[test]
+fn a_retry_forgets_the_call_and_the_next_end_owes_a_new_one() {
+    check(
+        "
+        submit a hook
+        take w1
+        error w1 a
+        retry a
+        settled a
+        take w1
+        done w1 a
+        settled a
+        ",
+        expect![[r#"
+            0s submit a hook: accepted
+            0s take w1: a
+            0s error w1 a: recorded; a outcome kept; a FAILED; a webhook due
+            0s retry a: IN_QUEUE; a outcome cleared
+            0s settled a: ok
+            0s take w1: a
+            0s done w1 a: recorded; a outcome kept; a COMPLETED; a webhook due
+            0s settled a: a webhook settled
+        "#]],
+    );
+}
+
+#[test]
+fn settling_the_webhook_of_an_unknown_job_is_nothing() {
+    check(
+        "
+        settled a
+        ",
+        expect![[r#"
+            0s settled a: ok
+        "#]],
+    );
+}
