@@ -339,3 +339,22 @@ async fn only_the_logs_of_the_last_workers_are_kept() {
     let kept = |n: u32| server.launcher.log_path(&format!("wk-{n}").parse().unwrap()).is_some();
     assert_eq!((0..12).map(kept).collect::<Vec<_>>(), [[false; 2].as_slice(), &[true; 10]].concat());
 }
+
+#[tokio::test]
+async fn an_unmodified_python_program_finds_its_neighbours() {
+    let dir = tempfile::tempdir().unwrap();
+    let workdir = dir.path().join("handler");
+    fs::create_dir_all(workdir.join("package")).unwrap();
+    fs::write(workdir.join("tools.py"), "WORD = 'hello'").unwrap();
+    fs::write(workdir.join("package/__init__.py"), "from tools import WORD").unwrap();
+    fs::write(workdir.join("data.txt"), "data").unwrap();
+    fs::write(workdir.join("handler.py"), "import package; print(package.WORD, open('data.txt').read())")
+        .unwrap();
+    let mut server = Server::on(&dir);
+    for command in [["python3", "handler.py"].as_slice(), &["python3", "-m", "handler"]] {
+        let command = command.iter().map(ToString::to_string).collect();
+        let spec = WorkerSpec { command, workdir: Some(workdir.clone()), ..sh("") };
+        server.launcher.start(spec).await.unwrap();
+        assert_eq!(server.exited().await.log_tail, "hello data");
+    }
+}
