@@ -26,6 +26,7 @@ mod window;
 mod workers;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 
 pub use keys::{MintedKey, admin_key, mint_key};
 pub use rate_limits::{Limit, RateLimits, RateTable};
@@ -42,6 +43,7 @@ pub fn router(state: HttpState) -> Router {
         .merge(metrics::routes())
         .fallback(edge::unknown_route)
         .method_not_allowed_fallback(edge::unknown_method)
+        .layer(from_fn_with_state(state.clone(), metrics::count))
         .with_state(state);
     edge::wrap(routes)
 }

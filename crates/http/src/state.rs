@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::RateLimits;
 use crate::body::BytesBudget;
+use crate::metrics::RequestCounts;
 use crate::rate_limits::RateLimiter;
 
 /// What the operator can set about this crate.
@@ -40,6 +41,7 @@ struct Shared {
     limiter: RateLimiter,
     budget: BytesBudget,
     worker_hold: Duration,
+    requests: RequestCounts,
 }
 
 impl HttpState {
@@ -49,7 +51,8 @@ impl HttpState {
         let budget = BytesBudget::new(settings.bytes_in_flight_max);
         // The oldest workers with a limit give up after 30 s; a job answered after that is lost.
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
-        Self { shared: Arc::new(Shared { engine, limiter, budget, worker_hold }) }
+        let requests = RequestCounts::default();
+        Self { shared: Arc::new(Shared { engine, limiter, budget, worker_hold, requests }) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -66,5 +69,9 @@ impl HttpState {
 
     pub(crate) fn worker_hold(&self) -> Duration {
         self.shared.worker_hold
+    }
+
+    pub(crate) fn requests(&self) -> &RequestCounts {
+        &self.shared.requests
     }
 }

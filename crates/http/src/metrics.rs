@@ -1,9 +1,0 @@
-//! To come.
-
-use axum::Router;
-
-use crate::HttpState;
-
-pub(crate) fn routes() -> Router<HttpState> {
-    Router::new()
-}

@@ -1,0 +1,116 @@
+//! The Prometheus text format, version 0.0.4: families of samples, each sample with its labels.
+
+use std::fmt::{Display, Write as _};
+
+use longshore_engine::HistogramSnapshot;
+
+/// The content type of the format.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A page under construction. The samples of a family must follow its head.
+#[derive(Debug, Default)]
+pub(super) struct Exposition {
+    text: String,
+}
+
+/// The name and value of a label.
+pub(super) type Label<'a> = (&'a str, &'a str);
+
+/// What a family's samples are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// Goes up and down.
+    Gauge,
+    /// Only goes up, except that it starts at zero with the server.
+    Counter,
+    /// A distribution.
+    Histogram,
+}
+
+impl Exposition {
+    /// Begins a family.
+    pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
+        let kind = match kind {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Histogram => "histogram",
+        };
+        self.write(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    /// One sample.
+    pub fn sample(&mut self, name: &str, labels: &[Label<'_>], value: impl Display) {
+        self.text.push_str(name);
+        self.labels(labels, None);
+        self.write(format_args!(" {value}\n"));
+    }
+
+    /// The samples of one histogram. So many of its units make one of the family's.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        labels: &[Label<'_>],
+        histogram: &HistogramSnapshot,
+        units_per_one: f64,
+    ) {
+        let bounds = histogram.bounds.iter().map(|bound| (*bound as f64 / units_per_one).to_string());
+        for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(&histogram.cumulative) {
+            self.write(format_args!("{name}_bucket"));
+            self.labels(labels, Some(("le", &bound)));
+            self.write(format_args!(" {count}\n"));
+        }
+        self.write(format_args!("{name}_sum"));
+        self.labels(labels, None);
+        self.write(format_args!(" {}\n{name}_count", histogram.sum as f64 / units_per_one));
+        self.labels(labels, None);
+        self.write(format_args!(" {}\n", histogram.cumulative.last().unwrap_or(&0)));
+    }
+
+    /// The page.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    fn labels(&mut self, labels: &[Label<'_>], last: Option<Label<'_>>) {
+        let mut opener = '{';
+        for (name, value) in labels.iter().copied().chain(last) {
+            let value = value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n");
+            self.write(format_args!("{opener}{name}=\"{value}\""));
+            opener = ',';
+        }
+        if opener == ',' {
+            self.text.push('}');
+        }
+    }
+
+    fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        // Writing into memory cannot fail.
+        let _infallible = self.text.write_fmt(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_reads_as_the_format_says() {
+        let mut page = Exposition::default();
+        page.family("jobs", Kind::Gauge, "jobs by state");
+        page.sample("jobs", &[("endpoint", "a\"\\\n"), ("state", "x")], 3);
+        page.sample("up", &[], 1);
+        let waits = HistogramSnapshot { bounds: &[1, 2_500], cumulative: vec![1, 2, 4], sum: 9_001 };
+        page.histogram("wait_seconds", &[("endpoint", "a")], &waits, 1_000.0);
+        let expected = r#"# HELP jobs jobs by state
+# TYPE jobs gauge
+jobs{endpoint="a\"\\\n",state="x"} 3
+up 1
+wait_seconds_bucket{endpoint="a",le="0.001"} 1
+wait_seconds_bucket{endpoint="a",le="2.5"} 2
+wait_seconds_bucket{endpoint="a",le="+Inf"} 4
+wait_seconds_sum{endpoint="a"} 9.001
+wait_seconds_count{endpoint="a"} 4
+"#;
+        assert_eq!(page.into_text(), expected);
+    }
+}

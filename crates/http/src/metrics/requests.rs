@@ -1,0 +1,100 @@
+//! Counts requests by what they asked for and how they were answered.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::HttpState;
+
+/// How many requests there were, by route, method and status. Routes are patterns (`/v2/{endpoint}/run`), so
+/// there are never more numbers than routes, methods and statuses.
+#[derive(Debug, Default)]
+pub(crate) struct RequestCounts {
+    routes: RwLock<BTreeMap<String, Answers>>,
+}
+
+/// The numbers of one route, by method and status.
+type Answers = BTreeMap<(&'static str, u16), AtomicU64>;
+
+/// One of the numbers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RequestCount {
+    pub route: String,
+    pub method: &'static str,
+    pub status: u16,
+    pub count: u64,
+}
+
+impl RequestCounts {
+    fn count(&self, route: &str, method: &'static str, status: u16) {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = routes.get(route).and_then(|answers| answers.get(&(method, status))) {
+            count.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        drop(routes);
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        let answers = routes.entry(route.to_owned()).or_default();
+        answers.entry((method, status)).or_default().fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The numbers so far.
+    pub(super) fn snapshot(&self) -> Vec<RequestCount> {
+        let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
+        let counts = routes.iter().flat_map(|(route, answers)| {
+            answers.iter().map(|((method, status), count)| RequestCount {
+                route: route.clone(),
+                method,
+                status: *status,
+                count: count.load(Ordering::Relaxed),
+            })
+        });
+        counts.collect()
+    }
+}
+
+/// Counts a request when its answer is known; a caller who hangs up before is not counted.
+pub(crate) async fn count(State(state): State<HttpState>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = method_name(request.method());
+    let response = next.run(request).await;
+    let route = route.as_ref().map_or("other", MatchedPath::as_str);
+    state.requests().count(route, method, response.status().as_u16());
+    response
+}
+
+/// Any other method is whatever a stranger made up.
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PATCH => "PATCH",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_by_route_method_and_status() {
+        let counts = RequestCounts::default();
+        for status in [200, 200, 404] {
+            counts.count("/a", "GET", status);
+        }
+        counts.count("/a", "POST", 200);
+        let seen: Vec<_> =
+            counts.snapshot().into_iter().map(|one| (one.route, one.method, one.status, one.count)).collect();
+        let route = || "/a".to_owned();
+        assert_eq!(seen, [(route(), "GET", 200, 2), (route(), "GET", 404, 1), (route(), "POST", 200, 1)]);
+    }
+}
