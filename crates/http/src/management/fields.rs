@@ -20,7 +20,6 @@ pub(crate) struct Field {
     /// Whether `null` is a value: it unsets the field.
     pub nullable: bool,
     /// What it means.
-    #[expect(dead_code, reason = "the API's document, which is to be made from the tables, will show it")]
     pub about: &'static str,
 }
 

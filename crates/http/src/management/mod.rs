@@ -1,14 +1,17 @@
 //! The management API, `/v1`: templates and endpoints.
 //!
 //! What a resource's fields are is data ([`fields`]): requests are checked against it, their members are laid
-//! over the stored record ([`records`]), and clients read the record without its secrets ([`views`]).
+//! over the stored record ([`records`]), clients read the record without its secrets ([`views`]), and the API's
+//! document is made from it too ([`schemas`]).
 
 mod access;
+mod document;
 mod endpoint_fields;
 mod endpoints;
 mod fields;
 mod nearest;
 mod records;
+mod schemas;
 mod template_fields;
 mod templates;
 mod views;
@@ -30,6 +33,7 @@ pub(crate) fn routes() -> Router<HttpState> {
     let template = get(templates::get).patch(templates::update).delete(templates::delete);
     let endpoint = get(endpoints::get).patch(endpoints::update).delete(endpoints::delete);
     Router::new()
+        .route("/v1/openapi.json", get(document::document))
         .route("/v1/templates", get(templates::list).post(templates::create))
         .route("/v1/templates/{template}", template)
         .route("/v1/templates/{template}/update", post(templates::update))

@@ -1,4 +1,5 @@
-//! Records as clients read them: without the server's own numbers, without secrets, times as text.
+//! Records as clients read them: without the server's own numbers, without secrets, without what is not set, times
+//! as text.
 
 use longshore_engine::WorkerView;
 use longshore_model::{Endpoint, Millis, Template, WorkerPhase};
@@ -63,7 +64,8 @@ fn time(at: Millis) -> Value {
 
 fn members(record: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(record) {
-        Ok(Value::Object(members)) => members,
+        // Clients of such an API know fields that are absent, but none that are null.
+        Ok(Value::Object(members)) => members.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         // Records are structs with names as keys; they have no other form.
         _ => Map::new(),
     }

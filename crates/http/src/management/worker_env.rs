@@ -6,7 +6,7 @@ use longshore_model::{EndpointId, WorkerId};
 use serde_json::{Map, Value};
 
 /// How often a worker says what it holds, in milliseconds.
-const PING_INTERVAL_MS: &str = "10000";
+const PING_INTERVAL_MS: &str = "5000";
 
 /// The variables that the worker SDK reads, by name.
 ///
