@@ -4,7 +4,7 @@ import pytest
 
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
-from harness.server import QUICK, Server
+from harness.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -35,11 +35,11 @@ def worker(endpoint) -> FakeWorker:
 
 @pytest.fixture
 def fresh_server():
-    """Makes servers of a test's own: `fresh_server(config=..., flags=...)`, started."""
+    """Makes servers of a test's own: `fresh_server(flags=...)`, started."""
     made = []
 
-    def make(config: str = "", flags: tuple[str, ...] = ("--allow-private-webhooks",)) -> Server:
-        server = Server(config=QUICK + config, flags=flags)
+    def make(flags: tuple[str, ...] = ("--allow-private-webhooks",)) -> Server:
+        server = Server(flags=flags)
         made.append(server)
         return server.start()
 

@@ -154,6 +154,7 @@ def test_trap_09_a_silent_worker_loses_its_job(api):
     other = FakeWorker(endpoint)
     assert other.take(timeout_s=20)["id"] == job
     assert endpoint.status(job)["retries"] == 1
+    other.ping(job)
     record = endpoint.wait_for(job, timeout_s=20)
     assert record["status"] == "FAILED" and record["error"], "after maxRetries it fails with the reason"
 
@@ -465,6 +466,7 @@ def test_parallel_single_polls_of_one_worker(endpoint, worker):
 
 def test_first_result_wins_when_a_lost_worker_comes_back(endpoint, worker):
     job = taken(endpoint, worker)
+    worker.ping(job)
     other = FakeWorker(endpoint)
     assert other.take(timeout_s=20)["id"] == job, "the first worker was silent for too long"
     channel = other.park_stops()
@@ -478,6 +480,7 @@ def test_first_result_wins_when_a_lost_worker_comes_back(endpoint, worker):
 def test_chunks_of_a_lost_attempt_are_dropped_and_offsets_go_on(endpoint, worker):
     job = taken(endpoint, worker)
     worker.chunk(job, "a0"), worker.chunk(job, "a1")
+    worker.ping(job)
     other = FakeWorker(endpoint)
     assert other.take(timeout_s=20)["id"] == job
     worker.chunk(job, "a2 of a worker that no longer holds it")

@@ -10,7 +10,6 @@ import pytest
 
 from harness import processes
 from harness.client import HANDLERS, Api
-from harness.fake_worker import FakeWorker
 from harness.waiting import holds, until
 
 
@@ -107,21 +106,21 @@ def test_execution_timeout_really_frees_the_worker(api, tmp_path, handler):
     assert not (tmp_path / "finished").exists()
 
 
-def test_the_other_jobs_of_a_replaced_worker_go_on_without_a_retry(endpoint):
+def test_the_other_jobs_of_a_replaced_worker_go_on_without_a_retry(api, tmp_path):
     """A worker that does not let go of a cancelled job is replaced; what else it held is queued again."""
-    worker = FakeWorker(endpoint)
-    stuck, innocent = endpoint.run(), endpoint.run()
-    assert [job["id"] for job in worker.take_batch(2)] == [stuck, innocent]
+    endpoint = api.endpoint("stubborn.py", workersMin=1, workersMax=1, maxConcurrency=4)
+    endpoint.wait_health("workers", "ready", 1, 40)
+    go = tmp_path / "go"
+    stuck = endpoint.run({"seconds": 60, "stubborn": True})
+    innocent = endpoint.run({"go": str(go), "seconds": 60})
+    endpoint.wait_health("jobs", "inProgress", 2)
+    (old,) = endpoint.workers()
     endpoint.cancel(stuck)
-
-    def replaced():
-        worker.ping(stuck, innocent)
-        return endpoint.status(innocent)["status"] == "IN_QUEUE"
-
-    until(replaced, "the innocent job is queued again", 20, 0.3)
-    other = FakeWorker(endpoint)
-    assert other.take()["id"] == innocent
-    assert "retries" not in endpoint.status(innocent)
+    until(lambda: endpoint.workers() and old not in endpoint.workers(), "a fresh worker", 30)
+    go.touch()
+    record = endpoint.wait_for(innocent, timeout_s=40)
+    assert record["status"] == "COMPLETED" and record["workerId"] != old.worker and "retries" not in record
+    assert endpoint.status(stuck)["status"] == "CANCELLED"
 
 
 # Scaling

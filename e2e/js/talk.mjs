@@ -2,7 +2,7 @@
 // usage: node talk.mjs BASE_URL KEY ECHO_ENDPOINT GENERATOR_ENDPOINT EMPTY_ENDPOINT
 import { createRequire } from "node:module";
 
-const require = createRequire(process.env.LONGSHORE_NODE_MODULES ?? import.meta.url);
+const require = createRequire(import.meta.url);
 const sdk = require("runpod-sdk");
 const runpodSdk = sdk.default ?? sdk;
 
