@@ -34,6 +34,9 @@ const REGISTRY_HOSTS: [&str; 5] = [
     concat!("registry-1.dock", "er.io"),
 ];
 
+const A_TEST_SLEEPS: &str =
+    "a test sleeps: wait for a condition with a deadline, in a function named `wait_…`, `until…` or `eventually…`";
+
 /// Checks the code of a Rust file.
 pub fn check_rust(path: &Path, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -53,8 +56,7 @@ pub fn check_rust(path: &Path, source: &Source) -> Vec<Finding> {
         let sleeps = code.contains("thread::sleep(") || code.contains("time::sleep(");
         let in_test = source.is_test_line(number) || sizes::is_test_file(path);
         if sleeps && in_test && !waits(source, number) {
-            let text = "a test sleeps: wait for a condition with a deadline, in a function named `wait_…`";
-            findings.push(Finding::new(path, number, text));
+            findings.push(Finding::new(path, number, A_TEST_SLEEPS));
         }
     }
     findings
@@ -62,7 +64,11 @@ pub fn check_rust(path: &Path, source: &Source) -> Vec<Finding> {
 
 /// Whether the line is in a function whose name says that it waits for something.
 fn waits(source: &Source, line: usize) -> bool {
-    source.function_at(line).is_some_and(|function| function.name.starts_with("wait_"))
+    source.function_at(line).is_some_and(|function| says_so(&function.name))
+}
+
+fn says_so(function: &str) -> bool {
+    ["wait_", "until", "eventually"].iter().any(|beginning| function.starts_with(beginning))
 }
 
 /// Checks any text file.
@@ -110,9 +116,8 @@ fn check_python_test(file: &File) -> Vec<Finding> {
             function = rest.split('(').next().unwrap_or_default();
         }
         let sleeps = line.contains("time.sleep(") || line.contains("asyncio.sleep(");
-        if sleeps && !function.starts_with("wait_") {
-            let text = "a test sleeps: wait for a condition with a deadline, in a function named `wait_…`";
-            findings.push(Finding::new(&file.path, number, text));
+        if sleeps && !says_so(function) {
+            findings.push(Finding::new(&file.path, number, A_TEST_SLEEPS));
         }
     }
     findings
