@@ -2,7 +2,7 @@
 
 mod tools;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ fn build() -> Result<PathBuf, String> {
     Ok(Metadata::read()?.target_directory.join("debug/longshore"))
 }
 
-fn pytest(tools: &Tools, binary: &std::path::Path, filter: Option<&str>) -> Result<(), String> {
+fn pytest(tools: &Tools, binary: &Path, filter: Option<&str>) -> Result<(), String> {
     let mut pytest = tools.python();
     pytest.args(["-m", "pytest", "-q", "-n", E2E_WORKERS, "--durations=10", "e2e"]);
     pytest.env("LONGSHORE_BIN", binary);
@@ -102,10 +102,17 @@ fn cargo(args: &[&str]) -> Result<(), String> {
 
 /// Runs a program in the workspace's folder, its output going where ours goes.
 fn succeed(command: &mut Command) -> Result<(), String> {
-    let shown = format!("{command:?}").replace('"', "");
+    let shown = shown(command);
     let status = command.current_dir(workspace::root()).status();
     let status = status.map_err(|error| format!("cannot run `{shown}`: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{shown}` failed ({status})")) }
+}
+
+/// A command as one would type it.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// What was done and how long it took.

@@ -30,8 +30,9 @@ impl Source {
     /// Scans a file.
     pub fn parse(text: &str) -> Self {
         let (code, comments) = separate(text);
-        let functions = find_functions(&code);
-        let test_lines = find_tests(&code);
+        let lines = Lines::of(&code);
+        let functions = find_functions(&code, &lines);
+        let test_lines = find_tests(&code, &lines);
         Self { code, comments, functions, test_lines }
     }
 
@@ -157,14 +158,30 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-fn find_functions(code: &str) -> Vec<Function> {
+/// Where the lines of a file end.
+struct Lines {
+    ends: Vec<usize>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self { ends: text.match_indices('\n').map(|(at, _)| at).collect() }
+    }
+
+    /// The line of an offset, counted from 1.
+    fn at(&self, offset: usize) -> usize {
+        self.ends.partition_point(|&end| end < offset) + 1
+    }
+}
+
+fn find_functions(code: &str, line_numbers: &Lines) -> Vec<Function> {
     let bytes = code.as_bytes();
     let starts = code.match_indices("fn ").filter(|&(at, _)| at == 0 || !is_word(bytes[at - 1]));
     let function = |(at, _): (usize, &str)| {
         let name: String = code[at + 3..].chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
         let body = body_start(&bytes[at..])? + at;
         let end = matching_brace(bytes, body);
-        (!name.is_empty()).then(|| Function { name, lines: line_of(code, at)..line_of(code, end) + 1 })
+        (!name.is_empty()).then(|| Function { name, lines: line_numbers.at(at)..line_numbers.at(end) + 1 })
     };
     starts.filter_map(function).collect()
 }
@@ -198,7 +215,7 @@ fn matching_brace(bytes: &[u8], open: usize) -> usize {
     bytes.len()
 }
 
-fn find_tests(code: &str) -> Vec<Range<usize>> {
+fn find_tests(code: &str, line_numbers: &Lines) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     for (at, marker) in code.match_indices("#[cfg(test)]") {
         let after = &code[at + marker.len()..];
@@ -207,15 +224,10 @@ fn find_tests(code: &str) -> Vec<Range<usize>> {
         let Some(open) = after.find('{') else { continue };
         if item.starts_with("mod ") && after.find(';').is_none_or(|end| open < end) {
             let end = matching_brace(code.as_bytes(), at + marker.len() + open);
-            ranges.push(line_of(code, at)..line_of(code, end) + 1);
+            ranges.push(line_numbers.at(at)..line_numbers.at(end) + 1);
         }
     }
     ranges
-}
-
-/// Code is ASCII: every byte offset is a character's.
-fn line_of(text: &str, at: usize) -> usize {
-    text[..at.min(text.len())].matches('\n').count() + 1
 }
 
 #[cfg(test)]
