@@ -58,6 +58,11 @@ impl Roster {
         self.members.insert(present.worker, member);
     }
 
+    /// The launcher has ended this worker, and nobody will say how.
+    pub(super) fn forget(&mut self, worker: &WorkerId) {
+        self.members.remove(worker);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.members.is_empty()
     }

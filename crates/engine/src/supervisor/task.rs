@@ -7,6 +7,7 @@ use longshore_fleet::{Rules, STEADY_MS, Step};
 use longshore_launch::{Exited, Launcher, Present};
 use longshore_model::WorkerId;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::environment::{mint_worker, spec};
@@ -30,6 +31,8 @@ pub(super) struct Task<P> {
     roster: Roster,
     /// What the queue was not told yet.
     losses: Vec<Loss>,
+    /// Workers that the launcher is ending.
+    stops: JoinSet<WorkerId>,
     publish: watch::Sender<FleetStatus>,
     looked_at: Option<Instant>,
 }
@@ -38,31 +41,43 @@ impl<P: Port> Task<P> {
     pub(super) fn new(mut parts: Supervisor<P>, publish: watch::Sender<FleetStatus>) -> Self {
         let mut roster = Roster::default();
         parts.adopted.drain(..).for_each(|present| roster.add(present));
-        Self { parts, roster, losses: Vec::new(), publish, looked_at: None }
+        Self { parts, roster, losses: Vec::new(), stops: JoinSet::new(), publish, looked_at: None }
     }
 
     /// Runs until the endpoint is gone with its last worker, or the server stops.
     pub(super) async fn run(mut self, mut events: mpsc::UnboundedReceiver<FleetEvent>) {
         let mut look_at = Some(Instant::now());
-        loop {
-            let event = tokio::select! {
-                event = events.recv() => Some(event),
-                () = sleep_until(look_at.unwrap_or_else(Instant::now)), if look_at.is_some() => None,
-            };
-            match event {
-                Some(None | Some(FleetEvent::Shutdown)) => return,
-                Some(Some(event)) => {
-                    let at = self.handle(event);
-                    look_at = Some(look_at.map_or(at, |before| before.min(at)));
-                }
-                None => {
-                    look_at = self.look().await;
-                    if self.roster.is_closing() && self.roster.is_empty() {
-                        return;
+        // A deleted endpoint may have nobody left who could send events. Its workers are ended all the same.
+        let mut heard = true;
+        while !(self.roster.is_closing() && self.roster.is_empty() && self.losses.is_empty()) {
+            let soonest = tokio::select! {
+                event = events.recv(), if heard => match event {
+                    Some(FleetEvent::Shutdown) => break,
+                    Some(event) => self.handle(event),
+                    None if !self.roster.is_closing() => break,
+                    None => {
+                        heard = false;
+                        Instant::now()
                     }
+                },
+                Some(stopped) = self.stops.join_next() => {
+                    if let (Ok(worker), false) = (stopped, heard) {
+                        self.roster.forget(&worker);
+                    }
+                    continue;
                 }
-            }
+                () = sleep_until(look_at.unwrap_or_else(Instant::now)), if look_at.is_some() => {
+                    look_at = self.look().await;
+                    if heard {
+                        continue;
+                    }
+                    Instant::now() + RETRY_IN
+                }
+            };
+            look_at = Some(look_at.map_or(soonest, |before| before.min(soonest)));
         }
+        // What is being ended goes on without us.
+        self.stops.detach_all();
     }
 
     /// Notes what happened; answers when to look at the fleet.
@@ -214,7 +229,10 @@ impl<P: Port> Task<P> {
     fn stop(&mut self, worker: WorkerId, grace: Duration) {
         if self.roster.stop(&worker) {
             let launcher = Arc::clone(&self.parts.launcher);
-            tokio::spawn(async move { stop(&*launcher, &worker, grace).await });
+            self.stops.spawn(async move {
+                stop(&*launcher, &worker, grace).await;
+                worker
+            });
         }
     }
 }

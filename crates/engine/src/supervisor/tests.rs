@@ -211,10 +211,10 @@ impl Scene {
         }
         .spawn(receiver);
         let mut exits = launcher.exits().unwrap();
-        let forward = events.clone();
+        let forward = events.downgrade();
         tokio::spawn(async move {
-            while let Some(exited) = exits.recv().await {
-                let _ = forward.send(FleetEvent::Exited(exited));
+            while let (Some(exited), Some(events)) = (exits.recv().await, forward.upgrade()) {
+                let _ = events.send(FleetEvent::Exited(exited));
             }
         });
         Self { desk, launcher, events, supervised }
@@ -392,10 +392,26 @@ async fn a_deleted_endpoint_lets_its_jobs_finish_if_asked_to() {
     scene.pass(30_000).await;
     assert_eq!(scene.living(), workers[..1]);
     assert!(!scene.supervised.task.is_finished());
-    scene.desk.holds(&workers[0], 0);
-    scene.send(FleetEvent::Demand);
+    scene.launcher.exit(&workers[0], Some(1), None, 30_000);
     scene.supervised.task.await.unwrap();
-    assert!(scene.launcher.living().is_empty());
+    let losses = scene.desk.losses();
+    assert!(matches!(&losses[..], [(_, false, _), (worker, true, _)] if *worker == workers[0]), "{losses:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_endpoint_that_nobody_speaks_for_ends_its_workers() {
+    let Scene { desk, launcher, events, supervised } =
+        Scene::open(Endpoint { workers_min: 2, ..an_endpoint() });
+    tokio::time::sleep(Duration::from_millis(SOON)).await;
+    let busy = launcher.living()[0].clone();
+    desk.holds(&busy, 1);
+    events.send(FleetEvent::Deleted { drain: true }).unwrap();
+    drop(events);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(launcher.living(), std::slice::from_ref(&busy));
+    desk.holds(&busy, 0);
+    supervised.task.await.unwrap();
+    assert!(launcher.living().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
