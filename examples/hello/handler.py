@@ -1,0 +1,11 @@
+"""Greets whoever is named in the input."""
+
+import runpod
+
+
+def handler(job):
+    name = job["input"].get("name", "world")
+    return {"greeting": f"Hello, {name}!"}
+
+
+runpod.serverless.start({"handler": handler})

@@ -1,0 +1,22 @@
+"""Yields a text word by word. Readers of `/stream` see each word as it comes."""
+
+import time
+
+import runpod
+
+
+def handler(job):
+    text = job["input"].get("text", "one word after the other")
+    delay_s = float(job["input"].get("delay_s", 0.2))
+    for index, word in enumerate(text.split()):
+        time.sleep(delay_s)
+        yield {"index": index, "word": word}
+
+
+runpod.serverless.start(
+    {
+        "handler": handler,
+        # With this the finished job's output is the list of all chunks, for callers who do not stream.
+        "return_aggregate_stream": True,
+    }
+)
