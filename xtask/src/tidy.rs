@@ -6,11 +6,15 @@ mod licences;
 mod links;
 mod sizes;
 mod source;
+mod test_files;
+mod tokens;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::workspace::{self, Metadata};
+use source::Source;
+use test_files::TestFiles;
 
 /// One thing that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,17 +59,23 @@ pub fn run() -> Result<(), String> {
     let files = read_files()?;
     let mut findings = arrows::check(&metadata);
     findings.extend(licences::check(&metadata)?);
-    let mut measured = sizes::Sizes::default();
     for file in &files {
-        if file.has_extension("rs") {
-            let source = source::Source::parse(&file.text);
-            findings.extend(sizes::check(&file.path, &source, &mut measured));
-            findings.extend(leftovers::check_rust(&file.path, &source));
-        }
         if file.has_extension("md") {
             findings.extend(links::check(file, &workspace::root()));
         }
         findings.extend(leftovers::check_text(file));
+    }
+    let rust = files.iter().filter(|file| file.has_extension("rs"));
+    let sources: Vec<(&Path, Source)> = rust.map(|file| (&*file.path, Source::parse(&file.text))).collect();
+    let mut tests = TestFiles::default();
+    for (path, source) in &sources {
+        tests.add(path, source);
+    }
+    let mut measured = sizes::Sizes::default();
+    for (path, source) in &sources {
+        let is_test = tests.contains(path);
+        findings.extend(sizes::check(path, source, is_test, &mut measured));
+        findings.extend(leftovers::check_rust(path, source, is_test));
     }
     findings.extend(measured.check());
     findings.sort();

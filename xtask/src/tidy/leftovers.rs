@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::source::Source;
-use super::{File, Finding, sizes};
+use super::{File, Finding};
 
 /// What may not be in the code of a Rust file. Written in halves: this file is checked too.
 const IN_CODE: [(&str, &str); 6] = [
@@ -37,7 +37,7 @@ const REGISTRY_HOSTS: [&str; 5] = [
 const A_TEST_SLEEPS: &str = "a test sleeps: wait for a condition with a deadline, in a function named `wait_…`, `until…` or `eventually…`";
 
 /// Checks the code of a Rust file.
-pub fn check_rust(path: &Path, source: &Source) -> Vec<Finding> {
+pub fn check_rust(path: &Path, source: &Source, is_test: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut lines = source.comments.lines().zip(source.code.lines());
     let documented = lines
@@ -53,8 +53,8 @@ pub fn check_rust(path: &Path, source: &Source) -> Vec<Finding> {
             }
         }
         let sleeps = code.contains("thread::sleep(") || code.contains("time::sleep(");
-        let in_test = source.is_test_line(number) || sizes::is_test_file(path);
-        if sleeps && in_test && !waits(source, number) {
+        let tested = is_test || source.is_test_line(number);
+        if sleeps && tested && !waits(source, number) {
             findings.push(Finding::new(path, number, A_TEST_SLEEPS));
         }
     }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn rust(text: &str) -> Vec<(usize, String)> {
-        let findings = check_rust(Path::new("src/a.rs"), &Source::parse(text));
+        let findings = check_rust(Path::new("src/a.rs"), &Source::parse(text), false);
         findings.into_iter().map(|finding| (finding.line, finding.text)).collect()
     }
 

@@ -1,9 +1,8 @@
-//! A Rust file with its comments and literals told apart from its code, and its functions found.
-//!
-//! This is no parser. It knows just enough of the language (nested comments, raw strings, lifetimes against
-//! character literals) that a brace in a string is not taken for one in the code.
+//! A Rust file with its functions and its tests found.
 
 use std::ops::Range;
+
+use super::tokens::{is_word, separate};
 
 /// A Rust file, scanned. `code` and `comments` have as many lines and bytes as the file.
 pub struct Source {
@@ -15,6 +14,8 @@ pub struct Source {
     pub functions: Vec<Function>,
     /// The lines of `#[cfg(test)]` modules, counted from 1.
     pub test_lines: Vec<Range<usize>>,
+    /// The `#[cfg(test)]` modules that are in files of their own.
+    pub test_modules: Vec<String>,
 }
 
 /// A function with a body.
@@ -32,8 +33,8 @@ impl Source {
         let (code, comments) = separate(text);
         let lines = Lines::of(&code);
         let functions = find_functions(&code, &lines);
-        let test_lines = find_tests(&code, &lines);
-        Self { code, comments, functions, test_lines }
+        let (test_lines, test_modules) = find_tests(&code, &lines);
+        Self { code, comments, functions, test_lines, test_modules }
     }
 
     /// Whether the line belongs to a `#[cfg(test)]` module.
@@ -45,117 +46,6 @@ impl Source {
     pub fn function_at(&self, line: usize) -> Option<&Function> {
         self.functions.iter().rev().find(|function| function.lines.contains(&line))
     }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Code,
-    Comment,
-    Literal,
-}
-
-/// Splits a file into its code and its comments.
-fn separate(text: &str) -> (String, String) {
-    let bytes = text.as_bytes();
-    let mut kinds = vec![Kind::Code; bytes.len()];
-    let mut at = 0;
-    while at < bytes.len() {
-        let (kind, end) = token(bytes, at);
-        kinds[at..end].fill(kind);
-        at = end;
-    }
-    let keep = |wanted: Kind| {
-        let kept = bytes.iter().zip(&kinds).map(|(&byte, &kind)| match byte {
-            b'\n' => '\n',
-            _ if kind == wanted && byte.is_ascii() => char::from(byte),
-            _ => ' ',
-        });
-        kept.collect()
-    };
-    (keep(Kind::Code), keep(Kind::Comment))
-}
-
-/// The kind and the end of what begins at `at`.
-fn token(bytes: &[u8], at: usize) -> (Kind, usize) {
-    let rest = &bytes[at..];
-    let in_word = at > 0 && is_word(bytes[at - 1]);
-    match rest {
-        [b'/', b'/', ..] => (Kind::Comment, at + find(rest, b"\n").unwrap_or(rest.len())),
-        [b'/', b'*', ..] => (Kind::Comment, at + block_comment(rest)),
-        [b'"', ..] => (Kind::Literal, at + string(rest)),
-        [b'r', b'"' | b'#', ..] if !in_word => raw_string(bytes, at, 1),
-        [b'b' | b'c', b'r', b'"' | b'#', ..] if !in_word => raw_string(bytes, at, 2),
-        [b'\'', ..] => character(rest).map_or((Kind::Code, at + 1), |length| (Kind::Literal, at + length)),
-        _ => (Kind::Code, at + 1),
-    }
-}
-
-fn block_comment(rest: &[u8]) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < rest.len() {
-        match &rest[at..] {
-            [b'/', b'*', ..] => {
-                depth += 1;
-                at += 2;
-            }
-            [b'*', b'/', ..] => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return at;
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    rest.len()
-}
-
-fn string(rest: &[u8]) -> usize {
-    let mut at = 1;
-    while at < rest.len() {
-        match rest[at] {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
-            _ => at += 1,
-        }
-    }
-    rest.len()
-}
-
-/// A raw string whose `r` (or `br`) is `prefix` bytes long; a raw identifier is code.
-fn raw_string(bytes: &[u8], at: usize, prefix: usize) -> (Kind, usize) {
-    let rest = &bytes[at + prefix..];
-    let hashes = rest.iter().take_while(|&&byte| byte == b'#').count();
-    if rest.get(hashes) != Some(&b'"') {
-        return (Kind::Code, at + 1);
-    }
-    let end = [b"\"".as_slice(), &b"#".repeat(hashes)].concat();
-    let body = hashes + 1;
-    let length = find(&rest[body..], &end).map_or(rest.len(), |length| body + length + end.len());
-    (Kind::Literal, at + prefix + length)
-}
-
-/// The length of a character literal; none for a lifetime.
-fn character(rest: &[u8]) -> Option<usize> {
-    if rest.get(1) == Some(&b'\\') {
-        return find(&rest[3.min(rest.len())..], b"'").map(|length| length + 4);
-    }
-    let width = match rest.get(1)? {
-        0..0x80 => 1,
-        0x80..0xe0 => 2,
-        0xe0..0xf0 => 3,
-        _ => 4,
-    };
-    (rest.get(1 + width) == Some(&b'\'')).then_some(width + 2)
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
-}
-
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Where the lines of a file end.
@@ -215,39 +105,28 @@ fn matching_brace(bytes: &[u8], open: usize) -> usize {
     bytes.len()
 }
 
-fn find_tests(code: &str, line_numbers: &Lines) -> Vec<Range<usize>> {
-    let mut ranges = Vec::new();
+/// The lines of the modules that are only there for tests, and the names of those that are elsewhere.
+fn find_tests(code: &str, line_numbers: &Lines) -> (Vec<Range<usize>>, Vec<String>) {
+    let (mut ranges, mut elsewhere) = (Vec::new(), Vec::new());
     for (at, marker) in code.match_indices("#[cfg(test)]") {
-        let after = &code[at + marker.len()..];
-        let item = after.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
-        // `mod tests;` has its lines in a file of its own.
-        let Some(open) = after.find('{') else { continue };
-        if item.starts_with("mod ") && after.find(';').is_none_or(|end| open < end) {
-            let end = matching_brace(code.as_bytes(), at + marker.len() + open);
-            ranges.push(line_numbers.at(at)..line_numbers.at(end) + 1);
+        let after = at + marker.len();
+        let item = code[after..].trim_start();
+        let Some(name) = item.trim_start_matches("pub(crate) ").strip_prefix("mod ") else { continue };
+        let name: String = name.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
+        match code[after..].find(['{', ';']).map(|offset| after + offset) {
+            Some(open) if code[open..].starts_with('{') => {
+                let end = matching_brace(code.as_bytes(), open);
+                ranges.push(line_numbers.at(at)..line_numbers.at(end) + 1);
+            }
+            _ => elsewhere.push(name),
         }
     }
-    ranges
+    (ranges, elsewhere)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn comments_and_literals_are_not_code() {
-        let text = r##"let a = "{ // no"; // } yes
-/* one /* two { */ { */ let b = '{'; let c = '\''; let d: &'static str = r#"} " {"#; let e = b"}";
-let r#type = br"{"; let f = '\u{7b}'; let g = 'é';"##;
-        let source = Source::parse(text);
-        assert_eq!(source.code.matches(['{', '}']).count(), 0, "{}", source.code);
-        assert!(source.code.contains("let d: &'static str ="));
-        assert!(source.code.contains("let r#type ="));
-        assert!(source.comments.contains("// } yes"));
-        assert!(source.comments.contains("/* one /* two { */ { */"));
-        assert!(!source.comments.contains("no"));
-        assert_eq!(source.code.lines().count(), 3);
-    }
 
     #[test]
     fn functions_are_measured_from_signature_to_brace() {
@@ -275,6 +154,7 @@ let r#type = br"{"; let f = '\u{7b}'; let g = 'é';"##;
         let source = Source::parse(text);
         assert_eq!(source.test_lines.first(), Some(&(4..8)));
         assert_eq!(source.test_lines.len(), 1);
+        assert_eq!(source.test_modules, ["other"]);
         assert!(source.is_test_line(6) && !source.is_test_line(8));
     }
 }
