@@ -1,64 +1,169 @@
 //! The engine: every endpoint of this server, and the catalog.
 
-use std::sync::Arc;
+mod crew;
+mod manage;
+mod start;
+mod tokens;
 
-use longshore_model::{ApiKey, Endpoint, JobId, Template, TemplateId};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
-use crate::{CatalogError, EndpointHandle};
+use longshore_blobs::Blobs;
+use longshore_launch::Launcher;
+use longshore_model::{ApiKey, EndpointId, Epoch, JobId, ShardId, Template, TemplateId};
+use longshore_store::Store;
+use tokio::sync::mpsc;
+
+use crate::actor::ask::Ask;
+use crate::catalog::Catalog;
+use crate::clock::Clock;
+use crate::committer::CommitSender;
+use crate::shared::Ground;
+use crate::supervisor::FleetEvent;
+use crate::{EndpointHandle, EngineMetrics, EngineSettings, WebhookSettings, WorkerSettings};
+
+/// The parts that an engine is made of.
+pub struct Parts {
+    /// Where rows are kept.
+    pub store: Arc<dyn Store>,
+    /// Where big payloads are kept.
+    pub blobs: Arc<dyn Blobs>,
+    /// Who runs the workers of endpoints with the provider `process`; none runs nothing.
+    pub launcher: Option<Arc<dyn Launcher>>,
+    /// Who tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// What the operator chose.
+    pub settings: EngineSettings,
+    /// What the operator chose about webhooks.
+    pub webhooks: WebhookSettings,
+    /// What the operator chose about workers.
+    pub workers: WorkerSettings,
+}
 
 /// Every endpoint of this server, and the catalog. Cheap to clone.
 #[derive(Clone)]
-pub struct Engine {}
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+/// The supervisors' ears by endpoint.
+type Fleets = HashMap<EndpointId, mpsc::UnboundedSender<FleetEvent>>;
+
+struct Inner {
+    ground: Arc<Ground>,
+    launcher: Option<Arc<dyn Launcher>>,
+    workers: WorkerSettings,
+    fleets: Mutex<Fleets>,
+    catalog: RwLock<Catalog>,
+    /// Held while the catalog changes: store first, memory after.
+    door: tokio::sync::Mutex<()>,
+    epochs: Vec<(ShardId, Epoch)>,
+    committers: Mutex<HashMap<ShardId, CommitSender>>,
+    /// Endpoints whose queue is not loaded yet.
+    loading: Arc<AtomicUsize>,
+    token_key: ring::hmac::Key,
+}
 
 impl Engine {
     /// Mints a job id at the edge.
-    pub fn mint_job(&self, sync: bool) -> JobId { todo!("{sync}") }
+    pub fn mint_job(&self, sync: bool) -> JobId {
+        JobId::mint(self.inner.ground.clock.now(), self.entropy(), sync)
+    }
+
     /// 128 random bits, for ids.
-    pub fn entropy(&self) -> u128 { todo!() }
+    pub fn entropy(&self) -> u128 {
+        crate::entropy::bits()
+    }
+
     /// The endpoint with this id or slug.
-    pub fn endpoint(&self, id_or_slug: &str) -> Option<EndpointHandle> { todo!("{id_or_slug}") }
+    pub fn endpoint(&self, id_or_slug: &str) -> Option<EndpointHandle> {
+        self.catalog().endpoint(id_or_slug).cloned()
+    }
+
     /// Every endpoint, oldest first.
-    pub fn endpoints(&self) -> Vec<EndpointHandle> { todo!() }
-    /// Adds an endpoint. Its `no` and `created_at` are set here. Refused: a slug that is taken (also by an id),
-    /// a template that does not exist.
-    pub async fn create_endpoint(&self, endpoint: Endpoint) -> Result<Arc<Endpoint>, CatalogError> { todo!("{endpoint:?}") }
-    /// Changes an endpoint's record by `change`; `version` grows by one if `template_id` changed.
-    pub async fn update_endpoint(
-        &self,
-        id_or_slug: &str,
-        change: impl FnOnce(&mut Endpoint) + Send,
-    ) -> Result<Arc<Endpoint>, CatalogError> { let _ = (id_or_slug, change); todo!() }
-    /// Deletes an endpoint: it answers 404 at once, its workers are stopped, its jobs removed in slices.
-    /// With `drain` the running jobs may finish first.
-    pub async fn delete_endpoint(&self, id_or_slug: &str, drain: bool) -> Result<(), CatalogError> { todo!("{id_or_slug} {drain}") }
+    pub fn endpoints(&self) -> Vec<EndpointHandle> {
+        self.catalog().endpoints().cloned().collect()
+    }
+
     /// Every template, oldest first.
-    pub fn templates(&self) -> Vec<Arc<Template>> { todo!() }
+    pub fn templates(&self) -> Vec<Arc<Template>> {
+        self.catalog().templates().to_vec()
+    }
+
     /// One template.
-    pub fn template(&self, id: &TemplateId) -> Option<Arc<Template>> { todo!("{id}") }
-    /// Adds a template. Refused: a name that is taken.
-    pub async fn create_template(&self, template: Template) -> Result<Arc<Template>, CatalogError> { todo!("{template:?}") }
-    /// Changes a template by `change`; endpoints that use it get a new `version` if image, command, workdir or
-    /// env changed.
-    pub async fn update_template(
-        &self,
-        id: &TemplateId,
-        change: impl FnOnce(&mut Template) + Send,
-    ) -> Result<Arc<Template>, CatalogError> { let _ = (id, change); todo!() }
-    /// Deletes a template. Refused while an endpoint uses it, naming the endpoint.
-    pub async fn delete_template(&self, id: &TemplateId) -> Result<(), CatalogError> { todo!("{id}") }
+    pub fn template(&self, id: &TemplateId) -> Option<Arc<Template>> {
+        self.catalog().template(id).cloned()
+    }
+
     /// Every key.
-    pub fn keys(&self) -> Vec<Arc<ApiKey>> { todo!() }
+    pub fn keys(&self) -> Vec<Arc<ApiKey>> {
+        self.catalog().keys().to_vec()
+    }
+
     /// The key whose text has this hash (lower-case hex SHA-256).
-    pub fn key_by_hash(&self, hash: &str) -> Option<Arc<ApiKey>> { todo!("{hash}") }
-    /// Inserts or replaces a key.
-    pub async fn put_key(&self, key: ApiKey) -> Result<(), CatalogError> { todo!("{key:?}") }
-    /// Removes a key.
-    pub async fn delete_key(&self, id: &str) -> Result<(), CatalogError> { todo!("{id}") }
-    /// Makes the token with which workers (of one endpoint; all of them share it) authenticate:
-    /// `lsw_<endpoint id>_<mac>`.
-    pub fn worker_token(&self, endpoint: &longshore_model::EndpointId) -> String { todo!("{endpoint}") }
-    /// Whether `token` is the worker token of `endpoint`; compared in constant time.
-    pub fn is_worker_token(&self, endpoint: &longshore_model::EndpointId, token: &str) -> bool { todo!("{endpoint}{token}") }
+    pub fn key_by_hash(&self, hash: &str) -> Option<Arc<ApiKey>> {
+        self.catalog().key_by_hash(hash).cloned()
+    }
+
+    /// What the engine measured of itself since the start.
+    pub fn metrics(&self) -> &EngineMetrics {
+        &self.inner.ground.metrics
+    }
+
+    /// The present time, as the engine sees it.
+    pub fn now(&self) -> longshore_model::Millis {
+        self.inner.ground.clock.now()
+    }
+
     /// Whether every endpoint is loaded.
-    pub fn is_ready(&self) -> bool { todo!() }
+    pub fn is_ready(&self) -> bool {
+        self.inner.loading.load(Ordering::Acquire) == 0
+    }
+
+    /// Answers everybody who waits with what there is, and lets nobody wait any more. Workers go on; what was
+    /// acknowledged is durable already.
+    pub async fn release_waits(&self) {
+        for handle in self.endpoints() {
+            handle.shared.stopping.store(true, Ordering::Release);
+            // An actor that is gone holds nobody.
+            let _ = handle.shared.asks.send(Ask::ReleasePolls);
+            handle.shared.tell_fleet(FleetEvent::Shutdown);
+        }
+    }
+
+    /// Lets the shards go, after [`Engine::release_waits`] and when no request is open any more.
+    pub async fn close(&self) {
+        let epochs = self.inner.epochs.clone();
+        let released = tokio::time::timeout(Duration::from_secs(2), self.inner.ground.store.release(epochs));
+        match released.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the shards could not be released"),
+            Err(_) => tracing::warn!("the store did not release the shards in time"),
+        }
+    }
+
+    fn catalog(&self) -> RwLockReadGuard<'_, Catalog> {
+        self.inner.catalog.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn catalog_mut(&self) -> RwLockWriteGuard<'_, Catalog> {
+        self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn epoch(&self, shard: ShardId) -> Epoch {
+        self.inner.epochs[usize::from(shard.0)].1
+    }
+
+    /// The committer of a shard; started with its first endpoint.
+    fn committer(&self, shard: ShardId) -> CommitSender {
+        let mut committers = self.inner.committers.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = || {
+            let ground = &self.inner.ground;
+            let (store, metrics) = (Arc::clone(&ground.store), Arc::clone(&ground.metrics));
+            crate::committer::spawn(store, shard, self.epoch(shard), metrics).0
+        };
+        committers.entry(shard).or_insert_with(start).clone()
+    }
 }

@@ -1,80 +1,100 @@
 //! A way to one endpoint's actor.
 
+mod clients;
+mod fleet;
+mod payloads;
+mod streams;
+mod workers;
+
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
-use longshore_model::{Endpoint, JobId, Millis, WorkerId};
+use longshore_model::{Endpoint, Millis};
+use longshore_queue::{Command, Queue, Reply};
+use tokio::sync::oneshot;
 
-use crate::{
-    AskError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom, StreamPage, Submission,
-    TakeAsk, TakenJob,
-};
+use crate::actor::ask::{Answer, Ask, unavailable};
+use crate::shared::Shared;
+use crate::{AskError, EndpointMetrics};
 
 /// A way to one endpoint's actor. Cheap to clone; outlives the endpoint (then everything is [`AskError::Gone`]).
 ///
 /// Every method that changes something returns after the change is durable. Dropping a returned future hangs
 /// up: a parked take or wait ends, a submitted job stays.
 #[derive(Clone)]
-pub struct EndpointHandle {}
+pub struct EndpointHandle {
+    pub(crate) shared: Arc<Shared>,
+}
 
 impl EndpointHandle {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
     /// The endpoint's record as it is now.
-    pub fn record(&self) -> Arc<Endpoint> { todo!() }
+    pub fn record(&self) -> Arc<Endpoint> {
+        self.shared.record()
+    }
+
     /// How many of its workers hold a job at this moment; for the dynamic rate limits.
-    pub fn running_workers(&self) -> u32 { todo!() }
-    /// Hands in a job. The snapshot is that of an earlier job if the id or the idempotency key came before.
-    pub async fn submit(&self, submission: Submission) -> Result<JobSnapshot, AskError> { todo!("{submission:?}") }
-    /// Hands in a job and waits until it is terminal or `wait` passed; answers the job as it is then.
-    pub async fn submit_and_wait(&self, submission: Submission, wait: Duration) -> Result<JobSnapshot, AskError> { todo!("{submission:?}{wait:?}") }
-    /// The job as it is.
-    pub async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> { todo!("{job}") }
-    /// The job when it is terminal, or as it is when `wait` passed.
-    pub async fn wait(&self, job: JobId, wait: Duration) -> Result<JobSnapshot, AskError> { todo!("{job}{wait:?}") }
-    /// Sets the time of the job's deletion to `ttl_ms` from now; answers the job as it is.
-    pub async fn keep(&self, job: JobId, ttl_ms: u64) -> Result<JobSnapshot, AskError> { todo!("{job}{ttl_ms}") }
-    /// Ends a job; answers it as it is then, which is not cancelled if it was terminal before.
-    pub async fn cancel(&self, job: JobId) -> Result<JobSnapshot, AskError> { todo!("{job}") }
-    /// Queues a failed or timed-out job again.
-    pub async fn retry(&self, job: JobId) -> Result<JobSnapshot, AskError> { todo!("{job}") }
-    /// Cancels every queued job; answers how many.
-    pub async fn purge(&self) -> Result<u64, AskError> { todo!() }
-    /// The endpoint's numbers.
-    pub async fn health(&self) -> Result<Health, AskError> { todo!() }
-    /// Jobs, newest first.
-    pub async fn list(&self, query: ListQuery) -> Result<JobPage, AskError> { todo!("{query:?}") }
-    /// A job's submitted members (as in [`Submission::members`]).
-    pub async fn members(&self, job: JobId) -> Result<Bytes, AskError> { todo!("{job}") }
-    /// Chunks of a job's stream. Waits up to `wait` while there is none and the job is not terminal.
-    pub async fn read_stream(&self, job: JobId, from: StreamFrom, wait: Duration) -> Result<StreamPage, AskError> { todo!("{job}{from:?}{wait:?}") }
-    /// Moves the drain cursor: chunks below `offset` reached their reader. Does not wait for the disk.
-    pub fn drained(&self, job: JobId, offset: u64) { todo!("{job}{offset}") }
+    pub fn running_workers(&self) -> u32 {
+        self.shared.running_workers.load(Ordering::Relaxed)
+    }
 
-    /// Jobs for a worker; empty when `hold_ms` passed without one.
-    pub async fn take(&self, worker: WorkerId, ask: TakeAsk) -> Result<Vec<TakenJob>, AskError> { todo!("{worker}{ask:?}") }
-    /// A job's outcome. A report that no longer counts is `Ok` too.
-    pub async fn finish(&self, worker: WorkerId, job: JobId, outcome: Outcome) -> Result<(), AskError> { todo!("{worker}{job}{outcome:?}") }
-    /// A progress value: JSON text.
-    pub async fn progress(&self, worker: WorkerId, job: JobId, value: Bytes) -> Result<(), AskError> { todo!("{worker}{job}{value:?}") }
-    /// Chunks of a job's stream, each JSON text of at most 1 MB.
-    pub async fn append(&self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>) -> Result<(), AskError> { todo!("{worker}{job}{chunks:?}") }
-    /// A worker lives and holds these jobs (none: it did not say; ids that are not ours are left out).
-    pub async fn ping(&self, worker: WorkerId, holds: Option<Vec<JobId>>) -> Result<(), AskError> { todo!("{worker}{holds:?}") }
-    /// A worker says that it is not fit to run (a failed self-check) and is about to exit.
-    pub async fn unfit(&self, worker: WorkerId, reason: String) -> Result<(), AskError> { todo!("{worker}{reason}") }
-    /// The jobs that a worker must stop; empty when `hold` passed without one.
-    pub async fn stops(&self, worker: WorkerId, hold: Duration) -> Result<Vec<JobId>, AskError> { todo!("{worker}{hold:?}") }
-    /// A worker asked to be replaced (`stopPod`).
-    pub async fn refresh(&self, worker: WorkerId) -> Result<(), AskError> { todo!("{worker}") }
+    /// What was measured of the endpoint's jobs since the server started.
+    pub fn metrics(&self) -> &EndpointMetrics {
+        &self.shared.metrics
+    }
 
-    /// Load and workers, for the supervisor.
-    pub async fn fleet_view(&self) -> Result<FleetView, AskError> { todo!() }
-    /// A launcher started this worker, or found it alive.
-    pub async fn introduce(&self, worker: WorkerId) -> Result<(), AskError> { todo!("{worker}") }
-    /// No more jobs for this worker. Its open polls are answered empty.
-    pub async fn drain(&self, worker: WorkerId) -> Result<(), AskError> { todo!("{worker}") }
-    /// The worker is gone; its jobs go back to the queue.
-    pub async fn lose(&self, worker: WorkerId, counts_retry: bool, reason: String) -> Result<(), AskError> { todo!("{worker}{counts_retry}{reason}") }
     /// The engine's clock.
-    pub fn now(&self) -> Millis { todo!() }
+    pub fn now(&self) -> Millis {
+        self.shared.now()
+    }
+
+    /// Puts a question into the actor's mailbox and waits for the answer.
+    async fn ask<T>(&self, make: impl FnOnce(Answer<T>) -> Ask) -> Result<T, AskError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(make(reply))?;
+        match answer.await {
+            Ok(answer) => answer,
+            // The actor dropped the question: it ended, or reloads its queue.
+            Err(_) if self.is_gone() => Err(AskError::Gone),
+            Err(_) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+        }
+    }
+
+    fn tell(&self, ask: Ask) -> Result<(), AskError> {
+        if self.is_gone() {
+            return Err(AskError::Gone);
+        }
+        self.shared.asks.send(ask).map_err(|_| AskError::Gone)
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.shared.gone.load(Ordering::Acquire)
+    }
+
+    async fn command(&self, command: Command) -> Result<Reply, AskError> {
+        self.ask(|reply| Ask::Command { command, reply }).await
+    }
+
+    /// Reads something off the machine.
+    async fn inspect<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Queue, Millis) -> T + Send + 'static,
+    ) -> Result<T, AskError> {
+        self.ask(|reply| {
+            Ask::Inspect(Box::new(move |queue, now| {
+                let seen = look(queue, now);
+                Box::new(move |durable| {
+                    // The asker may have hung up.
+                    let _ = reply.send(match durable {
+                        Ok(()) => Ok(seen),
+                        Err(error) => Err(unavailable(error)),
+                    });
+                })
+            }))
+        })
+        .await
+    }
 }

@@ -3,19 +3,33 @@
 //! One actor owns each endpoint's queue; one committer per shard writes what the actors decided, many commands
 //! in one durable batch, and only then lets the replies leave.
 
+mod actor;
 mod ask;
+mod catalog;
+mod chores;
+mod clock;
+mod committer;
 mod engine;
+mod entropy;
 mod handle;
 mod measure;
+mod recent;
 mod record;
-pub mod supervisor;
+mod settings;
+mod shared;
+mod stops;
+mod supervisor;
 
 pub use ask::{
     AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,
     StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
 };
-pub use engine::Engine;
+pub use chores::webhooks::WebhookSettings;
+pub use clock::{Clock, SystemClock};
+pub use engine::{Engine, Parts};
 pub use handle::EndpointHandle;
 pub use longshore_queue::Refusal;
 pub use measure::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
 pub use record::{write_json_string, write_record, write_record_members};
+pub use settings::EngineSettings;
+pub use supervisor::{FleetStatus, WorkerSettings};

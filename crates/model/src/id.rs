@@ -1,7 +1,7 @@
 //! Identifiers. They say their kind in the type and are minted at the edge, before any forwarding, so that a
 //! resent request can never make a second thing.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::str::FromStr;
@@ -293,7 +293,7 @@ impl Serialize for WorkerId {
 impl<'de> Deserialize<'de> for WorkerId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.to_string().parse().map_err(serde::de::Error::custom)
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

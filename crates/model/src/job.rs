@@ -84,6 +84,7 @@ pub struct Idempotency {
 ///
 /// There may be a million of these in memory; keep it small.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, a column of its own")]
 pub struct JobRow {
     /// Where the row lives.
     pub key: JobKey,

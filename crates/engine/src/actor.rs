@@ -1,0 +1,179 @@
+//! One endpoint's actor: the only owner of its queue.
+//!
+//! All waiting happens in [`Actor::run`]; all deciding happens in synchronous methods. What is decided goes to
+//! the shard's committer as one piece per round of the mailbox, with everything that may be said or done only
+//! once it is durable.
+
+pub(crate) mod after;
+pub(crate) mod ask;
+mod decide;
+mod parked;
+mod reload;
+mod rows;
+mod streams;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use longshore_model::{Counters, JobId, Millis};
+use longshore_queue::{Command, Queue};
+use longshore_store::Write;
+use tokio::sync::mpsc;
+
+use crate::committer::{CommitSender, Line, Prepared, Release};
+use crate::shared::Shared;
+use after::After;
+use ask::{Ask, Watch};
+use parked::Parked;
+use streams::Streams;
+
+pub(crate) use reload::{LoadedQueue, load_queue};
+
+/// Asks that are handled between two looks at the clock and the committer.
+const ROUND: usize = 256;
+
+pub(crate) struct Actor {
+    shared: Arc<Shared>,
+    queue: Queue,
+    mailbox: mpsc::UnboundedReceiver<Ask>,
+    committer: CommitSender,
+    line: Arc<Line>,
+    generation: u64,
+    number: u64,
+
+    parked: Parked,
+    watches: HashMap<JobId, Vec<Watch>>,
+    streams: Streams,
+    /// Files that belong to jobs, by the job's id.
+    blobs: HashMap<JobId, Vec<String>>,
+    /// The server stops: polls are answered at once.
+    releasing: bool,
+    demolishing: Option<ask::Answer<()>>,
+
+    // What this round has decided so far.
+    writes: Vec<Write>,
+    releases: Vec<Release>,
+    after: After,
+    counters: Option<Counters>,
+    jobs_are_ready: bool,
+}
+
+impl Actor {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        queue: Queue,
+        blobs: HashMap<JobId, Vec<String>>,
+        mailbox: mpsc::UnboundedReceiver<Ask>,
+        committer: CommitSender,
+    ) -> Self {
+        let streams = Streams::new(queue.counters().reserved_seq);
+        Self {
+            shared,
+            queue,
+            mailbox,
+            committer,
+            line: Arc::default(),
+            generation: 0,
+            number: 0,
+            parked: Parked::default(),
+            watches: HashMap::new(),
+            streams,
+            blobs,
+            releasing: false,
+            demolishing: None,
+            writes: Vec::new(),
+            releases: Vec::new(),
+            after: After::default(),
+            counters: None,
+            jobs_are_ready: false,
+        }
+    }
+
+    /// Runs until every handle is gone or the endpoint is demolished.
+    pub(crate) async fn run(mut self) {
+        let mut asks = Vec::new();
+        let line = Arc::clone(&self.line);
+        loop {
+            if line.generation.load(Ordering::Acquire) != self.generation {
+                self.reload().await;
+            }
+            let due_in = self.due_in();
+            tokio::select! {
+                biased;
+                () = line.failed.notified() => continue,
+                received = self.mailbox.recv_many(&mut asks, ROUND) => {
+                    if received == 0 {
+                        return;
+                    }
+                    for ask in asks.drain(..) {
+                        self.handle(ask);
+                    }
+                }
+                () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
+            }
+            self.tick();
+            self.flush();
+        }
+    }
+
+    /// How long until the queue has something to do by itself.
+    fn due_in(&self) -> Option<Duration> {
+        if self.demolishing.is_some() {
+            return Some(Duration::ZERO);
+        }
+        let at = self.queue.next_deadline()?;
+        Some(Duration::from_millis(at.since(self.now())))
+    }
+
+    fn tick(&mut self) {
+        if self.demolishing.is_some() {
+            self.demolish_slice();
+        } else if self.queue.next_deadline().is_some_and(|at| at <= self.now()) {
+            self.apply(Command::Tick);
+        }
+        self.serve_parked();
+    }
+
+    /// Sends what this round decided to the committer. With nothing to write and nothing on its way there,
+    /// answers leave at once.
+    fn flush(&mut self) {
+        let runners = self.queue.running_workers();
+        self.shared.running_workers.store(runners, Ordering::Relaxed);
+        if let Some(counters) = self.counters.take() {
+            let endpoint = self.shared.record().no;
+            self.writes.push(Write::PutCounters(endpoint, counters));
+        }
+        if !self.after.is_empty() {
+            let after = std::mem::take(&mut self.after);
+            self.releases.push(after.into_release(Arc::clone(&self.shared)));
+        }
+        if self.writes.is_empty() && self.releases.is_empty() {
+            return;
+        }
+        let releases = std::mem::take(&mut self.releases);
+        let all_durable = self.line.durable.load(Ordering::Acquire) == self.number;
+        if self.writes.is_empty() && all_durable {
+            for release in releases {
+                release(Ok(()));
+            }
+            return;
+        }
+        self.number += 1;
+        let prepared = Prepared {
+            durability: self.shared.record().durability,
+            writes: std::mem::take(&mut self.writes),
+            releases,
+            line: Arc::clone(&self.line),
+            generation: self.generation,
+            number: self.number,
+        };
+        // The committer outlives the actors: it ends when the last of them is gone.
+        let _ = self.committer.send(prepared);
+    }
+
+    fn now(&self) -> Millis {
+        self.shared.now()
+    }
+}

@@ -1,0 +1,62 @@
+//! What must happen after a commit, and not before: wake-ups, stop signals, webhooks, scaling.
+
+use std::sync::Arc;
+
+use longshore_model::{JobId, JobKey, JobRow, Millis, WorkerId};
+use tokio::sync::oneshot;
+
+use super::ask::Watch;
+use crate::committer::Release;
+use crate::shared::Shared;
+use crate::supervisor::FleetEvent;
+
+/// Signals that collect until the commit that covers them.
+#[derive(Default)]
+pub(crate) struct After {
+    pub(crate) ended: Vec<(Watch, JobRow)>,
+    /// Dropped after the commit: whoever waits looks again.
+    pub(crate) dropped: Vec<Watch>,
+    pub(crate) streams: Vec<oneshot::Sender<()>>,
+    pub(crate) stops: Vec<(WorkerId, JobId)>,
+    pub(crate) fleet: Vec<FleetEvent>,
+    pub(crate) hooks: Vec<(JobId, JobKey, Millis)>,
+    pub(crate) blobs: Vec<String>,
+}
+
+impl After {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ended.is_empty()
+            && self.dropped.is_empty()
+            && self.streams.is_empty()
+            && self.stops.is_empty()
+            && self.fleet.is_empty()
+            && self.hooks.is_empty()
+            && self.blobs.is_empty()
+    }
+
+    /// The release that does all of it. After a failed commit nothing of it happened: waits are dropped and
+    /// come back by themselves, the rest is forgotten with the machine that decided it.
+    pub(crate) fn into_release(self, shared: Arc<Shared>) -> Release {
+        Box::new(move |durable| {
+            if durable.is_err() {
+                return;
+            }
+            for (watch, row) in self.ended {
+                let _ = watch.send(row);
+            }
+            for watch in self.streams {
+                let _ = watch.send(());
+            }
+            for (worker, job) in &self.stops {
+                shared.stops.send(worker, *job);
+            }
+            for event in self.fleet {
+                shared.tell_fleet(event);
+            }
+            for (job, key, due_at) in self.hooks {
+                shared.owe_hook(job, key, 0, due_at);
+            }
+            shared.delete_blobs(self.blobs);
+        })
+    }
+}

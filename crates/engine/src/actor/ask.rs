@@ -1,0 +1,126 @@
+//! What can be put into an actor's mailbox.
+
+use bytes::Bytes;
+use longshore_model::{Endpoint, JobId, JobKey, JobRow, Millis, WorkerId};
+use longshore_queue::{Command, Queue, Reply, Submit, Verdict};
+use longshore_store::{OutcomeRow, Payload, StoreError, StreamRow};
+use tokio::sync::oneshot;
+
+use crate::AskError;
+use crate::committer::Release;
+
+/// Where an answer goes. Whoever waits may have hung up; that is their right.
+pub(crate) type Answer<T> = oneshot::Sender<Result<T, AskError>>;
+
+/// Hears of a job's end once; dropped when the job is deleted or nobody can say any more.
+pub(crate) type Watch = oneshot::Sender<JobRow>;
+
+/// A look at the machine: reads what it wants at once and answers what releases the answer later.
+pub(crate) type Inspection = Box<dyn FnOnce(&Queue, Millis) -> Release + Send>;
+
+pub(crate) enum Ask {
+    /// A client hands in a job, and perhaps waits for its end.
+    Submit { submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Submitted> },
+    /// A worker asks for jobs; held until there is one.
+    Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>> },
+    /// A worker reports how a job came out. Answers whether it counted.
+    Finish { worker: WorkerId, job: JobId, verdict: Verdict, outcome: OutcomeRow, reply: Answer<bool> },
+    /// A worker reports how far a job is.
+    Progress { worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: Answer<()> },
+    /// A worker appends to a job's stream.
+    Append { worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: Answer<Appended> },
+    /// Any command that carries no payload.
+    Command { command: Command, reply: Answer<Reply> },
+    /// Read something; answered when everything that was seen is durable.
+    Inspect(Inspection),
+    /// Hear of a job's end; answers the job as it is.
+    Watch { job: JobId, watch: Watch, reply: Answer<JobRow> },
+    /// Where a job's stream stands; `watch` hears of the next chunk or of the end.
+    Stream { job: JobId, watch: oneshot::Sender<()>, reply: Answer<StreamLook> },
+    /// What the store says of a stream that an actor did not know.
+    Warm { key: JobKey, stream: StreamRow },
+    /// Chunks below `offset` reached their reader.
+    Drained { job: JobId, offset: u64 },
+    /// A webhook was tried and will be tried again.
+    HookAttempted { job: JobId, attempts: u32, due_at: Millis, reply: Answer<()> },
+    /// The endpoint's record changed.
+    Configure(Box<Endpoint>),
+    /// Answer every open poll: the server stops. Later polls are answered at once.
+    ReleasePolls,
+    /// The endpoint is deleted: remove its jobs, then end.
+    Demolish { reply: Answer<()> },
+}
+
+/// What became of a submit.
+#[derive(Debug)]
+pub(crate) struct Submitted {
+    pub(crate) row: JobRow,
+    /// The job was there before; the payload that came along is not needed.
+    pub(crate) known: bool,
+}
+
+/// What became of an append.
+#[derive(Debug)]
+pub(crate) enum Appended {
+    Done,
+    /// The actor does not know where this stream stands: read its row, [`Ask::Warm`] it, and ask again.
+    Cold(JobKey, Vec<Bytes>),
+}
+
+/// Where a stream stands.
+#[derive(Debug)]
+pub(crate) enum StreamLook {
+    Here(Box<JobRow>, StreamRow),
+    /// As for [`Appended::Cold`].
+    Cold(JobKey),
+}
+
+/// A store's failure as a client hears of it.
+pub(crate) fn unavailable(error: &StoreError) -> AskError {
+    AskError::Unavailable(error.to_string())
+}
+
+/// A release that answers `value` once it is durable.
+pub(crate) fn answer<T: Send + 'static>(reply: Answer<T>, value: T) -> Release {
+    Box::new(move |durable| {
+        // The asker may have hung up.
+        let _ = reply.send(match durable {
+            Ok(()) => Ok(value),
+            Err(error) => Err(unavailable(error)),
+        });
+    })
+}
+
+/// A release that answers a refusal once what it rests on is durable.
+pub(crate) fn refuse<T: Send + 'static>(reply: Answer<T>, refusal: AskError) -> Release {
+    Box::new(move |_| {
+        let _ = reply.send(Err(refusal));
+    })
+}
+
+impl Ask {
+    /// Answers without asking the machine.
+    pub(crate) fn turn_away(self, why: &AskError) {
+        fn no<T>(reply: Answer<T>, why: &AskError) {
+            let _ = reply.send(Err(why.clone()));
+        }
+        match self {
+            Self::Submit { reply, .. } => no(reply, why),
+            Self::Take { reply, .. } => no(reply, why),
+            Self::Finish { reply, .. } => no(reply, why),
+            Self::Progress { reply, .. } | Self::HookAttempted { reply, .. } | Self::Demolish { reply } => {
+                no(reply, why);
+            }
+            Self::Append { reply, .. } => no(reply, why),
+            Self::Command { reply, .. } => no(reply, why),
+            Self::Watch { reply, .. } => no(reply, why),
+            Self::Stream { reply, .. } => no(reply, why),
+            // The asker hears of it by the dropped channel, or does not wait.
+            Self::Inspect(_)
+            | Self::Warm { .. }
+            | Self::Drained { .. }
+            | Self::Configure(_)
+            | Self::ReleasePolls => {}
+        }
+    }
+}

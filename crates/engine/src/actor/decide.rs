@@ -1,0 +1,250 @@
+//! What each ask makes of the machine.
+
+use bytes::Bytes;
+use longshore_model::{Endpoint, JobId, JobRow, WorkerId};
+use longshore_queue::{Command, Refusal, Reply, Submit, Take, Verdict};
+use longshore_store::{HookRow, OutcomeRow, Payload, Write};
+
+use super::Actor;
+use super::ask::{Answer, Appended, Ask, StreamLook, Submitted, Watch, answer, refuse};
+use super::parked::ParkedTake;
+use super::rows::Carried;
+use crate::AskError;
+
+impl Actor {
+    pub(super) fn handle(&mut self, ask: Ask) {
+        match ask {
+            Ask::Submit { submit, input, watch, reply } => self.submit(submit, &input, watch, reply),
+            Ask::Take { worker, slots, says_busy, reply } => self.take(worker, slots, says_busy, reply),
+            Ask::Finish { worker, job, verdict, outcome, reply } => {
+                self.finish(worker, job, verdict, outcome, reply);
+            }
+            Ask::Progress { worker, job, outcome, reply } => self.progress(worker, job, outcome, reply),
+            Ask::Append { worker, job, chunks, reply } => self.append(worker, job, chunks, reply),
+            Ask::Command { command, reply } => self.command(command, reply),
+            Ask::Inspect(inspection) => {
+                let release = inspection(&self.queue, self.now());
+                self.releases.push(release);
+            }
+            Ask::Watch { job, watch, reply } => self.watch(job, watch, reply),
+            Ask::Stream { job, watch, reply } => self.stream(job, watch, reply),
+            Ask::Warm { key, stream } => self.streams.warm(key, stream),
+            Ask::Drained { job, offset } => self.drained(job, offset),
+            Ask::HookAttempted { job, attempts, due_at, reply } => {
+                if let Some(row) = self.queue.stored(job).filter(|row| row.webhook_owed) {
+                    self.writes.push(Write::PutHook(HookRow { job: row.key, attempts, due_at }));
+                }
+                self.releases.push(answer(reply, ()));
+            }
+            Ask::Configure(record) => self.configure(&record),
+            Ask::ReleasePolls => self.release_polls(),
+            Ask::Demolish { reply } => self.demolishing = Some(reply),
+        }
+    }
+
+    /// Applies a command that carries no payload.
+    pub(super) fn apply(&mut self, command: Command) -> Reply {
+        self.apply_with(command, Carried::default())
+    }
+
+    fn apply_with(&mut self, command: Command, carried: Carried) -> Reply {
+        let effects = self.queue.apply(self.now(), command);
+        self.write_all(effects.changes, carried);
+        self.signal_all(effects.signals);
+        effects.reply
+    }
+
+    fn submit(&mut self, submit: Submit, input: &Payload, watch: Option<Watch>, reply: Answer<Submitted>) {
+        let carried = Carried { input: Some(input.clone()), outcome: None };
+        match self.apply_with(Command::Submit(submit), carried) {
+            Reply::Accepted(row) => {
+                self.own_blob(row.id, Some(input));
+                self.watch_from(&row, watch);
+                self.releases.push(answer(reply, Submitted { row, known: false }));
+            }
+            Reply::Known(row) => {
+                self.watch_from(&row, watch);
+                self.releases.push(answer(reply, Submitted { row, known: true }));
+            }
+            other => self.releases.push(refuse(reply, refused(&other))),
+        }
+    }
+
+    fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>>) {
+        let overlapping = self.parked.overlaps(&worker);
+        let take = Take { worker: worker.clone(), slots, says_busy, overlapping };
+        let Reply::Taken(rows) = self.apply(Command::Take(take)) else { return };
+        if rows.is_empty() && !self.releasing && !self.queue.is_draining(&worker) {
+            self.parked.park(ParkedTake { worker, slots, reply });
+        } else {
+            self.hand_over(rows, reply);
+        }
+    }
+
+    /// Lets parked takes try again while there are jobs: in the same commit as the job's own submit.
+    pub(super) fn serve_parked(&mut self) {
+        if !std::mem::take(&mut self.jobs_are_ready) {
+            return;
+        }
+        while self.queue.load().queued > 0 {
+            let Some(parked) = self.parked.pop() else { return };
+            let (worker, slots) = (parked.worker.clone(), parked.slots);
+            let take = Take { worker: worker.clone(), slots, says_busy: None, overlapping: false };
+            let Reply::Taken(rows) = self.apply(Command::Take(take)) else { return };
+            if rows.is_empty() && !self.queue.is_draining(&worker) {
+                // Paused, or what was queued has expired.
+                self.parked.unpop(parked);
+                return;
+            }
+            self.hand_over(rows, parked.reply);
+        }
+    }
+
+    fn hand_over(&mut self, rows: Vec<JobRow>, reply: Answer<Vec<JobRow>>) {
+        for row in &rows {
+            self.shared.metrics.delay_ms.record(row.delay_ms());
+        }
+        self.releases.push(answer(reply, rows));
+    }
+
+    fn finish(
+        &mut self,
+        worker: WorkerId,
+        job: JobId,
+        verdict: Verdict,
+        outcome: OutcomeRow,
+        reply: Answer<bool>,
+    ) {
+        let output = outcome.output.clone();
+        let carried = Carried { input: None, outcome: Some(outcome) };
+        let counted =
+            matches!(self.apply_with(Command::Finish { worker, job, verdict }, carried), Reply::Recorded(_));
+        if counted {
+            self.own_blob(job, output.as_ref());
+        } else {
+            self.discard_blob(output.as_ref());
+        }
+        self.releases.push(answer(reply, counted));
+    }
+
+    fn progress(&mut self, worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: Answer<()>) {
+        let output = outcome.output.clone();
+        let carried = Carried { input: None, outcome: Some(outcome) };
+        if let Reply::Recorded(_) = self.apply_with(Command::Progress { worker, job }, carried) {
+            self.own_blob(job, output.as_ref());
+        } else {
+            self.discard_blob(output.as_ref());
+        }
+        self.releases.push(answer(reply, ()));
+    }
+
+    fn append(&mut self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: Answer<Appended>) {
+        if let Reply::MayAppend(key, _) = self.apply(Command::Append { worker, job }) {
+            let Some(stream) = self.streams.get(key) else {
+                self.releases.push(answer(reply, Appended::Cold(key, chunks)));
+                return;
+            };
+            self.number_chunks(key, stream, chunks);
+        }
+        self.releases.push(answer(reply, Appended::Done));
+    }
+
+    fn command(&mut self, command: Command, reply: Answer<Reply>) {
+        let leaving = match &command {
+            Command::Drain(worker) | Command::Lose { worker, .. } => Some(worker.clone()),
+            _ => None,
+        };
+        match self.apply(command) {
+            refusal @ Reply::Refused(_) => self.releases.push(refuse(reply, refused(&refusal))),
+            done => self.releases.push(answer(reply, done)),
+        }
+        if let Some(worker) = leaving {
+            // A worker that is to end waits for its polls first: answer them.
+            for take in self.parked.remove(&worker) {
+                self.releases.push(answer(take.reply, Vec::new()));
+            }
+            self.shared.stops.close(&worker);
+        }
+    }
+
+    fn watch(&mut self, job: JobId, watch: Watch, reply: Answer<JobRow>) {
+        match self.queue.visible(job, self.now()) {
+            Some(row) => {
+                self.watch_from(&row, Some(watch));
+                self.releases.push(answer(reply, row));
+            }
+            None => self.releases.push(refuse(reply, AskError::Refused(Refusal::NoSuchJob))),
+        }
+    }
+
+    /// Registers a wait, unless the job is terminal already: then whoever asked has the answer in hand.
+    fn watch_from(&mut self, row: &JobRow, watch: Option<Watch>) {
+        if let (Some(watch), false) = (watch, row.state.is_terminal()) {
+            let watches = self.watches.entry(row.id).or_default();
+            watches.retain(|watch| !watch.is_closed());
+            watches.push(watch);
+        }
+    }
+
+    fn stream(&mut self, job: JobId, watch: tokio::sync::oneshot::Sender<()>, reply: Answer<StreamLook>) {
+        let Some(row) = self.queue.visible(job, self.now()) else {
+            self.releases.push(refuse(reply, AskError::Refused(Refusal::NoSuchJob)));
+            return;
+        };
+        let look = match self.streams.get(row.key) {
+            None => StreamLook::Cold(row.key),
+            Some(stream) => {
+                if !row.state.is_terminal() {
+                    self.streams.watch(row.key, watch);
+                }
+                StreamLook::Here(Box::new(row), stream)
+            }
+        };
+        self.releases.push(answer(reply, look));
+    }
+
+    fn drained(&mut self, job: JobId, offset: u64) {
+        let Some(row) = self.queue.visible(job, self.now()) else { return };
+        let Some(mut stream) = self.streams.get(row.key) else { return };
+        let drained = offset.min(stream.next);
+        if drained > stream.drained {
+            stream.drained = drained;
+            self.put_stream(row.key, stream);
+        }
+    }
+
+    fn configure(&mut self, record: &Endpoint) {
+        let settings = self.shared.ground.settings.of_queue(record);
+        self.apply(Command::Configure(settings));
+    }
+
+    fn release_polls(&mut self) {
+        self.releasing = true;
+        while let Some(take) = self.parked.pop() {
+            self.releases.push(answer(take.reply, Vec::new()));
+        }
+        self.shared.stops.close_all();
+        // Whoever waits for a job is answered with the job as it is.
+        self.after.dropped.extend(std::mem::take(&mut self.watches).into_values().flatten());
+        self.streams.dismiss();
+    }
+
+    pub(super) fn demolish_slice(&mut self) {
+        let Reply::Left(left) = self.apply(Command::Demolish) else { return };
+        if left > 0 {
+            return;
+        }
+        if let Some(reply) = self.demolishing.take() {
+            self.releases.push(answer(reply, ()));
+            self.release_polls();
+            self.mailbox.close();
+        }
+    }
+}
+
+fn refused(reply: &Reply) -> AskError {
+    match reply {
+        Reply::Refused(refusal) => AskError::Refused(*refusal),
+        _ => AskError::Unavailable("the queue gave an answer to another question".to_owned()),
+    }
+}

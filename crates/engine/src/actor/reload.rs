@@ -1,0 +1,158 @@
+//! From rows to a machine: at the start, and after a commit that failed.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use longshore_model::{Endpoint, JobId, JobKey, WorkerPhase};
+use longshore_queue::{Command, Queue};
+use longshore_store::{HookRow, StoreError};
+
+use super::Actor;
+use super::after::After;
+use super::ask::unavailable;
+use crate::shared::{Ground, blob_folder};
+
+/// Rows that are read at once.
+const PAGE: usize = 10_000;
+/// How long to wait before the store is tried again; asks are refused meanwhile.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A queue as it was stored.
+pub(crate) struct LoadedQueue {
+    pub(crate) queue: Queue,
+    /// Webhook calls that are owed.
+    pub(crate) owed: Vec<(HookRow, JobId)>,
+    /// Payload files by job.
+    pub(crate) blobs: HashMap<JobId, Vec<String>>,
+}
+
+/// Loads an endpoint's queue and what belongs to it.
+///
+/// With `sweep`, payload files without a job are deleted: they are left from a crash between file and row, or
+/// between row and file. Only at the start, before anybody can be about to hand in a job with a new file.
+pub(crate) async fn load_queue(
+    ground: &Ground,
+    record: &Endpoint,
+    sweep: bool,
+) -> Result<LoadedQueue, StoreError> {
+    let hooks = ground.store.hooks(record.no).await?;
+    let mut hooks: HashMap<JobKey, HookRow> = hooks.into_iter().map(|hook| (hook.job, hook)).collect();
+    let mut owed = Vec::new();
+
+    let counters = ground.store.counters(record.no).await?;
+    let mut queue = Queue::new(record.no, ground.settings.of_queue(record), counters);
+    let mut after_seq = 0;
+    loop {
+        let rows = ground.store.jobs(record.no, after_seq, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after_seq = last.key.seq;
+        for row in rows {
+            if row.webhook_owed {
+                owed.extend(hooks.remove(&row.key).map(|hook| (hook, row.id)));
+            }
+            queue.restore(row, ground.clock.now());
+        }
+        tokio::task::yield_now().await;
+    }
+    let blobs = load_blobs(ground, record, &queue, sweep).await;
+    Ok(LoadedQueue { queue, owed, blobs })
+}
+
+/// The payload files of an endpoint by job.
+async fn load_blobs(
+    ground: &Ground,
+    record: &Endpoint,
+    queue: &Queue,
+    sweep: bool,
+) -> HashMap<JobId, Vec<String>> {
+    let folder = blob_folder(record);
+    let names = match ground.blobs.list(&folder).await {
+        Ok(names) => names,
+        Err(error) => {
+            tracing::warn!(%folder, %error, "payload files could not be listed");
+            return HashMap::new();
+        }
+    };
+    let mut by_job: HashMap<JobId, Vec<String>> = HashMap::new();
+    for name in names {
+        match owner(&name).filter(|job| queue.stored(*job).is_some()) {
+            Some(job) => by_job.entry(job).or_default().push(name),
+            None if !sweep => {}
+            None => {
+                if let Err(error) = ground.blobs.delete(&name).await {
+                    tracing::warn!(%name, %error, "an orphaned payload file could not be deleted");
+                }
+            }
+        }
+    }
+    by_job
+}
+
+/// The job in a payload file's name: `<endpoint no>/<job id>.<kind>`.
+fn owner(name: &str) -> Option<JobId> {
+    let file = name.rsplit('/').next()?;
+    file.split('.').next()?.parse().ok()
+}
+
+impl Actor {
+    /// A commit failed: nothing that was decided since has left. The machine is dropped and made anew from
+    /// rows; waits stay.
+    pub(super) async fn reload(&mut self) {
+        self.generation = self.line.generation.load(Ordering::Acquire);
+        let error = StoreError::Io("a change could not be written".to_owned());
+        self.refuse_undecided(&error);
+        loop {
+            self.turn_away_for(PAUSE, &error).await;
+            let record = self.shared.record();
+            match load_queue(&self.shared.ground, &record, false).await {
+                Ok(loaded) => {
+                    self.adopt(loaded);
+                    return;
+                }
+                Err(error) => {
+                    tracing::error!(endpoint = %record.id, %error, "a queue could not be reloaded, trying again");
+                }
+            }
+        }
+    }
+
+    fn refuse_undecided(&mut self, error: &StoreError) {
+        self.writes.clear();
+        self.counters = None;
+        self.after = After::default();
+        for release in std::mem::take(&mut self.releases) {
+            release(Err(error));
+        }
+    }
+
+    /// Refuses whatever is asked for a while. The disk gets a pause, and a full queue is not loaded again for
+    /// every single submit.
+    async fn turn_away_for(&mut self, pause: Duration, error: &StoreError) {
+        let why = unavailable(error);
+        let end = tokio::time::Instant::now() + pause;
+        while let Ok(Some(ask)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
+            ask.turn_away(&why);
+        }
+    }
+
+    fn adopt(&mut self, loaded: LoadedQueue) {
+        let dropped = std::mem::replace(&mut self.queue, loaded.queue);
+        self.blobs = loaded.blobs;
+        self.shared.ground.recent.clear();
+        self.streams.reload(self.queue.counters().reserved_seq);
+        self.number = self.line.durable.load(Ordering::Acquire);
+        for worker in dropped.worker_loads() {
+            if worker.managed {
+                self.apply(Command::Introduce(worker.id.clone()));
+            }
+            if worker.phase == WorkerPhase::Draining {
+                self.apply(Command::Drain(worker.id));
+            }
+        }
+        // Whoever waits for a job looks again.
+        self.watches.clear();
+        self.jobs_are_ready = true;
+        tracing::info!(endpoint = %self.shared.record().id, jobs = self.queue.len(), "the queue was reloaded");
+    }
+}

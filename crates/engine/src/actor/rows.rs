@@ -1,0 +1,136 @@
+//! From the machine's changes to rows, and from its signals to what happens after the commit.
+
+use bytes::Bytes;
+use longshore_model::{JobId, JobKey, JobState};
+use longshore_queue::{Change, Signal};
+use longshore_store::{HookRow, OutcomeRow, Payload, StreamRow, Write};
+
+use super::Actor;
+use crate::supervisor::FleetEvent;
+
+/// The payload that came with a command.
+#[derive(Default)]
+pub(super) struct Carried {
+    pub(super) input: Option<Payload>,
+    pub(super) outcome: Option<OutcomeRow>,
+}
+
+impl Actor {
+    pub(super) fn write_all(&mut self, changes: Vec<Change>, mut carried: Carried) {
+        for change in changes {
+            self.write(change, &mut carried);
+        }
+    }
+
+    fn write(&mut self, change: Change, carried: &mut Carried) {
+        let write = match change {
+            Change::PutJob(row) => Write::PutJob(Box::new(row)),
+            Change::DeleteJob(job) => {
+                self.streams.remove(job);
+                self.shared.ground.recent.forget(job);
+                Write::DeleteJob(job)
+            }
+            Change::KeepInput(job) => {
+                let Some(input) = carried.input.take() else { return };
+                self.shared.ground.recent.put_input(job, input.clone());
+                Write::PutInput(job, input)
+            }
+            Change::KeepOutcome(job) => {
+                let outcome = carried.outcome.take().unwrap_or_default();
+                self.put_outcome(job, outcome)
+            }
+            Change::KeepError(job, error) => {
+                self.put_outcome(job, OutcomeRow { output: None, error: Some(error.into()) })
+            }
+            Change::ClearOutcome(job) => {
+                self.shared.ground.recent.forget_outcome(job);
+                Write::ClearOutcome(job)
+            }
+            Change::DropChunks(job) if self.streams.may_have_chunks(job) => Write::DropChunks(job),
+            Change::ResetStream(job) if self.streams.may_have_chunks(job) => {
+                self.streams.set(job, StreamRow::default());
+                Write::DeleteStream(job)
+            }
+            // Nothing was ever appended.
+            Change::DropChunks(_) | Change::ResetStream(_) => return,
+            Change::OweHook(job) => Write::PutHook(HookRow { job, attempts: 0, due_at: self.now() }),
+            Change::ForgetHook(job) => Write::DeleteHook(job),
+            Change::PutCounters(_, counters) => {
+                self.counters = Some(counters);
+                return;
+            }
+        };
+        self.writes.push(write);
+    }
+
+    fn put_outcome(&mut self, job: JobKey, outcome: OutcomeRow) -> Write {
+        self.shared.ground.recent.put_outcome(job, outcome.clone());
+        Write::PutOutcome(job, outcome)
+    }
+
+    pub(super) fn signal_all(&mut self, signals: Vec<Signal>) {
+        for signal in signals {
+            match signal {
+                Signal::Ready => self.jobs_are_ready = true,
+                Signal::Demand => self.demand(),
+                Signal::Ended(id, key) => self.ended(id, key),
+                Signal::Deleted(id, key) => {
+                    self.after.dropped.extend(self.watches.remove(&id).unwrap_or_default());
+                    self.after.streams.extend(self.streams.watchers(key));
+                    self.after.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
+                }
+                Signal::Stop(worker, job) => self.after.stops.push((worker, job)),
+                Signal::Replace(worker, reason) => {
+                    self.after.fleet.push(FleetEvent::Replace { worker, reason });
+                }
+                Signal::Webhook(id, key) => self.after.hooks.push((id, key, self.now())),
+            }
+        }
+    }
+
+    fn demand(&mut self) {
+        if !self.after.fleet.iter().any(|event| matches!(event, FleetEvent::Demand)) {
+            self.after.fleet.push(FleetEvent::Demand);
+        }
+    }
+
+    fn ended(&mut self, id: JobId, key: JobKey) {
+        self.after.streams.extend(self.streams.watchers(key));
+        let watches = self.watches.remove(&id).unwrap_or_default();
+        let Some(row) = self.queue.stored(id) else { return };
+        if row.ran() && row.state != JobState::Cancelled {
+            self.shared.metrics.execution_ms.record(row.execution_ms(row.finished_at));
+        }
+        self.after.ended.extend(watches.into_iter().map(|watch| (watch, row.clone())));
+    }
+
+    /// A payload file that belongs to the job from now on.
+    pub(super) fn own_blob(&mut self, job: JobId, payload: Option<&Payload>) {
+        if let Some(Payload::Blob(reference)) = payload {
+            self.blobs.entry(job).or_default().push(reference.name.to_string());
+        }
+    }
+
+    /// A payload file that nothing will refer to.
+    pub(super) fn discard_blob(&mut self, payload: Option<&Payload>) {
+        if let Some(Payload::Blob(reference)) = payload {
+            self.after.blobs.push(reference.name.to_string());
+        }
+    }
+
+    /// Chunks take their places in the stream.
+    pub(super) fn number_chunks(&mut self, job: JobKey, mut stream: StreamRow, chunks: Vec<Bytes>) {
+        for bytes in chunks {
+            let chunk = longshore_store::ChunkRow { offset: stream.next, bytes };
+            self.writes.push(Write::AppendChunk(job, chunk));
+            stream.next += 1;
+        }
+        self.put_stream(job, stream);
+        self.after.streams.extend(self.streams.watchers(job));
+    }
+
+    pub(super) fn put_stream(&mut self, job: JobKey, stream: StreamRow) {
+        self.streams.set(job, stream);
+        self.writes.push(Write::PutStream(job, stream));
+    }
+}

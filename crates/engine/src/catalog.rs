@@ -1,0 +1,120 @@
+//! What is not a job, in memory: endpoints, templates, keys. Reads never wait; writes go through one door, to
+//! the store first and here after.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use longshore_model::{ApiKey, Endpoint, EndpointNo, Template, TemplateId};
+
+use crate::{CatalogError, EndpointHandle};
+
+/// The catalog at one moment.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    endpoints: BTreeMap<EndpointNo, EndpointHandle>,
+    /// By id and by slug.
+    by_name: HashMap<String, EndpointHandle>,
+    templates: Vec<Arc<Template>>,
+    keys: Vec<Arc<ApiKey>>,
+    by_hash: HashMap<String, Arc<ApiKey>>,
+    pub(crate) last_endpoint_no: u32,
+}
+
+impl Catalog {
+    pub(crate) fn endpoint(&self, id_or_slug: &str) -> Option<&EndpointHandle> {
+        self.by_name.get(id_or_slug)
+    }
+
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &EndpointHandle> {
+        self.endpoints.values()
+    }
+
+    /// Inserts an endpoint, or lists it anew after its names changed.
+    pub(crate) fn put_endpoint(&mut self, handle: EndpointHandle) {
+        let record = handle.record();
+        self.remove_endpoint(record.no);
+        self.by_name.insert(record.id.to_string(), handle.clone());
+        if let Some(slug) = &record.slug {
+            self.by_name.insert(slug.clone(), handle.clone());
+        }
+        self.last_endpoint_no = self.last_endpoint_no.max(record.no.0);
+        self.endpoints.insert(record.no, handle);
+    }
+
+    pub(crate) fn remove_endpoint(&mut self, no: EndpointNo) {
+        if self.endpoints.remove(&no).is_some() {
+            self.by_name.retain(|_, handle| handle.record().no != no);
+        }
+    }
+
+    /// Whether an endpoint's names are free and its template exists.
+    pub(crate) fn admits(&self, endpoint: &Endpoint) -> Result<(), CatalogError> {
+        if self.template(&endpoint.template_id).is_none() {
+            let id = endpoint.template_id;
+            return Err(CatalogError::Conflict(format!("template {id} does not exist: create it first")));
+        }
+        let Some(slug) = &endpoint.slug else { return Ok(()) };
+        match self.by_name.get(slug) {
+            Some(other) if other.record().no != endpoint.no => Err(CatalogError::Conflict(format!(
+                "slug {slug} is taken by endpoint {}: choose another",
+                other.record().id
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn templates(&self) -> &[Arc<Template>] {
+        &self.templates
+    }
+
+    pub(crate) fn template(&self, id: &TemplateId) -> Option<&Arc<Template>> {
+        self.templates.iter().find(|template| template.id == *id)
+    }
+
+    pub(crate) fn admits_template(&self, template: &Template) -> Result<(), CatalogError> {
+        let taken = |other: &&Arc<Template>| other.name == template.name && other.id != template.id;
+        match self.templates.iter().find(taken) {
+            Some(other) => Err(CatalogError::Conflict(format!(
+                "template name {} is taken by template {}: choose another",
+                other.name, other.id
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn put_template(&mut self, template: Arc<Template>) {
+        match self.templates.iter_mut().find(|other| other.id == template.id) {
+            Some(place) => *place = template,
+            None => self.templates.push(template),
+        }
+    }
+
+    pub(crate) fn remove_template(&mut self, id: &TemplateId) {
+        self.templates.retain(|template| template.id != *id);
+    }
+
+    /// The endpoints that use a template.
+    pub(crate) fn users_of(&self, id: &TemplateId) -> Vec<EndpointHandle> {
+        let uses = |handle: &&EndpointHandle| handle.record().template_id == *id;
+        self.endpoints.values().filter(uses).cloned().collect()
+    }
+
+    pub(crate) fn keys(&self) -> &[Arc<ApiKey>] {
+        &self.keys
+    }
+
+    pub(crate) fn key_by_hash(&self, hash: &str) -> Option<&Arc<ApiKey>> {
+        self.by_hash.get(hash)
+    }
+
+    pub(crate) fn put_key(&mut self, key: Arc<ApiKey>) {
+        self.remove_key(&key.id);
+        self.by_hash.insert(key.hash.clone(), key.clone());
+        self.keys.push(key);
+    }
+
+    pub(crate) fn remove_key(&mut self, id: &str) {
+        self.keys.retain(|key| key.id != id);
+        self.by_hash.retain(|_, key| key.id != id);
+    }
+}

@@ -1,0 +1,154 @@
+//! From parts to a running engine.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, ShardId};
+use longshore_store::{Batch, Catalog as StoredCatalog, HookRow, Store, StoreError, Write};
+use tokio::sync::mpsc;
+
+use super::{Engine, Inner, Parts};
+use crate::EndpointHandle;
+use crate::actor::ask::Ask;
+use crate::actor::{Actor, LoadedQueue, load_queue};
+use crate::catalog::Catalog;
+use crate::chores::webhooks::Webhooks;
+use crate::recent::Recent;
+use crate::shared::{Ground, Shared};
+
+/// The name under which the key of worker tokens is stored.
+const TOKEN_KEY: &str = "worker_token_key";
+/// How long to wait before a queue that could not be loaded is tried again.
+const LOAD_PAUSE: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Claims the shards, reads the catalog and starts the endpoints. Their queues load in the background;
+    /// what is asked of them meanwhile waits. [`Engine::is_ready`] tells when all are loaded.
+    pub async fn start(parts: Parts) -> Result<Self, StoreError> {
+        let store = &parts.store;
+        let shards: Vec<ShardId> = (0..ShardId::COUNT).map(ShardId).collect();
+        let epochs = store.claim(shards.clone()).await?;
+        let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
+        let stored = store.catalog().await?;
+        let token_key = token_key(store.as_ref(), &stored, epochs[0].1).await?;
+        let ground = Arc::new(Ground {
+            store: parts.store,
+            blobs: parts.blobs,
+            clock: parts.clock,
+            recent: Recent::new(parts.settings.recent_bytes_max),
+            settings: parts.settings,
+            metrics: Arc::default(),
+            hooks: Webhooks::spawn(parts.webhooks),
+        });
+        let inner = Inner {
+            ground,
+            launcher: parts.launcher,
+            workers: parts.workers,
+            fleets: Mutex::default(),
+            catalog: RwLock::new(Catalog::default()),
+            door: tokio::sync::Mutex::new(()),
+            epochs,
+            committers: Mutex::default(),
+            loading: Arc::new(AtomicUsize::new(stored.endpoints.len())),
+            token_key: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &token_key),
+        };
+        let engine = Self { inner: Arc::new(inner) };
+        engine.open(stored);
+        engine.start_fleet().await;
+        Ok(engine)
+    }
+
+    fn open(&self, stored: StoredCatalog) {
+        {
+            let mut catalog = self.catalog_mut();
+            catalog.last_endpoint_no = stored.last_endpoint_no;
+            stored.templates.into_iter().for_each(|template| catalog.put_template(Arc::new(template)));
+            stored.keys.into_iter().for_each(|key| catalog.put_key(Arc::new(key)));
+        }
+        for record in stored.endpoints {
+            let deleting = record.deleting;
+            let handle = self.open_endpoint(record, true);
+            if deleting {
+                // Its deletion did not end before the server did.
+                let engine = self.clone();
+                tokio::spawn(async move { engine.demolish(handle).await });
+            } else {
+                self.catalog_mut().put_endpoint(handle);
+            }
+        }
+    }
+
+    /// Starts an endpoint's actor. One that was `stored` loads its queue first, and counts as loading until then.
+    pub(super) fn open_endpoint(&self, record: Endpoint, stored: bool) -> EndpointHandle {
+        let (asks, mailbox) = mpsc::unbounded_channel();
+        let committer = self.committer(ShardId::of(&record.id));
+        let ground = Arc::clone(&self.inner.ground);
+        let shared = Arc::new(Shared::new(ground, record, asks));
+        let handle = EndpointHandle::new(Arc::clone(&shared));
+        let loading = stored.then(|| Arc::clone(&self.inner.loading));
+        tokio::spawn(async move {
+            let loaded = load(&shared).await;
+            // Set once, here.
+            let _ = shared.loaded.set(());
+            if let Some(loading) = loading {
+                loading.fetch_sub(1, Ordering::AcqRel);
+            }
+            let LoadedQueue { queue, owed, blobs } = loaded;
+            for (hook, job) in owed {
+                let HookRow { job: key, attempts, due_at } = hook;
+                shared.owe_hook(job, key, attempts, due_at);
+            }
+            Actor::new(shared, queue, blobs, mailbox, committer).run().await;
+        });
+        handle
+    }
+
+    /// Commits changes of the catalog.
+    pub(super) async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let batch = Batch { durability: Durability::Synced, writes };
+        let shard = ShardId::CATALOG;
+        self.inner.ground.store.commit(shard, self.epoch(shard), batch).await
+    }
+
+    /// Removes an endpoint's jobs in slices, then its record. The endpoint is not in the catalog any more.
+    pub(super) async fn demolish(&self, handle: EndpointHandle) {
+        let no: EndpointNo = handle.record().no;
+        let (reply, done) = tokio::sync::oneshot::channel();
+        if handle.shared.asks.send(Ask::Demolish { reply }).is_ok() && !matches!(done.await, Ok(Ok(()))) {
+            tracing::warn!(endpoint = %handle.record().id, "a deletion was interrupted, it goes on at the next start");
+            return;
+        }
+        if let Err(error) = self.commit(vec![Write::DeleteEndpoint(no)]).await {
+            tracing::warn!(%error, "a deleted endpoint's record remains until the next start");
+        }
+    }
+}
+
+/// Loads an endpoint's queue, however often it takes.
+async fn load(shared: &Shared) -> LoadedQueue {
+    loop {
+        let record = shared.record();
+        match load_queue(&shared.ground, &record, true).await {
+            Ok(loaded) => return loaded,
+            Err(error) => {
+                tracing::error!(endpoint = %record.id, %error, "a queue could not be loaded, trying again");
+                tokio::time::sleep(LOAD_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// The secret that worker tokens are derived from; made at the first start.
+async fn token_key(store: &dyn Store, stored: &StoredCatalog, epoch: Epoch) -> Result<Bytes, StoreError> {
+    if let Some(key) = stored.settings.get(TOKEN_KEY) {
+        return Ok(key.clone());
+    }
+    let halves = [crate::entropy::bits(), crate::entropy::bits()];
+    let key = Bytes::from(halves.map(u128::to_be_bytes).concat());
+    let write = Write::PutSetting(TOKEN_KEY.to_owned(), key.clone());
+    let batch = Batch { durability: Durability::Synced, writes: vec![write] };
+    store.commit(ShardId::CATALOG, epoch, batch).await?;
+    Ok(key)
+}

@@ -1,0 +1,39 @@
+//! Worker tokens: one per endpoint, derived from a secret of the installation, so that they survive restarts
+//! without being stored and end with their endpoint.
+
+use std::fmt::Write as _;
+
+use longshore_model::EndpointId;
+use ring::hmac;
+
+use super::Engine;
+
+/// What every worker token begins with.
+const PREFIX: &str = "lsw_";
+
+impl Engine {
+    /// Makes the token with which workers (of one endpoint; all of them share it) authenticate:
+    /// `lsw_<endpoint id>_<mac>`.
+    pub fn worker_token(&self, endpoint: &EndpointId) -> String {
+        let mac = hmac::sign(&self.inner.token_key, endpoint.as_str().as_bytes());
+        let mut token = format!("{PREFIX}{endpoint}_");
+        for byte in mac.as_ref() {
+            // Writing into a string cannot fail.
+            let _ = write!(token, "{byte:02x}");
+        }
+        token
+    }
+
+    /// Whether `token` is the worker token of `endpoint`; compared in constant time.
+    pub fn is_worker_token(&self, endpoint: &EndpointId, token: &str) -> bool {
+        let mac = token.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(endpoint.as_str()));
+        let Some(mac) = mac.and_then(|rest| rest.strip_prefix('_')).and_then(from_hex) else { return false };
+        hmac::verify(&self.inner.token_key, endpoint.as_str().as_bytes(), &mac).is_ok()
+    }
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}

@@ -1,0 +1,183 @@
+//! What clients ask.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use longshore_model::{JobId, JobRow};
+use longshore_queue::{Command, Refusal, Reply, Submit};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::EndpointHandle;
+use crate::actor::ask::{Ask, Submitted, Watch};
+use crate::shared::blob_folder;
+use crate::{AskError, Health, JobPage, JobSnapshot, ListQuery, Submission};
+
+/// A wait that was dropped (by a reload) is taken up again after this.
+const REATTACH: Duration = Duration::from_millis(100);
+
+impl EndpointHandle {
+    /// Hands in a job. The snapshot is that of an earlier job if the id or the idempotency key came before.
+    pub async fn submit(&self, submission: Submission) -> Result<JobSnapshot, AskError> {
+        let row = self.hand_in(submission, None).await?;
+        self.snapshot(row).await
+    }
+
+    /// Hands in a job and waits until it is terminal or `wait` passed; answers the job as it is then.
+    pub async fn submit_and_wait(
+        &self,
+        submission: Submission,
+        wait: Duration,
+    ) -> Result<JobSnapshot, AskError> {
+        let until = Instant::now() + wait;
+        let (watch, ended) = oneshot::channel();
+        let row = self.hand_in(submission, Some(watch)).await?;
+        if row.state.is_terminal() {
+            return self.snapshot(row).await;
+        }
+        match tokio::time::timeout_at(until, ended).await {
+            Ok(Ok(row)) => self.snapshot(row).await,
+            Ok(Err(_)) => self.wait_until(row.id, until).await,
+            Err(_) => self.status(row.id).await,
+        }
+    }
+
+    async fn hand_in(&self, submission: Submission, watch: Option<Watch>) -> Result<JobRow, AskError> {
+        let id = submission.id;
+        let folder = || format!("{}/{id}.input", blob_folder(&self.record()));
+        let submit = Submit {
+            id,
+            input_bytes: submission.members.len() as u32,
+            low_priority: submission.low_priority,
+            webhook: submission.webhook,
+            execution_timeout_ms: submission.execution_timeout_ms,
+            ttl_ms: submission.ttl_ms,
+            idempotency: submission.idempotency,
+        };
+        let input = self.shared.stow(folder, submission.members).await?;
+        let file = match &input {
+            longshore_store::Payload::Blob(reference) => Some(reference.name.to_string()),
+            longshore_store::Payload::Inline(_) => None,
+        };
+        let submitted = self.ask(|reply| Ask::Submit { submit, input, watch, reply }).await;
+        match submitted {
+            Ok(Submitted { row, known }) => {
+                if known && row.id != id {
+                    self.shared.delete_blobs(file.into_iter().collect());
+                }
+                Ok(row)
+            }
+            Err(error) => {
+                self.shared.delete_blobs(file.into_iter().collect());
+                Err(error)
+            }
+        }
+    }
+
+    /// The job as it is.
+    pub async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+        let row = self.inspect(move |queue, now| queue.visible(job, now)).await?;
+        self.snapshot(row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
+    }
+
+    /// The job as it is, also when its time is over and only its webhook keeps it.
+    pub(crate) async fn stored(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+        let row = self.inspect(move |queue, _| queue.stored(job).cloned()).await?;
+        self.snapshot(row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
+    }
+
+    /// The job when it is terminal, or as it is when `wait` passed.
+    pub async fn wait(&self, job: JobId, wait: Duration) -> Result<JobSnapshot, AskError> {
+        self.wait_until(job, Instant::now() + wait).await
+    }
+
+    /// A wait belongs to the connection, not to the job: when it is dropped it is simply taken up again.
+    async fn wait_until(&self, job: JobId, until: Instant) -> Result<JobSnapshot, AskError> {
+        loop {
+            let (watch, ended) = oneshot::channel();
+            match self.ask(|reply| Ask::Watch { job, watch, reply }).await {
+                Ok(row) if row.state.is_terminal() => return self.snapshot(row).await,
+                Ok(_) => match tokio::time::timeout_at(until, ended).await {
+                    Ok(Ok(row)) => return self.snapshot(row).await,
+                    Ok(Err(_)) if self.is_stopping() => return self.status(job).await,
+                    Ok(Err(_)) => {}
+                    Err(_) => return self.status(job).await,
+                },
+                Err(AskError::Unavailable(_)) if Instant::now() + REATTACH < until => {
+                    tokio::time::sleep(REATTACH).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sets the time of the job's deletion to `ttl_ms` from now; answers the job as it is.
+    pub async fn keep(&self, job: JobId, ttl_ms: u64) -> Result<JobSnapshot, AskError> {
+        self.change(Command::Keep { job, ttl_ms }).await
+    }
+
+    /// Ends a job; answers it as it is then, which is not cancelled if it was terminal before.
+    pub async fn cancel(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+        self.change(Command::Cancel(job)).await
+    }
+
+    /// Queues a failed or timed-out job again.
+    pub async fn retry(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+        self.change(Command::Retry(job)).await
+    }
+
+    async fn change(&self, command: Command) -> Result<JobSnapshot, AskError> {
+        match self.command(command).await? {
+            Reply::Job(row) => self.snapshot(row).await,
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Cancels every queued job; answers how many.
+    pub async fn purge(&self) -> Result<u64, AskError> {
+        match self.command(Command::Purge).await? {
+            Reply::Purged(count) => Ok(count),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The endpoint's numbers.
+    pub async fn health(&self) -> Result<Health, AskError> {
+        let (counters, load, workers) = self
+            .inspect(|queue, _| (queue.counters(), queue.load(), queue.worker_loads().collect::<Vec<_>>()))
+            .await?;
+        Ok(Health {
+            counters,
+            in_queue: load.queued,
+            in_progress: load.running,
+            workers: super::fleet::count(&workers, &self.fleet_status()),
+        })
+    }
+
+    /// Jobs, newest first.
+    pub async fn list(&self, query: ListQuery) -> Result<JobPage, AskError> {
+        let ListQuery { state, limit, before } = query;
+        let page = self.inspect(move |queue, now| queue.page(state, limit, before, now)).await?;
+        let mut jobs = Vec::with_capacity(page.jobs.len());
+        for row in page.jobs {
+            jobs.push(self.small_snapshot(row).await?);
+        }
+        Ok(JobPage { jobs, cursor: page.cursor })
+    }
+
+    /// A job's submitted members (as in [`Submission::members`]).
+    pub async fn members(&self, job: JobId) -> Result<Bytes, AskError> {
+        let row = self.inspect(move |queue, _| queue.stored(job).cloned()).await?;
+        self.input(&row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_gone() || self.shared.stopping.load(std::sync::atomic::Ordering::Acquire)
+    }
+}
+
+/// The machine answered another question than the one that was asked: a bug of ours.
+pub(super) fn unexpected(reply: &Reply) -> AskError {
+    debug_assert!(false, "unexpected reply {reply:?}");
+    AskError::Unavailable("the queue gave an answer to another question".to_owned())
+}

@@ -1,0 +1,92 @@
+//! What the supervisor and the webhook chore ask.
+
+use bytes::Bytes;
+use longshore_model::{JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
+use longshore_queue::{Command, WorkerLoad};
+
+use super::EndpointHandle;
+use crate::actor::ask::Ask;
+use crate::chores::webhooks::HookOwner;
+use crate::{AskError, FleetStatus, FleetView, JobSnapshot, WorkerView};
+
+impl EndpointHandle {
+    /// Load and workers, for the supervisor.
+    pub async fn fleet_view(&self) -> Result<FleetView, AskError> {
+        self.shared.demand_seen();
+        self.inspect(|queue, now| {
+            let load = queue.load();
+            let workers = queue.worker_loads().map(|worker| WorkerView {
+                idle_ms: if worker.running > 0 { 0 } else { now.since(worker.idle_since) },
+                id: worker.id,
+                phase: worker.phase,
+                running: worker.running,
+            });
+            FleetView {
+                queued_normal: load.queued_normal,
+                queued: load.queued,
+                running: load.running,
+                oldest_normal_wait_ms: load.first_normal_since.map(|since| now.since(since)),
+                workers: workers.collect(),
+            }
+        })
+        .await
+    }
+
+    /// A launcher started this worker, or found it alive.
+    pub async fn introduce(&self, worker: WorkerId) -> Result<(), AskError> {
+        self.command(Command::Introduce(worker)).await.map(drop)
+    }
+
+    /// No more jobs for this worker. Its open polls are answered empty.
+    pub async fn drain(&self, worker: WorkerId) -> Result<(), AskError> {
+        self.command(Command::Drain(worker)).await.map(drop)
+    }
+
+    /// The worker is gone; its jobs go back to the queue.
+    pub async fn lose(&self, worker: WorkerId, counts_retry: bool, reason: String) -> Result<(), AskError> {
+        self.command(Command::Lose { worker, counts_retry, reason }).await.map(drop)
+    }
+
+    /// What the supervisor knows of the endpoint's workers that the queue cannot: those that are starting, those
+    /// held back because they keep crashing, and why the last one did.
+    pub fn fleet_status(&self) -> FleetStatus {
+        self.shared.fleet_status()
+    }
+}
+
+/// The six numbers of `/health`: what the queue sees, and what only the supervisor knows.
+pub(super) fn count(workers: &[WorkerLoad], status: &FleetStatus) -> WorkerCounts {
+    let of = |phase| workers.iter().filter(|worker| worker.phase == phase).count() as u32;
+    let holding = workers.iter().filter(|worker| worker.running > 0).count() as u32;
+    WorkerCounts {
+        idle: of(WorkerPhase::Idle),
+        initializing: of(WorkerPhase::Initializing).max(status.initializing),
+        ready: of(WorkerPhase::Idle),
+        running: holding,
+        // Placement by GPU is what will throttle; processes always find a place.
+        throttled: 0,
+        unhealthy: status.unhealthy,
+    }
+}
+
+impl HookOwner for EndpointHandle {
+    async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+        self.stored(job).await
+    }
+
+    async fn members(&self, job: JobId) -> Result<Bytes, AskError> {
+        Self::members(self, job).await
+    }
+
+    async fn hook_attempted(&self, job: JobId, attempts: u32, next_due_at: Millis) -> Result<(), AskError> {
+        self.ask(|reply| Ask::HookAttempted { job, attempts, due_at: next_due_at, reply }).await
+    }
+
+    async fn hook_settled(&self, job: JobId) -> Result<(), AskError> {
+        self.command(Command::WebhookSettled(job)).await.map(drop)
+    }
+
+    fn now(&self) -> Millis {
+        Self::now(self)
+    }
+}

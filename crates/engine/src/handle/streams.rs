@@ -1,0 +1,85 @@
+//! Reading a job's stream.
+
+use std::time::Duration;
+
+use longshore_model::{JobId, JobRow};
+use longshore_store::{ChunkRow, StreamRow};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::EndpointHandle;
+use crate::actor::ask::{Ask, StreamLook, unavailable};
+use crate::{AskError, StreamFrom, StreamPage};
+
+/// Chunks of one page, in bytes.
+const PAGE_BYTES_MAX: usize = 16_000_000;
+
+impl EndpointHandle {
+    /// Chunks of a job's stream. Waits up to `wait` while there is none and the job is not terminal.
+    pub async fn read_stream(
+        &self,
+        job: JobId,
+        from: StreamFrom,
+        wait: Duration,
+    ) -> Result<StreamPage, AskError> {
+        let until = Instant::now() + wait;
+        loop {
+            let (watch, news) = oneshot::channel();
+            let (row, stream) = self.look_at_stream(job, watch).await?;
+            let start = match from {
+                StreamFrom::Drained => stream.drained,
+                StreamFrom::Offset(offset) => offset,
+            };
+            let chunks = self.stored_chunks(&row, start, stream).await?;
+            let over = row.state.is_terminal() || self.is_stopping() || Instant::now() >= until;
+            if !chunks.is_empty() || over {
+                let more = chunks.last().is_some_and(|last| last.offset + 1 < stream.next);
+                return Ok(StreamPage { job: self.snapshot(row).await?, chunks, more });
+            }
+            // Either there is news, or the actor dropped the wait: look again.
+            let _ = tokio::time::timeout_at(until, news).await;
+        }
+    }
+
+    async fn look_at_stream(
+        &self,
+        job: JobId,
+        watch: oneshot::Sender<()>,
+    ) -> Result<(JobRow, StreamRow), AskError> {
+        match self.ask(|reply| Ask::Stream { job, watch, reply }).await? {
+            StreamLook::Here(row, stream) => Ok((*row, stream)),
+            StreamLook::Cold(key) => {
+                self.warm_stream(key).await?;
+                let (watch, _) = oneshot::channel();
+                match self.ask(|reply| Ask::Stream { job, watch, reply }).await? {
+                    StreamLook::Here(row, stream) => Ok((*row, stream)),
+                    StreamLook::Cold(_) => {
+                        Err(AskError::Unavailable("the queue is being reloaded".to_owned()))
+                    }
+                }
+            }
+        }
+    }
+
+    async fn stored_chunks(
+        &self,
+        row: &JobRow,
+        start: u64,
+        stream: StreamRow,
+    ) -> Result<Vec<ChunkRow>, AskError> {
+        if start >= stream.next {
+            return Ok(Vec::new());
+        }
+        let chunks = self.shared.ground.store.chunks(row.key, start, PAGE_BYTES_MAX).await;
+        let mut chunks = chunks.map_err(|error| unavailable(&error))?;
+        // Later chunks may be there already; they belong to a later look, with its own state of the job.
+        chunks.retain(|chunk| chunk.offset < stream.next);
+        Ok(chunks)
+    }
+
+    /// Moves the drain cursor: chunks below `offset` reached their reader. Does not wait for the disk.
+    pub fn drained(&self, job: JobId, offset: u64) {
+        // Nobody waits for this; a lost move shows a chunk twice.
+        let _ = self.tell(Ask::Drained { job, offset });
+    }
+}

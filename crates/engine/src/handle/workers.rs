@@ -1,0 +1,137 @@
+//! What workers ask.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use longshore_model::{JobId, WorkerId};
+use longshore_queue::{Command, Verdict};
+use longshore_store::{OutcomeRow, Payload};
+use tokio::sync::oneshot;
+
+use super::EndpointHandle;
+use crate::actor::ask::{Appended, Ask, unavailable};
+use crate::shared::blob_folder;
+use crate::supervisor::FleetEvent;
+use crate::{AskError, Outcome, TakeAsk, TakenJob};
+
+impl EndpointHandle {
+    /// Jobs for a worker; empty when `hold_ms` passed without one.
+    pub async fn take(&self, worker: WorkerId, ask: TakeAsk) -> Result<Vec<TakenJob>, AskError> {
+        let TakeAsk { slots, says_busy, hold_ms } = ask;
+        let (reply, mut answer) = oneshot::channel();
+        self.tell(Ask::Take { worker, slots, says_busy, reply })?;
+        let held = tokio::time::timeout(Duration::from_millis(hold_ms), &mut answer).await;
+        let rows = match held {
+            Ok(Ok(rows)) => rows?,
+            Ok(Err(_)) => return Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+            Err(_) => {
+                // A job may have been assigned in this very moment.
+                answer.close();
+                answer.try_recv().unwrap_or_else(|_| Ok(Vec::new()))?
+            }
+        };
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            let members = self.input(&row).await?;
+            jobs.push(TakenJob { row, members });
+        }
+        Ok(jobs)
+    }
+
+    /// A job's outcome. A report that no longer counts is `Ok` too.
+    pub async fn finish(&self, worker: WorkerId, job: JobId, outcome: Outcome) -> Result<(), AskError> {
+        let (verdict, row) = match outcome {
+            Outcome::Completed { output } => {
+                let output_bytes = output.as_ref().map_or(0, |output| output.len() as u64);
+                let keep = output_bytes <= self.output_bytes_max(job);
+                let output = self.stow_output(job, output.filter(|_| keep)).await?;
+                (Verdict::Completed { output_bytes }, OutcomeRow { output, error: None })
+            }
+            Outcome::Failed { error, output } => {
+                let small = |output: &Bytes| output.len() as u64 <= self.output_bytes_max(job);
+                let output = self.stow_output(job, output.filter(small)).await?;
+                (Verdict::Failed, OutcomeRow { output, error: Some(error.into()) })
+            }
+        };
+        self.ask(|reply| Ask::Finish { worker, job, verdict, outcome: row, reply }).await?;
+        Ok(())
+    }
+
+    fn output_bytes_max(&self, job: JobId) -> u64 {
+        let settings = &self.shared.ground.settings;
+        if job.is_sync() { settings.sync_output_bytes_max } else { settings.output_bytes_max }
+    }
+
+    async fn stow_output(&self, job: JobId, output: Option<Bytes>) -> Result<Option<Payload>, AskError> {
+        let Some(bytes) = output else { return Ok(None) };
+        // Attempts and progress values must not overwrite each other's files.
+        let name = || {
+            let nonce = crate::entropy::bits() as u64;
+            format!("{}/{job}.output.{nonce:016x}", blob_folder(&self.record()))
+        };
+        self.shared.stow(name, bytes).await.map(Some)
+    }
+
+    /// A progress value: JSON text.
+    pub async fn progress(&self, worker: WorkerId, job: JobId, value: Bytes) -> Result<(), AskError> {
+        let output = self.stow_output(job, Some(value)).await?;
+        let outcome = OutcomeRow { output, error: None };
+        self.ask(|reply| Ask::Progress { worker, job, outcome, reply }).await
+    }
+
+    /// Chunks of a job's stream, each JSON text of at most 1 MB.
+    pub async fn append(&self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>) -> Result<(), AskError> {
+        let mut chunks = chunks;
+        loop {
+            let worker = worker.clone();
+            match self.ask(|reply| Ask::Append { worker, job, chunks, reply }).await? {
+                Appended::Done => return Ok(()),
+                Appended::Cold(key, unwritten) => {
+                    self.warm_stream(key).await?;
+                    chunks = unwritten;
+                }
+            }
+        }
+    }
+
+    /// A worker lives and holds these jobs (none: it did not say; ids that are not ours are left out).
+    pub async fn ping(&self, worker: WorkerId, holds: Option<Vec<JobId>>) -> Result<(), AskError> {
+        self.command(Command::Ping { worker, holds }).await.map(drop)
+    }
+
+    /// A worker says that it is not fit to run (a failed self-check) and is about to exit.
+    pub async fn unfit(&self, worker: WorkerId, reason: String) -> Result<(), AskError> {
+        tracing::warn!(endpoint = %self.record().id, %worker, %reason, "a worker says that it is not fit to run");
+        self.command(Command::Drain(worker.clone())).await?;
+        self.shared.tell_fleet(FleetEvent::Replace { worker, reason });
+        Ok(())
+    }
+
+    /// The jobs that a worker must stop; empty when `hold` passed without one.
+    pub async fn stops(&self, worker: WorkerId, hold: Duration) -> Result<Vec<JobId>, AskError> {
+        if self.is_gone() {
+            return Err(AskError::Gone);
+        }
+        let stops = &self.shared.stops;
+        match stops.fetch(&worker) {
+            Ok(jobs) => Ok(jobs),
+            Err(next) => match tokio::time::timeout(hold, next).await {
+                Ok(Ok(())) => Ok(stops.fetch(&worker).unwrap_or_default()),
+                Ok(Err(_)) | Err(_) => Ok(Vec::new()),
+            },
+        }
+    }
+
+    /// A worker asked to be replaced (`stopPod`).
+    pub async fn refresh(&self, worker: WorkerId) -> Result<(), AskError> {
+        self.command(Command::Drain(worker.clone())).await?;
+        self.shared.tell_fleet(FleetEvent::Refresh { worker });
+        Ok(())
+    }
+
+    /// Reads where a stream stands and tells the actor.
+    pub(super) async fn warm_stream(&self, key: longshore_model::JobKey) -> Result<(), AskError> {
+        let stored = self.shared.ground.store.stream(key).await.map_err(|error| unavailable(&error))?;
+        self.tell(Ask::Warm { key, stream: stored.unwrap_or_default() })
+    }
+}

@@ -1,0 +1,56 @@
+//! The engine's settings. Data that the operator writes; the parts that do work come separately.
+
+use longshore_model::{Endpoint, RetryOn};
+use longshore_queue::Settings as QueueSettings;
+
+/// What the operator can choose about the engine.
+#[derive(Clone, Debug)]
+pub struct EngineSettings {
+    /// How often workers ping, in milliseconds; three missed pings lose a worker.
+    pub ping_interval_ms: u64,
+    /// How long a worker may take to let go of a job that it was told to stop, and to end after SIGTERM.
+    pub stop_grace_ms: u64,
+    /// The most jobs in one queue where the endpoint does not say.
+    pub jobs_max: u64,
+    /// The longest output of a `/run` job, in bytes.
+    pub output_bytes_max: u64,
+    /// The longest output of a `/runsync` job, in bytes.
+    pub sync_output_bytes_max: u64,
+    /// Payloads over this size go to files, in bytes.
+    pub blob_bytes_min: usize,
+    /// Memory for recently written payloads, in bytes.
+    pub recent_bytes_max: usize,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            ping_interval_ms: 5_000,
+            stop_grace_ms: 10_000,
+            jobs_max: 5_000_000,
+            output_bytes_max: 10_000_000,
+            sync_output_bytes_max: 20_000_000,
+            blob_bytes_min: 256 * 1024,
+            recent_bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl EngineSettings {
+    /// What an endpoint's queue goes by.
+    pub(crate) fn of_queue(&self, endpoint: &Endpoint) -> QueueSettings {
+        QueueSettings {
+            paused: endpoint.workers_max == 0,
+            execution_timeout_ms: endpoint.execution_timeout_ms,
+            max_retries: endpoint.max_retries,
+            retry_handler_errors: endpoint.retry_on.contains(&RetryOn::HandlerError),
+            retention_ms: endpoint.result_retention_ms,
+            sync_retention_ms: endpoint.sync_result_retention_ms,
+            output_bytes_max: self.output_bytes_max,
+            sync_output_bytes_max: self.sync_output_bytes_max,
+            jobs_max: endpoint.max_queue_length.unwrap_or(self.jobs_max),
+            lease_ms: self.ping_interval_ms * 3,
+            stop_grace_ms: self.stop_grace_ms,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What the actor of one endpoint shares with its handles.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use bytes::Bytes;
+use longshore_blobs::Blobs;
+use longshore_model::{Endpoint, JobId, JobKey, Millis};
+use longshore_store::{BlobRef, Payload, Store};
+use tokio::sync::{mpsc, watch};
+
+use crate::actor::ask::Ask;
+use crate::chores::webhooks::{HookDue, Webhooks};
+use crate::clock::Clock;
+use crate::recent::Recent;
+use crate::stops::Stops;
+use crate::supervisor::{FleetEvent, FleetStatus};
+use crate::{AskError, EndpointHandle, EndpointMetrics, EngineMetrics, EngineSettings};
+
+/// The parts that every endpoint of an engine works with.
+pub(crate) struct Ground {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: EngineSettings,
+    pub(crate) recent: Recent,
+    pub(crate) metrics: Arc<EngineMetrics>,
+    pub(crate) hooks: Webhooks<EndpointHandle>,
+}
+
+/// One endpoint as its handles and its actor see it.
+pub(crate) struct Shared {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) asks: mpsc::UnboundedSender<Ask>,
+    pub(crate) stops: Stops,
+    pub(crate) metrics: EndpointMetrics,
+    /// Workers that hold a job at this moment.
+    pub(crate) running_workers: AtomicU32,
+    /// Deleted: everybody is answered as if it were not there.
+    pub(crate) gone: AtomicBool,
+    /// The server stops: nobody is held any more.
+    pub(crate) stopping: AtomicBool,
+    /// Set when the queue is loaded and stray payload files are swept.
+    pub(crate) loaded: tokio::sync::SetOnce<()>,
+    record: RwLock<Arc<Endpoint>>,
+    fleet: Mutex<Option<mpsc::UnboundedSender<FleetEvent>>>,
+    demand_told: AtomicBool,
+    crew: Mutex<Option<watch::Receiver<FleetStatus>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(ground: Arc<Ground>, record: Endpoint, asks: mpsc::UnboundedSender<Ask>) -> Self {
+        Self {
+            ground,
+            asks,
+            stops: Stops::default(),
+            metrics: EndpointMetrics::default(),
+            running_workers: AtomicU32::new(0),
+            gone: AtomicBool::new(record.deleting),
+            stopping: AtomicBool::new(false),
+            loaded: tokio::sync::SetOnce::new(),
+            record: RwLock::new(Arc::new(record)),
+            fleet: Mutex::new(None),
+            demand_told: AtomicBool::new(false),
+            crew: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn record(&self) -> Arc<Endpoint> {
+        self.record.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_record(&self, record: Arc<Endpoint>) {
+        *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
+    }
+
+    /// Connects the supervisor of the endpoint's workers.
+    pub(crate) fn set_fleet(
+        &self,
+        fleet: Option<mpsc::UnboundedSender<FleetEvent>>,
+        status: Option<watch::Receiver<FleetStatus>>,
+    ) {
+        *self.fleet.lock().unwrap_or_else(PoisonError::into_inner) = fleet;
+        *self.crew.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    pub(crate) fn has_fleet(&self) -> bool {
+        self.fleet.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Tells the supervisor, if there is one. Demand is told once until the supervisor has looked.
+    pub(crate) fn tell_fleet(&self, event: FleetEvent) {
+        if matches!(event, FleetEvent::Demand) && self.demand_told.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(fleet) = &*self.fleet.lock().unwrap_or_else(PoisonError::into_inner) {
+            // The supervisor ends only with the endpoint or the server.
+            let _ = fleet.send(event);
+        }
+    }
+
+    /// The supervisor is about to look at the demand: later changes are news again.
+    pub(crate) fn demand_seen(&self) {
+        self.demand_told.store(false, Ordering::Release);
+    }
+
+    /// What the supervisor says of the workers that the queue cannot know.
+    pub(crate) fn fleet_status(&self) -> FleetStatus {
+        let crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        crew.as_ref().map(|status| status.borrow().clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        self.ground.clock.now()
+    }
+
+    /// Hands an owed webhook call to the chore.
+    pub(crate) fn owe_hook(self: &Arc<Self>, job: JobId, key: JobKey, attempts: u32, due_at: Millis) {
+        let handle = EndpointHandle::new(Arc::clone(self));
+        self.ground.hooks.owe(HookDue { handle, job, key, attempts, due_at });
+    }
+
+    /// Payload bytes on their way into the store: big ones become files first.
+    pub(crate) async fn stow(
+        &self,
+        name: impl FnOnce() -> String,
+        bytes: Bytes,
+    ) -> Result<Payload, AskError> {
+        if bytes.len() <= self.ground.settings.blob_bytes_min {
+            return Ok(Payload::Inline(bytes));
+        }
+        // The sweep must not take a new file for a stray one.
+        self.loaded.wait().await;
+        let reference = BlobRef { name: name().into(), bytes: bytes.len() as u64 };
+        let put = self.ground.blobs.put(&reference.name, bytes).await;
+        put.map_err(|error| AskError::Unavailable(error.to_string()))?;
+        Ok(Payload::Blob(reference))
+    }
+
+    /// The bytes of a stored payload.
+    pub(crate) async fn fetch(&self, payload: Payload) -> Result<Bytes, AskError> {
+        let reference = match payload {
+            Payload::Inline(bytes) => return Ok(bytes),
+            Payload::Blob(reference) => reference,
+        };
+        match self.ground.blobs.get(&reference.name).await {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err(AskError::Unavailable(format!("the file {} is missing", reference.name))),
+            Err(error) => Err(AskError::Unavailable(error.to_string())),
+        }
+    }
+
+    /// Removes files whose rows are gone. What fails is swept at the next start.
+    pub(crate) fn delete_blobs(self: &Arc<Self>, names: Vec<String>) {
+        if names.is_empty() {
+            return;
+        }
+        let ground = Arc::clone(&self.ground);
+        tokio::spawn(async move {
+            for name in names {
+                if let Err(error) = ground.blobs.delete(&name).await {
+                    tracing::warn!(%name, %error, "a payload file could not be deleted");
+                }
+            }
+        });
+    }
+}
+
+/// The folder of an endpoint's payload files.
+pub(crate) fn blob_folder(record: &Endpoint) -> String {
+    record.no.0.to_string()
+}

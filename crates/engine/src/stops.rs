@@ -1,0 +1,69 @@
+//! The stop channel: jobs that a worker must stop, until it asks for them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use longshore_model::{JobId, WorkerId};
+use tokio::sync::oneshot;
+
+/// Stop signals that a worker has not fetched; more than this are dropped, oldest first (a ping that still lists
+/// such a job brings its signal back).
+const PENDING_MAX: usize = 1024;
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    pending: Vec<JobId>,
+    poll: Option<oneshot::Sender<()>>,
+}
+
+/// The stop signals of one endpoint's workers.
+#[derive(Debug, Default)]
+pub(crate) struct Stops {
+    by_worker: Mutex<HashMap<WorkerId, Mailbox>>,
+}
+
+impl Stops {
+    /// Tells a worker to stop a job, now if it is listening.
+    pub(crate) fn send(&self, worker: &WorkerId, job: JobId) {
+        let mut boxes = self.lock();
+        let mailbox = boxes.entry(worker.clone()).or_default();
+        if !mailbox.pending.contains(&job) {
+            mailbox.pending.push(job);
+        }
+        if mailbox.pending.len() > PENDING_MAX {
+            mailbox.pending.remove(0);
+        }
+        if let Some(poll) = mailbox.poll.take() {
+            // The poll may be gone; then the signal stays pending for the next one.
+            let _ = poll.send(());
+        }
+    }
+
+    /// The signals for a worker; none yet: a receiver that hears of the next. An older poll of the same worker
+    /// is answered empty.
+    pub(crate) fn fetch(&self, worker: &WorkerId) -> Result<Vec<JobId>, oneshot::Receiver<()>> {
+        let mut boxes = self.lock();
+        let mailbox = boxes.entry(worker.clone()).or_default();
+        if mailbox.pending.is_empty() {
+            let (sender, receiver) = oneshot::channel();
+            mailbox.poll = Some(sender);
+            Err(receiver)
+        } else {
+            Ok(std::mem::take(&mut mailbox.pending))
+        }
+    }
+
+    /// Answers a worker's open poll empty, and forgets the worker.
+    pub(crate) fn close(&self, worker: &WorkerId) {
+        self.lock().remove(worker);
+    }
+
+    /// Answers every open poll empty.
+    pub(crate) fn close_all(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkerId, Mailbox>> {
+        self.by_worker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,59 @@
+//! Endpoints and templates.
+
+use longshore_engine::{AskError, CatalogError};
+
+use crate::ground::{Disks, endpoint, eventually, job, one_endpoint, take, template};
+
+#[tokio::test]
+async fn names_are_unique_and_a_used_template_stays() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let used = demo.record().template_id;
+    let taken = engine.create_endpoint(endpoint(used, "demo")).await;
+    assert!(matches!(taken, Err(CatalogError::Conflict(text)) if text.contains("demo")));
+    let refused = engine.delete_template(&used).await;
+    assert!(matches!(refused, Err(CatalogError::Conflict(text)) if text.contains(demo.record().id.as_str())));
+    let before = demo.record().version;
+    engine.update_template(&used, |template| template.readme = "x".to_owned()).await.unwrap();
+    assert_eq!(demo.record().version, before);
+    engine.update_template(&used, |template| template.image_name = "x".to_owned()).await.unwrap();
+    assert_eq!(demo.record().version, before + 1);
+    engine.create_template(template("other")).await.unwrap();
+    let engine = disks.start().await;
+    assert_eq!(engine.templates().len(), 2);
+    assert_eq!(engine.endpoint("demo").unwrap().record().version, before + 1);
+}
+
+#[tokio::test]
+async fn a_deleted_endpoint_is_gone_at_once_and_its_rows_soon_also_after_a_crash() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    for _ in 0..600 {
+        demo.submit(job(&engine, "{}")).await.unwrap();
+    }
+    let held = tokio::spawn({
+        let demo = demo.clone();
+        async move {
+            take(&demo, "w1", 0).await;
+        }
+    });
+    held.await.unwrap();
+    engine.delete_endpoint("demo", false).await.unwrap();
+    assert!(engine.endpoint("demo").is_none());
+    assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(AskError::Gone)));
+    let no = demo.record().no;
+    let rows = async || longshore_store::Store::jobs(disks.store.as_ref(), no, 0, 1).await.unwrap().len();
+    eventually(async || rows().await == 0).await;
+    let again = engine.create_endpoint(endpoint(demo.record().template_id, "demo")).await.unwrap();
+    assert!(again.no > no, "numbers are never reused");
+}
+
+#[tokio::test]
+async fn a_paused_endpoint_queues_and_hands_out_nothing() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    engine.update_endpoint("demo", |endpoint| endpoint.workers_max = 0).await.unwrap();
+    demo.submit(job(&engine, "{}")).await.unwrap();
+    assert!(take(&demo, "w1", 0).await.is_empty());
+    engine.update_endpoint("demo", |endpoint| endpoint.workers_max = 1).await.unwrap();
+    assert_eq!(take(&demo, "w1", 5_000).await.len(), 1);
+}

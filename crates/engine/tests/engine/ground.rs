@@ -1,0 +1,222 @@
+//! An engine to test on, and short words for what clients and workers do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use longshore_blobs::MemoryBlobs;
+use longshore_engine::{
+    EndpointHandle, Engine, EngineSettings, JobSnapshot, Outcome, Parts, Submission, SystemClock, TakeAsk,
+    TakenJob, WebhookSettings, WorkerSettings,
+};
+use longshore_model::{
+    ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
+    Millis, Provider, RetryOn, ScalerType, ShardId, Template, TemplateId, WorkerId,
+};
+use longshore_store::{
+    Batch, Catalog, ChunkRow, HookRow, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
+    StreamRow,
+};
+
+/// Stores that survive the engine, as disks do.
+pub(crate) struct Disks {
+    pub(crate) store: Arc<BreakableStore>,
+    pub(crate) blobs: Arc<MemoryBlobs>,
+}
+
+impl Disks {
+    pub(crate) fn new() -> Self {
+        Self { store: Arc::default(), blobs: Arc::new(MemoryBlobs::default()) }
+    }
+
+    /// Starts an engine on the disks and waits until it is ready.
+    pub(crate) async fn start(&self) -> Engine {
+        let parts = Parts {
+            store: self.store.clone(),
+            blobs: self.blobs.clone(),
+            launcher: None,
+            clock: Arc::new(SystemClock::default()),
+            settings: EngineSettings { blob_bytes_min: 1000, ..EngineSettings::default() },
+            webhooks: WebhookSettings::default(),
+            workers: WorkerSettings::default(),
+        };
+        let engine = Engine::start(parts).await.unwrap();
+        eventually(async || engine.is_ready()).await;
+        engine
+    }
+}
+
+/// Waits for a condition, ten seconds at most.
+pub(crate) async fn eventually(condition: impl AsyncFn() -> bool) {
+    let look = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), look).await.expect("the condition comes true in time");
+}
+
+/// An engine with one endpoint.
+pub(crate) async fn one_endpoint(disks: &Disks) -> (Engine, EndpointHandle) {
+    let engine = disks.start().await;
+    let template = engine.create_template(template("t")).await.unwrap();
+    let record = engine.create_endpoint(endpoint(template.id, "demo")).await.unwrap();
+    let handle = engine.endpoint(record.id.as_str()).unwrap();
+    (engine, handle)
+}
+
+pub(crate) fn template(name: &str) -> Template {
+    let entropy = name.bytes().fold(1_u128, |sum, byte| sum * 31 + u128::from(byte));
+    Template {
+        id: TemplateId::mint(entropy),
+        name: name.to_owned(),
+        image_name: "none".to_owned(),
+        docker_entrypoint: vec![],
+        docker_start_cmd: vec!["true".to_owned()],
+        workdir: None,
+        env: [].into(),
+        category: "CPU".to_owned(),
+        container_disk_in_gb: 1,
+        container_registry_auth_id: None,
+        is_public: false,
+        is_serverless: true,
+        ports: vec![],
+        readme: String::new(),
+        volume_in_gb: 0,
+        volume_mount_path: String::new(),
+        created_at: Millis(0),
+    }
+}
+
+pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
+    let entropy = slug.bytes().fold(7_u128, |sum, byte| sum * 31 + u128::from(byte));
+    Endpoint {
+        id: EndpointId::mint(entropy),
+        no: EndpointNo(0),
+        name: slug.to_owned(),
+        slug: Some(slug.to_owned()),
+        template_id,
+        workers_min: 0,
+        workers_max: 3,
+        idle_timeout_s: 5,
+        scaler_type: ScalerType::QueueDelay,
+        scaler_value: 4,
+        execution_timeout_ms: 600_000,
+        max_retries: 2,
+        retry_on: vec![RetryOn::WorkerLost],
+        result_retention_ms: 60_000,
+        sync_result_retention_ms: 60_000,
+        max_queue_length: None,
+        provider: Provider::External,
+        max_concurrency: 1,
+        durability: Durability::Synced,
+        flashboot: true,
+        compute_type: ComputeType::Cpu,
+        gpu_count: 1,
+        gpu_type_ids: vec![],
+        allowed_cuda_versions: vec![],
+        min_cuda_version: None,
+        cpu_flavor_ids: vec![],
+        data_center_ids: vec![],
+        network_volume_id: None,
+        network_volume_ids: vec![],
+        vcpu_count: 2,
+        version: 1,
+        created_at: Millis(0),
+        user_id: String::new(),
+        deleting: false,
+    }
+}
+
+pub(crate) fn job(engine: &Engine, input: &str) -> Submission {
+    Submission {
+        id: engine.mint_job(false),
+        members: Bytes::from(format!(r#""input":{input}"#)),
+        webhook: false,
+        low_priority: false,
+        execution_timeout_ms: None,
+        ttl_ms: None,
+        idempotency: None,
+    }
+}
+
+pub(crate) fn worker(name: &str) -> WorkerId {
+    name.parse().unwrap()
+}
+
+pub(crate) async fn take(handle: &EndpointHandle, name: &str, hold_ms: u64) -> Vec<TakenJob> {
+    let ask = TakeAsk { slots: 1, says_busy: None, hold_ms };
+    handle.take(worker(name), ask).await.unwrap()
+}
+
+pub(crate) async fn done(handle: &EndpointHandle, name: &str, job: JobId, output: &str) {
+    let output = Some(Bytes::from(output.to_owned()));
+    handle.finish(worker(name), job, Outcome::Completed { output }).await.unwrap();
+}
+
+pub(crate) fn output(job: &JobSnapshot) -> &str {
+    std::str::from_utf8(job.output.as_deref().unwrap_or_default()).unwrap()
+}
+
+/// A memory store whose disk can break.
+#[derive(Default)]
+pub(crate) struct BreakableStore {
+    inner: MemoryStore,
+    broken: AtomicBool,
+}
+
+impl BreakableStore {
+    pub(crate) fn set_broken(&self, broken: bool) {
+        self.broken.store(broken, Ordering::SeqCst);
+    }
+}
+
+impl Store for BreakableStore {
+    fn claim(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
+        self.inner.claim(shards)
+    }
+
+    fn release(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
+        self.inner.release(shards)
+    }
+
+    fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
+        if self.broken.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(StoreError::Full("no space left".to_owned())) });
+        }
+        self.inner.commit(shard, epoch, batch)
+    }
+
+    fn catalog(&self) -> StoreFuture<'_, Catalog> {
+        self.inner.catalog()
+    }
+
+    fn counters(&self, endpoint: EndpointNo) -> StoreFuture<'_, Counters> {
+        self.inner.counters(endpoint)
+    }
+
+    fn jobs(&self, endpoint: EndpointNo, after_seq: u64, limit: usize) -> StoreFuture<'_, Vec<JobRow>> {
+        self.inner.jobs(endpoint, after_seq, limit)
+    }
+
+    fn hooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<HookRow>> {
+        self.inner.hooks(endpoint)
+    }
+
+    fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
+        self.inner.input(job)
+    }
+
+    fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
+        self.inner.outcome(job)
+    }
+
+    fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {
+        self.inner.stream(job)
+    }
+
+    fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
+        self.inner.chunks(job, offset, bytes_max)
+    }
+}

@@ -1,0 +1,158 @@
+//! A job's way through the engine.
+
+use std::time::Duration;
+
+use longshore_blobs::Blobs;
+use longshore_engine::{AskError, ListQuery, Outcome, Refusal};
+use longshore_model::JobState;
+
+use crate::ground::{Disks, done, eventually, job, one_endpoint, output, take, worker};
+
+#[tokio::test]
+async fn a_job_is_submitted_taken_done_and_read() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let accepted = demo.submit(job(&engine, r#"{"n":1.0}"#)).await.unwrap();
+    assert_eq!(accepted.row.state, JobState::InQueue);
+    let taken = take(&demo, "w1", 0).await;
+    assert_eq!(&taken[0].members[..], br#""input":{"n":1.0}"#);
+    done(&demo, "w1", accepted.row.id, "1e400").await;
+    let record = demo.status(accepted.row.id).await.unwrap();
+    assert_eq!((record.row.state, output(&record)), (JobState::Completed, "1e400"));
+    let health = demo.health().await.unwrap();
+    assert_eq!((health.counters.completed, health.in_queue, health.in_progress), (1, 0, 0));
+    assert_eq!(health.workers.idle, 1);
+}
+
+#[tokio::test]
+async fn a_parked_worker_gets_the_job_in_the_commit_of_its_submit() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let parked = tokio::spawn({
+        let demo = demo.clone();
+        async move { take(&demo, "w1", 10_000).await }
+    });
+    eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
+    let commits = || *engine.metrics().commit_us.snapshot().cumulative.last().unwrap();
+    let before = commits();
+    let accepted = demo.submit(job(&engine, "{}")).await.unwrap();
+    let taken = parked.await.unwrap();
+    assert_eq!(taken[0].row.id, accepted.row.id);
+    assert_eq!(commits() - before, 1, "submit and take are one commit");
+}
+
+#[tokio::test]
+async fn runsync_hears_of_the_end_or_of_the_state_when_its_wait_is_over() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let waiting = tokio::spawn({
+        let (demo, submission) = (demo.clone(), job(&engine, "{}"));
+        async move { demo.submit_and_wait(submission, Duration::from_secs(10)).await.unwrap() }
+    });
+    let taken = take(&demo, "w1", 10_000).await;
+    done(&demo, "w1", taken[0].row.id, "\"hi\"").await;
+    let record = waiting.await.unwrap();
+    assert_eq!((record.row.state, output(&record)), (JobState::Completed, "\"hi\""));
+    let short = demo.submit_and_wait(job(&engine, "{}"), Duration::from_millis(20)).await.unwrap();
+    assert_eq!(short.row.state, JobState::InQueue);
+    assert_eq!(
+        demo.wait(short.row.id, Duration::from_millis(20)).await.unwrap().row.state,
+        JobState::InQueue
+    );
+}
+
+#[tokio::test]
+async fn cancelling_a_running_job_reaches_its_worker_by_the_stop_channel() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 0).await;
+    let stop = tokio::spawn({
+        let demo = demo.clone();
+        async move { demo.stops(worker("w1"), Duration::from_secs(10)).await.unwrap() }
+    });
+    assert_eq!(demo.cancel(id).await.unwrap().row.state, JobState::Cancelled);
+    assert_eq!(stop.await.unwrap(), [id]);
+    // The handler that could not be stopped reports after all: nothing changes.
+    done(&demo, "w1", id, "1").await;
+    let record = demo.status(id).await.unwrap();
+    assert_eq!((record.row.state, record.output), (JobState::Cancelled, None));
+}
+
+#[tokio::test]
+async fn big_payloads_go_through_files_that_are_gone_with_their_job() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let big = format!("\"{}\"", "x".repeat(5000));
+    let id = demo.submit(job(&engine, &big)).await.unwrap().row.id;
+    let taken = take(&demo, "w1", 0).await;
+    assert_eq!(taken[0].members.len(), big.len() + r#""input":"#.len());
+    done(&demo, "w1", id, &big).await;
+    assert_eq!(output(&demo.status(id).await.unwrap()), big);
+    assert_eq!(disks.blobs.list("1").await.unwrap().len(), 2);
+    demo.keep(id, 20).await.unwrap();
+    let gone = async || matches!(demo.status(id).await, Err(AskError::Refused(Refusal::NoSuchJob)));
+    eventually(gone).await;
+    eventually(async || disks.blobs.list("1").await.unwrap().is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_output_over_the_limit_fails_the_job_and_says_why() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 0).await;
+    done(&demo, "w1", id, &format!("\"{}\"", "x".repeat(10_000_000))).await;
+    let record = demo.status(id).await.unwrap();
+    assert_eq!((record.row.state, record.output), (JobState::Failed, None));
+    assert!(record.error.unwrap().contains("the limit is 10000000"));
+}
+
+#[tokio::test]
+async fn progress_shows_as_output_until_the_result() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 0).await;
+    demo.progress(worker("w1"), id, "0.5".into()).await.unwrap();
+    assert_eq!(output(&demo.status(id).await.unwrap()), "0.5");
+    let failed = Outcome::Failed { error: "boom".to_owned(), output: None };
+    demo.finish(worker("w1"), id, failed).await.unwrap();
+    demo.progress(worker("w1"), id, "0.9".into()).await.unwrap();
+    let record = demo.status(id).await.unwrap();
+    assert_eq!((record.row.state, record.output), (JobState::Failed, None));
+    assert_eq!(record.error.as_deref(), Some("boom"));
+}
+
+#[tokio::test]
+async fn a_purge_cancels_what_waits_and_lists_page_through_it() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    for _ in 0..600 {
+        demo.submit(job(&engine, "{}")).await.unwrap();
+    }
+    assert_eq!(demo.purge().await.unwrap(), 600);
+    assert_eq!(demo.health().await.unwrap().in_queue, 0);
+    let mut query = ListQuery { state: Some(JobState::Cancelled), limit: 250, before: None };
+    let mut seen = 0;
+    loop {
+        let page = demo.list(query).await.unwrap();
+        seen += page.jobs.len();
+        query.before = page.cursor;
+        if page.cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, 600);
+    eventually(async || demo.health().await.unwrap().counters.cancelled == 600).await;
+}
+
+#[tokio::test]
+async fn a_lost_worker_gives_its_job_back() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    for retries in 1..=3 {
+        take(&demo, "w1", 0).await;
+        demo.lose(worker("w1"), true, "exit code 1".to_owned()).await.unwrap();
+        let record = demo.status(id).await.unwrap();
+        if retries < 3 {
+            assert_eq!((record.row.state, record.row.retries), (JobState::InQueue, retries));
+        } else {
+            assert_eq!(record.row.state, JobState::Failed);
+            assert!(record.error.unwrap().contains("exit code 1"));
+        }
+    }
+}

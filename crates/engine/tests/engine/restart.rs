@@ -1,0 +1,55 @@
+//! What a restart keeps.
+
+use longshore_model::JobState;
+
+use crate::ground::{Disks, done, job, one_endpoint, output, take};
+
+#[tokio::test]
+async fn jobs_results_and_the_running_ones_are_there_after_a_restart() {
+    let disks = Disks::new();
+    let (first, demo) = one_endpoint(&disks).await;
+    let mut ids = Vec::new();
+    for n in 0..3 {
+        ids.push(demo.submit(job(&first, &format!("{{\"n\":{n}}}"))).await.unwrap().row.id);
+    }
+    take(&demo, "w1", 0).await;
+    take(&demo, "w1", 0).await;
+    done(&demo, "w1", ids[0], "\"zero\"").await;
+
+    let second = disks.start().await;
+    let demo = second.endpoint("demo").unwrap();
+    let finished = demo.status(ids[0]).await.unwrap();
+    assert_eq!((finished.row.state, output(&finished)), (JobState::Completed, "\"zero\""));
+    // The worker has not noticed anything: its job goes on.
+    assert_eq!(demo.status(ids[1]).await.unwrap().row.state, JobState::InProgress);
+    done(&demo, "w1", ids[1], "1").await;
+    let record = demo.status(ids[1]).await.unwrap();
+    assert_eq!((record.row.state, record.row.retries), (JobState::Completed, 0));
+    let taken = take(&demo, "w2", 0).await;
+    assert_eq!(&taken[0].members[..], br#""input":{"n":2}"#);
+    assert_eq!(demo.health().await.unwrap().counters.completed, 2);
+}
+
+#[tokio::test]
+async fn an_engine_that_lost_its_shards_changes_nothing_any_more() {
+    let disks = Disks::new();
+    let (first, demo) = one_endpoint(&disks).await;
+    let second = disks.start().await;
+    assert!(demo.submit(job(&first, "{}")).await.is_err());
+    let demo = second.endpoint("demo").unwrap();
+    assert_eq!(demo.health().await.unwrap().in_queue, 0);
+    demo.submit(job(&second, "{}")).await.unwrap();
+}
+
+#[tokio::test]
+async fn worker_tokens_survive_a_restart() {
+    let disks = Disks::new();
+    let (first, demo) = one_endpoint(&disks).await;
+    let id = demo.record().id;
+    let token = first.worker_token(&id);
+    let second = disks.start().await;
+    assert!(second.is_worker_token(&id, &token));
+    assert!(!second.is_worker_token(&id, &token[..token.len() - 1]));
+    assert!(!second.is_worker_token(&id, &token.replace("lsw_", "ls_")));
+    assert!(!second.is_worker_token(&longshore_model::EndpointId::mint(9), &token));
+}
