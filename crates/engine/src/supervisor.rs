@@ -5,7 +5,6 @@
 //! [`longshore_fleet`]; [`task`] asks, carries out and asks again. The supervisor never writes: all that has to
 //! survive a restart is the workers themselves, which their launcher finds again.
 
-mod crews;
 mod environment;
 mod port;
 mod roster;
@@ -14,15 +13,15 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_launch::{Exited, Launcher, Present};
-use longshore_model::{Template, WorkerId};
+use longshore_launch::{Exited, LaunchError, Launcher, Present};
+use longshore_model::{EndpointId, Template, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-pub use crews::Crews;
 pub use port::Port;
 pub use status::FleetStatus;
 
@@ -104,7 +103,7 @@ pub struct Supervisor<P> {
     pub token: String,
     /// 128 random bits, for the workers' ids.
     pub entropy: Box<dyn Fn() -> u128 + Send + Sync>,
-    /// The endpoint's workers that an earlier server started; see [`Crews`].
+    /// The endpoint's workers that an earlier server started; see [`adopt`].
     pub adopted: Vec<Present>,
 }
 
@@ -122,4 +121,24 @@ impl<P: Port> Supervisor<P> {
         let (publish, status) = watch::channel(FleetStatus::default());
         Supervised { task: tokio::spawn(task::Task::new(self, publish).run(events)), status }
     }
+}
+
+/// Finds the workers that an earlier server left running, by endpoint. Those of endpoints that `is_known` does
+/// not know are stopped in the background. Called once, before the first supervisor begins.
+pub async fn adopt(
+    launcher: &Arc<dyn Launcher>,
+    settings: &WorkerSettings,
+    is_known: impl Fn(&EndpointId) -> bool,
+) -> Result<HashMap<EndpointId, Vec<Present>>, LaunchError> {
+    let mut adopted: HashMap<EndpointId, Vec<Present>> = HashMap::new();
+    for present in launcher.adopt().await? {
+        if is_known(&present.endpoint) {
+            adopted.entry(present.endpoint).or_default().push(present);
+            continue;
+        }
+        tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "stopping a worker of an endpoint that is gone");
+        let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace());
+        tokio::spawn(async move { task::stop(&*launcher, &present.worker, grace).await });
+    }
+    Ok(adopted)
 }

@@ -13,7 +13,7 @@ use longshore_model::{
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Crews, FleetEvent, Port, Supervised, Supervisor, WorkerSettings};
+use super::{FleetEvent, Port, Supervised, Supervisor, WorkerSettings, adopt};
 use crate::{AskError, FleetView, WorkerView};
 
 pub(super) fn an_endpoint() -> Endpoint {
@@ -367,25 +367,19 @@ async fn a_new_version_replaces_idle_workers_at_once_and_busy_ones_later() {
 
 #[tokio::test(start_paused = true)]
 async fn adopted_workers_are_introduced_and_strangers_stopped() {
-    let present = |worker: &str, endpoint| Present { worker: worker.parse().unwrap(), endpoint, version: 1 };
-    let ours = an_endpoint().id;
-    let found = vec![present("a", ours), present("b", ours), present("other", EndpointId::mint(99))];
-    let launcher = Arc::new(MemoryLauncher::with_living(found));
-    let desk = Desk::new(Endpoint { workers_min: 2, ..an_endpoint() });
-    let crews = Crews::adopt(launcher.clone(), WorkerSettings::default(), |id| *id == ours).await.unwrap();
-    launcher.exit(&"b".parse().unwrap(), None, Some(9), 7_000);
-    let (events, _status) =
-        crews.supervise(desk.clone(), || Some(Arc::new(a_template())), String::new(), || 7);
-    crews.deliver_exits();
-    tokio::time::sleep(Duration::from_millis(SOON)).await;
-    assert_eq!(launcher.stopped(), [("other".parse().unwrap(), Duration::from_secs(10))]);
-    desk.holds(&"a".parse().unwrap(), 1);
-    assert!(matches!(&desk.losses()[..], [(worker, true, _)] if worker.as_str() == "b"));
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(launcher.living().len(), 2, "the dead one has a successor");
-    events.send(FleetEvent::Deleted { drain: false }).unwrap();
-    events.closed().await;
-    assert!(launcher.living().is_empty());
+    let mine = Present { worker: "mine".parse().unwrap(), endpoint: an_endpoint().id, version: 1 };
+    let other = Present { worker: "other".parse().unwrap(), endpoint: EndpointId::mint(99), version: 1 };
+    let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![mine.clone(), other]));
+    let mut found = adopt(&launcher, &WorkerSettings::default(), |id| *id == mine.endpoint).await.unwrap();
+    assert_eq!(found.remove(&mine.endpoint), Some(vec![mine.clone()]));
+    assert!(found.is_empty());
+
+    let launcher = MemoryLauncher::with_living(vec![mine.clone()]);
+    let scene = Scene::open_with(an_endpoint(), launcher, vec![mine.clone()]);
+    scene.queued(1);
+    scene.pass(SOON).await;
+    assert!(scene.desk.with(|papers| papers.workers.contains_key(&mine.worker)));
+    assert_eq!(scene.living(), [mine.worker], "it is counted on");
 }
 
 #[tokio::test(start_paused = true)]
