@@ -1,6 +1,6 @@
 //! How many workers an endpoint needs, and the steps from the present fleet to that one.
 //!
-//! Pure: time arrives as a value, and nothing is remembered but what the caller passes in again. [`plan`] is
+//! Pure: time arrives as a value, and nothing is remembered but what the caller passes in again. [`plan()`] is
 //! asked whenever something changed and at the time that its last answer named; asking it more often does no
 //! harm.
 //!
