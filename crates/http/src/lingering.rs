@@ -9,6 +9,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Request;
+use http::header::EXPECT;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -24,13 +26,16 @@ static DISCARDS: Semaphore = Semaphore::const_new(256);
 /// A request's body, which outlives a handler that did not read it.
 pub(crate) struct Lingering {
     inner: Option<Incoming>,
+    /// The sender waits to be told that its body is wanted (`Expect: 100-continue`), which the first read does.
+    /// Without that there is nothing to throw away.
+    unasked: bool,
 }
 
 impl Lingering {
-    /// Wraps a body. With `expects_continue` its sender waits for a word that reading would give; a refusal
-    /// is an answer to that, and nothing will come.
-    pub(crate) fn new(inner: Incoming) -> Self {
-        Self { inner: Some(inner) }
+    /// Wraps a request's body.
+    pub(crate) fn body_of(request: Request<Incoming>) -> Request<Self> {
+        let unasked = request.headers().contains_key(EXPECT);
+        request.map(|inner| Self { inner: Some(inner), unasked })
     }
 }
 
@@ -42,6 +47,7 @@ impl Body for Lingering {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.unasked = false;
         let Some(inner) = self.inner.as_mut() else { return Poll::Ready(None) };
         let polled = Pin::new(inner).poll_frame(context);
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
@@ -61,7 +67,7 @@ impl Body for Lingering {
 
 impl Drop for Lingering {
     fn drop(&mut self) {
-        let unread = self.inner.take().filter(|inner| !inner.is_end_stream());
+        let unread = self.inner.take().filter(|inner| !inner.is_end_stream() && !self.unasked);
         let (Some(inner), Ok(runtime)) = (unread, tokio::runtime::Handle::try_current()) else { return };
         if let Ok(permit) = DISCARDS.try_acquire() {
             runtime.spawn(async move {

@@ -72,8 +72,7 @@ async fn converse(stream: TcpStream, router: Router, mut closing: watch::Receive
         return;
     }
     let service = service_fn(move |request: Request<Incoming>| {
-        let request = request.map(|incoming| Body::new(Lingering::new(incoming)));
-        router.clone().oneshot(request)
+        router.clone().oneshot(Lingering::body_of(request).map(Body::new))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -37,10 +37,7 @@ impl Actor {
                 self.releases.push(answer(reply, ()));
             }
             Ask::Configure(record) => self.configure(&record),
-            Ask::ReleasePolls { reply } => {
-                self.release_polls();
-                self.releases.push(answer(reply, ()));
-            }
+            Ask::ReleasePolls => self.release_polls(),
             Ask::Demolish { reply } => self.demolishing = Some(reply),
         }
     }

@@ -1,5 +1,4 @@
 //! The engine from outside: a real engine on stores in memory, one of them breakable.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod catalog;
 mod faults;

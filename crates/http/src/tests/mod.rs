@@ -1,4 +1,12 @@
-//! Tests over real sockets.
+//! Tests over real sockets, with a real engine where the job interface is concerned.
 
+mod changing;
+mod fixture;
+mod following;
+mod guarding;
+mod limiting;
+mod listing;
+mod streaming;
+mod submitting;
 mod transport;
 mod wire;

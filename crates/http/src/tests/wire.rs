@@ -96,14 +96,11 @@ impl Wire {
     /// Sends a request; its length is announced if there is a body.
     pub(super) async fn send(&mut self, head: &str, body: Option<&[u8]>) {
         let (first, rest) = head.split_once('\n').unwrap_or((head, ""));
-        let mut text = format!("{first} HTTP/1.1\r\nhost: test\r\n");
-        for line in rest.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            text += &format!("{line}\r\n");
-        }
-        if let Some(body) = body {
-            text += &format!("content-length: {}\r\n", body.len());
-        }
-        text += "\r\n";
+        let mut lines = vec![format!("{first} HTTP/1.1"), "host: test".to_owned()];
+        lines.extend(rest.lines().map(|line| line.trim().to_owned()));
+        lines.extend(body.map(|body| format!("content-length: {}", body.len())));
+        lines.extend([String::new(), String::new()]);
+        let text = lines.join("\r\n");
         self.stream.write_all(text.as_bytes()).await.unwrap();
         if let Some(body) = body {
             self.stream.write_all(body).await.unwrap();
@@ -165,7 +162,7 @@ impl Wire {
     }
 
     async fn receive(&mut self) {
-        let mut buffer = [0; 65_536];
+        let mut buffer = vec![0; 65_536];
         let length = self.stream.read(&mut buffer).await.unwrap();
         let so_far = String::from_utf8_lossy(&self.received);
         assert!(length > 0, "the connection closed after {so_far:?}");

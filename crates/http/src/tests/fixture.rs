@@ -1,0 +1,133 @@
+//! A server with an engine behind it, one endpoint, and a worker that does what a test says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use longshore_blobs::MemoryBlobs;
+use longshore_engine::{
+    EndpointHandle, Engine, EngineSettings, Outcome, Parts, SystemClock, TakeAsk, TakenJob, WebhookSettings,
+    WorkerSettings,
+};
+use longshore_model::{JobId, Millis, WorkerId};
+use longshore_store::MemoryStore;
+use tokio::time::timeout;
+
+use super::wire::{Answer, DEADLINE, Served};
+use crate::{HttpSettings, HttpState, admin_key, router};
+
+const KEY: &str = "the operators key";
+
+pub(super) struct Fixture {
+    pub(super) engine: Engine,
+    pub(super) server: Served,
+    /// The endpoint, which has the slug `demo` too.
+    pub(super) endpoint: EndpointHandle,
+}
+
+impl Fixture {
+    pub(super) async fn start() -> Self {
+        Self::with(&HttpSettings::default(), "").await
+    }
+
+    /// With these settings, and further members of the endpoint's record.
+    pub(super) async fn with(settings: &HttpSettings, members: &str) -> Self {
+        let parts = Parts {
+            store: Arc::new(MemoryStore::new()),
+            blobs: Arc::new(MemoryBlobs::new()),
+            launcher: None,
+            clock: Arc::new(SystemClock::default()),
+            settings: EngineSettings::default(),
+            webhooks: WebhookSettings::default(),
+            workers: WorkerSettings::default(),
+        };
+        let engine = Engine::start(parts).await.unwrap();
+        engine.put_key(admin_key(KEY, Millis(0))).await.unwrap();
+        let server = Served::start(router(HttpState::new(engine.clone(), settings))).await;
+        let template = ask(&server, "POST /v1/templates", r#"{"name":"t","imageName":"i"}"#).await.json();
+        let template = &template["id"];
+        let record =
+            format!(r#"{{"name":"d","slug":"demo","templateId":{template},"provider":"external"{members}}}"#);
+        let created = ask(&server, "POST /v1/endpoints", &record).await;
+        assert_eq!(created.status, 200, "{created:?}");
+        let endpoint = engine.endpoint("demo").unwrap();
+        Self { engine, server, endpoint }
+    }
+
+    /// A request with the operator's key.
+    pub(super) async fn ask(&self, head: &str, body: &str) -> Answer {
+        ask(&self.server, head, body).await
+    }
+
+    /// A request that is not in order; its status and code.
+    pub(super) async fn refusal(&self, head: &str, body: &str) -> (u16, String) {
+        let answer = self.ask(head, body).await;
+        (answer.status, answer.code())
+    }
+
+    /// Submits a job with `/run`.
+    pub(super) async fn submit(&self) -> JobId {
+        let answer = self.ask("POST /v2/demo/run", r#"{"input":{}}"#).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()["id"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Submits a job and takes it.
+    pub(super) async fn running(&self) -> JobId {
+        let id = self.submit().await;
+        assert_eq!(self.take().await.row.id, id);
+        id
+    }
+
+    /// The next job, once there is one.
+    pub(super) async fn take(&self) -> TakenJob {
+        let ask = TakeAsk { slots: 1, says_busy: None, hold_ms: 20_000 };
+        let mut jobs = timeout(DEADLINE, self.endpoint.take(worker(), ask)).await.unwrap().unwrap();
+        assert_eq!(jobs.len(), 1);
+        jobs.remove(0)
+    }
+
+    pub(super) async fn complete(&self, job: JobId, output: &'static str) {
+        let output = Some(Bytes::from_static(output.as_bytes()));
+        self.endpoint.finish(worker(), job, Outcome::Completed { output }).await.unwrap();
+    }
+
+    pub(super) async fn fail(&self, job: JobId, error: &str) {
+        let outcome = Outcome::Failed { error: error.to_owned(), output: None };
+        self.endpoint.finish(worker(), job, outcome).await.unwrap();
+    }
+
+    pub(super) async fn yield_chunks(&self, job: JobId, chunks: &[&'static str]) {
+        let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes())).collect();
+        self.endpoint.append(worker(), job, chunks).await.unwrap();
+    }
+
+    /// The job's state, as `/status` shows it.
+    pub(super) async fn state(&self, job: JobId) -> String {
+        let answer = self.ask(&format!("GET /v2/demo/status/{job}"), "").await;
+        answer.json()["status"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until `/status` answers this HTTP status.
+    pub(super) async fn until_status_is(&self, job: JobId, status: u16) {
+        let reached = async {
+            while self.ask(&format!("GET /v2/demo/status/{job}"), "").await.status != status {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(DEADLINE, reached).await.unwrap();
+    }
+}
+
+/// The head of a request with the operator's key.
+pub(super) fn with_key(head: &str) -> String {
+    format!("{head}\nauthorization: Bearer {KEY}")
+}
+
+pub(super) fn worker() -> WorkerId {
+    "w-1".parse().unwrap()
+}
+
+async fn ask(server: &Served, head: &str, body: &str) -> Answer {
+    timeout(DEADLINE, server.ask(&with_key(head), body.as_bytes())).await.unwrap()
+}
