@@ -2,6 +2,7 @@
 
 mod catalog;
 mod faults;
+mod fleet;
 mod ground;
 mod jobs;
 mod restart;

@@ -1,0 +1,111 @@
+//! Workers come and go with the queue: a whole engine, its workers entries in a list.
+
+use std::sync::Arc;
+
+use longshore_engine::{
+    EndpointHandle, Engine, EngineSettings, Parts, SystemClock, WebhookSettings, WorkerSettings,
+};
+use longshore_launch::{Launcher, MemoryLauncher, Present};
+use longshore_model::{Endpoint, JobState, Provider, WorkerId};
+
+use crate::ground::{Disks, done, endpoint, eventually, job, take, template};
+
+async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
+    let parts = Parts {
+        store: disks.store.clone(),
+        blobs: disks.blobs.clone(),
+        launcher: Some(launcher.clone() as Arc<dyn Launcher>),
+        clock: Arc::new(SystemClock::default()),
+        settings: EngineSettings::default(),
+        webhooks: WebhookSettings::default(),
+        workers: WorkerSettings::default(),
+    };
+    let engine = Engine::start(parts).await.unwrap();
+    eventually(async || engine.is_ready()).await;
+    engine
+}
+
+/// An engine whose endpoint `demo` has workers of ours.
+async fn with_workers(
+    disks: &Disks,
+    launcher: &Arc<MemoryLauncher>,
+    change: impl FnOnce(&mut Endpoint),
+) -> (Engine, EndpointHandle) {
+    let engine = start(disks, launcher).await;
+    let template = engine.create_template(template("t")).await.unwrap();
+    let mut record = endpoint(template.id, "demo");
+    record.provider = Provider::Process;
+    change(&mut record);
+    engine.create_endpoint(record).await.unwrap();
+    let demo = engine.endpoint("demo").unwrap();
+    (engine, demo)
+}
+
+async fn first_worker(launcher: &MemoryLauncher) -> WorkerId {
+    eventually(async || !launcher.living().is_empty()).await;
+    launcher.living().remove(0)
+}
+
+#[tokio::test]
+async fn the_first_job_starts_a_worker_and_idleness_ends_it() {
+    let (disks, launcher) = (Disks::new(), Arc::default());
+    let (engine, demo) = with_workers(&disks, &launcher, |record| record.idle_timeout_s = 1).await;
+    assert_eq!(launcher.living().len(), 0);
+    let submitted = demo.submit(job(&engine, "{}")).await.unwrap();
+    let worker = first_worker(&launcher).await;
+    let counts = async || demo.health().await.unwrap().workers;
+    eventually(async || counts().await.initializing == 1).await;
+    let taken = take(&demo, worker.as_str(), 1_000).await;
+    assert_eq!(taken[0].row.id, submitted.row.id);
+    done(&demo, worker.as_str(), submitted.row.id, "1").await;
+    eventually(async || launcher.living().is_empty()).await;
+    eventually(async || counts().await == longshore_model::WorkerCounts::default()).await;
+    assert_eq!(launcher.started().len(), 1);
+}
+
+#[tokio::test]
+async fn a_job_whose_worker_keeps_crashing_fails_with_the_reason() {
+    let (disks, launcher) = (Disks::new(), Arc::default());
+    let (engine, demo) = with_workers(&disks, &launcher, |record| record.max_retries = 0).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let worker = first_worker(&launcher).await;
+    take(&demo, worker.as_str(), 1_000).await;
+    launcher.exit(&worker, None, Some(11), 2_000);
+    eventually(async || demo.status(id).await.unwrap().row.state == JobState::Failed).await;
+    let error = demo.status(id).await.unwrap().error.unwrap();
+    assert!(
+        error.contains("was killed by signal 11 after 2 s") && error.contains("the last words"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
+    let (disks, launcher) = (Disks::new(), Arc::default());
+    let (engine, demo) = with_workers(&disks, &launcher, |_| ()).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let worker = first_worker(&launcher).await;
+    take(&demo, worker.as_str(), 1_000).await;
+    engine.release_waits().await;
+    engine.close().await;
+    assert_eq!(launcher.stopped(), []);
+
+    let present =
+        Present { worker: worker.clone(), endpoint: demo.record().id, version: demo.record().version };
+    let launcher = Arc::new(MemoryLauncher::with_living(vec![present]));
+    let engine = start(&disks, &launcher).await;
+    let demo = engine.endpoint("demo").unwrap();
+    done(&demo, worker.as_str(), id, "1").await;
+    assert_eq!(demo.status(id).await.unwrap().row.state, JobState::Completed);
+    eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
+    assert_eq!((launcher.living(), launcher.started().len()), (vec![worker], 0));
+}
+
+#[tokio::test]
+async fn deleting_an_endpoint_ends_its_workers() {
+    let (disks, launcher) = (Disks::new(), Arc::default());
+    let (engine, _) = with_workers(&disks, &launcher, |record| record.workers_min = 2).await;
+    eventually(async || launcher.living().len() == 2).await;
+    engine.delete_endpoint("demo", false).await.unwrap();
+    eventually(async || launcher.living().is_empty()).await;
+}
