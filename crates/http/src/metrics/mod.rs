@@ -15,7 +15,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use longshore_engine::{Engine, Health};
+use longshore_engine::{EndpointMetrics, Engine, Health, Histogram};
 use longshore_model::Endpoint;
 
 use self::exposition::{Exposition, Kind, Label};
@@ -25,6 +25,8 @@ pub(crate) use self::requests::{RequestCounts, count};
 
 /// An endpoint that does not tell its numbers in time is left out of the page.
 const HEALTH_WAIT: Duration = Duration::from_secs(2);
+const MS_PER_SECOND: f64 = 1_000.0;
+const US_PER_SECOND: f64 = 1_000_000.0;
 
 pub(crate) fn routes() -> Router<HttpState> {
     Router::new().route("/metrics", get(metrics))
@@ -33,6 +35,8 @@ pub(crate) fn routes() -> Router<HttpState> {
 async fn metrics(State(state): State<HttpState>) -> Response {
     let mut page = Exposition::default();
     endpoints(&mut page, &healths(state.engine()).await);
+    jobs(&mut page, state.engine());
+    commits(&mut page, state.engine());
     requests(&mut page, state.requests());
     process_numbers(&mut page);
     ([(CONTENT_TYPE, exposition::CONTENT_TYPE)], page.into_text()).into_response()
@@ -95,6 +99,38 @@ fn endpoints(page: &mut Exposition, healths: &[(Arc<Endpoint>, Health)]) {
 
 /// Values of a label, each with its number.
 type Numbers = Vec<(&'static str, u64)>;
+
+/// Distributions of every endpoint.
+fn jobs(page: &mut Exposition, engine: &Engine) {
+    let endpoints = engine.endpoints();
+    let mut family = |name: &str, help: &str, histogram: fn(&EndpointMetrics) -> &Histogram| {
+        page.family(name, Kind::Histogram, help);
+        for endpoint in &endpoints {
+            let id = endpoint.record().id;
+            let snapshot = histogram(endpoint.metrics()).snapshot();
+            page.histogram(name, &[("endpoint", id.as_str())], &snapshot, MS_PER_SECOND);
+        }
+    };
+    family("longshore_job_delay_seconds", "how long jobs waited before a worker took them", |of| {
+        &of.delay_ms
+    });
+    family("longshore_job_execution_seconds", "how long jobs ran until they were over", |of| {
+        &of.execution_ms
+    });
+}
+
+fn commits(page: &mut Exposition, engine: &Engine) {
+    let metrics = engine.metrics();
+    let name = "longshore_commit_seconds";
+    page.family(name, Kind::Histogram, "how long commits took until they were durable");
+    page.histogram(name, &[], &metrics.commit_us.snapshot(), US_PER_SECOND);
+    let name = "longshore_commit_commands";
+    page.family(name, Kind::Histogram, "how many commands shared a commit");
+    page.histogram(name, &[], &metrics.commit_batch.snapshot(), 1.0);
+    let name = "longshore_commits_failed_total";
+    page.family(name, Kind::Counter, "commits that the store refused");
+    page.sample(name, &[], metrics.commits_failed());
+}
 
 fn requests(page: &mut Exposition, counts: &RequestCounts) {
     let name = "longshore_http_requests_total";

@@ -20,10 +20,7 @@ pub(super) async fn ping(
     let query = WorkerQuery::parse(&worker, uri.query());
     let Ok(worker) = segment(&worker).parse::<longshore_model::WorkerId>() else { return Ok(StatusCode::OK) };
     let heard = match query.unfit_reason() {
-        Some(reason) => {
-            tracing::warn!(endpoint = %endpoint.record().id, %worker, reason, "a worker is not fit to run");
-            endpoint.unfit(worker, reason).await
-        }
+        Some(reason) => endpoint.unfit(worker, reason).await,
         None => endpoint.ping(worker, Some(query.job_ids())).await,
     };
     if let Err(AskError::Unavailable(reason)) = heard {
