@@ -1,0 +1,180 @@
+//! The management API over a socket.
+
+use serde_json::{Value, json};
+
+use super::server::Server;
+
+fn id(record: &Value) -> String {
+    record["id"].as_str().unwrap().to_owned()
+}
+
+async fn refusal(server: &Server, line: &str, body: Value) -> (u16, String) {
+    let answer = server.manage(line, &body).await;
+    answer.code();
+    (answer.status, answer.json()["error"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn a_template_lives_from_create_to_delete() {
+    let server = Server::start().await;
+    let body = json!({ "name": "one", "imageName": "image:1", "env": { "TOKEN": "hush" }, "dockerStartCmd": ["run"] });
+    let answer = server.manage("POST /v1/templates", &body).await;
+    assert_eq!(answer.status, 200);
+    let made = answer.json();
+    assert_eq!((&made["env"], &made["volumeInGb"]), (&json!({ "TOKEN": "***" }), &json!(20)));
+    assert!(made["createdAt"].as_str().unwrap().ends_with('Z'));
+    let at = format!("/v1/templates/{}", id(&made));
+    assert_eq!(server.manage(&format!("GET {at}"), &Value::Null).await.json(), made);
+    let list = server.manage("GET /v1/templates", &Value::Null).await.json();
+    assert!(list.as_array().unwrap().contains(&made));
+    let changed = server.manage(&format!("PATCH {at}"), &json!({ "readme": "r" })).await.json();
+    assert_eq!((&changed["readme"], &changed["imageName"]), (&json!("r"), &json!("image:1")));
+    let changed = server.manage(&format!("POST {at}/update"), &json!({ "readme": "s" })).await.json();
+    assert_eq!(changed["readme"], "s");
+    let answer = server.manage(&format!("DELETE {at}"), &Value::Null).await;
+    assert_eq!((answer.status, answer.body.len()), (204, 0));
+    assert_eq!(server.manage(&format!("GET {at}"), &Value::Null).await.status, 404);
+    assert_eq!(server.manage(&format!("DELETE {at}"), &Value::Null).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_endpoint_lives_from_create_to_delete() {
+    let server = Server::start().await;
+    let body = json!({ "name": "t2", "dockerStartCmd": ["run"], "env": { "A": "hush" } });
+    let template = server.manage("POST /v1/templates", &body).await.json();
+    let body = json!({ "name": "e", "slug": "my-e", "templateId": id(&template), "workersMax": 0 });
+    let made = server.manage("POST /v1/endpoints", &body).await.json();
+    assert_eq!(
+        (&made["provider"], &made["idleTimeout"], &made["version"]),
+        (&json!("process"), &json!(5), &json!(1))
+    );
+    assert_eq!((&made["env"], &made["userId"]), (&json!({ "A": "***" }), &json!("admin")));
+    assert!(
+        made.get("no").is_none() && made.get("deleting").is_none() && made.get("minCudaVersion").is_none()
+    );
+    let at = format!("/v1/endpoints/{}", id(&made));
+    assert_eq!(server.manage(&format!("GET {at}"), &Value::Null).await.json(), made);
+    assert_eq!(server.manage("GET /v1/endpoints/my-e", &Value::Null).await.json(), made);
+    let full =
+        server.manage(&format!("GET {at}?includeTemplate=true&includeWorkers=true&x=1"), &Value::Null).await;
+    let full = full.json();
+    assert_eq!((&full["template"], &full["workers"]), (&template, &json!([])));
+    let changed =
+        server.manage(&format!("PATCH {at}"), &json!({ "idleTimeout": 60, "slug": null })).await.json();
+    assert_eq!(
+        (&changed["idleTimeout"], changed.get("slug"), &changed["name"]),
+        (&json!(60), None, &json!("e"))
+    );
+    let answer = server.manage(&format!("DELETE /v1/templates/{}", id(&template)), &Value::Null).await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains(&id(&made)) || answer.text().contains("`e`"), "{}", answer.text());
+    assert_eq!(server.manage(&format!("DELETE {at}?drain=true"), &Value::Null).await.status, 204);
+    assert_eq!(server.manage(&format!("GET {at}"), &Value::Null).await.status, 404);
+    assert_eq!(server.manage("GET /v1/endpoints", &Value::Null).await.json().as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn refusals_name_the_field_and_change_nothing() {
+    let server = Server::start().await;
+    let count =
+        async || server.manage("GET /v1/templates", &Value::Null).await.json().as_array().unwrap().len();
+    let before = count().await;
+    let inline = json!({ "name": "in" });
+    for (body, part) in [
+        (json!({}), "`templateId` is required"),
+        (json!({ "templateId": "none" }), "no template has this id"),
+        (json!({ "templateId": "x", "template": inline }), "not both"),
+        (json!({ "template": inline, "workers_max": 1 }), "nearest known field is `workersMax`"),
+        (
+            json!({ "template": { "nam": "x" } }),
+            "`template.nam` is not a field; the nearest known field is `name`",
+        ),
+        (json!({ "template": inline, "workersMin": 9 }), "`workersMin` is 9 and `workersMax` is 3"),
+        (json!({ "template": inline, "slug": "demo" }), "demo"),
+        (json!({ "template": inline, "slug": "Not" }), "of the form ^[a-z0-9]"),
+        (json!({ "template": inline, "idleTimeout": 3_601 }), "from 1 to 3600"),
+        (json!({ "template": inline, "provider": "process" }), "no command line"),
+        (json!({ "template": inline, "id": "x" }), "`id` is set by the server"),
+    ] {
+        let (status, text) = refusal(&server, "POST /v1/endpoints", body).await;
+        assert!(status == 400 && text.contains(part), "{status} {text}");
+    }
+    assert_eq!(count().await, before);
+    let at = format!("PATCH /v1/endpoints/{}", server.endpoint);
+    let (status, text) = refusal(&server, &at, json!({ "workersMin": 5 })).await;
+    assert!(status == 400 && text.contains("must not be larger"), "{text}");
+    let (status, text) = refusal(&server, &at, json!({ "template": {} })).await;
+    assert!(status == 400 && text.contains("only be set when"), "{text}");
+    assert_eq!(refusal(&server, "PATCH /v1/endpoints/none", json!({})).await.0, 404);
+    assert_eq!(refusal(&server, "GET /v1/templates/none", Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn keys_open_what_their_scopes_say() {
+    use longshore_model::{KeyScope, Millis};
+    let server = Server::start().await;
+    let endpoint = server.endpoint.parse().unwrap();
+    let keys = [
+        ("reads", KeyScope::Read { endpoint_ids: vec![] }, [200, 200, 401]),
+        ("reads-one", KeyScope::Read { endpoint_ids: vec![endpoint] }, [401, 200, 401]),
+        ("jobs", KeyScope::Jobs { endpoint_ids: vec![] }, [401, 401, 401]),
+        ("manages", KeyScope::Manage, [200, 200, 200]),
+    ];
+    for (text, scope, expected) in keys {
+        let mut key = crate::admin_key(text, Millis(0));
+        (key.id, key.scopes) = (text.to_owned(), vec![scope]);
+        server.fixture.engine.put_key(key).await.unwrap();
+        let at = format!("/v1/endpoints/{}", server.endpoint);
+        let lines = ["GET /v1/endpoints".to_owned(), format!("GET {at}"), format!("PATCH {at}")];
+        for (line, expected) in lines.iter().zip(expected) {
+            let answer = server.served().ask(&format!("{line}\nauthorization: {text}"), b"{}").await;
+            assert_eq!(answer.status, expected, "{text} {line}");
+        }
+    }
+    assert_eq!(server.served().ask("GET /v1/endpoints", b"").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_worker_token_comes_with_the_environment_to_use_it() {
+    let server = Server::start().await;
+    let line = format!("POST /v1/endpoints/{}/worker-token", server.endpoint);
+    let first = server.manage(&line, &Value::Null).await.json();
+    let second = server.manage(&line, &Value::Null).await.json();
+    assert_eq!(first["token"], second["token"]);
+    assert_ne!(first["env"]["RUNPOD_POD_ID"], second["env"]["RUNPOD_POD_ID"]);
+    let address = first["env"]["RUNPOD_WEBHOOK_GET_JOB"].as_str().unwrap();
+    assert_eq!(address, format!("http://test/v2/{}/job-take/$ID?", server.endpoint));
+}
+
+#[tokio::test]
+async fn the_document_needs_no_key() {
+    let server = Server::start().await;
+    let document = server.served().ask("GET /v1/openapi.json", b"").await.json();
+    assert_eq!((&document["openapi"], &document["info"]["version"]), (&json!("3.0.3"), &json!("0.1.0")));
+}
+
+#[tokio::test]
+async fn metrics_count_jobs_requests_and_commits() {
+    let server = Server::start().await;
+    let job = server.running("w1").await;
+    server.report(&format!("job-done/w1/{job}"), r#"{"output": 1}"#).await;
+    let page = server.served().ask("GET /metrics", b"").await;
+    assert_eq!(page.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let text = page.text();
+    let endpoint = &server.endpoint;
+    for line in [
+        format!(r#"longshore_endpoint_info{{endpoint="{endpoint}",name="d",slug="demo"}} 1"#),
+        format!(r#"longshore_jobs{{endpoint="{endpoint}",state="IN_QUEUE"}} 0"#),
+        format!(r#"longshore_jobs_total{{endpoint="{endpoint}",event="completed"}} 1"#),
+        format!(r#"longshore_workers{{endpoint="{endpoint}",condition="idle"}} 1"#),
+        format!(r#"longshore_job_delay_seconds_count{{endpoint="{endpoint}"}} 1"#),
+        format!(r#"longshore_job_execution_seconds_count{{endpoint="{endpoint}"}} 1"#),
+        r#"longshore_http_requests_total{route="/v2/{endpoint}/run",method="POST",status="200"} 1"#
+            .to_owned(),
+        "longshore_commits_failed_total 0".to_owned(),
+    ] {
+        assert!(text.lines().any(|found| found == line), "no `{line}` in\n{text}");
+    }
+    let commits = text.lines().find_map(|line| line.strip_prefix("longshore_commit_seconds_count "));
+    assert!(commits.unwrap().parse::<u64>().unwrap() >= 3, "{text}");
+}
