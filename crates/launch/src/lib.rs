@@ -113,6 +113,11 @@ pub trait Launcher: Send + Sync + 'static {
     /// The ends of workers, as they come. Can be taken once; a second call answers none.
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>>;
 
+    /// The endpoint is deleted and has no worker any more: removes what is kept of the ended ones.
+    fn forget(&self, _endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// The file that a worker's output goes to, also for a while after its end; none where there is no file.
     /// When the file is full it is renamed and a new one begun, so a follower must open the path again.
     fn log_path(&self, _worker: &WorkerId) -> Option<PathBuf> {

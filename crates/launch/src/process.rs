@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::WorkerId;
+use longshore_model::{EndpointId, WorkerId};
 use rustix::process::Signal;
 use tokio::sync::{mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -129,7 +129,11 @@ impl ProcessLauncher {
 
     async fn stop_one(&self, worker: &WorkerId, grace: Duration) -> Result<(), LaunchError> {
         let running = locked(&self.shared.running).get(worker).cloned();
-        let Some(Running { state, gone }) = running else { return Ok(()) };
+        let Some(Running { mut state, gone }) = running else { return Ok(()) };
+        if state.process.is_none() {
+            // It was adopted in the moment before its start.
+            state = self.shared.live(worker).state().unwrap_or(state);
+        }
         let vanishes = |within: Duration| {
             let mut gone = gone.clone();
             // An error means that the launcher is being dropped: nobody will see it vanish.
@@ -183,6 +187,11 @@ impl Launcher for ProcessLauncher {
 
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {
         locked(&self.exits).take()
+    }
+
+    fn forget(&self, endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
+        let (shared, endpoint) = (self.shared.clone(), *endpoint);
+        Box::pin(async move { in_background(move || shared.remove_ended(&endpoint)).await? })
     }
 
     fn log_path(&self, worker: &WorkerId) -> Option<PathBuf> {

@@ -338,6 +338,10 @@ async fn only_the_logs_of_the_last_workers_are_kept() {
     }
     let kept = |n: u32| server.launcher.log_path(&format!("wk-{n}").parse().unwrap()).is_some();
     assert_eq!((0..12).map(kept).collect::<Vec<_>>(), [[false; 2].as_slice(), &[true; 10]].concat());
+    for _ in 0..2 {
+        server.launcher.forget(&EndpointId::mint(7)).await.unwrap();
+    }
+    assert!(!(0..12).any(kept), "nothing is kept of a deleted endpoint");
 }
 
 #[tokio::test]

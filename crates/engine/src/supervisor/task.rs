@@ -76,8 +76,19 @@ impl<P: Port> Task<P> {
             };
             look_at = Some(look_at.map_or(soonest, |before| before.min(soonest)));
         }
+        if self.roster.is_closing() && self.roster.is_empty() {
+            self.forget().await;
+        }
         // What is being ended goes on without us.
         self.stops.detach_all();
+    }
+
+    /// Removes the logs of the deleted endpoint's workers.
+    async fn forget(&self) {
+        let endpoint = self.parts.port.record().id;
+        if let Err(error) = self.parts.launcher.forget(&endpoint).await {
+            tracing::warn!(%endpoint, %error, "the logs of a deleted endpoint remain");
+        }
     }
 
     /// Notes what happened; answers when to look at the fleet.

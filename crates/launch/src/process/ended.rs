@@ -1,11 +1,12 @@
 //! What happens after a worker's end, and where its log goes.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use longshore_model::WorkerId;
+use longshore_model::{EndpointId, WorkerId};
 
 use super::{Shared, in_background, locked};
 use crate::scratch::{Scratch, State};
@@ -74,6 +75,16 @@ impl Shared {
         }
         forget_oldest(&folder);
         kept
+    }
+
+    pub(super) fn remove_ended(&self, endpoint: &EndpointId) -> Result<(), LaunchError> {
+        let folder = self.dir.join("ended").join(endpoint.as_str());
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(LaunchError(format!("cannot remove {}: {error}", folder.display())))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn ended_log(&self, worker: &WorkerId) -> Option<PathBuf> {
