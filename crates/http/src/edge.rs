@@ -2,8 +2,10 @@
 //! shape, one log line.
 
 use std::convert::Infallible;
+use std::hash::{BuildHasher as _, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -98,8 +100,8 @@ async fn answer(routes: Router, mut request: Request) -> Response {
 /// Counts requests from a start that differs from run to run.
 fn next_request_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    static START: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    let start = START.get_or_init(|| crate::clock::now().0 << 20);
+    static START: OnceLock<u64> = OnceLock::new();
+    let start = START.get_or_init(|| RandomState::new().hash_one(0));
     start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 

@@ -13,8 +13,8 @@ use longshore_model::{ApiKey, KeyScope, Millis, Operation};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::HttpState;
 use crate::errors::Failure;
-use crate::{HttpState, clock};
 
 /// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
 /// `Authorization: X`. None where it is empty.
@@ -34,7 +34,7 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
 fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<ApiKey>, Failure> {
     let text = credential(headers).ok_or_else(Failure::unauthorized)?;
     let key = state.engine().key_by_hash(&hash_of(text)).ok_or_else(Failure::unauthorized)?;
-    let alive = !key.disabled && key.expires_at.is_none_or(|end| clock::now() < end);
+    let alive = !key.disabled && key.expires_at.is_none_or(|end| state.engine().now() < end);
     if alive { Ok(key) } else { Err(Failure::unauthorized()) }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn authorize(
     operation: Operation,
 ) -> Result<Arc<ApiKey>, Failure> {
     let key = live_key(state, headers)?;
-    if key.permits(operation, None, clock::now()) { Ok(key) } else { Err(Failure::unauthorized()) }
+    if key.permits(operation, None, state.engine().now()) { Ok(key) } else { Err(Failure::unauthorized()) }
 }
 
 /// Checks that a request may do `operation` to the endpoint with this id or slug, and finds it. 401 comes
@@ -57,7 +57,7 @@ pub(crate) fn authorize_endpoint(
     id_or_slug: &str,
 ) -> Result<(Arc<ApiKey>, EndpointHandle), Failure> {
     let key = live_key(state, headers)?;
-    let now = clock::now();
+    let now = state.engine().now();
     match state.engine().endpoint(id_or_slug) {
         Some(endpoint) if key.permits(operation, Some(&endpoint.record().id), now) => Ok((key, endpoint)),
         // A key for some endpoints alone must not tell which others exist.

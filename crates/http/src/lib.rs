@@ -5,7 +5,6 @@
 //! the response as it is: payload bytes are never parsed a second time.
 
 mod body;
-mod clock;
 mod edge;
 mod errors;
 mod jobs;

@@ -1,5 +1,7 @@
 //! The gate that every job operation is behind: key, endpoint, rate; in this order, and before the body.
 
+use std::sync::Arc;
+
 use axum::RequestExt as _;
 use axum::body::Body;
 use axum::extract::{RawPathParams, Request};
@@ -7,12 +9,11 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Uri};
 use longshore_engine::EndpointHandle;
 use longshore_model::{ApiKey, JobId, Operation};
-use std::sync::Arc;
 
 use crate::errors::Failure;
 use crate::query::Query;
 use crate::rate_limits::Bucket;
-use crate::{HttpState, clock, keys};
+use crate::{HttpState, keys};
 
 /// What a request must have to get to an operation.
 #[derive(Clone, Copy)]
@@ -101,7 +102,8 @@ impl Call {
 
     /// Asks for more permission than the gate did.
     pub(super) fn require(&self, operation: Operation) -> Result<(), Failure> {
-        let permits = self.key.permits(operation, Some(&self.endpoint.record().id), clock::now());
+        let permits =
+            self.key.permits(operation, Some(&self.endpoint.record().id), self.state.engine().now());
         if permits { Ok(()) } else { Err(Failure::unauthorized()) }
     }
 }

@@ -16,14 +16,14 @@ use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
 use super::views::Extras;
 use super::worker_env::{base_url, worker_env};
 use super::{Answer, read_body, views};
+use crate::HttpState;
 use crate::errors::Failure;
 use crate::query::Query;
-use crate::{HttpState, clock};
 
 pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
-    let birth = || Birth { entropy: state.engine().entropy(), at: clock::now(), by: &key.id };
+    let birth = || Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let (template, inline) = match (members.remove("template"), members.get("templateId")) {
         (Some(Value::Object(inline)), None) => (Arc::new(inline_template(inline, &members, birth())?), true),
         (None, Some(_)) => (template_of(&state, &members)?, false),

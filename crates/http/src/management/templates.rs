@@ -11,13 +11,13 @@ use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_template, new_template};
 use super::template_fields::TEMPLATE_FIELDS;
 use super::{Answer, read_body, views};
+use crate::HttpState;
 use crate::errors::Failure;
-use crate::{HttpState, clock};
 
 pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
     let key = may_manage(&state, &headers)?;
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
-    let birth = Birth { entropy: state.engine().entropy(), at: clock::now(), by: &key.id };
+    let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let template = new_template(members, birth)?;
     let stored = state.engine().create_template(template).await?;
     tracing::info!(template = %stored.id, by = %key.id, "template created");

@@ -119,8 +119,8 @@ async fn status_sync_is_held_until_the_job_is_terminal() {
         assert_eq!(refusal, (400, "bad_parameter".to_owned()));
     }
     let head = format!("GET /v2/demo/status-sync/{job}");
-    let held = fixture.ask(&head, "");
-    let (answer, ()) = tokio::join!(held, fixture.complete(job, "7"));
+    let asked = fixture.ask(&head, "");
+    let (answer, ()) = tokio::join!(asked, fixture.complete(job, "7"));
     assert_eq!(answer.json()["output"], 7);
     assert_eq!(fixture.ask(&head, "").await.json()["output"], 7);
 }
