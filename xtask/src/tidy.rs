@@ -1,6 +1,7 @@
 //! The checks that no other tool makes. Every finding is one line: where, what, and what to do.
 
 mod arrows;
+mod dead_files;
 mod leftovers;
 mod licences;
 mod links;
@@ -67,6 +68,7 @@ pub fn run() -> Result<(), String> {
     }
     let rust = files.iter().filter(|file| file.has_extension("rs"));
     let sources: Vec<(&Path, Source)> = rust.map(|file| (&*file.path, Source::parse(&file.text))).collect();
+    findings.extend(dead_files::check(&sources));
     let mut tests = TestFiles::default();
     for (path, source) in &sources {
         tests.add(path, source);
