@@ -11,7 +11,7 @@ use longshore_model::{Idempotency, JobId, Millis, WorkerId};
 use super::world::{World, worker};
 use crate::{Command, Reply, Submit, Take, Verdict};
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 200;
 const STEPS: u32 = 400;
 
 #[test]
@@ -28,7 +28,7 @@ fn random_lives_keep_every_rule() {
 /// More jobs than one slice holds, purged, expired and restarted in the middle of it.
 #[test]
 fn crowded_lives_keep_every_rule() {
-    for seed in 0..SEEDS / 20 {
+    for seed in 0..SEEDS / 40 {
         let mut life = Life::new(seed);
         for step in 0..STEPS / 8 {
             if step % 16 == 0 {
