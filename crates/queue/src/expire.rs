@@ -47,7 +47,7 @@ impl Queue {
     pub(crate) fn webhook_settled(&mut self, job: JobId, out: &mut Outbox) -> Reply {
         let Some(slot) = self.jobs.find(job) else { return Reply::Done };
         if self.jobs[slot].webhook_owed {
-            self.unschedule(slot);
+            // It had no deadline while the call was owed.
             self.jobs[slot].webhook_owed = false;
             self.schedule(slot);
             out.changes.push(Change::ForgetHook(self.jobs[slot].key));

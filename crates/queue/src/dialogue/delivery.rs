@@ -24,7 +24,7 @@ fn two_pings_without_the_job_bring_it_back_without_a_retry() {
             0s take w1: a
             0s ping w1 -: ok
             0s ping w1 -: a back in line, redelivery 1
-            0s status a: IN_QUEUE, until 86400s
+            0s status a: IN_QUEUE after w1, until 86400s
             0s take w1: a
             0s ping w1 a: ok
             0s done w1 a: recorded; a outcome kept; a COMPLETED
@@ -53,7 +53,7 @@ fn a_ping_that_lists_the_job_starts_the_count_anew() {
             0s ping w1 -: ok
             0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, until 86400s
             0s ping w1 -: a back in line, retry 1
-            0s status a: IN_QUEUE, retries 1, until 86400s
+            0s status a: IN_QUEUE after w1, retries 1, until 86400s
         "#]],
     );
 }
@@ -79,7 +79,7 @@ fn a_chunk_confirms_too() {
             0s ping w1 -: ok
             0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, chunks 1, until 86400s
             0s ping w1 -: a chunks dropped: 1; a back in line, retry 1
-            0s status a: IN_QUEUE, retries 1, chunks 0, until 86400s
+            0s status a: IN_QUEUE after w1, retries 1, chunks 0, until 86400s
         "#]],
     );
 }
@@ -125,7 +125,7 @@ fn a_take_with_nothing_in_progress_gives_back_what_got_lost() {
             0s take w1 x2: a, b
             0s take w1 idle: a; b back in line, redelivery 1; a back in line, redelivery 1; ready; ready
             0s status a: IN_PROGRESS by w1, delay 0s, execution 0s, until 86400s
-            0s status b: IN_QUEUE, until 86400s
+            0s status b: IN_QUEUE after w1, until 86400s
         "#]],
     );
 }
@@ -235,7 +235,7 @@ fn foreign_and_unknown_jobs_in_a_ping_change_nothing() {
             0s status b: IN_PROGRESS by w2, delay 0s, execution 0s, until 86400s
             0s ping w2 -: ok
             0s ping w2 -: b back in line, redelivery 1
-            0s status b: IN_QUEUE, until 86400s
+            0s status b: IN_QUEUE after w2, until 86400s
         "#]],
     );
 }

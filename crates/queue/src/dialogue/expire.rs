@@ -243,3 +243,28 @@ fn ttl_beats_the_timeout_when_it_is_shorter() {
         "#]],
     );
 }
+
+#[test]
+fn a_result_after_the_time_is_over_deletes_the_job_and_spares_the_worker() {
+    check(
+        "
+        introduce w1
+        submit a ttl=10s
+        take w1
+        ping w1 a
+        skip 10s
+        done w1 a
+        wait 15s
+        workers
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a ttl=10s: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            0s skip 10s: it is 10s
+            10s done w1 a: ignored; a deleted
+            25s workers: w1 managed Idle idle since 10s
+        "#]],
+    );
+}

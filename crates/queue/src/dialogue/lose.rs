@@ -24,7 +24,7 @@ fn the_jobs_of_a_lost_worker_go_to_the_front_in_their_old_order() {
             0s submit d: accepted
             0s take w1 x3: a, b, c
             0s lose w1 counted 'exit code 1': c back in line, retry 1; b back in line, retry 1; a back in line, retry 1
-            0s status a: IN_QUEUE, retries 1, until 86400s
+            0s status a: IN_QUEUE after w1, retries 1, until 86400s
             0s take w2 x4: a, b, c, d
         "#]],
     );
@@ -98,7 +98,7 @@ fn a_stop_that_we_asked_for_counts_no_retry() {
             0s take w1: a
             0s drain w1: ok
             0s lose w1 free: a back in line
-            0s status a: IN_QUEUE, until 86400s
+            0s status a: IN_QUEUE after w1, until 86400s
             0s take w2: a
             0s done w2 a: recorded; a outcome kept; a COMPLETED
             0s status a: COMPLETED by w2, delay 0s, execution 0s, outcome, until 1800s
@@ -155,7 +155,7 @@ fn a_worker_that_pings_and_then_falls_silent_is_lost() {
             0s ping w1 a: ok
             29s load: queued 0 (0 normal), running 1
             30s tick: a back in line, retry 1
-            30s status a: IN_QUEUE, retries 1, until 86400s
+            30s status a: IN_QUEUE after w1, retries 1, until 86400s
             30s workers: none
         "#]],
     );

@@ -79,6 +79,9 @@ pub(super) fn status(world: &mut World, name: &str) -> String {
     let job = world.job(name, false);
     let Some(row) = world.queue.visible(job, world.now) else { return "no such job".to_string() };
     let mut said = Vec::from([row.state.to_string()]);
+    if let (false, Some(worker)) = (row.ran(), &row.worker) {
+        said[0] = format!("{} after {worker}", row.state);
+    }
     if row.ran() {
         let by = row.worker.as_ref().map_or("nobody", |worker| worker.as_str());
         said[0] = format!("{} by {by}", row.state);

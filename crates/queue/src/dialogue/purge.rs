@@ -154,7 +154,7 @@ fn a_late_result_does_not_bring_a_purged_job_back() {
             0s purge: 1 purged
             0s done w1 a: ignored
             0s tick: a CANCELLED
-            1s status a: CANCELLED, retries 1, until 1800s
+            1s status a: CANCELLED after w1, retries 1, until 1800s
         "#]],
     );
 }
@@ -182,7 +182,7 @@ fn a_running_job_goes_back_into_a_purged_line() {
             0s purge: 2 purged
             0s lose w1 free: ok
             0s tick: a CANCELLED; b CANCELLED
-            1s status a: CANCELLED, until 1800s
+            1s status a: CANCELLED after w1, until 1800s
         "#]],
     );
 }
@@ -209,7 +209,7 @@ fn a_running_job_is_not_of_the_purge_before() {
             0s lose w1 free: a back in line
             0s restart: 2 jobs
             0s tick: b CANCELLED
-            1s status a: IN_QUEUE, until 86400s
+            1s status a: IN_QUEUE after w1, until 86400s
             1s status b: CANCELLED, until 1800s
         "#]],
     );

@@ -71,7 +71,7 @@ fn an_error_is_retried_where_the_endpoint_says_so() {
             0s progress w1 a: recorded; a outcome kept
             0s append w1 a: may append in attempt 1
             0s error w1 a: ignored; a outcome cleared; a chunks dropped: 1; a back in line, retry 1
-            0s status a: IN_QUEUE, retries 1, chunks 0, until 86400s
+            0s status a: IN_QUEUE after w1, retries 1, chunks 0, until 86400s
             0s take w2: a
             0s error w2 a: recorded; a outcome kept; a FAILED
             0s status a: FAILED by w2, delay 0s, execution 0s, retries 1, chunks 0, outcome, until 1800s

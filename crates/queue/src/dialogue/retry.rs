@@ -136,7 +136,7 @@ fn it_gets_all_its_retries_again() {
             0s retry a: IN_QUEUE; a outcome cleared
             0s take w1: a
             0s lose w1 counted: a back in line, retry 1
-            0s status a: IN_QUEUE, retries 1, until 86400s
+            0s status a: IN_QUEUE after w1, retries 1, until 86400s
         "#]],
     );
 }
@@ -152,6 +152,9 @@ fn a_chosen_time_of_deletion_is_forgotten() {
         retry a
         wait 10s
         status a
+        take w1
+        done w1 a
+        status a
         ",
         expect![[r#"
             0s submit a ttl=1h: accepted
@@ -160,6 +163,9 @@ fn a_chosen_time_of_deletion_is_forgotten() {
             0s keep a 10s: FAILED
             0s retry a: IN_QUEUE; a outcome cleared
             10s status a: IN_QUEUE, until 3600s
+            10s take w1: a
+            10s done w1 a: recorded; a outcome kept; a COMPLETED
+            10s status a: COMPLETED by w1, delay 10s, execution 0s, outcome, until 1810s
         "#]],
     );
 }
@@ -202,6 +208,34 @@ fn expired_results_cannot_be_retried() {
             0s error w1 a: recorded; a outcome kept; a FAILED
             1800s tick: a deleted
             1800s retry a: refused, NoSuchJob
+        "#]],
+    );
+}
+
+#[test]
+fn it_gets_all_its_free_deliveries_again() {
+    check(
+        "
+        submit a
+        take w1
+        take w1 idle
+        take w1 idle
+        take w1 idle
+        error w1 a
+        retry a
+        take w1
+        take w1 idle
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s take w1 idle: a; a back in line, redelivery 1; ready
+            0s take w1 idle: a; a back in line, redelivery 2; ready
+            0s take w1 idle: a; a back in line, redelivery 3; ready
+            0s error w1 a: recorded; a outcome kept; a FAILED
+            0s retry a: IN_QUEUE; a outcome cleared
+            0s take w1: a
+            0s take w1 idle: a; a back in line, redelivery 1; ready
         "#]],
     );
 }

@@ -169,7 +169,7 @@ fn and_it_can_decide_against_the_worker() {
             1s cancel a: CANCELLED; a CANCELLED; a stop at w1
             11s ping w1 a,b: replace w1: it did not stop job a within the grace period; a stop at w1
             11s lose w1 free: b back in line
-            11s status b: IN_QUEUE, until 86400s
+            11s status b: IN_QUEUE after w1, until 86400s
         "#]],
     );
 }
@@ -246,6 +246,7 @@ fn the_stop_of_an_earlier_run_is_not_held_against_the_next() {
         take w1 busy
         ping w1 a
         wait 11s
+        ping w1 a
         workers
         ",
         expect![[r#"
@@ -257,6 +258,7 @@ fn the_stop_of_an_earlier_run_is_not_held_against_the_next() {
             20s retry a: IN_QUEUE; a outcome cleared
             20s take w1 busy: a
             20s ping w1 a: ok
+            31s ping w1 a: ok
             31s workers: w1 managed Running holds 1
         "#]],
     );
