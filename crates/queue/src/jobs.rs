@@ -53,6 +53,12 @@ impl Jobs {
         self.by_id.range((Bound::Unbounded, end)).rev().map(|(_, slot)| &self[*slot])
     }
 
+    /// Every place of the slab is taken or free to be taken again.
+    #[cfg(test)]
+    pub(crate) fn assert_slab(&self) {
+        assert_eq!(self.slots.len(), self.by_id.len() + self.free.len(), "a place of the slab leaked");
+    }
+
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &JobRow)> {
         self.by_id.values().map(|slot| (*slot, &self[*slot]))

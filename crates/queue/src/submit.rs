@@ -31,7 +31,7 @@ impl Queue {
     }
 
     /// The answer to a submit that came before: by its id (resent inside the cluster) or by the client's key.
-    fn known(&mut self, now: Millis, submit: &Submit) -> Option<Reply> {
+    fn known(&self, now: Millis, submit: &Submit) -> Option<Reply> {
         if let Some(slot) = self.jobs.find(submit.id) {
             // Even a job past its time: the same id never makes a second one.
             return Some(Reply::Known(self.as_seen(&self.jobs[slot])));
@@ -43,11 +43,8 @@ impl Queue {
         match self.visible(self.jobs[slot].id, now) {
             Some(row) if same => Some(Reply::Known(row)),
             Some(_) => Some(Reply::Refused(Refusal::KeyReused)),
-            None => {
-                // The job that had the key is past its time and only waits for its sweep or its webhook.
-                self.idempotent.remove(&idempotency.key);
-                None
-            }
+            // The job that had the key is past its time and only waits for its sweep or its webhook.
+            None => None,
         }
     }
 

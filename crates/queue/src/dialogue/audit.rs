@@ -17,6 +17,7 @@ pub(super) fn audit(queue: &Queue, rows: &Rows) {
         assert!(row.key.seq <= queue.counters.reserved_seq, "its number is reserved: {row:?}");
         audit_belongings(row, rows);
     }
+    queue.jobs.assert_slab();
     assert_eq!(queue.counters, rows.counters);
     let ended = |state| rows.ended.get(&state).copied().unwrap_or_default();
     assert_eq!(queue.counters.completed, ended(JobState::Completed));
