@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use longshore_model::{EndpointId, Provider, ScalerType, TemplateId};
+use longshore_model::{Durability, EndpointId, Provider, RetryOn, ScalerType, TemplateId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +109,12 @@ pub struct EndpointSpec {
     /// Automatic re-dispatches of one job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u8>,
+    /// What causes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_on: Option<Vec<RetryOn>>,
+    /// When a change counts as kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
     /// Jobs at once on one worker that the scaler counts on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,

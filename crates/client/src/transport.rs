@@ -115,3 +115,65 @@ fn innermost(error: &dyn Error) -> String {
     }
     cause.to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use crate::{Client, ClientError};
+
+    /// A server that gives one answer to whoever connects first; returns its address and what it was asked.
+    async fn one_answer(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let asked = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8(request).unwrap()
+        });
+        (url, asked)
+    }
+
+    #[tokio::test]
+    async fn a_refusal_carries_status_code_and_message() {
+        let (url, asked) = one_answer(
+            "HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length: 55\r\n\r\n\
+             {\"error\":\"no such endpoint\",\"code\":\"unknown_endpoint\"}\n",
+        )
+        .await;
+        let error = Client::new(&url, "ls_key").unwrap().endpoint("hello").await.unwrap_err();
+        assert!(error.is_not_found(), "{error:?}");
+        assert_eq!(error.to_string(), "no such endpoint (HTTP 404, unknown_endpoint)");
+        let asked = asked.await.unwrap();
+        assert!(asked.starts_with("GET /v1/endpoints/hello HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.to_lowercase().contains("authorization: bearer ls_key\r\n"), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn numbers_keep_their_digits() {
+        let (url, _asked) = one_answer(
+            "HTTP/1.1 200 OK\r\ncontent-length: 93\r\n\r\n\
+             {\"id\":\"01901234-5678-7fff-bfff-ffffffffffff\",\"status\":\"COMPLETED\",\"output\":1.0,\"delayTime\":3}",
+        )
+        .await;
+        let id = "01901234-5678-7fff-bfff-ffffffffffff".parse().unwrap();
+        let job = Client::new(&url, "k").unwrap().status("hello", id).await.unwrap();
+        assert_eq!(job.output.unwrap().get(), "1.0");
+    }
+
+    #[tokio::test]
+    async fn nobody_at_the_address_is_said_with_the_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let error = Client::new(&url, "k").unwrap().health("hello").await.unwrap_err();
+        assert!(matches!(error, ClientError::Unreachable { .. }), "{error:?}");
+        assert!(error.to_string().contains(&url), "{error}");
+        assert!(Client::new("localhost:8080", "k").is_err());
+    }
+}
