@@ -20,9 +20,9 @@ Examples:
   LONGSHORE_ADMIN_KEY=$(cat key) longshore serve
 
 A setting comes from, in rising precedence: its default, the file, the
-environment (LONGSHORE_LISTEN for `listen`, LONGSHORE_LOG_LEVEL for
-`log.level`), the command line. `longshore serve --print-defaults` shows
-every setting with its default and its reason.";
+environment (LONGSHORE_LISTEN for `listen`), the command line.
+`longshore serve --print-defaults` shows every setting with its default and
+its reason.";
 
 const DEV_EXAMPLES: &str = "\
 Examples:
@@ -106,12 +106,11 @@ pub struct ServeArgs {
     pub print_defaults: bool,
 }
 
-/// Arguments of the hidden `worker-shim` command, passed through as they are.
+/// Arguments of the hidden `worker-shim` command.
 #[derive(Debug, Args)]
 pub struct ShimArgs {
-    /// See the process launcher.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub rest: Vec<std::ffi::OsString>,
+    /// The worker's folder.
+    pub scratch: PathBuf,
 }
 
 /// A switch.

@@ -1,0 +1,49 @@
+//! What keeps the server from starting: one line that says what is wrong and what to do.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use longshore_store::StoreError;
+
+use crate::settings::SettingsError;
+
+/// See the module.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fatal {
+    #[error("{0}")]
+    Settings(#[from] SettingsError),
+    #[error("`{address}` is not an address to listen on; it must look like 127.0.0.1:8080 or 0.0.0.0:8080")]
+    Address { address: String },
+    #[error("{address} is in use by another program; stop that one, or choose another port with --listen")]
+    InUse { address: String },
+    #[error("cannot listen on {address}: {cause}")]
+    Listen { address: String, cause: io::Error },
+    #[error("cannot write the port to {}: {cause}", path.display())]
+    PortFile { path: PathBuf, cause: io::Error },
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("cannot keep large payloads in {}: {cause}", path.display())]
+    Blobs { path: PathBuf, cause: String },
+    #[error("cannot start: {0}")]
+    Engine(String),
+    #[error("cannot make a key: the system has no random numbers to give")]
+    NoRandom,
+    #[error("LONGSHORE_ADMIN_KEY is too short: a key that may do everything needs at least 16 characters")]
+    WeakKey,
+    #[error("cannot keep the key: {0}")]
+    Key(String),
+    #[error("cannot start the program's threads: {0}")]
+    Runtime(io::Error),
+    #[error("cannot watch for signals: {0}")]
+    Signals(io::Error),
+}
+
+impl Fatal {
+    /// Writes the line and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let text = self.to_string();
+        eprintln!("longshore: {}", text.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,43 @@
+//! The `longshore` program: settings → parts → run → drain.
+
+mod dev_host;
+mod fatal;
+mod first_key;
+mod logging;
+mod parts;
+mod serve;
+mod service;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use longshore_cli::{Arguments, Command};
+
+use dev_host::DevHost;
+use fatal::Fatal;
+
+fn main() -> ExitCode {
+    let command = Arguments::parse().command;
+    if let Command::WorkerShim(args) = &command {
+        // One of these lives beside every worker: it stays small and needs no runtime.
+        return longshore_launch::shim::main(&args.scratch);
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Fatal::Runtime(error).report(),
+    };
+    let code = runtime.block_on(async {
+        match command {
+            Command::Serve(args) => match serve::serve(&args).await {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(fatal) => fatal.report(),
+            },
+            Command::Dev(args) => longshore_cli::dev::dev(&args, &DevHost).await,
+            Command::WorkerShim(_) => ExitCode::SUCCESS,
+        }
+    });
+    // What still runs on blocking threads has nothing left to say.
+    runtime.shutdown_background();
+    code
+}

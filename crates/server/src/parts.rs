@@ -1,0 +1,50 @@
+//! Parts: the things that do work, made from settings.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longshore_blobs::FolderBlobs;
+use longshore_engine::{Engine, Parts, SystemClock};
+use longshore_launch::{Launcher, ProcessLauncher, ShimCommand};
+use longshore_store::EmbeddedStore;
+
+use crate::fatal::Fatal;
+use crate::settings::Settings;
+
+/// The hidden subcommand of this program that watches over one worker.
+const SHIM_SUBCOMMAND: &str = "worker-shim";
+
+/// An engine on the data folder. `server_url` is where workers find the server.
+pub(crate) async fn start_engine(
+    settings: &Settings,
+    launcher: Arc<dyn Launcher>,
+    server_url: String,
+) -> Result<Engine, Fatal> {
+    let dir = settings.data_dir.clone();
+    let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&dir))
+        .await
+        .map_err(|error| Fatal::Engine(error.to_string()))??;
+    let blobs_dir = settings.data_dir.join("blobs");
+    let blobs = FolderBlobs::open(&blobs_dir)
+        .map_err(|error| Fatal::Blobs { path: blobs_dir, cause: error.to_string() })?;
+    let parts = Parts {
+        store: Arc::new(store),
+        blobs: Arc::new(blobs),
+        launcher: Some(launcher),
+        clock: Arc::new(SystemClock::default()),
+        settings: settings.engine(),
+        webhooks: settings.webhooks(),
+        workers: settings.workers(server_url),
+    };
+    Ok(Engine::start(parts).await?)
+}
+
+/// Runs workers as processes of this machine.
+pub(crate) fn process_launcher(data_dir: &Path) -> Arc<dyn Launcher> {
+    Arc::new(ProcessLauncher::new(workers_dir(data_dir), ShimCommand::this_program(SHIM_SUBCOMMAND)))
+}
+
+/// Where the workers' folders are.
+pub(crate) fn workers_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("workers")
+}

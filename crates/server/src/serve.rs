@@ -1,0 +1,106 @@
+//! `longshore serve`.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use longshore_cli::ServeArgs;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::fatal::Fatal;
+use crate::service::{self, Service};
+use crate::settings::{DEFAULTS, Settings};
+use crate::{first_key, logging};
+
+/// Whatever happens on the way out: the program ends within this time of the signal.
+const STOP_TIME_MAX: Duration = Duration::from_secs(9);
+
+/// Runs the server until a signal ends it.
+pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
+    if args.print_defaults {
+        // A reader that closes the pipe early has seen enough.
+        let _ = io::stdout().write_all(DEFAULTS.as_bytes());
+        return Ok(());
+    }
+    let settings = Settings::load(args, std::env::vars())?;
+    logging::start(&settings)?;
+    let mut stop = stop_signals().map_err(Fatal::Signals)?;
+    let listener = listen(&settings.listen).await?;
+    let address = local_address(&listener, &settings.listen)?;
+    let service = Service::start(&settings, listener).await?;
+    if let Some(key) = first_key::ensure(service.engine()).await? {
+        announce_key(&key);
+    }
+    if let Some(path) = &args.port_file {
+        write_port(path, address.port())?;
+    }
+    announce(&settings, address);
+    stop.requested().await;
+    tracing::info!("stopping: no new requests; workers go on");
+    if tokio::time::timeout(STOP_TIME_MAX, service.stop()).await.is_err() {
+        tracing::warn!("stopped without waiting any longer; everything acknowledged is kept");
+    }
+    Ok(())
+}
+
+async fn listen(address: &str) -> Result<TcpListener, Fatal> {
+    TcpListener::bind(address).await.map_err(|cause| {
+        let address = address.to_owned();
+        match cause.kind() {
+            io::ErrorKind::AddrInUse => Fatal::InUse { address },
+            io::ErrorKind::InvalidInput => Fatal::Address { address },
+            _ => Fatal::Listen { address, cause },
+        }
+    })
+}
+
+fn local_address(listener: &TcpListener, asked: &str) -> Result<SocketAddr, Fatal> {
+    listener.local_addr().map_err(|cause| Fatal::Listen { address: asked.to_owned(), cause })
+}
+
+/// The lines that programs and people read at the start; on standard output, apart from the log.
+fn announce(settings: &Settings, address: SocketAddr) {
+    let data_dir = std::path::absolute(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
+    let mut out = io::stdout().lock();
+    // Nobody reads: the server works all the same.
+    let _ = writeln!(out, "listening on {}", service::local_url(address));
+    let _ = writeln!(out, "data in {}; stop with Ctrl-C or SIGTERM, workers go on", data_dir.display());
+    let _ = out.flush();
+}
+
+fn announce_key(key: &str) {
+    let mut out = io::stdout().lock();
+    let _ =
+        writeln!(out, "first start: this key may do everything; it is shown this once and kept as a hash");
+    let _ = writeln!(out, "admin key: {key}");
+}
+
+/// All or nothing: whoever waits for the file never reads half a number.
+fn write_port(path: &Path, port: u16) -> Result<(), Fatal> {
+    let draft = path.with_extension("tmp");
+    let written = std::fs::write(&draft, format!("{port}\n")).and_then(|()| std::fs::rename(&draft, path));
+    written.map_err(|cause| Fatal::PortFile { path: path.to_owned(), cause })
+}
+
+struct StopSignals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+fn stop_signals() -> io::Result<StopSignals> {
+    Ok(StopSignals {
+        interrupt: signal(SignalKind::interrupt())?,
+        terminate: signal(SignalKind::terminate())?,
+    })
+}
+
+impl StopSignals {
+    async fn requested(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

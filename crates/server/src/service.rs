@@ -1,0 +1,86 @@
+//! A server that answers: the engine behind the edge, and how both end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_engine::Engine;
+use longshore_http::HttpState;
+use longshore_launch::Launcher;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::fatal::Fatal;
+use crate::parts;
+use crate::settings::Settings;
+
+/// A running server.
+pub(crate) struct Service {
+    engine: Engine,
+    launcher: Arc<dyn Launcher>,
+    closing: oneshot::Sender<()>,
+    serving: JoinHandle<()>,
+    grace: Duration,
+}
+
+impl Service {
+    /// Starts an engine and answers on `listener`.
+    pub(crate) async fn start(settings: &Settings, listener: TcpListener) -> Result<Self, Fatal> {
+        let address =
+            listener.local_addr().map_err(|cause| Fatal::Listen { address: "there".into(), cause })?;
+        let server_url = settings.server_url().unwrap_or_else(|| local_url(address));
+        let launcher = parts::process_launcher(&settings.data_dir);
+        let engine = parts::start_engine(settings, Arc::clone(&launcher), server_url).await?;
+        let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http()));
+        let (closing, closed) = oneshot::channel();
+        let serving = tokio::spawn(longshore_http::serve(listener, router, async {
+            // A dropped sender means the same as a sent word: stop.
+            let _ = closed.await;
+        }));
+        Ok(Self { engine, launcher, closing, serving, grace: settings.shutdown_grace() })
+    }
+
+    /// The engine behind the edge.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Who runs the workers.
+    pub(crate) fn launcher(&self) -> Arc<dyn Launcher> {
+        Arc::clone(&self.launcher)
+    }
+
+    /// Takes no more requests, answers those that wait, and lets go of the data folder. Workers go on.
+    pub(crate) async fn stop(mut self) {
+        let _ = self.closing.send(());
+        self.engine.release_waits().await;
+        if tokio::time::timeout(self.grace, &mut self.serving).await.is_err() {
+            tracing::warn!(grace = ?self.grace, "some requests were not answered in time");
+            self.serving.abort();
+        }
+        self.engine.close().await;
+    }
+}
+
+/// How this machine reaches a server that listens on `address`.
+pub(crate) fn local_url(address: SocketAddr) -> String {
+    match address {
+        _ if address.ip().is_unspecified() => format!("http://127.0.0.1:{}", address.port()),
+        _ => format!("http://{address}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_of_this_machine_reach_a_server_that_listens_everywhere() {
+        let url = |text: &str| local_url(text.parse().unwrap());
+        assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80");
+        assert_eq!(url("[::]:80"), "http://127.0.0.1:80");
+        assert_eq!(url("10.0.0.7:80"), "http://10.0.0.7:80");
+        assert_eq!(url("[::1]:80"), "http://[::1]:80");
+    }
+}

@@ -1,0 +1,18 @@
+//! What can be wrong with settings.
+
+use std::path::PathBuf;
+
+/// Settings that cannot be used. Each text is one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("cannot read the settings in {}: {cause}", path.display())]
+    Unreadable { path: PathBuf, cause: std::io::Error },
+    #[error("{origin} is not valid TOML: {cause}")]
+    NotToml { origin: String, cause: String },
+    #[error("{origin} has an unknown setting `{name}`; did you mean `{nearest}`?")]
+    Unknown { origin: String, name: String, nearest: String },
+    #[error("{origin}: `{name}` must be {expected}, not {found}")]
+    Type { origin: String, name: String, expected: &'static str, found: String },
+    #[error("the settings cannot be used: {0}")]
+    Value(String),
+}

@@ -1,0 +1,277 @@
+//! One layer of settings over another.
+
+use std::path::Path;
+
+use longshore_cli::ServeArgs;
+use toml::{Table, Value};
+
+use super::nearest::{distance, nearest};
+use super::{DEFAULTS, Settings, SettingsError};
+
+const PREFIX: &str = "LONGSHORE_";
+/// Variables that are not settings.
+const OTHER_VARIABLES: [&str; 2] = ["LONGSHORE_ADMIN_KEY", "LONGSHORE_CONFIG"];
+/// Orchestrators set variables of their own with our prefix; only those this close to a setting are mistakes.
+const TYPING_MISTAKES_MAX: usize = 2;
+
+/// The settings as far as they are known. The lowest layer, the reference, has every name there is.
+pub(crate) struct Layers {
+    reference: Table,
+    merged: Table,
+}
+
+impl Layers {
+    /// The reference alone.
+    pub(crate) fn defaults() -> Result<Self, SettingsError> {
+        let reference = parse(DEFAULTS, "defaults.toml")?;
+        Ok(Self { merged: reference.clone(), reference })
+    }
+
+    /// A file of the operator's.
+    pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), SettingsError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| SettingsError::Unreadable { path: path.to_owned(), cause })?;
+        let origin = path.display().to_string();
+        for (name, value) in leaves(&parse(&text, &origin)?) {
+            self.set(&origin, &name, value)?;
+        }
+        Ok(())
+    }
+
+    /// Variables named after settings.
+    pub(crate) fn add_environment(
+        &mut self,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), SettingsError> {
+        let names: Vec<String> = leaves(&self.reference).into_iter().map(|(name, _)| name).collect();
+        for (variable, text) in environment {
+            if !variable.starts_with(PREFIX) || OTHER_VARIABLES.contains(&variable.as_str()) {
+                continue;
+            }
+            let found = names.iter().map(String::as_str).chain(["rate_limits"]);
+            if let Some(name) = found.clone().find(|name| variable_of(name) == variable) {
+                self.set_text(&variable, name, &text)?;
+                continue;
+            }
+            let variables: Vec<String> = found.map(variable_of).collect();
+            let meant = nearest(&variable, variables.iter().map(String::as_str)).unwrap_or_default();
+            if distance(&variable, meant) <= TYPING_MISTAKES_MAX {
+                let (origin, nearest) = ("the environment".to_owned(), meant.to_owned());
+                return Err(SettingsError::Unknown { origin, name: variable, nearest });
+            }
+        }
+        Ok(())
+    }
+
+    /// Flags of the command line.
+    pub(crate) fn add_flags(&mut self, args: &ServeArgs) -> Result<(), SettingsError> {
+        let data_dir = args.data_dir.as_ref().map(|dir| dir.display().to_string());
+        let flags = [
+            ("--listen", "listen", args.listen.clone()),
+            ("--data-dir", "data_dir", data_dir),
+            ("--rate-limits", "rate_limits", args.rate_limits.map(|mode| mode.as_str().to_owned())),
+            ("--log-format", "log_format", args.log_format.map(|format| format.as_str().to_owned())),
+            ("--log-level", "log_level", args.log_level.clone()),
+            (
+                "--allow-private-webhooks",
+                "allow_private_webhooks",
+                args.allow_private_webhooks.then(|| "true".to_owned()),
+            ),
+        ];
+        for (flag, name, text) in flags {
+            if let Some(text) = text {
+                self.set_text(flag, name, &text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings that come of it all.
+    pub(crate) fn finish(self) -> Result<Settings, SettingsError> {
+        let settings: Settings =
+            self.merged.try_into().map_err(|error| SettingsError::Value(one_line(&error.to_string())))?;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Sets a value that came as text, by the type that the reference gives it.
+    fn set_text(&mut self, origin: &str, name: &str, text: &str) -> Result<(), SettingsError> {
+        let text = text.trim();
+        let value = match lookup(&self.reference, name) {
+            Some(Value::Integer(_)) => text.replace('_', "").parse().ok().map(Value::Integer),
+            Some(Value::Boolean(_)) => match text {
+                "true" | "on" | "yes" | "1" => Some(Value::Boolean(true)),
+                "false" | "off" | "no" | "0" => Some(Value::Boolean(false)),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.set(origin, name, value.unwrap_or_else(|| Value::String(text.to_owned())))
+    }
+
+    fn set(&mut self, origin: &str, name: &str, value: Value) -> Result<(), SettingsError> {
+        let unknown = || {
+            let names: Vec<String> = leaves(&self.reference).into_iter().map(|(name, _)| name).collect();
+            let nearest = nearest(name, names.iter().map(String::as_str)).unwrap_or_default().to_owned();
+            SettingsError::Unknown { origin: origin.to_owned(), name: name.to_owned(), nearest }
+        };
+        // The short form: the switch stands for the table that it is in.
+        let name = if name == "rate_limits" && value.is_str() { "rate_limits.mode" } else { name };
+        let reference = lookup(&self.reference, name).ok_or_else(unknown)?;
+        if reference.type_str() != value.type_str() {
+            return Err(SettingsError::Type {
+                origin: origin.to_owned(),
+                name: name.to_owned(),
+                expected: kind(reference),
+                found: shown(&value),
+            });
+        }
+        let (path, last) = name.rsplit_once('.').map_or((None, name), |(path, last)| (Some(path), last));
+        let mut table = &mut self.merged;
+        for part in path.into_iter().flat_map(|path| path.split('.')) {
+            let Some(Value::Table(inner)) = table.get_mut(part) else { return Err(unknown()) };
+            table = inner;
+        }
+        table.insert(last.to_owned(), value);
+        Ok(())
+    }
+}
+
+fn parse(text: &str, origin: &str) -> Result<Table, SettingsError> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+        let place = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        let cause = one_line(error.message());
+        SettingsError::NotToml { origin: format!("{origin}{place}"), cause }
+    })
+}
+
+/// Every value that is not a table, by its dotted name. An empty table is named too: it may be a mistake.
+fn leaves(table: &Table) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(inner) => {
+                found
+                    .extend(leaves(inner).into_iter().map(|(rest, value)| (format!("{name}.{rest}"), value)));
+            }
+            value => found.push((name.clone(), value.clone())),
+        }
+    }
+    found
+}
+
+fn lookup<'a>(table: &'a Table, name: &str) -> Option<&'a Value> {
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    match (table.get(first)?, rest) {
+        (Value::Table(inner), Some(rest)) => lookup(inner, rest),
+        (Value::Table(_), None) | (_, Some(_)) => None,
+        (value, None) => Some(value),
+    }
+}
+
+/// `rate_limits.run.per_10_s` → `LONGSHORE_RATE_LIMITS_RUN_PER_10_S`.
+fn variable_of(name: &str) -> String {
+    format!("{PREFIX}{}", name.replace('.', "_").to_uppercase())
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Integer(_) => "a whole number",
+        Value::Boolean(_) => "true or false",
+        _ => "text",
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Integer(number) => format!("`{number}`"),
+        Value::Boolean(flag) => format!("`{flag}`"),
+        Value::String(text) => format!("`{}`", one_line(text)),
+        other => format!("a value of the type {}", other.type_str()),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn from_file(text: &str) -> Result<Settings, SettingsError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let args = ServeArgs { config: Some(file.path().to_owned()), ..ServeArgs::default() };
+        Settings::load(&args, [])
+    }
+
+    fn env(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn flags_beat_the_environment_which_beats_the_file_which_beats_the_defaults() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "listen = \"file:1\"\ndata_dir = \"file\"\nlog_level = \"debug\"\n";
+        std::fs::write(file.path(), text).unwrap();
+        let args = ServeArgs {
+            config: Some(file.path().to_owned()),
+            listen: Some("flag:3".to_owned()),
+            ..ServeArgs::default()
+        };
+        let environment = env(&[("LONGSHORE_LISTEN", "env:2"), ("LONGSHORE_DATA_DIR", "env")]);
+        let settings = Settings::load(&args, environment).unwrap();
+        assert_eq!(settings.listen, "flag:3");
+        assert_eq!(settings.data_dir.to_str(), Some("env"));
+        assert_eq!(settings.log_level, "debug");
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_one_that_was_meant() {
+        let error = from_file("[rate_limits.run]\nper_10s = 1000\n").unwrap_err().to_string();
+        assert!(error.contains("unknown setting `rate_limits.run.per_10s`"), "{error}");
+        assert!(error.contains("did you mean `rate_limits.run.per_10_s`?"), "{error}");
+        let error = Settings::load(&ServeArgs::default(), env(&[("LONGSHORE_LISTN", "x")])).unwrap_err();
+        assert!(error.to_string().contains("did you mean `LONGSHORE_LISTEN`?"), "{error}");
+    }
+
+    #[test]
+    fn variables_that_an_orchestrator_sets_are_no_mistake() {
+        let environment = env(&[("LONGSHORE_PORT_8080_TCP_ADDR", "10.0.0.1"), ("LONGSHORE_ADMIN_KEY", "k")]);
+        Settings::load(&ServeArgs::default(), environment).unwrap();
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_named() {
+        let error = from_file("listen = 8080\n").unwrap_err().to_string();
+        assert!(error.contains("`listen` must be text, not `8080`"), "{error}");
+        let environment = env(&[("LONGSHORE_JOBS_MAX", "many")]);
+        let error = Settings::load(&ServeArgs::default(), environment).unwrap_err().to_string();
+        assert!(error.contains("must be a whole number"), "{error}");
+        let error = from_file("log_format = \"xml\"\n").unwrap_err().to_string();
+        assert!(error.contains("xml") && !error.contains('\n'), "{error}");
+        let error = from_file("a = [\n").unwrap_err().to_string();
+        assert!(error.contains("(line 1)") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn rate_limits_are_switched_off_in_three_ways() {
+        use longshore_http::RateLimits;
+        let off = |settings: Settings| matches!(settings.http().rate_limits, RateLimits::Off);
+        assert!(off(from_file("rate_limits = \"off\"\n").unwrap()));
+        assert!(off(from_file("[rate_limits]\nmode = \"off\"\n").unwrap()));
+        let environment = env(&[("LONGSHORE_RATE_LIMITS", "off")]);
+        assert!(off(Settings::load(&ServeArgs::default(), environment).unwrap()));
+        assert!(!off(from_file("[rate_limits.run]\nper_10_s = 5\n").unwrap()));
+    }
+
+    #[test]
+    fn no_two_settings_share_a_variable() {
+        let names = leaves(&parse(DEFAULTS, "defaults").unwrap());
+        let variables: BTreeSet<String> = names.iter().map(|(name, _)| variable_of(name)).collect();
+        assert_eq!(variables.len(), names.len());
+    }
+}

@@ -1,0 +1,227 @@
+//! Settings: data that the operator writes. The parts that do work are made from them in [`crate::parts`].
+
+mod error;
+mod layers;
+mod nearest;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use longshore_cli::ServeArgs;
+use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
+use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
+use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
+use serde::Deserialize;
+
+pub(crate) use error::SettingsError;
+use layers::Layers;
+
+/// Every setting with its default and its reason: the reference.
+pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
+
+/// The worker SDK counts in whole seconds; below one its pings end.
+const PING_INTERVAL_MS_MIN: u64 = 1_000;
+/// One request of the largest size must fit.
+const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64;
+
+/// Everything that the operator can choose. The reference says what each is for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) listen: String,
+    pub(crate) data_dir: PathBuf,
+    shutdown_grace_ms: u64,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log_level: String,
+    ping_interval_ms: u64,
+    stop_grace_ms: u64,
+    kill_grace_ms: u64,
+    worker_hold_ms: u64,
+    server_url: String,
+    jobs_max: u64,
+    output_bytes_max: u64,
+    sync_output_bytes_max: u64,
+    blob_bytes_min: usize,
+    recent_bytes_max: usize,
+    bytes_in_flight_max: usize,
+    allow_private_webhooks: bool,
+    webhook_attempts_max: u32,
+    webhook_retry_delay_ms: u64,
+    webhook_timeout_ms: u64,
+    webhook_calls_max: usize,
+    webhook_calls_per_host_max: usize,
+    webhook_bytes_max: usize,
+    rate_limits: RateLimitTable,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    Pretty,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    On,
+    Off,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RateLimitTable {
+    mode: Mode,
+    requests_per_worker: u32,
+    runsync: Limit,
+    run: Limit,
+    status: Limit,
+    stream: Limit,
+    cancel: Limit,
+    purge_queue: Limit,
+    openai: Limit,
+    requests: Limit,
+}
+
+impl Settings {
+    /// Defaults, then the file, then `environment`, then the command line.
+    pub(crate) fn load(
+        args: &ServeArgs,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsError> {
+        let mut layers = Layers::defaults()?;
+        if let Some(path) = &args.config {
+            layers.add_file(path)?;
+        }
+        layers.add_environment(environment)?;
+        layers.add_flags(args)?;
+        layers.finish()
+    }
+
+    /// What `dev` runs with: the defaults, no limits, webhooks to anywhere.
+    pub(crate) fn for_dev(data_dir: PathBuf, log_level: &str) -> Result<Self, SettingsError> {
+        let mut settings = Layers::defaults()?.finish()?;
+        settings.data_dir = data_dir;
+        log_level.clone_into(&mut settings.log_level);
+        settings.rate_limits.mode = Mode::Off;
+        settings.allow_private_webhooks = true;
+        settings.shutdown_grace_ms = 1_000;
+        Ok(settings)
+    }
+
+    /// How long requests may take to be answered once the server stops.
+    pub(crate) fn shutdown_grace(&self) -> Duration {
+        Duration::from_millis(self.shutdown_grace_ms)
+    }
+
+    /// The address that workers are given, if it is not the one that the server listens on.
+    pub(crate) fn server_url(&self) -> Option<String> {
+        let url = self.server_url.trim_end_matches('/');
+        (!url.is_empty()).then(|| url.to_owned())
+    }
+
+    /// What the engine needs.
+    pub(crate) fn engine(&self) -> EngineSettings {
+        EngineSettings {
+            ping_interval_ms: self.ping_interval_ms,
+            stop_grace_ms: self.stop_grace_ms,
+            jobs_max: self.jobs_max,
+            output_bytes_max: self.output_bytes_max,
+            sync_output_bytes_max: self.sync_output_bytes_max,
+            blob_bytes_min: self.blob_bytes_min,
+            recent_bytes_max: self.recent_bytes_max,
+        }
+    }
+
+    /// What the supervisors of workers need. `base_url` is where workers find the server.
+    pub(crate) fn workers(&self, base_url: String) -> WorkerSettings {
+        WorkerSettings {
+            base_url,
+            ping_interval_ms: self.ping_interval_ms,
+            stop_grace_ms: self.stop_grace_ms,
+            kill_grace_ms: self.kill_grace_ms,
+        }
+    }
+
+    /// What the delivery of webhooks needs.
+    pub(crate) fn webhooks(&self) -> WebhookSettings {
+        WebhookSettings {
+            allow_private: self.allow_private_webhooks,
+            attempts_max: self.webhook_attempts_max,
+            retry_delay: Duration::from_millis(self.webhook_retry_delay_ms),
+            timeout: Duration::from_millis(self.webhook_timeout_ms),
+            calls_max: self.webhook_calls_max,
+            calls_per_host_max: self.webhook_calls_per_host_max,
+            bytes_max: self.webhook_bytes_max,
+        }
+    }
+
+    /// Values that fit their type and still make no sense.
+    fn check(&self) -> Result<(), SettingsError> {
+        let at_least = |name: &str, value: u64, least: u64| {
+            if value >= least {
+                return Ok(());
+            }
+            Err(SettingsError::Value(format!("`{name}` is {value}; it must be at least {least}")))
+        };
+        at_least("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MIN)?;
+        at_least("jobs_max", self.jobs_max, 1)?;
+        at_least("webhook_attempts_max", u64::from(self.webhook_attempts_max), 1)?;
+        at_least("webhook_calls_max", self.webhook_calls_max as u64, 1)?;
+        at_least("webhook_calls_per_host_max", self.webhook_calls_per_host_max as u64, 1)?;
+        at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
+        if self.worker_hold_ms > TAKE_HOLD_MS_MAX {
+            let text = format!("`worker_hold_ms` is {}; it may be {TAKE_HOLD_MS_MAX} at most", self.worker_hold_ms);
+            return Err(SettingsError::Value(text));
+        }
+        let url = &self.server_url;
+        if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+            let text = format!("`server_url` is `{url}`; it must start with http:// or https://");
+            return Err(SettingsError::Value(text));
+        }
+        Ok(())
+    }
+
+    /// What the edge needs.
+    pub(crate) fn http(&self) -> HttpSettings {
+        let limits = &self.rate_limits;
+        let rate_limits = match limits.mode {
+            Mode::Off => RateLimits::Off,
+            Mode::On => RateLimits::On(RateTable {
+                requests_per_worker: limits.requests_per_worker,
+                runsync: limits.runsync,
+                run: limits.run,
+                status: limits.status,
+                stream: limits.stream,
+                cancel: limits.cancel,
+                purge_queue: limits.purge_queue,
+                openai: limits.openai,
+                requests: limits.requests,
+            }),
+        };
+        HttpSettings {
+            rate_limits,
+            bytes_in_flight_max: self.bytes_in_flight_max,
+            worker_hold_ms: self.worker_hold_ms,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_gives_every_setting_a_value() {
+        let settings = Settings::load(&ServeArgs::default(), []).unwrap();
+        assert_eq!(settings.listen, "127.0.0.1:8080");
+        assert_eq!(settings.server_url(), None);
+    }
+
+    #[test]
+    fn the_manual_shows_the_reference_as_it_is() {
+        let manual = include_str!("../../../../docs/manual/configuration.md");
+        assert!(manual.contains(DEFAULTS), "copy defaults.toml into docs/manual/configuration.md");
+    }
+}
