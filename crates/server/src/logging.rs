@@ -10,7 +10,9 @@ use crate::settings::{LogFormat, Settings, SettingsError};
 pub(crate) fn start(settings: &Settings) -> Result<(), SettingsError> {
     let level = &settings.log_level;
     let filter = EnvFilter::try_new(level).map_err(|error| {
-        SettingsError::Value(format!("`log_level` is `{level}`: {error}; use error, warn, info, debug or trace"))
+        SettingsError::Value(format!(
+            "`log_level` is `{level}`: {error}; use error, warn, info, debug or trace"
+        ))
     })?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match settings.log_format {

@@ -172,7 +172,8 @@ impl Settings {
         at_least("webhook_calls_per_host_max", self.webhook_calls_per_host_max as u64, 1)?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
         if self.worker_hold_ms > TAKE_HOLD_MS_MAX {
-            let text = format!("`worker_hold_ms` is {}; it may be {TAKE_HOLD_MS_MAX} at most", self.worker_hold_ms);
+            let text =
+                format!("`worker_hold_ms` is {}; it may be {TAKE_HOLD_MS_MAX} at most", self.worker_hold_ms);
             return Err(SettingsError::Value(text));
         }
         let url = &self.server_url;
