@@ -20,6 +20,8 @@ use tokio::sync::Semaphore;
 const DISCARD_BYTES_MAX: usize = 70_000_000;
 /// The longest that it may take.
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(10);
+/// A sender that is silent for so long is not sending.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// How many bodies are thrown away at once; over it connections are reset.
 static DISCARDS: Semaphore = Semaphore::const_new(256);
 
@@ -80,7 +82,7 @@ impl Drop for Lingering {
 
 async fn discard(mut body: Incoming) {
     let mut left = DISCARD_BYTES_MAX;
-    while let Some(Ok(frame)) = body.frame().await {
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(SILENCE_MAX, body.frame()).await {
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         left = left.saturating_sub(bytes);
         if left == 0 {

@@ -108,6 +108,14 @@ impl Fixture {
         answer.json()["status"].as_str().unwrap().to_owned()
     }
 
+    /// Waits for the next millisecond: ids tell the order of creation to the millisecond.
+    pub(super) async fn next_millisecond(&self) {
+        let now = self.engine.now();
+        while self.engine.now() == now {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// Waits until `/status` answers this HTTP status.
     pub(super) async fn until_status_is(&self, job: JobId, status: u16) {
         let reached = async {

@@ -1,6 +1,11 @@
 //! Rate and concurrency limits, over the wire.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::fixture::{Fixture, with_key};
+use super::wire::DEADLINE;
 use crate::rate_limits::{Limit, RateLimits, RateTable};
 use crate::{HttpSettings, admin_key};
 
@@ -92,4 +97,23 @@ async fn limits_can_be_off() {
         let answer = fixture.ask("POST /v2/demo/purge-queue", "").await;
         assert_eq!((answer.status, answer.header("ratelimit")), (200, None));
     }
+}
+
+#[tokio::test]
+async fn a_caller_who_hangs_up_does_not_count_any_more() {
+    let fixture = Fixture::with(&settings(|table| table.runsync = limit(1_000, 1)), "").await;
+    let mut gone = fixture.server.connect().await;
+    gone.send(&with_key("POST /v2/demo/runsync?wait=300000"), Some(br#"{"input":{}}"#)).await;
+    let asked = async || {
+        let answer = fixture.ask("POST /v2/demo/runsync?wait=1000", r#"{"input":{}}"#).await;
+        answer.status
+    };
+    let until = async |status: u16| {
+        while asked().await != status {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(DEADLINE, until(429)).await.unwrap();
+    drop(gone);
+    timeout(DEADLINE, until(200)).await.unwrap();
 }

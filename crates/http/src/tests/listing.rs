@@ -26,7 +26,9 @@ async fn requests_lists_jobs_newest_first_in_pages() {
     let fixture = Fixture::start().await;
     let completed = fixture.running().await;
     fixture.complete(completed, "[1.0]").await;
+    fixture.next_millisecond().await;
     let running = fixture.running().await;
+    fixture.next_millisecond().await;
     let queued = fixture.submit().await;
     let answer = fixture.ask("GET /v2/demo/requests", "").await;
     let list = answer.json();
