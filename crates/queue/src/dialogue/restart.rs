@@ -2,7 +2,11 @@
 
 use expect_test::expect;
 
+use longshore_model::JobKey;
+
 use super::check;
+use super::script::play;
+use super::world::World;
 
 #[test]
 fn everything_is_there_again() {
@@ -189,4 +193,21 @@ fn lines_keep_their_order_across_restarts() {
             30s take w2 x4: a, b, c, d
         "#]],
     );
+}
+
+#[test]
+fn the_last_number_of_a_sequence_is_given_out_and_then_no_more() {
+    let mut world = World::new();
+    world.rows.counters.reserved_seq = JobKey::SEQ_MAX - 1;
+    world.restart(false);
+    let mut dialogue = std::string::String::new();
+    for line in ["submit a", "submit b", "restart", "submit c"] {
+        play(&mut world, line, &mut dialogue);
+    }
+    expect![[r#"
+        0s submit a: accepted
+        0s submit b: refused, Full
+        0s restart: 1 jobs
+        0s submit c: refused, Full
+    "#]].assert_eq(&dialogue);
 }
