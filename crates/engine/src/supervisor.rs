@@ -5,7 +5,7 @@
 //! [`longshore_fleet`]; [`task`] asks, carries out and asks again. The supervisor never writes: all that has to
 //! survive a restart is the workers themselves, which their launcher finds again.
 
-mod environment;
+pub(crate) mod environment;
 mod port;
 mod roster;
 mod status;

@@ -1,12 +1,15 @@
 //! Worker tokens: one per endpoint, derived from a secret of the installation, so that they survive restarts
 //! without being stored and end with their endpoint.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use longshore_model::EndpointId;
+use longshore_model::{Endpoint, EndpointId};
 use ring::hmac;
 
 use super::Engine;
+use crate::WorkerSettings;
+use crate::supervisor::environment::{environment, mint_worker};
 
 /// What every worker token begins with.
 const PREFIX: &str = "lsw_";
@@ -22,6 +25,18 @@ impl Engine {
             let _ = write!(token, "{byte:02x}");
         }
         token
+    }
+
+    /// What a worker from outside needs in its environment to work for `endpoint`, which it reaches at
+    /// `base_url`: a new id, the endpoint's token and the addresses.
+    pub fn worker_environment(&self, endpoint: &Endpoint, base_url: &str) -> BTreeMap<String, String> {
+        let settings = WorkerSettings { base_url: base_url.to_owned(), ..self.inner.workers.clone() };
+        let token = self.worker_token(&endpoint.id);
+        // Eight letters are always a worker id; without one the SDK makes one up and does not ping.
+        let worker = mint_worker(self.entropy());
+        worker.map_or_else(BTreeMap::new, |worker| {
+            environment(endpoint, &BTreeMap::new(), &settings, &token, &worker)
+        })
     }
 
     /// Whether `token` is the worker token of `endpoint`; compared in constant time.

@@ -28,7 +28,7 @@ pub(super) fn spec(
         version: endpoint.version,
         command,
         workdir: template.workdir.as_ref().map(PathBuf::from),
-        env: environment(endpoint, template, settings, token, &worker),
+        env: environment(endpoint, &template.env, settings, token, &worker),
         private_home,
         worker,
     })
@@ -41,7 +41,7 @@ fn sdk_is_configured(home: Option<&Path>) -> bool {
 }
 
 /// A worker id like those that workers give themselves elsewhere: short, and safe in URLs and file names.
-pub(super) fn mint_worker(mut entropy: u128) -> Option<WorkerId> {
+pub(crate) fn mint_worker(mut entropy: u128) -> Option<WorkerId> {
     let mut letters = || {
         let letter = b'a' + (entropy % 26) as u8;
         entropy /= 26;
@@ -50,10 +50,10 @@ pub(super) fn mint_worker(mut entropy: u128) -> Option<WorkerId> {
     (0..8).map(|_| letters()).collect::<String>().parse().ok()
 }
 
-/// What the template may change, then the template, then what must be as it is for the worker to reach us.
-fn environment(
+/// What `chosen` may change, then `chosen`, then what must be as it is for the worker to reach us.
+pub(crate) fn environment(
     endpoint: &Endpoint,
-    template: &Template,
+    chosen: &BTreeMap<String, String>,
     settings: &WorkerSettings,
     token: &str,
     worker: &WorkerId,
@@ -84,7 +84,7 @@ fn environment(
         ("RUNPOD_ENDPOINT_ID", endpoint.id.to_string()),
     ];
     let mut env = BTreeMap::from(defaults.map(|(name, value)| (name.to_owned(), value)));
-    env.extend(template.env.clone());
+    env.extend(chosen.clone());
     env.extend(ours.map(|(name, value)| (name.to_owned(), value)));
     env
 }

@@ -6,15 +6,15 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use longshore_engine::EndpointHandle;
-use longshore_model::{Endpoint, Template, TemplateId, WorkerId};
+use longshore_model::{Endpoint, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read, may_read_endpoint};
+use super::base_url::base_url;
 use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
 use super::views::Extras;
-use super::worker_env::{base_url, worker_env};
 use super::{Answer, read_body, views};
 use crate::HttpState;
 use crate::errors::Failure;
@@ -154,18 +154,17 @@ pub(super) async fn worker_token(
     headers: HeaderMap,
 ) -> Answer {
     let key = may_manage(&state, &headers)?;
-    let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record().id;
+    let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record();
     let base = base_url(&headers).ok_or_else(|| {
         Failure::bad_request(
             "bad_request",
             "the request has no `Host` header, from which workers' addresses are made",
         )
     })?;
-    let token = state.engine().worker_token(&endpoint);
-    let name = format!("ext-{}", TemplateId::mint(state.engine().entropy()));
-    let worker: WorkerId = name.parse().map_err(|_| Failure::internal())?;
-    tracing::info!(%endpoint, by = %key.id, "worker token shown");
-    Ok(json!({ "token": token, "env": worker_env(&base, &endpoint, &worker, &token) }).into())
+    let token = state.engine().worker_token(&endpoint.id);
+    let env = state.engine().worker_environment(&endpoint, &base);
+    tracing::info!(endpoint = %endpoint.id, by = %key.id, "worker token shown");
+    Ok(json!({ "token": token, "env": env }).into())
 }
 
 fn flag(query: &Query, name: &str) -> bool {

@@ -5,6 +5,7 @@
 //! document is made from it too ([`schemas`]).
 
 mod access;
+mod base_url;
 mod document;
 mod endpoint_fields;
 mod endpoints;
@@ -15,7 +16,6 @@ mod schemas;
 mod template_fields;
 mod templates;
 mod views;
-mod worker_env;
 
 use axum::Router;
 use axum::body::Body;

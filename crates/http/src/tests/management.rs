@@ -143,7 +143,7 @@ async fn a_worker_token_comes_with_the_environment_to_use_it() {
     assert_eq!(first["token"], second["token"]);
     assert_ne!(first["env"]["RUNPOD_POD_ID"], second["env"]["RUNPOD_POD_ID"]);
     let address = first["env"]["RUNPOD_WEBHOOK_GET_JOB"].as_str().unwrap();
-    assert_eq!(address, format!("http://test/v2/{}/job-take/$ID?", server.endpoint));
+    assert_eq!(address, format!("http://test/v2/{}/job-take/$ID?gpu=gpu", server.endpoint));
 }
 
 #[tokio::test]

@@ -1,0 +1,29 @@
+//! Where a worker from outside reaches this server.
+
+use http::HeaderMap;
+use http::header::HOST;
+
+/// The address at which the client reached this server, without a slash at its end: scheme and host as the
+/// request (or the proxy in front) says. None if it says no host.
+pub(super) fn base_url(headers: &HeaderMap) -> Option<String> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let scheme = if text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
+    let host = text("x-forwarded-host").or_else(|| text(HOST.as_str()))?;
+    Some(format!("{scheme}://{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_address_is_the_one_the_client_used() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(base_url(&headers), None);
+        headers.insert(HOST, "10.0.0.1:8080".parse().unwrap());
+        assert_eq!(base_url(&headers).as_deref(), Some("http://10.0.0.1:8080"));
+        headers.insert("x-forwarded-proto", "https".parse().unwrap());
+        headers.insert("x-forwarded-host", "jobs.example".parse().unwrap());
+        assert_eq!(base_url(&headers).as_deref(), Some("https://jobs.example"));
+    }
+}
