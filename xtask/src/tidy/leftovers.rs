@@ -63,9 +63,9 @@ pub fn check_rust(path: &Path, source: &Source, is_test: bool) -> Vec<Finding> {
     findings
 }
 
-/// Whether the line is in a function whose name says that it waits for something.
+/// Whether the line waits for something: it is in a loop, or in a function whose name says so.
 fn waits(source: &Source, line: usize) -> bool {
-    source.function_at(line).is_some_and(|function| says_so(&function.name))
+    source.is_in_loop(line) || source.function_at(line).is_some_and(|function| says_so(&function.name))
 }
 
 fn says_so(function: &str) -> bool {

@@ -42,6 +42,25 @@ impl Source {
         self.test_lines.iter().any(|lines| lines.contains(&line))
     }
 
+    /// Whether the innermost block around the beginning of a line is the body of a loop.
+    pub fn is_in_loop(&self, line: usize) -> bool {
+        let start: usize = self.code.split_inclusive('\n').take(line - 1).map(str::len).sum();
+        let before = &self.code.as_bytes()[..start];
+        let mut depth = 0_usize;
+        for (at, byte) in before.iter().enumerate().rev() {
+            match byte {
+                b'}' => depth += 1,
+                b'{' if depth == 0 => {
+                    let mut words = head_of_block(&self.code[..at]).split(|c: char| !c.is_alphanumeric());
+                    return words.any(|word| word == "loop" || word == "while");
+                }
+                b'{' => depth -= 1,
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// The innermost function around a line.
     pub fn function_at(&self, line: usize) -> Option<&Function> {
         self.functions.iter().rev().find(|function| function.lines.contains(&line))
@@ -74,6 +93,20 @@ fn find_functions(code: &str, line_numbers: &Lines) -> Vec<Function> {
         (!name.is_empty()).then(|| Function { name, lines: line_numbers.at(at)..line_numbers.at(end) + 1 })
     };
     starts.filter_map(function).collect()
+}
+
+/// What stands before the brace of a block, back to the end of the statement or block before it.
+fn head_of_block(code: &str) -> &str {
+    let mut depth = 0_usize;
+    for (at, byte) in code.bytes().enumerate().rev() {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth = depth.saturating_sub(1),
+            b';' | b'{' | b'}' if depth == 0 => return &code[at + 1..],
+            _ => {}
+        }
+    }
+    code
 }
 
 /// Where the brace of the body is; none for a function that is only declared.
@@ -145,6 +178,15 @@ mod tests {
         assert_eq!(source.function_at(3).map(|function| function.name.as_str()), Some("inner"));
         assert_eq!(source.function_at(5).map(|function| function.name.as_str()), Some("outer"));
         assert_eq!(source.function_at(7), None);
+    }
+
+    #[test]
+    fn a_line_in_a_loop_is_told_from_one_after_it() {
+        let source = Source::parse(
+            "fn f() {\n    while a.b(|c| { c }) != 2 {\n        x();\n        if y {\n            z();\n        }\n        w();\n    }\n    v();\n}\n",
+        );
+        let found: Vec<usize> = (1..=10).filter(|&line| source.is_in_loop(line)).collect();
+        assert_eq!(found, [3, 4, 7, 8]);
     }
 
     #[test]
