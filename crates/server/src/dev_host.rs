@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::{first_key, logging, parts};
 
 /// `dev` shows what happens itself; the log is for what goes wrong.
-const LOG_LEVEL: &str = "warn";
+const LOG_LEVEL: &str = "error";
 const LOG_LEVEL_VARIABLE: &str = "LONGSHORE_LOG_LEVEL";
 /// A worker of a developer may take this long to end after SIGTERM.
 const WORKER_GRACE: Duration = Duration::from_secs(2);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::host::RunningServer;
 use super::screen::Screen;
+use super::traceback::readable;
 
 const PERIOD: Duration = Duration::from_millis(150);
 /// At most so much of one log at a time.
@@ -53,7 +54,9 @@ impl Logs {
             let shown: String = log.worker.chars().take(WORKER_CHARS).collect();
             let tail = self.tails.entry(log.worker).or_default();
             for line in tail.news(&log.path) {
-                screen.line(&format!("  {} {}", screen.dim(&format!("{shown} │")), readable(&line)));
+                for line in record(&line).lines() {
+                    screen.line(&format!("  {} {line}", screen.dim(&format!("{shown} │"))));
+                }
             }
         }
     }
@@ -81,7 +84,7 @@ impl Tail {
 }
 
 /// Inside an endpoint the SDK logs JSON objects: shows level, message and job.
-fn readable(line: &str) -> String {
+fn record(line: &str) -> String {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Record {
@@ -93,9 +96,9 @@ fn readable(line: &str) -> String {
     match serde_json::from_str::<Record>(line) {
         Ok(record) => {
             let job = record.request_id.map(|id| format!(" [{id}]")).unwrap_or_default();
-            format!("{:<5} {}{job}", record.level, record.message)
+            format!("{:<5} {}{job}", record.level, readable(&record.message))
         }
-        Err(_) => line.trim_end().to_owned(),
+        Err(_) => readable(line),
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
     #[test]
     fn the_sdks_log_records_are_readable() {
         let line = r#"{"requestId": "abc", "message": "Started.", "level": "INFO"}"#;
-        assert_eq!(readable(line), "INFO  Started. [abc]");
-        assert_eq!(readable("print output "), "print output");
+        assert_eq!(record(line), "INFO  Started. [abc]");
+        assert_eq!(record("print output "), "print output");
     }
 }

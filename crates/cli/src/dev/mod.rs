@@ -19,6 +19,7 @@ mod screen;
 mod session;
 mod snippets;
 mod stop;
+mod traceback;
 mod watch;
 
 use std::process::ExitCode;

@@ -10,10 +10,14 @@ use longshore_model::JobState;
 use super::error::DevError;
 use super::pretty::pretty;
 use super::screen::{Screen, Step, span};
+use super::traceback::readable;
 
 /// Long enough for a warm worker; a cold one is followed chunk by chunk.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const FOLLOW_WAIT: Duration = Duration::from_secs(1);
+
+/// The logs are read a few times a second.
+const LAST_WORDS_WAIT: Duration = Duration::from_millis(300);
 
 /// A sample, checked and ready to send.
 pub(crate) struct Sample {
@@ -80,7 +84,10 @@ pub(crate) async fn run(
         step.detail(stage(page.status, &workers));
     }
     job = client.status(slug, job.id).await?;
-    Ok(show(&job, since.elapsed(), step, screen))
+    let took = since.elapsed();
+    // What the worker said on the way belongs above the result.
+    tokio::time::sleep(LAST_WORDS_WAIT).await;
+    Ok(show(&job, took, step, screen))
 }
 
 fn keeps_crashing(workers: &HealthWorkers) -> bool {
@@ -119,34 +126,9 @@ fn show(job: &Job, took: Duration, step: Step, screen: &Screen) -> Verdict {
     verdict
 }
 
-/// The SDK reports an exception as JSON text with the traceback inside: show the traceback.
-fn readable(error: &str) -> String {
-    #[derive(serde::Deserialize)]
-    struct Reported {
-        #[serde(rename = "error_type")]
-        kind: String,
-        #[serde(rename = "error_message")]
-        message: String,
-        #[serde(default, rename = "error_traceback")]
-        traceback: String,
-    }
-    match serde_json::from_str::<Reported>(error) {
-        Ok(reported) if !reported.traceback.trim().is_empty() => reported.traceback.trim_end().to_owned(),
-        Ok(reported) => format!("{}: {}", reported.kind, reported.message),
-        Err(_) => error.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_exception_is_shown_as_its_traceback() {
-        let error = r#"{"error_type": "<class 'ValueError'>", "error_message": "no", "error_traceback": "Traceback\n  x\n"}"#;
-        assert_eq!(readable(error), "Traceback\n  x");
-        assert_eq!(readable("plain"), "plain");
-    }
 
     #[test]
     fn a_sample_without_an_input_object_is_refused() {
