@@ -24,7 +24,7 @@ impl Snippets<'_> {
                 "curl",
                 format!(
                     "curl {base_url}/v2/{slug}/runsync \\\n  -H 'Authorization: Bearer {key}' \\\n  \
-                     -H 'Content-Type: application/json' \\\n  -d {data}"
+                     -d {data}"
                 ),
             ),
             (
