@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use longshore_engine::{AskError, CatalogError, Refusal};
+
+use crate::json_body::JsonBody;
 
 /// A request that is not done: `{"error": …, "code": …}` and no other key, because some clients ignore the
 /// status and would take an `id` or `status` in it for a job.
@@ -142,10 +144,11 @@ impl From<CatalogError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({ "error": self.text, "code": self.code }).to_string();
-        let mut response = (self.status, body).into_response();
+        let mut body = JsonBody::new();
+        body.text("{\"error\":").string(&self.text).text(",\"code\":").string(self.code).text("}");
+        let mut response = body.into_response();
+        *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -158,6 +161,8 @@ impl IntoResponse for Failure {
 
 #[cfg(test)]
 mod tests {
+    use http::header::CONTENT_TYPE;
+
     use super::*;
 
     async fn shown(failure: impl Into<Failure>) -> (u16, Option<String>, serde_json::Value) {

@@ -8,9 +8,6 @@ use axum::response::{IntoResponse, Response};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use longshore_model::EndpointNo;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error as _, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 
 use crate::errors::Failure;
 use crate::window::{Verdict, WINDOW_MS, Window};
@@ -21,7 +18,7 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 /// Idle entries are looked for when there are this many more entries than after the last look.
 const SWEEP_STEP: usize = 1_024;
 
-/// Whether and how requests are limited. In a configuration: a table, or `"on"` (the spec's table) or `"off"`.
+/// Whether and how requests are limited.
 #[derive(Clone, Debug)]
 pub enum RateLimits {
     /// Not at all.
@@ -36,50 +33,17 @@ impl Default for RateLimits {
     }
 }
 
-impl<'de> Deserialize<'de> for RateLimits {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct SwitchOrTable;
-
-        impl<'de> Visitor<'de> for SwitchOrTable {
-            type Value = RateLimits;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("\"on\", \"off\" or a table of limits")
-            }
-
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RateLimits, E> {
-                match text {
-                    "on" => Ok(RateLimits::default()),
-                    "off" => Ok(RateLimits::Off),
-                    _ => Err(E::invalid_value(serde::de::Unexpected::Str(text), &self)),
-                }
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RateLimits, A::Error> {
-                RateTable::deserialize(MapAccessDeserializer::new(map))
-                    .map(RateLimits::On)
-                    .map_err(A::Error::custom)
-            }
-        }
-
-        deserializer.deserialize_any(SwitchOrTable)
-    }
-}
-
 /// One operation's limits. The effective ones grow with the endpoint's running workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Requests in any ten seconds.
     pub per_10_s: u32,
     /// Requests at once; 0 means any number.
-    #[serde(default)]
     pub concurrent: u32,
 }
 
-/// The limits per operation. A missing row keeps its default, the spec's.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// The limits per operation. The default is the specification's table.
+#[derive(Clone, Debug)]
 pub struct RateTable {
     /// What each running worker adds: an effective limit is at least their number times this.
     pub requests_per_worker: u32,
@@ -455,18 +419,5 @@ mod tests {
         assert!(gauges.by_owner.contains_key("held"));
         drop(gauges);
         drop(held);
-    }
-
-    #[test]
-    fn settings_are_a_switch_or_a_table() {
-        let parse = serde_json::from_str::<RateLimits>;
-        assert!(matches!(parse("\"off\""), Ok(RateLimits::Off)));
-        assert!(matches!(parse("\"on\""), Ok(RateLimits::On(_))));
-        let table = parse(r#"{"requests_per_worker": 5, "run": {"per_10_s": 7}}"#);
-        let Ok(RateLimits::On(table)) = table else { panic!("{table:?}") };
-        assert_eq!((table.requests_per_worker, table.run), (5, Limit { per_10_s: 7, concurrent: 0 }));
-        assert_eq!(table.cancel, RateTable::default().cancel);
-        assert!(parse("\"of\"").is_err());
-        assert!(parse(r#"{"runn": {"per_10_s": 7}}"#).unwrap_err().to_string().contains("runn"));
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use longshore_engine::Engine;
 use longshore_model::limits::TAKE_HOLD_MS_MAX;
-use serde::Deserialize;
 
 use crate::RateLimits;
 use crate::body::BytesBudget;
@@ -13,8 +12,7 @@ use crate::metrics::RequestCounts;
 use crate::rate_limits::RateLimiter;
 
 /// What the operator can set about this crate.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct HttpSettings {
     /// How often callers may ask.
     pub rate_limits: RateLimits,
