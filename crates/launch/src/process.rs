@@ -27,12 +27,18 @@ pub struct ShimCommand {
     pub program: PathBuf,
     /// Its first arguments.
     pub arguments: Vec<OsString>,
+    /// What process lists show in place of the program's path.
+    pub shown_as: Option<OsString>,
 }
 
 impl ShimCommand {
     /// This very program with a subcommand; also when its file was replaced by an upgrade meanwhile.
     pub fn this_program(subcommand: &str) -> Self {
-        Self { program: "/proc/self/exe".into(), arguments: vec![subcommand.into()] }
+        Self {
+            program: "/proc/self/exe".into(),
+            arguments: vec![subcommand.into()],
+            shown_as: std::env::args_os().next(),
+        }
     }
 }
 

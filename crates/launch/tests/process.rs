@@ -29,7 +29,7 @@ impl Server {
     }
 
     fn with_limits(dir: &TempDir, limits: LogLimits) -> Self {
-        Self::with(dir, ShimCommand { program: SHIM.into(), arguments: vec![] }, limits)
+        Self::with(dir, ShimCommand { program: SHIM.into(), arguments: vec![], shown_as: None }, limits)
     }
 
     fn with(dir: &TempDir, shim: ShimCommand, limits: LogLimits) -> Self {
@@ -320,7 +320,8 @@ async fn the_servers_settings_and_the_sdks_configuration_stay_out_of_sight() {
     fs::create_dir_all(home.join(".runpod")).unwrap();
     fs::create_dir_all(home.join(".cache")).unwrap();
     let arguments = ["LONGSHORE_ADMIN_KEY=x".into(), format!("HOME={}", home.display()), SHIM.into()];
-    let shim = ShimCommand { program: "env".into(), arguments: arguments.map(Into::into).to_vec() };
+    let shim =
+        ShimCommand { program: "env".into(), arguments: arguments.map(Into::into).to_vec(), shown_as: None };
     let mut server = Server::with(&dir, shim, LogLimits::default());
     let script = "echo key=$LONGSHORE_ADMIN_KEY; ls -A $HOME";
     server.launcher.start(WorkerSpec { private_home: true, ..sh(script) }).await.unwrap();

@@ -29,6 +29,10 @@ struct Member {
     introduced: bool,
     /// Since when it has asked for jobs.
     ready_since: Option<Millis>,
+    /// How many jobs it held when last looked at.
+    held: u32,
+    /// It let go of a job and lived on.
+    has_served: bool,
     fate: Fate,
 }
 
@@ -53,8 +57,14 @@ pub(super) struct Roster {
 impl Roster {
     /// The launcher runs this worker.
     pub(super) fn add(&mut self, present: Present) {
-        let member =
-            Member { version: present.version, introduced: false, ready_since: None, fate: Fate::Serves };
+        let member = Member {
+            version: present.version,
+            introduced: false,
+            ready_since: None,
+            held: 0,
+            has_served: false,
+            fate: Fate::Serves,
+        };
         self.members.insert(present.worker, member);
     }
 
@@ -140,11 +150,13 @@ impl Roster {
         let member = self.members.remove(&exited.worker);
         let fate = member.as_ref().map_or(Fate::Serves, |m| m.fate);
         let was_ready = member.as_ref().is_some_and(|m| m.ready_since.is_some());
+        let has_served = member.as_ref().is_some_and(|m| m.has_served);
         let clean = exited.code == Some(0);
         let reason = describe(exited);
         let asked_to = fate == Fate::Stops || (clean && fate != Fate::Serves);
         if member.is_some() && !asked_to && !(clean && was_ready) {
-            self.backoff.crashed(now, exited.ran_ms);
+            // It worked before: rather the fault of a job than of the command.
+            self.backoff.crashed(now, if has_served { STEADY_MS } else { exited.ran_ms });
             self.last_crash = Some(reason.as_str().into());
         }
         Loss { worker: exited.worker.clone(), counts_retry: !asked_to, reason }
@@ -185,15 +197,17 @@ impl Roster {
             if asked && member.ready_since.is_none() {
                 member.ready_since = Some(now);
             }
+            member.has_served |= asked && seen.running < member.held;
+            member.held = seen.running;
             let lived_ms = member.ready_since.map_or(0, |since| now.since(since));
-            self.backoff.lived(lived_ms);
-            if lived_ms >= STEADY_MS {
+            if member.has_served || lived_ms >= STEADY_MS {
+                self.backoff.lived(STEADY_MS);
                 self.last_crash = None;
             }
         }
     }
 
-    /// Whether a worker that is up could show by living on that the command works.
+    /// Whether a worker that is up could show, by living on, that the command works.
     pub(super) fn is_on_probation(&self) -> bool {
         self.last_crash.is_some() && self.members.values().any(|m| m.ready_since.is_some())
     }

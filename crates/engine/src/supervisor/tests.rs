@@ -302,6 +302,24 @@ async fn a_crash_is_told_with_its_reason_and_tried_again_with_patience() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_crashes_a_worker_that_served_others_does_not_make_the_next_ones_wait_long() {
+    let scene = Scene::open(Endpoint { workers_max: 1, ..an_endpoint() });
+    scene.queued(1);
+    for started in 1..6 {
+        scene.pass(1_000 + SOON).await;
+        assert_eq!(scene.launcher.started().len(), started);
+        let worker = scene.living()[0].clone();
+        for jobs in [1, 0, 1] {
+            scene.desk.holds(&worker, jobs);
+            scene.send(FleetEvent::Demand);
+            scene.pass(SOON).await;
+        }
+        assert_eq!(scene.supervised.status.borrow().last_crash, None);
+        scene.launcher.exit(&worker, None, Some(11), 3_000);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_that_cannot_be_started_is_tried_again() {
     let scene = Scene::open(an_endpoint());
     scene.launcher.refuse(Some("no such program"));

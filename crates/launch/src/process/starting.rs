@@ -1,6 +1,7 @@
 //! Starts a shim and hands it its order.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use super::ShimCommand;
@@ -35,6 +36,7 @@ pub(super) fn start(
 
 fn start_in(shim: &ShimCommand, scratch: &Scratch, order: &Order) -> Result<Started, String> {
     let mut child = Command::new(&shim.program)
+        .arg0(shim.shown_as.as_deref().unwrap_or(shim.program.as_os_str()))
         .args(&shim.arguments)
         .arg(scratch.path())
         .stdin(Stdio::piped())
