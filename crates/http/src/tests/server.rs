@@ -17,7 +17,12 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) async fn start() -> Self {
-        let settings = HttpSettings { worker_hold_ms: HOLD_MS, ..HttpSettings::default() };
+        Self::holding(HOLD_MS).await
+    }
+
+    /// With another hold of polls.
+    pub(super) async fn holding(worker_hold_ms: u64) -> Self {
+        let settings = HttpSettings { worker_hold_ms, ..HttpSettings::default() };
         let fixture = Fixture::with(&settings, "").await;
         let endpoint = fixture.endpoint.record().id;
         let token = fixture.engine.worker_token(&endpoint);
