@@ -15,7 +15,7 @@ use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
 use super::views::Extras;
-use super::{Answer, read_body, views};
+use super::{Answer, read_body, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::query::Query;
@@ -32,20 +32,31 @@ pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, b
     };
     // The endpoint is checked before the template is stored, so that a refusal leaves nothing behind.
     let endpoint = new_endpoint(members, &template, birth())?;
-    if inline {
-        state.engine().create_template(Template::clone(&template)).await?;
-    }
-    let stored = match state.engine().create_endpoint(endpoint).await {
-        Ok(stored) => stored,
-        Err(error) => {
-            if inline && let Err(error) = state.engine().delete_template(&template.id).await {
-                tracing::warn!(template = %template.id, %error, "a template without its endpoint is left over");
-            }
-            return Err(error.into());
-        }
-    };
+    let own = inline.then(|| Template::clone(&template));
+    let stored = to_the_end(async move { store(&state, endpoint, own).await }).await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");
     Ok(views::endpoint(&stored, Some(&template), Extras { template: inline, workers: None }).into())
+}
+
+/// Stores an endpoint, and before it the template that came with it: both or neither.
+async fn store(
+    state: &HttpState,
+    endpoint: Endpoint,
+    own: Option<Template>,
+) -> Result<Arc<Endpoint>, Failure> {
+    let template = endpoint.template_id;
+    let inline = own.is_some();
+    if let Some(own) = own {
+        state.engine().create_template(own).await?;
+    }
+    let refused = match state.engine().create_endpoint(endpoint).await {
+        Ok(stored) => return Ok(stored),
+        Err(refused) => refused,
+    };
+    if inline && let Err(error) = state.engine().delete_template(&template).await {
+        tracing::warn!(%template, %error, "a template without its endpoint is left over");
+    }
+    Err(refused.into())
 }
 
 /// The template of a create request's own. It is named after the endpoint unless it has a name.
@@ -119,16 +130,18 @@ pub(super) async fn update(
         state.engine().template(&present.template_id).ok_or_else(Failure::internal)?
     };
     changed_endpoint(&present, members.clone(), &template)?;
-    // Checked again on the record as it is then: another request may have come first.
-    let mut refused = None;
-    let change = |endpoint: &mut Endpoint| match changed_endpoint(endpoint, members, &template) {
-        Ok(changed) => *endpoint = changed,
-        Err(failure) => refused = Some(failure),
-    };
-    let stored = state.engine().update_endpoint(present.id.as_str(), change).await?;
-    if let Some(failure) = refused {
-        return Err(failure);
-    }
+    let used = Arc::clone(&template);
+    let stored = to_the_end(async move {
+        // Checked again on the record as it is then: another request may have come first.
+        let mut refused = None;
+        let change = |endpoint: &mut Endpoint| match changed_endpoint(endpoint, members, &used) {
+            Ok(changed) => *endpoint = changed,
+            Err(failure) => refused = Some(failure),
+        };
+        let stored = state.engine().update_endpoint(present.id.as_str(), change).await?;
+        refused.map_or(Ok(stored), Err)
+    })
+    .await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");
     Ok(views::endpoint(&stored, Some(&template), Extras::default()).into())
 }
@@ -141,7 +154,8 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Failure> {
     let key = may_manage(&state, &headers)?;
     let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record().id;
-    state.engine().delete_endpoint(endpoint.as_str(), flag(&Query::of(&uri)?, "drain")).await?;
+    let drain = flag(&Query::of(&uri)?, "drain");
+    to_the_end(async move { Ok(state.engine().delete_endpoint(endpoint.as_str(), drain).await?) }).await?;
     tracing::info!(%endpoint, by = %key.id, "endpoint deleted");
     Ok(StatusCode::NO_CONTENT)
 }

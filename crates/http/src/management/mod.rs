@@ -43,6 +43,14 @@ pub(crate) fn routes() -> Router<HttpState> {
         .route("/v1/endpoints/{endpoint}/worker-token", post(endpoints::worker_token))
 }
 
+/// Carries a change out to its end, even if the client hangs up in the middle of it.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    // The task is never aborted, so there is no result only if it panicked.
+    tokio::spawn(change).await.unwrap_or_else(|_| Err(Failure::internal()))
+}
+
 async fn read_body(state: &HttpState, body: Body) -> Result<Bytes, Failure> {
     Ok(body::read(body, MANAGEMENT_BODY_BYTES_MAX, state.budget()).await?.bytes)
 }

@@ -3,14 +3,14 @@
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use longshore_model::TemplateId;
+use longshore_model::{Template, TemplateId};
 use serde_json::Value;
 
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_template, new_template};
 use super::template_fields::TEMPLATE_FIELDS;
-use super::{Answer, read_body, views};
+use super::{Answer, read_body, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 
@@ -19,7 +19,7 @@ pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, b
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let template = new_template(members, birth)?;
-    let stored = state.engine().create_template(template).await?;
+    let stored = to_the_end(async move { Ok(state.engine().create_template(template).await?) }).await?;
     tracing::info!(template = %stored.id, by = %key.id, "template created");
     Ok(views::template(&stored).into())
 }
@@ -51,16 +51,17 @@ pub(super) async fn update(
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let present = state.engine().template(&id).ok_or_else(no_such_template)?;
     changed_template(&present, members.clone())?;
-    // Checked again on the record as it is then: another request may have come first.
-    let mut refused = None;
-    let change = |template: &mut longshore_model::Template| match changed_template(template, members) {
-        Ok(changed) => *template = changed,
-        Err(failure) => refused = Some(failure),
-    };
-    let stored = state.engine().update_template(&id, change).await?;
-    if let Some(failure) = refused {
-        return Err(failure);
-    }
+    let stored = to_the_end(async move {
+        // Checked again on the record as it is then: another request may have come first.
+        let mut refused = None;
+        let change = |template: &mut Template| match changed_template(template, members) {
+            Ok(changed) => *template = changed,
+            Err(failure) => refused = Some(failure),
+        };
+        let stored = state.engine().update_template(&id, change).await?;
+        refused.map_or(Ok(stored), Err)
+    })
+    .await?;
     tracing::info!(template = %stored.id, by = %key.id, "template changed");
     Ok(views::template(&stored).into())
 }
@@ -73,7 +74,7 @@ pub(super) async fn delete(
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     state.engine().template(&id).ok_or_else(no_such_template)?;
-    state.engine().delete_template(&id).await?;
+    to_the_end(async move { Ok(state.engine().delete_template(&id).await?) }).await?;
     tracing::info!(template = %id, by = %key.id, "template deleted");
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::fixture::with_key;
 use super::server::Server;
+use super::wire::DEADLINE;
 
 fn id(record: &Value) -> String {
     record["id"].as_str().unwrap().to_owned()
@@ -71,6 +73,26 @@ async fn an_endpoint_lives_from_create_to_delete() {
     assert_eq!(server.manage(&format!("DELETE {at}?drain=true"), &Value::Null).await.status, 204);
     assert_eq!(server.manage(&format!("GET {at}"), &Value::Null).await.status, 404);
     assert_eq!(server.manage("GET /v1/endpoints", &Value::Null).await.json().as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_draining_deletion_goes_on_when_its_client_hangs_up() {
+    let server = Server::start().await;
+    let job = server.running("w1").await;
+    let mut wire = server.served().connect().await;
+    let head = format!("DELETE /v1/endpoints/{}?drain=true", server.endpoint);
+    wire.send(&with_key(&head), None).await;
+    // The answer to this one shows that the server has read the other.
+    assert_eq!(server.record(&job).await["status"], "IN_PROGRESS");
+    drop(wire);
+    server.report(&format!("job-done/w1/{job}"), "{}").await;
+    let gone = async {
+        let line = format!("GET /v1/endpoints/{}", server.endpoint);
+        while server.manage(&line, &Value::Null).await.status != 404 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, gone).await.unwrap();
 }
 
 #[tokio::test]
