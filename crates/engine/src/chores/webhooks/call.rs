@@ -61,6 +61,8 @@ impl Caller {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(std::time::Duration::from_secs(5))
             .pool_max_idle_per_host(settings.calls_per_host_max)
+            // Names are the same in any case, but receivers written in an afternoon may not know that.
+            .http1_title_case_headers(true)
             .build(connector);
         Self { client, settings, builds: Arc::new(Semaphore::new(BUILDS_MAX)), lanes }
     }

@@ -208,8 +208,8 @@ async fn a_receiver_that_accepts_is_called_once_with_the_record() {
     assert_eq!(calls.len(), 1);
     let (head, body) = calls[0].split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /hook?token=t HTTP/1.1\r\n"), "{head}");
-    assert!(head.contains("content-type: application/json"), "{head}");
-    assert!(head.contains(concat!("user-agent: longshore/", env!("CARGO_PKG_VERSION"))), "{head}");
+    assert!(head.contains("Content-Type: application/json"), "{head}");
+    assert!(head.contains(concat!("User-Agent: longshore/", env!("CARGO_PKG_VERSION"))), "{head}");
     let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
     assert_eq!(body["id"], due.job.to_string());
     assert_eq!(body["input"]["seq"], 1);
