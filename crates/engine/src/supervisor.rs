@@ -133,6 +133,7 @@ pub async fn adopt(
     let mut adopted: HashMap<EndpointId, Vec<Present>> = HashMap::new();
     for present in launcher.adopt().await? {
         if is_known(&present.endpoint) {
+            tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "adopted a worker");
             adopted.entry(present.endpoint).or_default().push(present);
             continue;
         }
