@@ -6,6 +6,7 @@ mod following;
 mod guarding;
 mod limiting;
 mod listing;
+mod logging;
 mod management;
 mod server;
 mod streaming;

@@ -116,6 +116,26 @@ async fn a_body_in_chunks_is_put_together() {
     assert_eq!(wire.answer(false).await.text(), "5");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_is_408() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    wire.send("POST /read\ncontent-length: 10", None).await;
+    wire.write(b"abc").await;
+    let answer = wire.answer(false).await;
+    assert_eq!((answer.status, answer.code().as_str()), (408, "body_timeout"));
+}
+
+#[tokio::test]
+async fn a_body_in_broken_chunks_is_400() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    wire.send("POST /read\ntransfer-encoding: chunked", None).await;
+    wire.write(b"3\r\nabcd\r\n").await;
+    let answer = wire.answer(false).await;
+    assert_eq!((answer.status, answer.code().as_str()), (400, "body_incomplete"));
+}
+
 #[tokio::test]
 async fn bytes_over_the_servers_budget_are_turned_away() {
     let server = reader().await;

@@ -1,0 +1,56 @@
+//! What the log says of requests, and what it must not.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use tracing::level_filters::LevelFilter;
+
+use super::fixture::Fixture;
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_one_line_without_its_secrets() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _here = tracing::subscriber::set_default(subscriber);
+    let fixture = Fixture::start().await;
+    let body =
+        r#"{"input":{"a":"hunter2"},"s3Config":{"accessSecret":"hunter2"},"webhook":"http://h/hunter2"}"#;
+    let head = "POST /v2/demo/run?token=hunter2\nidempotency-key: hunter2\ncookie: hunter2";
+    let accepted = fixture.ask(head, body).await;
+    assert_eq!(accepted.status, 200);
+    fixture.ask(head, &format!("{body} hunter2")).await;
+    fixture.server.ask("GET /v2/demo/health\nauthorization: Bearer hunter2", b"").await;
+
+    let text = log.text();
+    let id = accepted.header("x-request-id").unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| line.contains(id)).collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert!(lines[0].contains("method=POST") && lines[0].contains("path=\"/v2/demo/run\""), "{text}");
+    assert!(text.contains("status=400") && text.contains("status=401"), "{text}");
+    assert!(!text.contains("hunter2") && !text.contains("operators"), "{text}");
+}
