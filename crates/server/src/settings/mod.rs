@@ -2,6 +2,7 @@
 
 mod error;
 mod layers;
+mod limits;
 mod nearest;
 
 use std::path::PathBuf;
@@ -9,12 +10,13 @@ use std::time::Duration;
 
 use longshore_cli::ServeArgs;
 use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
-use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
+use longshore_http::HttpSettings;
 use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
 use serde::Deserialize;
 
 pub(crate) use error::SettingsError;
 use layers::Layers;
+use limits::LimitSettings;
 
 /// Every setting with its default and its reason: the reference.
 pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
@@ -51,7 +53,7 @@ pub(crate) struct Settings {
     webhook_calls_max: usize,
     webhook_calls_per_host_max: usize,
     webhook_bytes_max: usize,
-    rate_limits: RateLimitTable,
+    rate_limits: LimitSettings,
 }
 
 /// How log lines look.
@@ -60,28 +62,6 @@ pub(crate) struct Settings {
 pub(crate) enum LogFormat {
     Pretty,
     Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Mode {
-    On,
-    Off,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RateLimitTable {
-    mode: Mode,
-    requests_per_worker: u32,
-    runsync: Limit,
-    run: Limit,
-    status: Limit,
-    stream: Limit,
-    cancel: Limit,
-    purge_queue: Limit,
-    openai: Limit,
-    requests: Limit,
 }
 
 impl Settings {
@@ -104,7 +84,7 @@ impl Settings {
         let mut settings = Layers::defaults()?.finish()?;
         settings.data_dir = data_dir;
         log_level.clone_into(&mut settings.log_level);
-        settings.rate_limits.mode = Mode::Off;
+        settings.rate_limits.switch_off();
         settings.allow_private_webhooks = true;
         settings.shutdown_grace_ms = 1_000;
         Ok(settings)
@@ -186,21 +166,7 @@ impl Settings {
 
     /// What the edge needs.
     pub(crate) fn http(&self) -> HttpSettings {
-        let limits = &self.rate_limits;
-        let rate_limits = match limits.mode {
-            Mode::Off => RateLimits::Off,
-            Mode::On => RateLimits::On(RateTable {
-                requests_per_worker: limits.requests_per_worker,
-                runsync: limits.runsync,
-                run: limits.run,
-                status: limits.status,
-                stream: limits.stream,
-                cancel: limits.cancel,
-                purge_queue: limits.purge_queue,
-                openai: limits.openai,
-                requests: limits.requests,
-            }),
-        };
+        let rate_limits = self.rate_limits.limits();
         HttpSettings {
             rate_limits,
             bytes_in_flight_max: self.bytes_in_flight_max,

@@ -1,0 +1,61 @@
+//! How often callers may ask: the table as it stands in a file.
+
+use longshore_http::{Limit, RateLimits, RateTable};
+use serde::Deserialize;
+
+/// `[rate_limits]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitSettings {
+    mode: Mode,
+    requests_per_worker: u32,
+    runsync: Row,
+    run: Row,
+    status: Row,
+    stream: Row,
+    cancel: Row,
+    purge_queue: Row,
+    openai: Row,
+    requests: Row,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    On,
+    Off,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    per_10_s: u32,
+    concurrent: u32,
+}
+
+impl LimitSettings {
+    /// Whatever the table says.
+    pub(super) fn switch_off(&mut self) {
+        self.mode = Mode::Off;
+    }
+
+    /// What the edge needs.
+    pub(super) fn limits(&self) -> RateLimits {
+        let limit = |row: Row| Limit { per_10_s: row.per_10_s, concurrent: row.concurrent };
+        match self.mode {
+            Mode::Off => RateLimits::Off,
+            Mode::On => RateLimits::On(RateTable {
+                requests_per_worker: self.requests_per_worker,
+                runsync: limit(self.runsync),
+                run: limit(self.run),
+                status: limit(self.status),
+                stream: limit(self.stream),
+                cancel: limit(self.cancel),
+                purge_queue: limit(self.purge_queue),
+                openai: limit(self.openai),
+                requests: limit(self.requests),
+            }),
+        }
+    }
+}
