@@ -6,7 +6,7 @@ mod start;
 mod tokens;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -64,12 +64,19 @@ struct Inner {
     /// Endpoints whose queue is not loaded yet.
     loading: Arc<AtomicUsize>,
     token_key: ring::hmac::Key,
+    /// Of the last job id that was minted here.
+    last_tick: AtomicU64,
 }
 
 impl Engine {
-    /// Mints a job id at the edge.
+    /// Mints a job id at the edge. Later ones are larger, so that lists keep the order of arrival.
     pub fn mint_job(&self, sync: bool) -> JobId {
-        JobId::mint(self.inner.ground.clock.now(), self.entropy(), sync)
+        let now = self.now().0 << 12;
+        let next = |last: u64| now.max(last + 1);
+        // The closure always answers, so neither case is an error.
+        let (Ok(last) | Err(last)) =
+            self.inner.last_tick.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        JobId::mint_at(next(last), self.entropy() as u64, sync)
     }
 
     /// 128 random bits, for ids.

@@ -34,11 +34,18 @@ pub struct JobId {
 impl JobId {
     /// Makes an id from the present time and 74 random bits (the rest of `entropy` is ignored).
     pub fn mint(now: Millis, entropy: u128, sync: bool) -> Self {
-        let time = (u128::from(now.0) & 0xffff_ffff_ffff) << 80;
-        let version = 7_u128 << 76;
-        let variant = 2_u128 << 62;
-        let random = entropy & !(0xffff_ffff_ffff_u128 << 80 | 0xf << 76 | 3 << 62);
-        Self { raw: (time | version | variant | random).to_be_bytes(), sync }
+        let tick = now.0 << 12 | (entropy >> 64) as u64 & 0xfff;
+        Self::mint_at(tick, entropy as u64, sync)
+    }
+
+    /// Makes an id from a point in time of which the last 12 bits count within the millisecond (RFC 9562 §6.2,
+    /// method 1), and 62 random bits. Ids of ascending ticks ascend.
+    pub fn mint_at(tick: u64, entropy: u64, sync: bool) -> Self {
+        let (time, count) = (u128::from(tick >> 12), u128::from(tick & 0xfff));
+        let random = u128::from(entropy & !(3 << 62));
+        let (version, variant) = (7_u128 << 76, 2_u128 << 62);
+        let raw = (time & 0xffff_ffff_ffff) << 80 | version | count << 64 | variant | random;
+        Self { raw: raw.to_be_bytes(), sync }
     }
 
     /// Rebuilds an id from its stored parts.

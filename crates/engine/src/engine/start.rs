@@ -1,6 +1,6 @@
 //! From parts to a running engine.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -53,6 +53,7 @@ impl Engine {
             committers: Mutex::default(),
             loading: Arc::new(AtomicUsize::new(stored.endpoints.len())),
             token_key: ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &token_key),
+            last_tick: AtomicU64::new(0),
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.open(stored);

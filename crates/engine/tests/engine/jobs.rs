@@ -24,6 +24,13 @@ async fn a_job_is_submitted_taken_done_and_read() {
 }
 
 #[tokio::test]
+async fn ids_ascend_also_within_a_millisecond() {
+    let (engine, _) = one_endpoint(&Disks::new()).await;
+    let ids: Vec<_> = (0..10_000).map(|_| engine.mint_job(false)).collect();
+    assert!(ids.is_sorted_by(|one, next| one < next));
+}
+
+#[tokio::test]
 async fn a_parked_worker_gets_the_job_in_the_commit_of_its_submit() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let parked = tokio::spawn({
