@@ -132,11 +132,18 @@ impl Engine {
     /// Answers everybody who waits with what there is, and lets nobody wait any more. Workers go on; what was
     /// acknowledged is durable already.
     pub async fn release_waits(&self) {
+        let mut answers = Vec::new();
         for handle in self.endpoints() {
             handle.shared.stopping.store(true, Ordering::Release);
-            // An actor that is gone holds nobody.
-            let _ = handle.shared.asks.send(Ask::ReleasePolls);
             handle.shared.tell_fleet(FleetEvent::Shutdown);
+            let (reply, answer) = tokio::sync::oneshot::channel();
+            // An actor that is gone holds nobody.
+            if handle.shared.asks.send(Ask::ReleasePolls { reply }).is_ok() {
+                answers.push(answer);
+            }
+        }
+        for answer in answers {
+            let _ = answer.await;
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) enum Ask {
     /// The endpoint's record changed.
     Configure(Box<Endpoint>),
     /// Answer every open poll: the server stops. Later polls are answered at once.
-    ReleasePolls,
+    ReleasePolls { reply: Answer<()> },
     /// The endpoint is deleted: remove its jobs, then end.
     Demolish { reply: Answer<()> },
 }
@@ -108,19 +108,16 @@ impl Ask {
             Self::Submit { reply, .. } => no(reply, why),
             Self::Take { reply, .. } => no(reply, why),
             Self::Finish { reply, .. } => no(reply, why),
-            Self::Progress { reply, .. } | Self::HookAttempted { reply, .. } | Self::Demolish { reply } => {
-                no(reply, why);
-            }
+            Self::Progress { reply, .. }
+            | Self::HookAttempted { reply, .. }
+            | Self::ReleasePolls { reply }
+            | Self::Demolish { reply } => no(reply, why),
             Self::Append { reply, .. } => no(reply, why),
             Self::Command { reply, .. } => no(reply, why),
             Self::Watch { reply, .. } => no(reply, why),
             Self::Stream { reply, .. } => no(reply, why),
             // The asker hears of it by the dropped channel, or does not wait.
-            Self::Inspect(_)
-            | Self::Warm { .. }
-            | Self::Drained { .. }
-            | Self::Configure(_)
-            | Self::ReleasePolls => {}
+            Self::Inspect(_) | Self::Warm { .. } | Self::Drained { .. } | Self::Configure(_) => {}
         }
     }
 }

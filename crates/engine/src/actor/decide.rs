@@ -37,7 +37,10 @@ impl Actor {
                 self.releases.push(answer(reply, ()));
             }
             Ask::Configure(record) => self.configure(&record),
-            Ask::ReleasePolls => self.release_polls(),
+            Ask::ReleasePolls { reply } => {
+                self.release_polls();
+                self.releases.push(answer(reply, ()));
+            }
             Ask::Demolish { reply } => self.demolishing = Some(reply),
         }
     }

@@ -1,4 +1,5 @@
 //! The engine from outside: a real engine on stores in memory, one of them breakable.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod catalog;
 mod faults;

@@ -127,6 +127,9 @@ impl<H: HookOwner> Dispatcher<H> {
             Event::Due => {}
             Event::Lost => {
                 tracing::error!("a webhook call ended without a result; it is made at the next start");
+                // Nobody knows any more whom it would have unparked.
+                self.ready.extend(self.parked_hosts.drain().flat_map(|(_, parked)| parked));
+                self.ready.extend(self.parked_bytes.drain(..));
             }
         }
         let now = Instant::now();
