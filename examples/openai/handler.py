@@ -1,7 +1,7 @@
-"""A tiny fake chat model behind the OpenAI routes of an endpoint. No GPU, no weights: it answers by rule.
+"""A tiny fake chat model that speaks the convention of OpenAI-compatible workers. No GPU: it answers by rule.
 
-A request to `/openai/v1/chat/completions` arrives as a job with `openai_route` and `openai_input`. A worker
-answers it with chunks: one object for a plain answer, server-sent events as ready text for a streamed one.
+A request arrives as a job with `openai_route` and `openai_input`. The worker answers it with chunks: one object
+for a plain answer, server-sent events as ready text for a streamed one.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ async def handler(job):
         else:
             raise BadRequest(f"there is no route {route}; this model has /v1/models and /v1/chat/completions")
     except BadRequest as error:
-        # An `error` in a chunk ends the job as FAILED; callers get it as an error of the API.
+        # An `error` in a chunk ends the job as FAILED.
         yield {"error": {"message": str(error), "type": "invalid_request_error", "code": 400}}
 
 

@@ -120,6 +120,11 @@ fn progress(line: &str) -> String {
     if let Some(packages) = line.strip_prefix("Installing collected packages: ") {
         return format!("installing {} packages", packages.split(',').count());
     }
+    if let Some(file) = line.strip_prefix("Downloading ") {
+        // `aiohttp-3.14.5-cp311-….whl.metadata (8 kB)`: name and version are enough.
+        let name: Vec<&str> = file.splitn(3, '-').take(2).collect();
+        return format!("downloading {}", name.join(" "));
+    }
     let line = line.split(" (from ").next().unwrap_or(line);
     let mut letters = line.chars();
     let first = letters.next().map(char::to_lowercase).into_iter().flatten();
@@ -134,6 +139,10 @@ mod tests {
     fn the_installers_lines_are_shortened_for_the_moving_line() {
         assert_eq!(progress("Collecting aiohttp>=3.9 (from runpod->-r x)"), "collecting aiohttp>=3.9");
         assert_eq!(progress("Installing collected packages: a, b, c"), "installing 3 packages");
+        assert_eq!(
+            progress("  Downloading aiohttp-3.14.5-cp311-x.whl.metadata (8 kB)"),
+            "downloading aiohttp 3.14.5"
+        );
         assert_eq!(progress(""), "");
     }
 }
