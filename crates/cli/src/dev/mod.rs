@@ -85,9 +85,10 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     ));
     screen.line("");
     let home = Home::open(&project.dir)?;
+    // Before the installation, which takes long: a port that cannot be had is known at once.
+    let port = port::bind(args.port)?;
     let command = python::prepare(&project, &home, screen).await?;
     let key = home.key(host)?;
-    let port = port::bind(args.port)?;
     let base_url = format!("http://127.0.0.1:{}", port.number);
     let request =
         ServerRequest { listener: port.listener, data_dir: home.data_dir(), admin_key: key.clone() };

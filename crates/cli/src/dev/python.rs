@@ -35,12 +35,18 @@ pub(crate) async fn prepare(
         }
     };
     let venv = home.venv();
-    let wanted = format!("# python: {}\n{wanted}", project.python.as_deref().unwrap_or("python3"));
-    let python = venv.join("bin/python");
-    if installed(&venv, &wanted) && runs(&python).await {
+    let interpreter = format!("# python: {}\n", project.python.as_deref().unwrap_or("python3"));
+    let wanted = format!("{interpreter}{wanted}");
+    let installed = std::fs::read_to_string(venv.join(STAMP)).unwrap_or_default();
+    let usable = installed.starts_with(&interpreter) && runs(&venv.join("bin/python")).await;
+    if usable && installed == wanted {
         screen.good(&format!("python environment is up to date {}", screen.dim("(.longshore/venv)")));
     } else {
-        let tool = make(project, &venv, screen).await?;
+        let tool = if responds("uv").await { Tool::Uv } else { Tool::Pip };
+        // Workers may be running in a usable one: it is added to, not made anew.
+        if !usable || tool == Tool::Pip && !venv.join("bin/pip").exists() {
+            make(tool, project, &venv, screen).await?;
+        }
         install(tool, project, home, screen).await?;
         std::fs::write(venv.join(STAMP), &wanted)
             .map_err(|error| DevError::new(format!("cannot write to {}: {error}", venv.display())))?;
@@ -69,10 +75,6 @@ fn command(project: &Project, venv: &Path) -> Vec<String> {
     }
 }
 
-fn installed(venv: &Path, wanted: &str) -> bool {
-    std::fs::read_to_string(venv.join(STAMP)).is_ok_and(|stamp| stamp == wanted)
-}
-
 /// An environment breaks when its interpreter is upgraded away or the folder moves.
 async fn runs(python: &Path) -> bool {
     let status = Command::new(python)
@@ -88,9 +90,8 @@ async fn runs(python: &Path) -> bool {
     status.await.is_ok_and(|status| status.success())
 }
 
-/// Makes the environment, if it is not there; says which tool installs into it.
-async fn make(project: &Project, venv: &Path, screen: &Screen) -> Result<Tool, DevError> {
-    let tool = if responds("uv").await { Tool::Uv } else { Tool::Pip };
+/// Makes the environment in place of what is there.
+async fn make(tool: Tool, project: &Project, venv: &Path, screen: &Screen) -> Result<(), DevError> {
     let python = project.python.clone().unwrap_or_else(|| "python3".to_owned());
     let version = match (tool, probe(&python).await) {
         (_, Ok(version)) => version,
@@ -120,7 +121,7 @@ async fn make(project: &Project, venv: &Path, screen: &Screen) -> Result<Tool, D
         Ok(output) if output.status.success() => {
             let seconds = span(step.elapsed());
             step.done(&format!("python {version} {}", screen.dim(&format!("(.longshore/venv, {seconds})"))));
-            return Ok(tool);
+            return Ok(());
         }
         Ok(output) => {
             let said = [output.stdout, output.stderr].concat();
