@@ -67,7 +67,13 @@ impl EndpointHandle {
         if self.is_gone() {
             return Err(AskError::Gone);
         }
-        self.shared.asks.send(ask).map_err(|_| AskError::Gone)
+        self.shared.asks.send(ask).map_err(|_| {
+            if self.is_gone() {
+                AskError::Gone
+            } else {
+                AskError::Unavailable("the endpoint's queue has stopped: restart the server".to_owned())
+            }
+        })
     }
 
     pub(crate) fn is_gone(&self) -> bool {

@@ -53,6 +53,17 @@ impl Stops {
         }
     }
 
+    /// The worker's poll ended. A worker that leaves nothing behind is forgotten until it asks again.
+    pub(crate) fn hang_up(&self, worker: &WorkerId) {
+        let mut boxes = self.lock();
+        let idle = |mailbox: &Mailbox| {
+            mailbox.pending.is_empty() && mailbox.poll.as_ref().is_none_or(oneshot::Sender::is_closed)
+        };
+        if boxes.get(worker).is_some_and(idle) {
+            boxes.remove(worker);
+        }
+    }
+
     /// Answers a worker's open poll empty, and forgets the worker.
     pub(crate) fn close(&self, worker: &WorkerId) {
         self.lock().remove(worker);

@@ -20,7 +20,7 @@ use crate::shared::{Ground, Shared};
 
 /// The name under which the key of worker tokens is stored.
 const TOKEN_KEY: &str = "worker_token_key";
-/// How long to wait before a queue that could not be loaded is tried again.
+/// How long to wait before a queue that could not be loaded, or removed, is tried again.
 const LOAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -116,10 +116,13 @@ impl Engine {
     /// Removes an endpoint's jobs in slices, then its record. The endpoint is not in the catalog any more.
     pub(super) async fn demolish(&self, handle: EndpointHandle) {
         let no: EndpointNo = handle.record().no;
-        let (reply, done) = tokio::sync::oneshot::channel();
-        if handle.shared.asks.send(Ask::Demolish { reply }).is_ok() && !matches!(done.await, Ok(Ok(()))) {
-            tracing::warn!(endpoint = %handle.record().id, "a deletion was interrupted, it goes on at the next start");
-            return;
+        loop {
+            let (reply, done) = tokio::sync::oneshot::channel();
+            if handle.shared.asks.send(Ask::Demolish { reply }).is_err() || matches!(done.await, Ok(Ok(()))) {
+                break;
+            }
+            tracing::warn!(endpoint = %handle.record().id, "a deletion was interrupted, trying again");
+            tokio::time::sleep(LOAD_PAUSE).await;
         }
         if let Err(error) = self.commit(vec![Write::DeleteEndpoint(no)]).await {
             tracing::warn!(%error, "a deleted endpoint's record remains until the next start");

@@ -76,8 +76,17 @@ impl EndpointHandle {
 
     /// The job as it is.
     pub async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+        let snapshot = self.snapshot(self.visible(job).await?).await;
+        if let Err(AskError::Unavailable(_)) = &snapshot {
+            // Its payload may be gone because the job is, since a moment ago.
+            self.visible(job).await?;
+        }
+        snapshot
+    }
+
+    async fn visible(&self, job: JobId) -> Result<JobRow, AskError> {
         let row = self.inspect(move |queue, now| queue.visible(job, now)).await?;
-        self.snapshot(row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
+        row.ok_or(AskError::Refused(Refusal::NoSuchJob))
     }
 
     /// The job as it is, also when its time is over and only its webhook keeps it.

@@ -113,13 +113,14 @@ impl EndpointHandle {
             return Err(AskError::Gone);
         }
         let stops = &self.shared.stops;
-        match stops.fetch(&worker) {
-            Ok(jobs) => Ok(jobs),
-            Err(next) => match tokio::time::timeout(hold, next).await {
-                Ok(Ok(())) => Ok(stops.fetch(&worker).unwrap_or_default()),
-                Ok(Err(_)) | Err(_) => Ok(Vec::new()),
-            },
-        }
+        let next = match stops.fetch(&worker) {
+            Ok(jobs) => return Ok(jobs),
+            Err(next) => next,
+        };
+        let called = matches!(tokio::time::timeout(hold, next).await, Ok(Ok(())));
+        let jobs = if called { stops.fetch(&worker).unwrap_or_default() } else { Vec::new() };
+        stops.hang_up(&worker);
+        Ok(jobs)
     }
 
     /// A worker asked to be replaced (`stopPod`).
