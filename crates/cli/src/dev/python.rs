@@ -129,7 +129,7 @@ async fn make(tool: Tool, project: &Project, venv: &Path, screen: &Screen) -> Re
         }
         Err(error) => vec![error.to_string()],
     };
-    step.failed("making a python environment");
+    drop(step);
     // Half an environment would be mistaken for a whole one.
     let _ = std::fs::remove_dir_all(venv);
     Err(DevError::new(format!("cannot make a python environment in {}:", venv.display())).with_lines(failure))
@@ -150,7 +150,7 @@ async fn install(tool: Tool, project: &Project, home: &Home, screen: &Screen) ->
             Ok(())
         }
         Err(error) => {
-            step.failed(&format!("installing {what}"));
+            drop(step);
             Err(error)
         }
     }

@@ -38,11 +38,12 @@ impl Files {
         Self { files }
     }
 
-    /// A text that changes when a source file does.
+    /// A text that changes when workers have to be replaced: with a source file, or with what is installed.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hasher = DefaultHasher::new();
         for (path, seen) in &self.files {
-            if path.extension().is_some_and(|extension| extension == "py") {
+            let installs = path.file_name().is_some_and(|name| name == "requirements.txt");
+            if installs || path.extension().is_some_and(|extension| extension == "py") {
                 (path, seen).hash(&mut hasher);
             }
         }
