@@ -84,16 +84,16 @@ pub struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Read settings from this file
-    #[arg(long, value_name = "FILE", env = "LONGSHORE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = "LONGSHORE_CONFIG", hide_env = true)]
     pub config: Option<PathBuf>,
     /// Enforce rate and concurrency limits [default: on]
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub rate_limits: Option<OnOff>,
     /// Deliver webhooks to private and loopback addresses too
     #[arg(long)]
     pub allow_private_webhooks: bool,
     /// How log lines look [default: pretty]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "pretty|json", hide_possible_values = true)]
     pub log_format: Option<LogFormat>,
     /// Log lines from: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
