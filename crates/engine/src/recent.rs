@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
 use longshore_model::JobKey;
 use longshore_store::{OutcomeRow, Payload};
 
@@ -32,6 +33,8 @@ pub(crate) struct Recent {
 
 /// What an entry costs besides its payload.
 const ENTRY_BYTES: usize = 200;
+/// Larger payloads fill their buffers well enough.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 impl Recent {
     pub(crate) fn new(bytes_max: usize) -> Self {
@@ -39,10 +42,11 @@ impl Recent {
     }
 
     pub(crate) fn put_input(&self, job: JobKey, input: Payload) {
-        self.update(job, |entry| entry.input = Some(input));
+        self.update(job, |entry| entry.input = Some(compact(input)));
     }
 
     pub(crate) fn put_outcome(&self, job: JobKey, outcome: OutcomeRow) {
+        let outcome = OutcomeRow { output: outcome.output.map(compact), ..outcome };
         self.update(job, |entry| entry.outcome = Some(outcome));
     }
 
@@ -100,6 +104,16 @@ impl Recent {
     }
 }
 
+/// A small payload is a slice of the connection's whole read buffer: kept here, it would keep that too.
+fn compact(payload: Payload) -> Payload {
+    match payload {
+        Payload::Inline(bytes) if bytes.len() <= COPIED_BYTES_MAX => {
+            Payload::Inline(Bytes::copy_from_slice(&bytes))
+        }
+        other => other,
+    }
+}
+
 fn cost(entry: &Entry) -> usize {
     let size = |payload: &Option<Payload>| match payload {
         Some(Payload::Inline(bytes)) => bytes.len(),
@@ -113,7 +127,6 @@ fn cost(entry: &Entry) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
     use longshore_model::EndpointNo;
 
     fn key(seq: u64) -> JobKey {
