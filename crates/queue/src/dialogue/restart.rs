@@ -209,5 +209,6 @@ fn the_last_number_of_a_sequence_is_given_out_and_then_no_more() {
         0s submit b: refused, Full
         0s restart: 1 jobs
         0s submit c: refused, Full
-    "#]].assert_eq(&dialogue);
+    "#]]
+    .assert_eq(&dialogue);
 }
