@@ -169,7 +169,7 @@ def _resident_mb(pid: int) -> float:
 
 def million(asked) -> None:
     """Fills the queue in ten parts; then restarts on it."""
-    server = Server(flags=("--rate-limits", "off"), config="[log]\nlevel = \"warn\"\n").start()
+    server = Server(flags=("--rate-limits", "off"), config="log_level = \"warn\"\n").start()
     endpoint = Api(server).external()
     rates = []
     for part in range(10):

@@ -413,7 +413,7 @@ def test_unknown_job_is_404(endpoint, method, operation, job):
 
 
 @pytest.mark.parametrize("method, rest", [
-    ("POST", "run"), ("POST", "runsync"), ("GET", "status/x"), ("GET", "stream/x"), ("POST", "cancel/x"),
+    ("POST", "run"), ("POST", "runsync?wait=1000"), ("GET", "status/x"), ("GET", "stream/x"), ("POST", "cancel/x"),
     ("POST", "retry/x"), ("POST", "purge-queue"), ("GET", "health"), ("GET", "requests"),
 ])
 class TestKeys:

@@ -164,7 +164,7 @@ def test_generator_that_raises(generator):
 
 
 def test_concurrent_handler_shares_one_worker(api):
-    endpoint = api.endpoint("concurrent.py", workersMin=1, workersMax=1, maxConcurrency=8)
+    endpoint = api.endpoint("eight_at_once.py", workersMin=1, workersMax=1, maxConcurrency=8)
     endpoint.wait_health("workers", "ready", 1, 40)
     jobs = [endpoint.run({"seconds": 1.5}) for _ in range(8)]
     seen = [endpoint.wait_for(job)["output"]["at_once"] for job in jobs]
@@ -206,7 +206,7 @@ def test_workers_do_not_share_a_folder(api):
 
 
 def test_many_clients_and_workers_at_once(api):
-    endpoint = api.endpoint("concurrent.py", workersMin=2, workersMax=2, maxConcurrency=8)
+    endpoint = api.endpoint("eight_at_once.py", workersMin=2, workersMax=2, maxConcurrency=8)
     client = runpod.Endpoint(endpoint.id)
     ended: list[str] = []
 

@@ -89,7 +89,7 @@ def test_trap_05_url_templates_hold_what_the_sdk_needs(endpoint):
     env = endpoint.worker_token()["env"]
     assert "/job-take/" in env["RUNPOD_WEBHOOK_GET_JOB"]
     for name in ("GET_JOB", "POST_OUTPUT", "POST_STREAM", "PING"):
-        assert urlsplit(env[f"RUNPOD_WEBHOOK_{name}"]).query, f"{name} has no query for the SDK to append to"
+        assert "?" in env[f"RUNPOD_WEBHOOK_{name}"], f"{name} has no query for the SDK to append to"
 
 
 def test_trap_06_placeholders_are_the_right_ones(endpoint):

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .waiting import until
@@ -22,7 +23,7 @@ class Receiver:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                status = receiver._note(self.path, dict(self.headers), body)
+                status = receiver._note(self.path, self.headers, body)
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("Location", "/elsewhere")
@@ -38,7 +39,7 @@ class Receiver:
         self.url = f"http://127.0.0.1:{self.port}/hook"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
-    def _note(self, path: str, headers: dict, body: bytes) -> int:
+    def _note(self, path: str, headers: Message, body: bytes) -> int:
         with self._lock:
             status = self.answers[min(len(self.calls), len(self.answers) - 1)]
             call = {"path": path, "headers": headers, "raw": body, "at": time.monotonic()}

@@ -16,7 +16,6 @@ ADMIN_KEY = "ls_e2e_0123456789abcdef0123456789abcdef0123456789abcdef"
 
 # Times that tests would otherwise have to wait for. What is not named here has its default.
 QUICK = """
-[workers]
 ping_interval_ms = 2000
 stop_grace_ms = 2000
 """
