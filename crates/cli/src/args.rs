@@ -83,8 +83,8 @@ pub struct ServeArgs {
     /// Keep everything there [default: ./longshore-data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Read settings from this file
-    #[arg(long, value_name = "FILE", env = "LONGSHORE_CONFIG", hide_env = true)]
+    /// Read settings from this file [default: $LONGSHORE_CONFIG, or none]
+    #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Enforce rate and concurrency limits [default: on]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]

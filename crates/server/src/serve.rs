@@ -24,7 +24,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
         let _ = io::stdout().write_all(DEFAULTS.as_bytes());
         return Ok(());
     }
-    let settings = Settings::load(args, std::env::vars())?;
+    let settings = Settings::load(args, environment())?;
     logging::start(&settings)?;
     let mut stop = stop_signals().map_err(Fatal::Signals)?;
     let listener = listen(&settings.listen).await?;
@@ -43,6 +43,12 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
         tracing::warn!("stopped without waiting any longer; everything acknowledged is kept");
     }
     Ok(())
+}
+
+/// The variables that are text; no setting is anything else.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 async fn listen(address: &str) -> Result<TcpListener, Fatal> {

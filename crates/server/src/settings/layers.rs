@@ -6,11 +6,11 @@ use longshore_cli::ServeArgs;
 use toml::{Table, Value};
 
 use super::nearest::{distance, nearest};
-use super::{DEFAULTS, Settings, SettingsError};
+use super::{CONFIG_VARIABLE, DEFAULTS, Settings, SettingsError};
 
 const PREFIX: &str = "LONGSHORE_";
 /// Variables that are not settings.
-const OTHER_VARIABLES: [&str; 2] = ["LONGSHORE_ADMIN_KEY", "LONGSHORE_CONFIG"];
+const OTHER_VARIABLES: [&str; 2] = ["LONGSHORE_ADMIN_KEY", CONFIG_VARIABLE];
 /// Orchestrators set variables of their own with our prefix; only those this close to a setting are mistakes.
 const TYPING_MISTAKES_MAX: usize = 2;
 

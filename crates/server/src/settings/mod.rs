@@ -26,6 +26,9 @@ const PING_INTERVAL_MS_MIN: u64 = 1_000;
 /// One request of the largest size must fit.
 const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64;
 
+/// Names the file where the command line does not.
+const CONFIG_VARIABLE: &str = "LONGSHORE_CONFIG";
+
 /// Everything that the operator can choose. The reference says what each is for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,9 +73,11 @@ impl Settings {
         args: &ServeArgs,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, SettingsError> {
+        let environment: Vec<(String, String)> = environment.into_iter().collect();
+        let named = environment.iter().find(|(name, path)| name == CONFIG_VARIABLE && !path.is_empty());
         let mut layers = Layers::defaults()?;
-        if let Some(path) = &args.config {
-            layers.add_file(path)?;
+        if let Some(path) = args.config.clone().or_else(|| named.map(|(_, path)| path.into())) {
+            layers.add_file(&path)?;
         }
         layers.add_environment(environment)?;
         layers.add_flags(args)?;
