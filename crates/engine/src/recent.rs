@@ -32,7 +32,7 @@ pub(crate) struct Recent {
 }
 
 /// What an entry costs besides its payload.
-const ENTRY_BYTES: usize = 200;
+const ENTRY_BYTES: usize = 400;
 /// Larger payloads fill their buffers well enough.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 

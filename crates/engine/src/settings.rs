@@ -31,7 +31,7 @@ impl Default for EngineSettings {
             output_bytes_max: 10_000_000,
             sync_output_bytes_max: 20_000_000,
             blob_bytes_min: 256 * 1024,
-            recent_bytes_max: 32 << 20,
+            recent_bytes_max: 16 << 20,
         }
     }
 }
