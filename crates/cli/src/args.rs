@@ -83,7 +83,7 @@ pub struct ServeArgs {
     /// Keep everything there [default: ./longshore-data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Read settings from this file [default: $LONGSHORE_CONFIG, or none]
+    /// Read settings from this file [default: `LONGSHORE_CONFIG`, or none]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Enforce rate and concurrency limits [default: on]

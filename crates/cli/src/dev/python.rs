@@ -30,7 +30,7 @@ pub(crate) async fn prepare(
         (_, Some(path)) => std::fs::read_to_string(&path)
             .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?,
         (Program::Handler(_), None) => {
-            screen.note("no requirements.txt here: installing the `runpod` SDK and nothing else");
+            screen.note("no requirements.txt here: the environment gets the `runpod` SDK and nothing else");
             format!("{DEFAULT_REQUIREMENTS}\n")
         }
     };
