@@ -13,16 +13,31 @@ mod report;
 mod reports;
 
 use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
+use axum::middleware::map_response;
+use axum::response::Response;
 use axum::routing::{get, post};
 
 use crate::HttpState;
 
 pub(crate) fn routes() -> Router<HttpState> {
-    Router::new()
+    let answered_for_good = Router::new()
         .route("/v2/{endpoint}/job-take/{worker}", get(polls::take))
         .route("/v2/{endpoint}/job-take-batch/{worker}", get(polls::take_batch))
         .route("/v2/{endpoint}/job-stop/{worker}", get(polls::stop))
         .route("/v2/{endpoint}/job-done/{worker}/{job}", post(reports::done))
+        .layer(map_response(close));
+    Router::new()
+        .merge(answered_for_good)
         .route("/v2/{endpoint}/job-stream/{worker}/{job}", post(reports::stream))
         .route("/v2/{endpoint}/ping/{worker}", get(pings::ping))
+}
+
+/// Ends the connection with its answer. A worker whose handler blocks does not see that an idle connection was
+/// closed meanwhile, by a proxy or by a server that restarted: it posts its result there, once, and the result
+/// is lost. With nothing idle it posts to a fresh connection.
+async fn close(mut answer: Response) -> Response {
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
 }
