@@ -14,6 +14,8 @@ const PENDING_MAX: usize = 1024;
 struct Mailbox {
     pending: Vec<JobId>,
     poll: Option<oneshot::Sender<()>>,
+    /// The worker is to end, for which it waits until its polls are answered: none is held any more.
+    leaving: bool,
 }
 
 /// The stop signals of one endpoint's workers.
@@ -44,7 +46,7 @@ impl Stops {
     pub(crate) fn fetch(&self, worker: &WorkerId) -> Result<Vec<JobId>, oneshot::Receiver<()>> {
         let mut boxes = self.lock();
         let mailbox = boxes.entry(worker.clone()).or_default();
-        if mailbox.pending.is_empty() {
+        if mailbox.pending.is_empty() && !mailbox.leaving {
             let (sender, receiver) = oneshot::channel();
             mailbox.poll = Some(sender);
             Err(receiver)
@@ -57,15 +59,25 @@ impl Stops {
     pub(crate) fn hang_up(&self, worker: &WorkerId) {
         let mut boxes = self.lock();
         let idle = |mailbox: &Mailbox| {
-            mailbox.pending.is_empty() && mailbox.poll.as_ref().is_none_or(oneshot::Sender::is_closed)
+            !mailbox.leaving
+                && mailbox.pending.is_empty()
+                && mailbox.poll.as_ref().is_none_or(oneshot::Sender::is_closed)
         };
         if boxes.get(worker).is_some_and(idle) {
             boxes.remove(worker);
         }
     }
 
+    /// Answers a worker's open poll, and every later one at once: with what there is to stop, or empty.
+    pub(crate) fn release(&self, worker: &WorkerId) {
+        let mut boxes = self.lock();
+        let mailbox = boxes.entry(worker.clone()).or_default();
+        mailbox.leaving = true;
+        mailbox.poll = None;
+    }
+
     /// Answers a worker's open poll empty, and forgets the worker.
-    pub(crate) fn close(&self, worker: &WorkerId) {
+    pub(crate) fn forget(&self, worker: &WorkerId) {
         self.lock().remove(worker);
     }
 
@@ -76,5 +88,26 @@ impl Stops {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkerId, Mailbox>> {
         self.by_worker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_is_to_end_is_held_no_more_but_hears_of_stops() {
+        let stops = Stops::default();
+        let worker: WorkerId = "w1".parse().expect("an id");
+        let mut poll = stops.fetch(&worker).expect_err("nothing to stop: held");
+        stops.release(&worker);
+        assert_eq!(poll.try_recv(), Err(oneshot::error::TryRecvError::Closed), "the open poll is answered");
+        stops.hang_up(&worker);
+        assert_eq!(stops.fetch(&worker).ok(), Some(Vec::new()), "later ones are not held");
+        let job = JobId::from_parts([7; 16], false);
+        stops.send(&worker, job);
+        assert_eq!(stops.fetch(&worker).ok(), Some(vec![job]));
+        stops.forget(&worker);
+        assert!(stops.fetch(&worker).is_err(), "a new worker of that name is held again");
     }
 }

@@ -153,9 +153,10 @@ impl Actor {
     }
 
     fn command(&mut self, command: Command, reply: Answer<Reply>) {
-        let leaving = match &command {
-            Command::Drain(worker) | Command::Lose { worker, .. } => Some(worker.clone()),
-            _ => None,
+        let (leaving, gone) = match &command {
+            Command::Drain(worker) => (Some(worker.clone()), false),
+            Command::Lose { worker, .. } => (Some(worker.clone()), true),
+            _ => (None, false),
         };
         match self.apply(command) {
             refusal @ Reply::Refused(_) => self.releases.push(refuse(reply, refused(&refusal))),
@@ -166,7 +167,11 @@ impl Actor {
             for take in self.parked.remove(&worker) {
                 self.releases.push(answer(take.reply, Vec::new()));
             }
-            self.shared.stops.close(&worker);
+            if gone {
+                self.shared.stops.forget(&worker);
+            } else {
+                self.shared.stops.release(&worker);
+            }
         }
     }
 
@@ -180,9 +185,10 @@ impl Actor {
         }
     }
 
-    /// Registers a wait, unless the job is terminal already: then whoever asked has the answer in hand.
+    /// Registers a wait, unless the job is terminal already: then whoever asked has the answer in hand. While the
+    /// server stops nobody waits: the dropped watch says so.
     fn watch_from(&mut self, row: &JobRow, watch: Option<Watch>) {
-        if let (Some(watch), false) = (watch, row.state.is_terminal()) {
+        if let (Some(watch), false) = (watch, row.state.is_terminal() || self.releasing) {
             let watches = self.watches.entry(row.id).or_default();
             watches.retain(|watch| !watch.is_closed());
             watches.push(watch);
