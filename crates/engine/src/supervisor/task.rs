@@ -115,7 +115,8 @@ impl<P: Port> Task<P> {
         let loss = self.roster.exited(self.parts.port.now(), exited);
         let Exited { worker, code, signal, ran_ms, .. } = exited;
         if loss.counts_retry {
-            tracing::warn!(%worker, ?code, ?signal, ran_ms, "a worker ended by itself");
+            // Its reason has the last lines of the worker's own log: what an operator looks for first.
+            tracing::warn!(%worker, ?code, ?signal, ran_ms, reason = %loss.reason, "a worker ended by itself");
         } else {
             tracing::info!(%worker, ?code, ?signal, ran_ms, "a worker was stopped");
         }
