@@ -174,7 +174,9 @@ def test_sigterm_answers_what_waits_and_exits_in_time(fresh_server):
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(endpoint.runsync, {}, 60000)
         taken = poll.result(20).json()
-        poll = worker.park(busy=True)
+        idle = FakeWorker(endpoint)
+        poll = idle.park()
+        endpoint.wait_health("workers", "ready", 1)
         began = time.monotonic()
         assert server.terminate(timeout_s=12) == 0
         assert time.monotonic() - began < 10

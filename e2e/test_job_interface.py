@@ -335,29 +335,6 @@ def test_stream_chunk_that_cannot_be_split_fails_the_job(endpoint, worker):
     assert record["status"] == "FAILED" and "chunk" in record["error"]
 
 
-def test_stream_as_server_sent_events(endpoint, worker):
-    job = endpoint.run()
-    worker.take()
-    for n in range(3):
-        worker.chunk(job, {"n": n})
-    worker.done(job, {"output": "end"})
-
-    def events(**headers):
-        headers = {"Accept": "text/event-stream", **headers}
-        answer = endpoint.call("GET", f"/stream/{job}", headers=headers)
-        assert answer.status_code == 200 and answer.headers["Content-Type"].startswith("text/event-stream")
-        frames = [dict(line.split(":", 1) for line in frame.splitlines() if not line.startswith(":"))
-                  for frame in answer.text.split("\n\n") if frame.strip(": \n")]
-        return [{key: value.strip() for key, value in frame.items()} for frame in frames]
-
-    seen = events()
-    assert [(frame["id"], json.loads(frame["data"])) for frame in seen[:3]] == [
-        (str(n), {"output": {"n": n}}) for n in range(3)
-    ]
-    assert seen[-1]["event"] == "done" and json.loads(seen[-1]["data"])["output"] == "end"
-    assert [frame.get("id") for frame in events(**{"Last-Event-ID": "1"})][:1] == ["2"]
-
-
 # Errors
 
 

@@ -251,18 +251,18 @@ def test_external_worker_serves_and_counts(api, tmp_path):
     environment = {**os.environ, **made["env"], "RUNPOD_POD_ID": "worker-from-outside"}
     with (tmp_path / "log").open("wb") as log:
         worker = subprocess.Popen(
-            [sys.executable, "-u", str(HANDLERS / "echo.py")], env=environment, cwd=tmp_path, stdout=log, stderr=log
+            [sys.executable, "-u", str(HANDLERS / "echo.py")],
+            env=environment, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True,
         )
         try:
             endpoint.wait_health("workers", "ready", 1, 40)
             record = endpoint.runsync({"hello": 1})
             assert record["output"]["echo"] == {"hello": 1} and record["workerId"] == "worker-from-outside"
-            worker.kill()
-            worker.wait(10)
-            endpoint.wait_health("workers", "ready", 0, 30)
         finally:
-            worker.kill()
+            # With the process that pings for it.
+            os.killpg(worker.pid, signal.SIGKILL)
             worker.wait(10)
+    endpoint.wait_health("workers", "ready", 0, 30)
 
 
 def test_a_worker_that_fails_its_checks_is_seen(fresh_server):

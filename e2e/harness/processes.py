@@ -61,16 +61,24 @@ def workers(port: int, endpoint: str | None = None) -> list[WorkerProcess]:
     return found
 
 
+def arguments(pid: int) -> str:
+    """The command line of a process, for messages."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return "gone"
+
+
 def started_under(folder: Path) -> list[int]:
     """Every live process whose arguments name something under `folder`."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid() and not _is_zombie(int(entry)):
             try:
-                arguments = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+                words = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if any(argument.startswith(str(folder).encode() + b"/") for argument in arguments):
+            if any(word.startswith(str(folder).encode() + b"/") for word in words):
                 found.append(int(entry))
     return found
 

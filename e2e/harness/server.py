@@ -17,7 +17,8 @@ ADMIN_KEY = "ls_e2e_0123456789abcdef0123456789abcdef0123456789abcdef"
 # Times that tests would otherwise have to wait for. What is not named here has its default.
 QUICK = """
 ping_interval_ms = 2000
-stop_grace_ms = 2000
+stop_grace_ms = 4000
+kill_grace_ms = 1000
 """
 
 
@@ -105,7 +106,7 @@ class Server:
 
     def close(self) -> None:
         """Deletes the endpoints, sees their workers end, stops the server; ends whatever is left and complains."""
-        left: list[int] = []
+        left: dict[int, str] = {}
         try:
             if self.process is not None and self.process.poll() is None:
                 self._delete_endpoints()
@@ -113,7 +114,7 @@ class Server:
         finally:
             if self.process is not None and self.process.poll() is None:
                 self.kill()
-            left = self._left()
+            left = {pid: processes.arguments(pid) for pid in self._left()}
             for pid in left:
                 processes.send(pid, signal.SIGKILL)
             until(lambda: not self._left(), "the processes are gone", 10)
