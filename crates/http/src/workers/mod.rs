@@ -13,9 +13,10 @@ mod report;
 mod reports;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
-use axum::middleware::map_response;
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{get, post};
 
@@ -27,7 +28,7 @@ pub(crate) fn routes() -> Router<HttpState> {
         .route("/v2/{endpoint}/job-take-batch/{worker}", get(polls::take_batch))
         .route("/v2/{endpoint}/job-stop/{worker}", get(polls::stop))
         .route("/v2/{endpoint}/job-done/{worker}/{job}", post(reports::done))
-        .layer(map_response(close));
+        .layer(from_fn(close));
     Router::new()
         .merge(answered_for_good)
         .route("/v2/{endpoint}/job-stream/{worker}/{job}", post(reports::stream))
@@ -37,7 +38,17 @@ pub(crate) fn routes() -> Router<HttpState> {
 /// Ends the connection with its answer. A worker whose handler blocks does not see that an idle connection was
 /// closed meanwhile, by a proxy or by a server that restarted: it posts its result there, once, and the result
 /// is lost. With nothing idle it posts to a fresh connection.
-async fn close(mut answer: Response) -> Response {
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+///
+/// A worker that watches its connections says so with `Connection: keep-alive`, which the SDK never sends, and
+/// keeps them.
+async fn close(question: Request, next: Next) -> Response {
+    let asked_to_keep = question
+        .headers()
+        .get(CONNECTION)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"));
+    let mut answer = next.run(question).await;
+    if !asked_to_keep {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     answer
 }
