@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
+use http::uri::Authority;
 use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, TTL_MS_MAX, TTL_MS_MIN};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -125,12 +126,21 @@ fn webhook(raw: Option<&str>) -> Result<bool, Failure> {
     let fits = url.is_some_and(|url| {
         let scheme = url.scheme_str().unwrap_or_default();
         let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-        web && url.host().is_some_and(|host| !host.is_empty())
+        web && url.authority().is_some_and(has_host_and_port)
     });
     if fits {
         return Ok(true);
     }
     Err(Failure::bad_request("bad_webhook", "`webhook` must be an absolute http or https URL"))
+}
+
+/// Whether there is a host, and after it a port or nothing. Without this a port over 65535 would be taken for
+/// none, and somebody else be called.
+fn has_host_and_port(authority: &Authority) -> bool {
+    let whole = authority.as_str();
+    let place = whole.rsplit_once('@').map_or(whole, |(_, place)| place);
+    let port = place.strip_prefix(authority.host()).unwrap_or(place);
+    !authority.host().is_empty() && (port.is_empty() || authority.port_u16().is_some())
 }
 
 /// An object's members in their order, values as text.
@@ -345,7 +355,8 @@ mod tests {
     #[test]
     fn a_webhook_is_an_absolute_web_address() {
         let body = |text: &str| format!(r#"{{"input":{{}},"webhook":{text}}}"#);
-        for good in [r#""http://a""#, r#""https://a.b:81/c?d=e""#, r#""HTTPS:\/\/a""#, r#""http://[::1]:8/""#]
+        for good in
+            [r#""http://a""#, r#""https://u:p@a.b:81/c?d=e""#, r#""HTTPS:\/\/a""#, r#""http://[::1]:8/""#]
         {
             assert!(parsed(&body(good)).webhook, "{good}");
         }
@@ -362,6 +373,9 @@ mod tests {
             "1",
             "{}",
             r#""file:///etc""#,
+            r#""http://a:65536/""#,
+            r#""http://u@:80/""#,
+            r#""http://[::1]:x/""#,
         ] {
             assert_eq!(code(body(bad)), "bad_webhook", "{bad}");
         }
