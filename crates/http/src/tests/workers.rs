@@ -31,6 +31,20 @@ async fn a_worker_takes_a_job_and_brings_its_result() {
 }
 
 #[tokio::test]
+async fn asking_for_the_head_of_an_answer_takes_no_job() {
+    let server = Server::start().await;
+    let job = server.run(r#"{"input": {}}"#).await;
+    for question in ["job-take", "job-take-batch", "job-stop"] {
+        let mut wire = server.served().connect().await;
+        let head = server.worker_head(&format!("HEAD {question}/w1?batch_size=2&job_in_progress=0"));
+        wire.send(&head, None).await;
+        let answer = wire.answer(true).await;
+        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET")), "{question}");
+    }
+    assert_eq!(server.record(&job).await["status"], "IN_QUEUE");
+}
+
+#[tokio::test]
 async fn trap_1_and_3_reports_are_json_bytes_whatever_the_header_says() {
     let server = Server::start().await;
     let job = server.running("w1").await;

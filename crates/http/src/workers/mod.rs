@@ -13,20 +13,20 @@ mod report;
 mod reports;
 
 use axum::Router;
-use axum::extract::Request;
-use axum::http::HeaderValue;
-use axum::http::header::CONNECTION;
+use axum::extract::{Request, State};
+use axum::http::header::{ALLOW, CONNECTION};
+use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::{Next, from_fn};
-use axum::response::Response;
-use axum::routing::{get, post};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, get, post};
 
-use crate::HttpState;
+use crate::{HttpState, edge};
 
 pub(crate) fn routes() -> Router<HttpState> {
     let answered_for_good = Router::new()
-        .route("/v2/{endpoint}/job-take/{worker}", get(polls::take))
-        .route("/v2/{endpoint}/job-take-batch/{worker}", get(polls::take_batch))
-        .route("/v2/{endpoint}/job-stop/{worker}", get(polls::stop))
+        .route("/v2/{endpoint}/job-take/{worker}", polled(get(polls::take)))
+        .route("/v2/{endpoint}/job-take-batch/{worker}", polled(get(polls::take_batch)))
+        .route("/v2/{endpoint}/job-stop/{worker}", polled(get(polls::stop)))
         .route("/v2/{endpoint}/job-done/{worker}/{job}", post(reports::done))
         .layer(from_fn(close));
     Router::new()
@@ -50,5 +50,16 @@ async fn close(question: Request, next: Next) -> Response {
     if !asked_to_keep {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    answer
+}
+
+/// A question that takes what it answers. `HEAD` would take it too, and show nobody.
+fn polled(question: MethodRouter<HttpState>) -> MethodRouter<HttpState> {
+    question.head(only_get)
+}
+
+async fn only_get(state: State<HttpState>, uri: Uri, headers: HeaderMap) -> Response {
+    let mut answer = edge::unknown_method(state, uri, headers).await.into_response();
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
     answer
 }
