@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use longshore_engine::EndpointHandle;
 use longshore_model::{Endpoint, Template, TemplateId};
@@ -15,7 +15,7 @@ use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
 use super::views::Extras;
-use super::{Answer, read_body, to_the_end, views};
+use super::{Answer, PathId, read_body, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::query::Query;
@@ -92,7 +92,7 @@ pub(super) async fn list(State(state): State<HttpState>, uri: Uri, headers: Head
 
 pub(super) async fn get(
     State(state): State<HttpState>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     uri: Uri,
     headers: HeaderMap,
 ) -> Answer {
@@ -117,7 +117,7 @@ async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Va
 
 pub(super) async fn update(
     State(state): State<HttpState>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
@@ -148,7 +148,7 @@ pub(super) async fn update(
 
 pub(super) async fn delete(
     State(state): State<HttpState>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
@@ -164,7 +164,7 @@ pub(super) async fn delete(
 /// call names a new worker; the token is the same for all of them.
 pub(super) async fn worker_token(
     State(state): State<HttpState>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     headers: HeaderMap,
 ) -> Answer {
     let key = may_manage(&state, &headers)?;

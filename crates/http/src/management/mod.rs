@@ -17,8 +17,12 @@ mod template_fields;
 mod templates;
 mod views;
 
+use std::convert::Infallible;
+
 use axum::Router;
 use axum::body::Body;
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
@@ -41,6 +45,18 @@ pub(crate) fn routes() -> Router<HttpState> {
         .route("/v1/endpoints/{endpoint}", endpoint)
         .route("/v1/endpoints/{endpoint}/update", post(endpoints::update))
         .route("/v1/endpoints/{endpoint}/worker-token", post(endpoints::worker_token))
+}
+
+/// The id in a path; empty where it is no text, which finds nothing: after the key was checked, not before.
+struct PathId(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let id = Path::from_request_parts(parts, state).await;
+        Ok(Self(id.map_or_else(|_| String::new(), |Path(id)| id)))
+    }
 }
 
 /// Carries a change out to its end, even if the client hangs up in the middle of it.

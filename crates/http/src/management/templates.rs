@@ -1,7 +1,7 @@
 //! `/v1/templates`: what workers run.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use longshore_model::{Template, TemplateId};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_template, new_template};
 use super::template_fields::TEMPLATE_FIELDS;
-use super::{Answer, read_body, to_the_end, views};
+use super::{Answer, PathId, read_body, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 
@@ -30,11 +30,7 @@ pub(super) async fn list(State(state): State<HttpState>, headers: HeaderMap) -> 
     Ok(templates.iter().map(|template| views::template(template)).collect::<Value>().into())
 }
 
-pub(super) async fn get(
-    State(state): State<HttpState>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Answer {
+pub(super) async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
     may_read(&state, &headers)?;
     let template = state.engine().template(&parse(&id)?).ok_or_else(no_such_template)?;
     Ok(views::template(&template).into())
@@ -42,7 +38,7 @@ pub(super) async fn get(
 
 pub(super) async fn update(
     State(state): State<HttpState>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
@@ -68,7 +64,7 @@ pub(super) async fn update(
 
 pub(super) async fn delete(
     State(state): State<HttpState>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
     let key = may_manage(&state, &headers)?;

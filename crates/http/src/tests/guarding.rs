@@ -62,6 +62,8 @@ async fn without_a_key_everything_is_401() {
         "GET /v2",
         "PUT /v2/demo/run",
         "GET /v1/no-such-thing",
+        "GET /v1/endpoints/%ff",
+        "DELETE /v1/templates/%ff",
         "GET /sdk/v2/demo",
     ] {
         for authorization in ["", "\nauthorization:", "\nauthorization: Bearer ls_x_y"] {
@@ -143,6 +145,8 @@ async fn with_a_key_one_learns_what_does_not_exist() {
         ("POST /v2/no-such/run", 404, "endpoint_not_found"),
         ("GET /v2/no-such/health", 404, "endpoint_not_found"),
         ("GET /v2/%ff/health", 404, "endpoint_not_found"),
+        ("GET /v1/endpoints/%ff", 404, "endpoint_not_found"),
+        ("GET /v1/templates/%ff", 404, "template_not_found"),
         ("GET /v2/demo/no-such", 404, "route_not_found"),
         ("GET /no-such", 404, "route_not_found"),
         ("GET /v2/demo/run", 405, "method_not_allowed"),
