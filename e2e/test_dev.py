@@ -1,6 +1,7 @@
 """`longshore dev`: from a folder with a handler to a printed result, with one command.
 
-Each run makes a virtual environment and installs the SDK into it, as it does for a person; all share pip's cache.
+The first run in a folder makes a virtual environment and installs the SDK into it, as it does for a person; all share
+pip's cache.
 """
 
 import os
@@ -24,20 +25,36 @@ def environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("RUNPOD_", "LONGSHORE_"))}
 
 
-@pytest.fixture
-def project(tmp_path):
-    """Copies an example to a folder of the test's own; afterwards nothing may run there any more."""
+def copy_of(example: str, parent: Path) -> Path:
+    """An example in a folder of the tests' own."""
+    target = parent / example
+    shutil.copytree(EXAMPLES / example, target, ignore=shutil.ignore_patterns(".longshore"))
+    return target
 
-    def copy(example: str) -> Path:
-        target = tmp_path / example
-        shutil.copytree(EXAMPLES / example, target, ignore=shutil.ignore_patterns(".longshore"))
-        return target
 
-    yield copy
-    left = processes.started_under(tmp_path)
+def assert_nothing_runs_under(folder: Path) -> None:
+    left = {pid: processes.arguments(pid) for pid in processes.started_under(folder)}
     for pid in left:
         processes.send(pid, signal.SIGKILL)
     assert not left, f"still running: {left}"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """`examples/hello` as it is after its first run, for tests that need no fresh installation."""
+    folder = copy_of("hello", tmp_path_factory.mktemp("dev"))
+    code, printed = once(folder)
+    assert code == 0, printed
+    yield folder
+
+
+@pytest.fixture
+def hello(installed):
+    """The same with its files as they are in the example; afterwards nothing may run there any more."""
+    for name in ("handler.py", "test_input.json"):
+        shutil.copy(EXAMPLES / "hello" / name, installed / name)
+    yield installed
+    assert_nothing_runs_under(installed)
 
 
 def once(folder: Path, timeout_s: float = 150) -> tuple[int, str]:
@@ -51,17 +68,18 @@ def once(folder: Path, timeout_s: float = 150) -> tuple[int, str]:
 
 @pytest.mark.timeout(170)
 @pytest.mark.parametrize("example", ["hello", "stream", "concurrent", "openai"])
-def test_examples_run_once(project, example):
-    code, printed = once(project(example))
+def test_examples_run_once(tmp_path, example):
+    folder = copy_of(example, tmp_path)
+    code, printed = once(folder)
     assert code == 0, printed
     assert "COMPLETED" in printed, printed
+    assert_nothing_runs_under(folder)
 
 
 @pytest.mark.timeout(170)
-def test_hello_prints_its_result(project):
-    folder = project("hello")
-    (folder / "test_input.json").write_text('{"input": {"name": "Ada"}}')
-    code, printed = once(folder)
+def test_hello_prints_its_result(hello):
+    (hello / "test_input.json").write_text('{"input": {"name": "Ada"}}')
+    code, printed = once(hello)
     assert code == 0 and "Ada" in printed, printed
 
 
@@ -72,10 +90,9 @@ def test_hello_prints_its_result(project):
     ("import runpod\n\ndef handler(job):\n    raise ValueError('bad prompt')\n\n"
      "runpod.serverless.start({'handler': handler})\n", "bad prompt"),
 ])
-def test_broken_handler_is_exit_1_with_the_reason(project, broken, says):
-    folder = project("hello")
-    (folder / "handler.py").write_text(broken)
-    code, printed = once(folder)
+def test_broken_handler_is_exit_1_with_the_reason(hello, broken, says):
+    (hello / "handler.py").write_text(broken)
+    code, printed = once(hello)
     assert code == 1 and says in printed, printed
 
 
@@ -85,8 +102,7 @@ def test_folder_without_handler_says_what_is_missing(tmp_path):
 
 
 @pytest.mark.timeout(170)
-def test_port_that_is_taken_and_ctrl_c(project):
-    folder = project("hello")
+def test_port_that_is_taken_and_ctrl_c(hello):
     holders = []
     try:
         for port in (8080, 8081):
@@ -98,10 +114,10 @@ def test_port_that_is_taken_and_ctrl_c(project):
                 holder.listen()
             except OSError:
                 pass  # Somebody else has it: taken is what we want.
-        log = folder.parent / "log"
+        log = hello.parent / "log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [binary(), "dev", str(folder)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment()
+                [binary(), "dev", str(hello)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment()
             )
         try:
             until(lambda: "COMPLETED" in log.read_text() or process.poll() is not None, "the sample ran", 140)
