@@ -27,7 +27,8 @@ fn filter(level: &str) -> Result<EnvFilter, SettingsError> {
         ))
     };
     // The filter takes a word that is no level for a part of the program, and would show nothing of the others.
-    let is_meant = |part: &str| part.contains(['=', '[']) || part.parse::<LevelFilter>().is_ok();
+    let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
+    let is_meant = |part: &str| part.contains(['=', '[']) || is_level(part);
     if let Some(word) = level.split(',').map(str::trim).find(|part| !is_meant(part)) {
         return Err(useless(format!("`{word}` is no level")));
     }
