@@ -4,8 +4,9 @@
 //! names it is synced too. What a crash left in `.tmp` is removed at the next opening.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,9 +34,11 @@ impl FolderBlobs {
         let temporary = root.join(TEMPORARY);
         let cleared = match fs::remove_dir_all(&temporary) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => fs::create_dir_all(&temporary),
+            _ => DirBuilder::new().recursive(true).mode(0o700).create(&temporary),
         };
-        cleared.map_err(|error| {
+        let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let named = cleared.and_then(|()| sync_folder(parent.unwrap_or(Path::new("."))));
+        named.map_err(|error| {
             let folder = root.display();
             BlobError::from_io(
                 &format!("the folder {folder} cannot be used, check its owner and rights"),

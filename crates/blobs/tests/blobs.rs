@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -127,4 +128,12 @@ fn a_folder_that_cannot_be_made_is_refused_with_its_name() {
 
 fn count_of_files(folder: &Path) -> usize {
     fs::read_dir(folder).unwrap().count()
+}
+
+#[tokio::test]
+async fn nobody_else_can_look_into_the_folder() {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().join("blobs");
+    FolderBlobs::open(&root).unwrap().put("7/1.input", Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!(fs::metadata(&root).unwrap().permissions().mode() & 0o077, 0);
 }

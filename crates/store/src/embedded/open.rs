@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,17 +32,24 @@ pub(super) struct Folder {
 impl Folder {
     /// Creates the folder if need be, locks it, and brings its database to the present format.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        fs::create_dir_all(dir).map_err(|error| {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| {
             unusable(dir, format!("cannot be created: {error}; choose a folder that this user can write to"))
         })?;
         let lock = lock(dir)?;
         let folder = Self { database: dir.join("longshore.db"), _lock: lock };
+        make_private(&folder.database).map_err(|error| unusable(dir, format!("is not writable: {error}")))?;
         let mut db = connect(&folder.database).map_err(|error| not_opened(dir, &error))?;
         bring_up_to_date(dir, &mut db)?;
         // The file's name must be as durable as what is in it.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| StoreError::Io(error.to_string()))?;
         Ok(folder)
     }
+}
+
+/// Payloads, environments and the secret that tokens are made from are in it, and the folder may be one that
+/// others can look into. The files that belong to the database get its mode.
+fn make_private(database: &Path) -> io::Result<()> {
+    File::options().append(true).create(true).mode(0o600).open(database).map(drop)
 }
 
 /// A connection that may write.

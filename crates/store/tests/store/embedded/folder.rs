@@ -1,6 +1,7 @@
 //! Opening, closing and refusing data folders.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use longshore_model::{Durability, EndpointNo};
@@ -36,6 +37,20 @@ async fn rows_and_epochs_survive_reopening() {
     assert_eq!(store.jobs(EndpointNo(1), 0, 10).await.unwrap(), [job(1, 1), job(1, 2)]);
     assert!(claim(&store).await > before);
     assert!(commit(&store, before, vec![put(job(1, 3))]).await.is_err());
+}
+
+#[tokio::test]
+async fn nobody_else_can_read_what_is_kept() {
+    let (store, dir) = fresh();
+    let epoch = claim(&store).await;
+    commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+    let open_to_others = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o077;
+    for file in ["longshore.db", "longshore.db-wal", "longshore.db-shm"] {
+        assert_eq!(open_to_others(&dir.path().join(file)), 0, "{file}");
+    }
+    let made = dir.path().join("some/where");
+    drop(EmbeddedStore::open(&made).unwrap());
+    assert_eq!(open_to_others(&made), 0);
 }
 
 #[tokio::test]
