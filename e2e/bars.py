@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import shutil
 import statistics
 import time
 from http.client import HTTPConnection
@@ -35,9 +36,7 @@ def start(_) -> None:
         # The port is chosen beforehand so that nothing but the server is waited for.
         server.start()
         server.terminate()
-        for leftover in server.data.iterdir():
-            if leftover.is_file():
-                leftover.unlink()
+        shutil.rmtree(server.data)
         began = time.perf_counter()
         server.process = server.spawn()
         while not _ready(server.port):

@@ -109,6 +109,45 @@ def test_acknowledged_results_survive_kill_9(fresh_server):
     assert endpoint.status(jobs[3])["output"] == "went on" and "retries" not in endpoint.status(jobs[3])
 
 
+def test_large_payloads_survive_kill_9_byte_for_byte(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    texts = {endpoint.run({"n": n, "text": chr(65 + n) * 3_000_000}): chr(65 + n) * 3_000_000 for n in range(3)}
+    first = next(iter(texts))
+    assert worker.take()["id"] == first
+    worker.done(first, {"output": texts[first]})
+    server.kill()
+    server.start()
+    assert endpoint.status(first)["output"] == texts[first]
+    for job in list(texts)[1:]:
+        taken = worker.take()
+        assert taken["id"] == job and taken["input"]["text"] == texts[job]
+        worker.done(job, {"output": None})
+
+
+def test_payload_files_go_with_their_jobs(fresh_server):
+    server = fresh_server()
+    api = Api(server)
+    endpoint = api.external(resultRetentionMs=1000)
+    worker = FakeWorker(endpoint)
+
+    def stored_mb() -> int:
+        files = (path for path in server.data.rglob("*") if path.is_file() and "db" not in path.name)
+        return sum(path.stat().st_size for path in files) // 1_000_000
+
+    job = endpoint.run({"text": "x" * 5_000_000})
+    assert stored_mb() >= 5
+    worker.take()
+    worker.done(job, {"output": "y" * 5_000_000})
+    until(lambda: endpoint.is_gone(job), "the job expires", 10)
+    until(lambda: stored_mb() == 0, "its files are gone", 20)
+    endpoint.run({"text": "x" * 5_000_000})
+    assert stored_mb() >= 5
+    assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
+    until(lambda: stored_mb() == 0, "the files of a deleted endpoint are gone", 20)
+
+
 def test_order_survives_kill_9(fresh_server):
     server = fresh_server()
     endpoint = Api(server).external()

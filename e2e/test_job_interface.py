@@ -6,7 +6,9 @@ The workers here are played by the tests, so that every step happens when the te
 import json
 import re
 import socket
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -46,8 +48,6 @@ def test_runsync_answers_the_finished_record(endpoint, worker):
     def finish():
         job = poll.result(20).json()
         worker.done(job["id"], {"output": {"ok": True}})
-
-    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as threads:
         finished = threads.submit(finish)
@@ -95,8 +95,6 @@ def test_status_accepts_post_and_status_sync_holds_until_the_end(endpoint, worke
     assert endpoint.ok("POST", f"/status/{job}")["status"] == "IN_QUEUE"
     assert endpoint.ok("GET", f"/status-sync/{job}?wait=1000")["status"] == "IN_QUEUE"
     worker.take()
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(endpoint.ok, "POST", f"/status-sync/{job}?wait=30000")
         worker.done(job, {"output": 5})
@@ -270,6 +268,37 @@ def test_text_survives_in_every_script(endpoint, worker):
     assert endpoint.status(job)["output"] == input
 
 
+def test_a_caller_who_hangs_up_leaves_the_job(endpoint, worker):
+    body = b'{"input": {"n": 1}}'
+    with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=10) as connection:
+        connection.sendall(
+            f"POST /v2/{endpoint.id}/runsync HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {endpoint.api.key}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+        )
+        job = worker.take()["id"]
+    worker.done(job, {"output": 1})
+    assert endpoint.status(job)["output"] == 1
+
+
+def test_deleting_an_endpoint_answers_who_waits(api):
+    endpoint = api.external()
+    worker = FakeWorker(endpoint)
+    poll = worker.park()
+    job = poll_job = None
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(endpoint.call, "POST", "/runsync?wait=60000", json={"input": {}})
+        job, poll_job = poll.result(20).json()["id"], worker.park_stops()
+        began = time.monotonic()
+        assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
+        answer = waiting.result(20)
+        assert time.monotonic() - began < 10
+        if answer.status_code == 200:
+            assert answer.json()["status"] == "CANCELLED"
+        else:
+            assert_error(answer, 404)
+        assert poll_job.result(20) in ([job], [])
+
+
 # Streams
 
 
@@ -289,8 +318,6 @@ def test_stream_drains_and_offset_does_not(endpoint, worker):
 
 
 def test_stream_waits_for_the_next_chunk(endpoint, worker):
-    from concurrent.futures import ThreadPoolExecutor
-
     job = endpoint.run()
     worker.take()
     assert endpoint.ok("GET", f"/stream/{job}?wait=0") == []

@@ -178,6 +178,16 @@ def test_idle_timeout_and_minimum(api):
     until(lambda: endpoint.workers() == [], "the idle worker ends", 20)
 
 
+def test_scaled_down_worker_ends_by_itself(fresh_server):
+    """It is drained, told to end, and its polls are let go: nothing needs to be killed."""
+    server = fresh_server()
+    endpoint = Api(server).endpoint("echo.py", workersMax=1, idleTimeout=1)
+    assert endpoint.runsync({}, wait_ms=40000)["status"] == "COMPLETED"
+    until(lambda: endpoint.workers() == [], "the idle worker ends", 20)
+    ends = until(lambda: [line for line in server.log().splitlines() if "a worker was stopped" in line], "its end is logged")
+    assert len(ends) == 1 and "code=Some(0)" in ends[0], ends
+
+
 def test_running_jobs_are_not_killed_to_scale_down(api, tmp_path):
     endpoint = api.endpoint("sleep_async.py", workersMax=1, idleTimeout=1)
     job, note = running_job(endpoint, tmp_path, seconds=5)
