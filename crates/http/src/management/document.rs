@@ -30,7 +30,10 @@ enum Gives {
 
 const FLAG: &str = "boolean";
 const NUMBER: &str = "integer";
+const TEXT: &str = "string";
 const INCLUDE: &[(&str, &str)] = &[("includeTemplate", FLAG), ("includeWorkers", FLAG)];
+
+const PAGE: &[(&str, &str)] = &[("status", TEXT), ("limit", NUMBER), ("cursor", TEXT)];
 
 /// Makes the table below one line per operation.
 const fn operation(
@@ -70,6 +73,7 @@ const OPERATIONS: &[Operation] = &[
     operation("Retry", ("post", "/v2/{endpointId}/retry/{jobId}"), None, One("Job"), &[], "queues a failed or timed-out job again"),
     operation("PurgeQueue", ("post", "/v2/{endpointId}/purge-queue"), None, One("PurgeResult"), &[], "cancels every waiting job"),
     operation("Health", ("get", "/v2/{endpointId}/health"), None, One("Health"), &[], "numbers of jobs and workers"),
+    operation("ListRequests", ("get", "/v2/{endpointId}/requests"), None, One("RequestPage"), PAGE, "the endpoint's jobs, newest first"),
 ];
 
 pub(super) async fn document() -> Json<Value> {
@@ -152,6 +156,16 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), OPERATIONS.len());
+    }
+
+    #[tokio::test]
+    async fn a_page_of_jobs_is_described_with_their_times() {
+        let document = made().await;
+        let answer = &document["paths"]["/v2/{endpointId}/requests"]["get"]["responses"]["200"];
+        let schema = &answer["content"]["application/json"]["schema"]["$ref"];
+        assert_eq!(schema, "#/components/schemas/RequestPage");
+        let job = &document["components"]["schemas"]["ListedJob"]["properties"];
+        assert_eq!((&job["startedAt"]["nullable"], &job["status"]["type"]), (&json!(true), &json!("string")));
     }
 
     #[tokio::test]

@@ -26,18 +26,14 @@ pub(super) fn all() -> Value {
         "WorkerToken": object(&[("token", text.clone()), ("env", texts_by_name())], &["token", "env"]),
         "Error": object(&[("error", text.clone()), ("code", text.clone())], &["error", "code"]),
         "JobRequest": job_request(&text),
-        "Job": object(
+        "Job": object(&job(), &["id", "status"]),
+        "ListedJob": object(&[job(), job_times()].concat(), &["id", "status", "createdAt"]),
+        "RequestPage": object(
             &[
-                ("id", text.clone()),
-                ("status", states()),
-                ("output", json!({})),
-                ("error", text.clone()),
-                ("delayTime", count.clone()),
-                ("executionTime", count.clone()),
-                ("workerId", text),
-                ("retries", count.clone()),
+                ("requests", json!({ "type": "array", "items": { "$ref": "#/components/schemas/ListedJob" } })),
+                ("cursor", json!({ "type": "string", "nullable": true })),
             ],
-            &["id", "status"],
+            &["requests", "cursor"],
         ),
         "StreamChunk": object(&[("output", json!({}))], &["output"]),
         "PurgeResult": object(&[("removed", count.clone()), ("status", json!({ "type": "string" }))], &["removed", "status"]),
@@ -120,6 +116,25 @@ fn job_request(text: &Value) -> Value {
         ],
         &["input"],
     )
+}
+
+fn job() -> Vec<(&'static str, Value)> {
+    let (text, count) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+    vec![
+        ("id", text.clone()),
+        ("status", states()),
+        ("output", json!({})),
+        ("error", text.clone()),
+        ("delayTime", count.clone()),
+        ("executionTime", count.clone()),
+        ("workerId", text),
+        ("retries", count),
+    ]
+}
+
+fn job_times() -> Vec<(&'static str, Value)> {
+    let time = |nullable| json!({ "type": "string", "format": "date-time", "nullable": nullable });
+    vec![("createdAt", time(false)), ("startedAt", time(true)), ("completedAt", time(true))]
 }
 
 fn states() -> Value {
