@@ -33,6 +33,8 @@ pub(crate) use reload::{LoadedQueue, load_queue};
 
 /// Asks that are handled between two looks at the clock and the committer.
 const ROUND: usize = 256;
+/// Who sleeps so much longer than it wanted to was held up: the machine slept, or the process was stopped.
+const OVERSLEPT_MS: u64 = 500;
 
 pub(crate) struct Actor {
     shared: Arc<Shared>,
@@ -99,7 +101,7 @@ impl Actor {
             if line.generation.load(Ordering::Acquire) != self.generation {
                 self.reload().await;
             }
-            let due_in = self.due_in();
+            let (asleep_at, due_in) = (self.now(), self.due_in());
             tokio::select! {
                 biased;
                 () = line.failed.notified() => continue,
@@ -113,9 +115,17 @@ impl Actor {
                 }
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
             }
+            if due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in)) {
+                self.apply(Command::ForgiveSilence);
+            }
             self.tick();
             self.flush();
         }
+    }
+
+    /// Whether nobody listened for a while. The workers were not heard meanwhile, whatever they said.
+    fn has_overslept(&self, asleep_at: Millis, due_in: Duration) -> bool {
+        self.now().since(asleep_at + due_in.as_millis() as u64) > OVERSLEPT_MS
     }
 
     /// How long until the queue has something to do by itself.

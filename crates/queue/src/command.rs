@@ -69,6 +69,9 @@ pub enum Command {
         /// What to tell the client if a job runs out of retries: exit code, signal, last log lines.
         reason: String,
     },
+    /// Nobody listened for a while: the machine slept, this process was stopped, or its clock jumped. What the
+    /// workers did not say meanwhile is not held against them.
+    ForgiveSilence,
     /// The receiver of a job's webhook accepted it, or the attempts are used up.
     WebhookSettled(JobId),
     /// Time passed: handle deadlines, at most a slice of them.

@@ -31,6 +31,13 @@ impl Queue {
         }
     }
 
+    /// Every worker gets a fresh lease, and a fresh grace for the jobs that it was told to stop.
+    pub(crate) fn forgive_silence(&mut self, now: Millis) -> Reply {
+        self.workers.forgive_all(now, now + self.settings.stop_grace_ms);
+        self.workers.schedule_all(self.settings.lease_ms);
+        Reply::Done
+    }
+
     /// Looks at a worker whose lease or grace may have ended.
     pub(crate) fn check_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
         let Some(worker) = self.workers.get_mut(id) else { return };

@@ -85,6 +85,7 @@ impl Queue {
             Command::Lose { worker, counts_retry, reason } => {
                 self.lose(now, &worker, counts_retry, &reason, &mut out)
             }
+            Command::ForgiveSilence => self.forgive_silence(now),
             Command::WebhookSettled(job) => self.webhook_settled(job, &mut out),
             Command::Tick => self.tick(now, &mut out),
             Command::Configure(settings) => self.configure(settings, &mut out),

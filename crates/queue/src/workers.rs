@@ -156,7 +156,17 @@ impl Workers {
         true
     }
 
-    /// Plans the next look at every worker after the lease changed.
+    /// Every worker counts as seen now, and may take until `stop_by` to let go of jobs that it is to stop.
+    pub(crate) fn forgive_all(&mut self, now: Millis, stop_by: Millis) {
+        for worker in self.by_id.values_mut() {
+            worker.seen_at = worker.seen_at.max(now);
+            for stopping in &mut worker.stopping {
+                stopping.by = stopping.by.max(stop_by);
+            }
+        }
+    }
+
+    /// Plans the next look at every worker after the lease or the time they were seen changed.
     pub(crate) fn schedule_all(&mut self, lease_ms: u64) {
         let ids: Vec<WorkerId> = self.by_id.keys().cloned().collect();
         for id in ids {

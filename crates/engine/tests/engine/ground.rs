@@ -1,14 +1,14 @@
 //! An engine to test on, and short words for what clients and workers do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, JobSnapshot, Outcome, Parts, Submission, SystemClock, TakeAsk,
-    TakenJob, WebhookSettings, WorkerSettings,
+    Clock, EndpointHandle, Engine, EngineSettings, JobSnapshot, Outcome, Parts, Submission, SystemClock,
+    TakeAsk, TakenJob, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{
     ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
@@ -23,11 +23,12 @@ use longshore_store::{
 pub(crate) struct Disks {
     pub(crate) store: Arc<BreakableStore>,
     pub(crate) blobs: Arc<MemoryBlobs>,
+    pub(crate) clock: Arc<JumpingClock>,
 }
 
 impl Disks {
     pub(crate) fn new() -> Self {
-        Self { store: Arc::default(), blobs: Arc::new(MemoryBlobs::default()) }
+        Self { store: Arc::default(), blobs: Arc::new(MemoryBlobs::default()), clock: Arc::default() }
     }
 
     /// Starts an engine on the disks and waits until it is ready.
@@ -36,7 +37,7 @@ impl Disks {
             store: self.store.clone(),
             blobs: self.blobs.clone(),
             launcher: None,
-            clock: Arc::new(SystemClock::default()),
+            clock: self.clock.clone(),
             settings: EngineSettings { blob_bytes_min: 1000, ..EngineSettings::default() },
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
@@ -157,6 +158,25 @@ pub(crate) async fn done(handle: &EndpointHandle, name: &str, job: JobId, output
 
 pub(crate) fn output(job: &JobSnapshot) -> &str {
     std::str::from_utf8(job.output.as_deref().unwrap_or_default()).unwrap()
+}
+
+/// A clock that can jump ahead, as it seems to when the machine wakes up.
+#[derive(Default)]
+pub(crate) struct JumpingClock {
+    inner: SystemClock,
+    ahead_ms: AtomicU64,
+}
+
+impl JumpingClock {
+    pub(crate) fn jump(&self, ms: u64) {
+        self.ahead_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for JumpingClock {
+    fn now(&self) -> Millis {
+        self.inner.now() + self.ahead_ms.load(Ordering::SeqCst)
+    }
 }
 
 /// A memory store whose disk can break.

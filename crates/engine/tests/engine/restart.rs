@@ -2,7 +2,7 @@
 
 use longshore_model::JobState;
 
-use crate::ground::{Disks, done, job, one_endpoint, output, take};
+use crate::ground::{Disks, done, job, one_endpoint, output, take, worker};
 
 #[tokio::test]
 async fn jobs_results_and_the_running_ones_are_there_after_a_restart() {
@@ -52,4 +52,19 @@ async fn worker_tokens_survive_a_restart() {
     assert!(!second.is_worker_token(&id, &token[..token.len() - 1]));
     assert!(!second.is_worker_token(&id, &token.replace("lsw_", "ls_")));
     assert!(!second.is_worker_token(&longshore_model::EndpointId::mint(9), &token));
+}
+
+#[tokio::test]
+async fn a_machine_that_slept_holds_no_silence_against_its_workers() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 1_000).await;
+    demo.ping(worker("w1"), Some(vec![id])).await.unwrap();
+    disks.clock.jump(60_000);
+    let row = demo.status(id).await.unwrap().row;
+    assert_eq!((row.state, row.retries), (JobState::InProgress, 0));
+    // The actor looked at its workers before it answers again.
+    let row = demo.status(id).await.unwrap().row;
+    assert_eq!((row.state, row.retries), (JobState::InProgress, 0));
 }

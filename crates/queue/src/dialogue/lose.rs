@@ -162,6 +162,39 @@ fn a_worker_that_pings_and_then_falls_silent_is_lost() {
 }
 
 #[test]
+fn silence_is_forgiven_when_nobody_listened() {
+    check(
+        "
+        introduce w1
+        submit a
+        submit b
+        take w1 x2
+        ping w1 a,b
+        cancel b
+        skip 5m
+        forgive
+        tick
+        wait 9s
+        ping w1 a
+        wait 31s
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s take w1 x2: a, b
+            0s ping w1 a,b: ok
+            0s cancel b: CANCELLED; b CANCELLED; b stop at w1
+            0s skip 5m: it is 300s
+            300s forgive: ok
+            300s tick: ok
+            309s ping w1 a: ok
+            339s tick: a back in line, retry 1; replace w1: worker w1 was silent for 30 s
+        "#]],
+    );
+}
+
+#[test]
 fn our_own_silent_worker_is_replaced_too() {
     check(
         "

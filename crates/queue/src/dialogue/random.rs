@@ -219,6 +219,7 @@ impl Life {
         let worker = self.worker();
         let command = match self.dice.roll(4) {
             0 => Command::Introduce(worker),
+            1 if self.dice.chance(30) => Command::ForgiveSilence,
             1 => Command::Drain(worker),
             _ => {
                 let counts_retry = self.dice.chance(50);

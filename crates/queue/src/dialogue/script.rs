@@ -110,6 +110,7 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
             counts_retry: how == "counted",
             reason: line.split('\'').nth(1).unwrap_or("exit code 1").to_string(),
         },
+        ["forgive"] => Command::ForgiveSilence,
         ["settled", job] => Command::WebhookSettled(world.job(job, false)),
         ["tick"] => Command::Tick,
         ["set", ref flags @ ..] => set(world, flags),
