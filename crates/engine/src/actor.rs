@@ -100,6 +100,9 @@ impl Actor {
         loop {
             if line.generation.load(Ordering::Acquire) != self.generation {
                 self.reload().await;
+                // Open polls may find jobs now, and the fleet hears of the load.
+                self.tick();
+                self.flush();
             }
             let (asleep_at, due_in) = (self.now(), self.due_in());
             tokio::select! {
@@ -163,8 +166,7 @@ impl Actor {
             return;
         }
         let releases = std::mem::take(&mut self.releases);
-        let all_durable = self.line.durable.load(Ordering::Acquire) == self.number;
-        if self.writes.is_empty() && all_durable {
+        if self.is_all_durable() {
             for release in releases {
                 release(Ok(()));
             }
@@ -181,6 +183,11 @@ impl Actor {
         };
         // The committer outlives the actors: it ends when the last of them is gone.
         let _ = self.committer.send(prepared);
+    }
+
+    /// Whether there is nothing to write and nothing on its way to the disk.
+    fn is_all_durable(&self) -> bool {
+        self.writes.is_empty() && self.line.durable.load(Ordering::Acquire) == self.number
     }
 
     fn now(&self) -> Millis {

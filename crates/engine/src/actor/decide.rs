@@ -240,7 +240,9 @@ impl Actor {
 
     pub(super) fn demolish_slice(&mut self) {
         let Reply::Left(left) = self.apply(Command::Demolish) else { return };
-        if left > 0 {
+        // Not before the last slice is on disk: the engine removes the record next, and what is left then stays
+        // for ever.
+        if left > 0 || !self.is_all_durable() {
             return;
         }
         if let Some(reply) = self.demolishing.take() {

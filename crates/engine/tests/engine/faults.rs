@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use longshore_engine::AskError;
+use longshore_engine::{AskError, TakeAsk};
 use longshore_model::JobState;
+use longshore_store::Store as _;
 
-use crate::ground::{Disks, done, eventually, job, one_endpoint, take};
+use crate::ground::{Disks, done, eventually, job, one_endpoint, take, worker};
 
 #[tokio::test]
 async fn a_submit_that_cannot_be_kept_is_refused_and_leaves_nothing() {
@@ -39,4 +40,35 @@ async fn a_wait_survives_a_failed_commit() {
     assert_eq!(demo.status(id).await.unwrap().row.state, JobState::InProgress, "the cancel did not happen");
     done(&demo, "w1", id, "7").await;
     assert_eq!(waiting.await.unwrap().row.state, JobState::Completed);
+}
+
+#[tokio::test]
+async fn a_poll_that_stayed_open_gets_the_job_that_another_one_lost_to_the_disk() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    disks.store.set_broken(true);
+    let refused = async {
+        let ask = TakeAsk { slots: 1, says_busy: None, hold_ms: 20_000 };
+        assert!(matches!(demo.take(worker("w1"), ask).await, Err(AskError::Unavailable(_))));
+        disks.store.set_broken(false);
+    };
+    let began = std::time::Instant::now();
+    let ((), taken) = tokio::join!(refused, take(&demo, "w2", 20_000));
+    assert_eq!(taken[0].row.id, id);
+    assert!(began.elapsed() < Duration::from_secs(10), "it was given the job only at the end of its hold");
+}
+
+#[tokio::test]
+async fn a_deletion_that_the_disk_interrupted_is_finished() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    demo.submit(job(&engine, "{}")).await.unwrap();
+    let no = demo.record().no;
+    engine.delete_endpoint("demo", false).await.unwrap();
+    disks.store.set_broken(true);
+    eventually(async || engine.metrics().commits_failed() > 0).await;
+    disks.store.set_broken(false);
+    eventually(async || disks.store.catalog().await.unwrap().endpoints.is_empty()).await;
+    assert_eq!(disks.store.jobs(no, 0, 10).await.unwrap().len(), 0);
 }
