@@ -49,7 +49,11 @@ impl Engine {
             if supervised.task.await.is_err() {
                 tracing::error!(endpoint = %id, "a supervisor panicked: the endpoint's workers are on their own");
             }
-            engine.fleets().remove(&id);
+            // Another one may have followed it meanwhile, if the provider changed to and fro.
+            let mut fleets = engine.fleets();
+            if fleets.get(&id).is_some_and(mpsc::UnboundedSender::is_closed) {
+                fleets.remove(&id);
+            }
         });
     }
 

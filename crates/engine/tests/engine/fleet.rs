@@ -109,3 +109,23 @@ async fn deleting_an_endpoint_ends_its_workers() {
     engine.delete_endpoint("demo", false).await.unwrap();
     eventually(async || launcher.living().is_empty()).await;
 }
+
+#[tokio::test]
+async fn ends_are_noticed_after_the_provider_changed_to_and_fro() {
+    let (disks, launcher) = (Disks::new(), Arc::default());
+    let (engine, demo) = with_workers(&disks, &launcher, |record| record.workers_max = 1).await;
+    let first = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let old = first_worker(&launcher).await;
+    take(&demo, old.as_str(), 1_000).await;
+    for provider in [Provider::External, Provider::Process] {
+        engine.update_endpoint("demo", |record| record.provider = provider).await.unwrap();
+    }
+    done(&demo, old.as_str(), first, "1").await;
+    eventually(async || launcher.living().is_empty()).await;
+
+    let second = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let new = first_worker(&launcher).await;
+    assert_eq!(take(&demo, new.as_str(), 1_000).await[0].row.id, second);
+    launcher.exit(&new, None, Some(9), 1_000);
+    eventually(async || demo.status(second).await.unwrap().row.state == JobState::InQueue).await;
+}
