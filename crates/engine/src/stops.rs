@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use longshore_model::{JobId, WorkerId};
 use tokio::sync::oneshot;
@@ -43,7 +44,7 @@ impl Stops {
 
     /// The signals for a worker; none yet: a receiver that hears of the next. An older poll of the same worker
     /// is answered empty.
-    pub(crate) fn fetch(&self, worker: &WorkerId) -> Result<Vec<JobId>, oneshot::Receiver<()>> {
+    fn fetch(&self, worker: &WorkerId) -> Result<Vec<JobId>, oneshot::Receiver<()>> {
         let mut boxes = self.lock();
         let mailbox = boxes.entry(worker.clone()).or_default();
         if mailbox.pending.is_empty() && !mailbox.leaving {
@@ -55,8 +56,19 @@ impl Stops {
         }
     }
 
+    /// The jobs that a worker must stop, as soon as there are any; empty when `hold` passed without one.
+    pub(crate) async fn next(&self, worker: &WorkerId, hold: Duration) -> Vec<JobId> {
+        let _open = OpenPoll { stops: self, worker };
+        let next = match self.fetch(worker) {
+            Ok(jobs) => return jobs,
+            Err(next) => next,
+        };
+        let called = matches!(tokio::time::timeout(hold, next).await, Ok(Ok(())));
+        if called { self.fetch(worker).unwrap_or_default() } else { Vec::new() }
+    }
+
     /// The worker's poll ended. A worker that leaves nothing behind is forgotten until it asks again.
-    pub(crate) fn hang_up(&self, worker: &WorkerId) {
+    fn hang_up(&self, worker: &WorkerId) {
         let mut boxes = self.lock();
         let idle = |mailbox: &Mailbox| {
             !mailbox.leaving
@@ -91,9 +103,30 @@ impl Stops {
     }
 }
 
+/// A poll that is being held; it hangs up when it is dropped, also because its connection broke.
+struct OpenPoll<'a> {
+    stops: &'a Stops,
+    worker: &'a WorkerId,
+}
+
+impl Drop for OpenPoll<'_> {
+    fn drop(&mut self) {
+        self.stops.hang_up(self.worker);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_worker_whose_connection_broke_leaves_nothing_behind() {
+        let stops = Stops::default();
+        let worker: WorkerId = "w1".parse().expect("an id");
+        let held = stops.next(&worker, Duration::from_secs(20));
+        let broken = tokio::time::timeout(Duration::ZERO, held).await;
+        assert!(broken.is_err() && stops.lock().is_empty());
+    }
 
     #[test]
     fn a_worker_that_is_to_end_is_held_no_more_but_hears_of_stops() {

@@ -112,15 +112,7 @@ impl EndpointHandle {
         if self.is_gone() {
             return Err(AskError::Gone);
         }
-        let stops = &self.shared.stops;
-        let next = match stops.fetch(&worker) {
-            Ok(jobs) => return Ok(jobs),
-            Err(next) => next,
-        };
-        let called = matches!(tokio::time::timeout(hold, next).await, Ok(Ok(())));
-        let jobs = if called { stops.fetch(&worker).unwrap_or_default() } else { Vec::new() };
-        stops.hang_up(&worker);
-        Ok(jobs)
+        Ok(self.shared.stops.next(&worker, hold).await)
     }
 
     /// A worker asked to be replaced (`stopPod`).
