@@ -39,7 +39,10 @@ impl EndpointHandle {
             return Ok(OutcomeRow::default());
         }
         let ground = &self.shared.ground;
-        if let Some(outcome) = ground.recent.outcome(row.key) {
+        // Of a job that runs, the result may be known already but not be on disk yet: only the store tells.
+        if row.state.is_terminal()
+            && let Some(outcome) = ground.recent.outcome(row.key)
+        {
             return Ok(outcome);
         }
         let stored = ground.store.outcome(row.key).await.map_err(|error| unavailable(&error))?;

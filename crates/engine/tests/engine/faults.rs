@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longshore_engine::{AskError, TakeAsk};
+use longshore_engine::{AskError, Outcome, TakeAsk};
 use longshore_model::JobState;
 use longshore_store::Store as _;
 
@@ -71,4 +71,31 @@ async fn a_deletion_that_the_disk_interrupted_is_finished() {
     disks.store.set_broken(false);
     eventually(async || disks.store.catalog().await.unwrap().endpoints.is_empty()).await;
     assert_eq!(disks.store.jobs(no, 0, 10).await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_result_that_the_disk_refused_was_never_seen() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 1_000).await;
+    disks.store.set_broken(true);
+    // So many that the last of them are answered while the result is on its way to the disk.
+    let looks: Vec<_> = (0..256)
+        .map(|_| {
+            let demo = demo.clone();
+            tokio::spawn(async move { demo.status(id).await })
+        })
+        .collect();
+    let finish = tokio::spawn({
+        let (demo, output) = (demo.clone(), Some("7".into()));
+        async move { demo.finish(worker("w1"), id, Outcome::Completed { output }).await }
+    });
+    let refused = finish.await.unwrap();
+    assert!(matches!(refused, Err(AskError::Unavailable(_))), "{refused:?}");
+    for look in looks {
+        if let Ok(seen) = look.await.unwrap() {
+            assert_eq!((seen.row.state, seen.output), (JobState::InProgress, None));
+        }
+    }
 }
