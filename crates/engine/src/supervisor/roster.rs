@@ -68,6 +68,11 @@ impl Roster {
         self.members.insert(present.worker, member);
     }
 
+    /// Whether the worker is to serve and has never asked for a job.
+    pub(super) fn is_unheard(&self, worker: &WorkerId) -> bool {
+        self.members.get(worker).is_some_and(|m| m.fate == Fate::Serves && m.ready_since.is_none())
+    }
+
     /// The launcher has ended this worker, and nobody will say how.
     pub(super) fn forget(&mut self, worker: &WorkerId) {
         self.members.remove(worker);

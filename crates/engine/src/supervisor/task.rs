@@ -21,6 +21,9 @@ const LOOKS_APART: Duration = Duration::from_millis(50);
 const RETRY_IN: Duration = Duration::from_secs(1);
 /// How often the outcome of the steps is looked at at once. More would be a plan that contradicts itself.
 const ROUNDS_MAX: u32 = 8;
+/// Ping intervals after which an adopted worker that never asked for a job is replaced: it was started for another
+/// address of this server, or hangs. Long, because it may be loading a model.
+const ADOPTED_PINGS_MAX: u64 = 12;
 
 /// The endpoint could not answer; ask again later.
 struct NoAnswer;
@@ -33,6 +36,9 @@ pub(super) struct Task<P> {
     losses: Vec<Loss>,
     /// Workers that the launcher is ending.
     stops: JoinSet<WorkerId>,
+    /// Workers of an earlier server, until it is time to see whether they reach this one.
+    adopted: Vec<WorkerId>,
+    began: Instant,
     publish: watch::Sender<FleetStatus>,
     looked_at: Option<Instant>,
 }
@@ -40,8 +46,18 @@ pub(super) struct Task<P> {
 impl<P: Port> Task<P> {
     pub(super) fn new(mut parts: Supervisor<P>, publish: watch::Sender<FleetStatus>) -> Self {
         let mut roster = Roster::default();
+        let adopted = parts.adopted.iter().map(|present| present.worker.clone()).collect();
         parts.adopted.drain(..).for_each(|present| roster.add(present));
-        Self { parts, roster, losses: Vec::new(), stops: JoinSet::new(), publish, looked_at: None }
+        Self {
+            parts,
+            roster,
+            losses: Vec::new(),
+            stops: JoinSet::new(),
+            adopted,
+            began: Instant::now(),
+            publish,
+            looked_at: None,
+        }
     }
 
     /// Runs until the endpoint is gone with its last worker, or the server stops.
@@ -157,12 +173,11 @@ impl<P: Port> Task<P> {
             *published = status;
             changed
         });
+        let judged_after = self.judge_adopted();
         if plan.steps.is_empty() {
-            let mut after_ms = plan.look_at.map(|at| at.since(now));
-            if self.roster.is_on_probation() {
-                after_ms = Some(after_ms.unwrap_or(STEADY_MS).min(STEADY_MS));
-            }
-            return Ok(Round::Rests(after_ms.map(Duration::from_millis)));
+            let planned = plan.look_at.map(|at| Duration::from_millis(at.since(now)));
+            let probation = self.roster.is_on_probation().then_some(Duration::from_millis(STEADY_MS));
+            return Ok(Round::Rests([planned, probation, judged_after].into_iter().flatten().min()));
         }
         for step in plan.steps {
             match step {
@@ -176,6 +191,25 @@ impl<P: Port> Task<P> {
             }
         }
         Ok(Round::Acted)
+    }
+
+    /// Replaces adopted workers that do not reach this server; answers when to look, if that is later.
+    fn judge_adopted(&mut self) -> Option<Duration> {
+        if self.adopted.is_empty() {
+            return None;
+        }
+        let patience = Duration::from_millis(self.parts.settings.ping_interval_ms * ADOPTED_PINGS_MAX);
+        let left = patience.saturating_sub(self.began.elapsed());
+        if !left.is_zero() {
+            return Some(left);
+        }
+        for worker in std::mem::take(&mut self.adopted) {
+            if self.roster.is_unheard(&worker) {
+                tracing::warn!(%worker, "replacing an adopted worker: it does not reach this server");
+                self.stop(worker, self.parts.settings.kill_grace());
+            }
+        }
+        None
     }
 
     /// Tells the queue what it does not know yet: who is gone, who is ours, who gets no more jobs.

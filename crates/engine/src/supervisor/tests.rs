@@ -401,6 +401,23 @@ async fn adopted_workers_are_introduced_and_strangers_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn adopted_workers_that_do_not_reach_this_server_are_replaced() {
+    let adopted =
+        |name: &str| Present { worker: name.parse().unwrap(), endpoint: an_endpoint().id, version: 1 };
+    let (deaf, well) = (adopted("deaf"), adopted("well"));
+    let launcher = MemoryLauncher::with_living(vec![deaf.clone(), well.clone()]);
+    let endpoint = Endpoint { workers_min: 2, ..an_endpoint() };
+    let scene = Scene::open_with(endpoint, launcher, vec![deaf.clone(), well.clone()]);
+    scene.pass(SOON).await;
+    scene.desk.holds(&well.worker, 0);
+    scene.pass(30_000).await;
+    assert!(scene.living().contains(&deaf.worker), "it may be loading a model");
+    scene.pass(40_000).await;
+    assert!(scene.living().contains(&well.worker) && !scene.living().contains(&deaf.worker));
+    assert_eq!(scene.living().len(), 2, "another one was started");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_endpoint_lets_its_jobs_finish_if_asked_to() {
     let scene = Scene::open(Endpoint { workers_min: 2, ..an_endpoint() });
     scene.pass(SOON).await;
