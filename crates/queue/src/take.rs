@@ -25,6 +25,8 @@ impl Queue {
     fn note_question(&mut self, now: Millis, take: &Take, out: &mut Outbox) {
         let Some(worker) = self.workers.get_mut(&take.worker) else { return };
         worker.overlaps |= take.overlapping;
+        // Nobody replaces a worker from outside: one that asks again although it was to be goes on.
+        worker.draining &= worker.managed;
         if !core::mem::replace(&mut worker.asked, true) {
             worker.idle_since = now;
             self.workers.schedule(&take.worker, self.settings.lease_ms);

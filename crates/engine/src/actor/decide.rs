@@ -75,9 +75,14 @@ impl Actor {
 
     fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>>) {
         let overlapping = self.parked.overlaps(&worker);
+        let was_leaving = self.queue.is_draining(&worker);
         let take = Take { worker: worker.clone(), slots, says_busy, overlapping };
         let Reply::Taken(rows) = self.apply(Command::Take(take)) else { return };
-        if rows.is_empty() && !self.releasing && !self.queue.is_draining(&worker) {
+        let is_leaving = self.queue.is_draining(&worker);
+        if was_leaving && !is_leaving {
+            self.shared.stops.forget(&worker);
+        }
+        if rows.is_empty() && !self.releasing && !is_leaving {
             self.parked.park(ParkedTake { worker, slots, reply });
         } else {
             self.hand_over(rows, reply);
@@ -169,7 +174,7 @@ impl Actor {
             }
             if gone {
                 self.shared.stops.forget(&worker);
-            } else {
+            } else if self.queue.is_draining(&worker) {
                 self.shared.stops.release(&worker);
             }
         }

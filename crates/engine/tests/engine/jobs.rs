@@ -163,3 +163,17 @@ async fn a_lost_worker_gives_its_job_back() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_worker_from_outside_that_asked_to_be_replaced_and_was_not_goes_on() {
+    let (engine, demo) = one_endpoint(&Disks::new()).await;
+    let open = tokio::spawn({
+        let demo = demo.clone();
+        async move { take(&demo, "w1", 20_000).await }
+    });
+    eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
+    demo.refresh(worker("w1")).await.unwrap();
+    assert!(open.await.unwrap().is_empty(), "a worker that does end must not be handed a job");
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, id);
+}

@@ -140,6 +140,28 @@ fn a_full_queue_refuses_and_running_jobs_make_room() {
 }
 
 #[test]
+fn a_worker_from_outside_that_asks_again_was_not_replaced() {
+    check(
+        "
+        take w1
+        drain w1
+        submit a
+        workers
+        take w1
+        workers
+        ",
+        expect![[r#"
+            0s take w1: nothing
+            0s drain w1: ok
+            0s submit a: accepted
+            0s workers: w1 external Draining idle since 0s
+            0s take w1: a
+            0s workers: w1 external Running holds 1
+        "#]],
+    );
+}
+
+#[test]
 fn a_worker_that_drains_gets_nothing_and_finishes_what_it_has() {
     check(
         "
