@@ -23,6 +23,8 @@ pub(crate) enum Ask {
     Submit { submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Submitted> },
     /// A worker asks for jobs; held until there is one.
     Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>> },
+    /// Answer the worker's open takes now, with nothing unless a job is on its way to them.
+    Unpark { worker: WorkerId },
     /// A worker reports how a job came out. Answers whether it counted.
     Finish { worker: WorkerId, job: JobId, verdict: Verdict, outcome: OutcomeRow, reply: Answer<bool> },
     /// A worker reports how far a job is.
@@ -117,7 +119,11 @@ impl Ask {
             Self::Watch { reply, .. } => no(reply, why),
             Self::Stream { reply, .. } => no(reply, why),
             // The asker hears of it by the dropped channel, or does not wait.
-            Self::Inspect(_) | Self::Warm { .. } | Self::Drained { .. } | Self::Configure(_) => {}
+            Self::Unpark { .. }
+            | Self::Inspect(_)
+            | Self::Warm { .. }
+            | Self::Drained { .. }
+            | Self::Configure(_) => {}
         }
     }
 }

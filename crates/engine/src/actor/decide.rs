@@ -16,6 +16,7 @@ impl Actor {
         match ask {
             Ask::Submit { submit, input, watch, reply } => self.submit(submit, &input, watch, reply),
             Ask::Take { worker, slots, says_busy, reply } => self.take(worker, slots, says_busy, reply),
+            Ask::Unpark { worker } => self.unpark(&worker),
             Ask::Finish { worker, job, verdict, outcome, reply } => {
                 self.finish(worker, job, verdict, outcome, reply);
             }
@@ -86,6 +87,12 @@ impl Actor {
             self.parked.park(ParkedTake { worker, slots, reply });
         } else {
             self.hand_over(rows, reply);
+        }
+    }
+
+    fn unpark(&mut self, worker: &WorkerId) {
+        for take in self.parked.remove(worker) {
+            self.releases.push(answer(take.reply, Vec::new()));
         }
     }
 
@@ -169,9 +176,7 @@ impl Actor {
         }
         if let Some(worker) = leaving {
             // A worker that is to end waits for its polls first: answer them.
-            for take in self.parked.remove(&worker) {
-                self.releases.push(answer(take.reply, Vec::new()));
-            }
+            self.unpark(&worker);
             if gone {
                 self.shared.stops.forget(&worker);
             } else if self.queue.is_draining(&worker) {

@@ -14,18 +14,25 @@ use crate::shared::blob_folder;
 use crate::supervisor::FleetEvent;
 use crate::{AskError, Outcome, TakeAsk, TakenJob};
 
+/// How long a poll whose hold is over waits for the actor's answer.
+const LAST_WORD: Duration = Duration::from_secs(2);
+
 impl EndpointHandle {
     /// Jobs for a worker; empty when `hold_ms` passed without one.
     pub async fn take(&self, worker: WorkerId, ask: TakeAsk) -> Result<Vec<TakenJob>, AskError> {
         let TakeAsk { slots, says_busy, hold_ms } = ask;
         let (reply, mut answer) = oneshot::channel();
-        self.tell(Ask::Take { worker, slots, says_busy, reply })?;
-        let held = tokio::time::timeout(Duration::from_millis(hold_ms), &mut answer).await;
+        self.tell(Ask::Take { worker: worker.clone(), slots, says_busy, reply })?;
+        let mut held = tokio::time::timeout(Duration::from_millis(hold_ms), &mut answer).await;
+        if held.is_err() {
+            // A job may be on its way to the disk in this very moment: whoever assigned it has the last word.
+            self.tell(Ask::Unpark { worker })?;
+            held = tokio::time::timeout(LAST_WORD, &mut answer).await;
+        }
         let rows = match held {
             Ok(Ok(rows)) => rows?,
             Ok(Err(_)) => return Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
             Err(_) => {
-                // A job may have been assigned in this very moment.
                 answer.close();
                 answer.try_recv().unwrap_or_else(|_| Ok(Vec::new()))?
             }

@@ -179,16 +179,21 @@ impl Clock for JumpingClock {
     }
 }
 
-/// A memory store whose disk can break.
+/// A memory store whose disk can break, or take its time.
 #[derive(Default)]
 pub(crate) struct BreakableStore {
     inner: MemoryStore,
     broken: AtomicBool,
+    commit_ms: AtomicU64,
 }
 
 impl BreakableStore {
     pub(crate) fn set_broken(&self, broken: bool) {
         self.broken.store(broken, Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_commit_ms(&self, ms: u64) {
+        self.commit_ms.store(ms, Ordering::SeqCst);
     }
 }
 
@@ -205,7 +210,11 @@ impl Store for BreakableStore {
         if self.broken.load(Ordering::SeqCst) {
             return Box::pin(async { Err(StoreError::Full("no space left".to_owned())) });
         }
-        self.inner.commit(shard, epoch, batch)
+        let takes = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));
+        Box::pin(async move {
+            tokio::time::sleep(takes).await;
+            self.inner.commit(shard, epoch, batch).await
+        })
     }
 
     fn catalog(&self) -> StoreFuture<'_, Catalog> {

@@ -177,3 +177,13 @@ async fn a_worker_from_outside_that_asked_to_be_replaced_and_was_not_goes_on() {
     let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
     assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, id);
 }
+
+#[tokio::test]
+async fn a_job_that_is_assigned_as_the_hold_ends_is_handed_over() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    disks.store.set_commit_ms(100);
+    assert_eq!(take(&demo, "w1", 10).await[0].row.id, id);
+    assert!(take(&demo, "w1", 10).await.is_empty());
+}
