@@ -135,7 +135,7 @@ impl Actor {
         let counted =
             matches!(self.apply_with(Command::Finish { worker, job, verdict }, carried), Reply::Recorded(_));
         if counted {
-            self.own_blob(job, output.as_ref());
+            self.own_output(job, output.as_ref());
         } else {
             self.discard_blob(output.as_ref());
         }
@@ -146,7 +146,7 @@ impl Actor {
         let output = outcome.output.clone();
         let carried = Carried { input: None, outcome: Some(outcome) };
         if let Reply::Recorded(_) = self.apply_with(Command::Progress { worker, job }, carried) {
-            self.own_blob(job, output.as_ref());
+            self.own_output(job, output.as_ref());
         } else {
             self.discard_blob(output.as_ref());
         }

@@ -6,6 +6,7 @@ use longshore_queue::{Change, Signal};
 use longshore_store::{HookRow, OutcomeRow, Payload, StreamRow, Write};
 
 use super::Actor;
+use crate::shared::is_output;
 use crate::supervisor::FleetEvent;
 
 /// The payload that came with a command.
@@ -109,6 +110,14 @@ impl Actor {
         if let Some(Payload::Blob(reference)) = payload {
             self.blobs.entry(job).or_default().push(reference.name.to_string());
         }
+    }
+
+    /// The same for an output: the values that it takes the place of are not needed any more.
+    pub(super) fn own_output(&mut self, job: JobId, payload: Option<&Payload>) {
+        if let Some(files) = self.blobs.get_mut(&job) {
+            self.after.blobs.extend(files.extract_if(.., |name| is_output(name)));
+        }
+        self.own_blob(job, payload);
     }
 
     /// A payload file that nothing will refer to.

@@ -78,8 +78,8 @@ impl EndpointHandle {
     pub async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> {
         let snapshot = self.snapshot(self.visible(job).await?).await;
         if let Err(AskError::Unavailable(_)) = &snapshot {
-            // Its payload may be gone because the job is, since a moment ago.
-            self.visible(job).await?;
+            // Its payload may be gone since a moment ago: because the job is, or because there is a newer one.
+            return self.snapshot(self.visible(job).await?).await;
         }
         snapshot
     }

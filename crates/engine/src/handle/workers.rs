@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::EndpointHandle;
 use crate::actor::ask::{Appended, Ask, unavailable};
-use crate::shared::blob_folder;
+use crate::shared::output_file;
 use crate::supervisor::FleetEvent;
 use crate::{AskError, Outcome, TakeAsk, TakenJob};
 
@@ -71,11 +71,7 @@ impl EndpointHandle {
 
     async fn stow_output(&self, job: JobId, output: Option<Bytes>) -> Result<Option<Payload>, AskError> {
         let Some(bytes) = output else { return Ok(None) };
-        // Attempts and progress values must not overwrite each other's files.
-        let name = || {
-            let nonce = crate::entropy::bits() as u64;
-            format!("{}/{job}.output.{nonce:016x}", blob_folder(&self.record()))
-        };
+        let name = || output_file(&self.record(), job);
         self.shared.stow(name, bytes).await.map(Some)
     }
 

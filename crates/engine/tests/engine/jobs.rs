@@ -100,6 +100,23 @@ async fn big_payloads_go_through_files_that_are_gone_with_their_job() {
 }
 
 #[tokio::test]
+async fn a_progress_value_gives_way_to_the_next_and_to_the_result() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 1_000).await;
+    let value = |letter: &str| format!("\"{}\"", letter.repeat(5000));
+    for letter in ["a", "b"] {
+        demo.progress(worker("w1"), id, value(letter).into()).await.unwrap();
+        eventually(async || disks.blobs.list("1").await.unwrap().len() == 1).await;
+        assert_eq!(output(&demo.status(id).await.unwrap()), value(letter));
+    }
+    done(&demo, "w1", id, &value("c")).await;
+    eventually(async || disks.blobs.list("1").await.unwrap().len() == 1).await;
+    assert_eq!(output(&demo.status(id).await.unwrap()), value("c"));
+}
+
+#[tokio::test]
 async fn an_output_over_the_limit_fails_the_job_and_says_why() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
