@@ -50,6 +50,8 @@ pub(crate) struct Actor {
     streams: Streams,
     /// Files that belong to jobs, by the job's id.
     blobs: HashMap<JobId, Vec<String>>,
+    /// The files of outputs that were written since the queue was loaded.
+    outputs: HashMap<JobId, String>,
     /// The server stops: polls are answered at once.
     releasing: bool,
     demolishing: Option<ask::Answer<()>>,
@@ -83,6 +85,7 @@ impl Actor {
             watches: HashMap::new(),
             streams,
             blobs,
+            outputs: HashMap::new(),
             releasing: false,
             demolishing: None,
             writes: Vec::new(),

@@ -169,16 +169,8 @@ impl Shared {
 /// The name of a new file for a job's output: attempts and progress values must not overwrite each other's.
 pub(crate) fn output_file(record: &Endpoint, job: JobId) -> String {
     let nonce = crate::entropy::bits() as u64;
-    format!("{}/{job}{OUTPUT}{nonce:016x}", blob_folder(record))
+    format!("{}/{job}.output.{nonce:016x}", blob_folder(record))
 }
-
-/// Whether a payload file holds an output, and not an input.
-pub(crate) fn is_output(name: &str) -> bool {
-    name.contains(OUTPUT)
-}
-
-/// What tells the files of outputs.
-const OUTPUT: &str = ".output.";
 
 /// The folder of an endpoint's payload files.
 pub(crate) fn blob_folder(record: &Endpoint) -> String {

@@ -139,6 +139,7 @@ impl Actor {
     fn adopt(&mut self, loaded: LoadedQueue) {
         let dropped = std::mem::replace(&mut self.queue, loaded.queue);
         self.blobs = loaded.blobs;
+        self.outputs.clear();
         self.shared.ground.recent.clear();
         self.streams.reload(self.queue.counters().reserved_seq);
         self.number = self.line.durable.load(Ordering::Acquire);

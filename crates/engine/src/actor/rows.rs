@@ -6,7 +6,6 @@ use longshore_queue::{Change, Signal};
 use longshore_store::{HookRow, OutcomeRow, Payload, StreamRow, Write};
 
 use super::Actor;
-use crate::shared::is_output;
 use crate::supervisor::FleetEvent;
 
 /// The payload that came with a command.
@@ -79,6 +78,7 @@ impl Actor {
                     self.after.dropped.extend(self.watches.remove(&id).unwrap_or_default());
                     self.after.streams.extend(self.streams.watchers(key));
                     self.after.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
+                    self.after.blobs.extend(self.outputs.remove(&id));
                 }
                 Signal::Stop(worker, job) => self.after.stops.push((worker, job)),
                 Signal::Replace(worker, reason) => {
@@ -112,12 +112,13 @@ impl Actor {
         }
     }
 
-    /// The same for an output: the values that it takes the place of are not needed any more.
+    /// The job's output from now on: the value that it takes the place of is not needed any more.
     pub(super) fn own_output(&mut self, job: JobId, payload: Option<&Payload>) {
-        if let Some(files) = self.blobs.get_mut(&job) {
-            self.after.blobs.extend(files.extract_if(.., |name| is_output(name)));
-        }
-        self.own_blob(job, payload);
+        let before = match payload {
+            Some(Payload::Blob(reference)) => self.outputs.insert(job, reference.name.to_string()),
+            _ => self.outputs.remove(&job),
+        };
+        self.after.blobs.extend(before);
     }
 
     /// A payload file that nothing will refer to.
