@@ -1,4 +1,5 @@
-//! Reads request bodies: never more than the route takes, never more at once than the server's memory allows.
+//! Reads request bodies: never more than the route takes, never more at once than the server's memory allows. The
+//! same goes for what is being sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,10 @@ use crate::errors::Failure;
 /// A sender that is silent for so long within a body has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// How many bytes of request bodies may be in memory at once.
+/// Payloads up to this size are sent without being counted; the number of requests at once bounds those.
+const UNCOUNTED_BYTES: usize = 64 * 1024;
+
+/// How many bytes of bodies may be in memory at once.
 #[derive(Clone)]
 pub(crate) struct BytesBudget {
     free: Arc<Semaphore>,
@@ -26,13 +30,37 @@ impl BytesBudget {
         Self { free: Arc::new(Semaphore::new(bytes_max.min(Semaphore::MAX_PERMITS))) }
     }
 
+    /// A payload that is to be sent, counted until the last byte of it is let go: a reader may be slow.
+    pub(crate) fn charge(&self, payload: Bytes) -> Result<Bytes, Failure> {
+        if payload.len() <= UNCOUNTED_BYTES {
+            return Ok(payload);
+        }
+        let permit = self.take(payload.len())?;
+        Ok(Bytes::from_owner(Charged { payload, _permit: permit }))
+    }
+
     /// Takes `bytes` out of the budget, or refuses at once: a queue here would only move the shortage.
     fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
         let shortage = || {
-            Failure::unavailable("overloaded", "the server holds as many request bytes as it may; ask again")
+            Failure::unavailable(
+                "overloaded",
+                "the server holds as many bytes of bodies as it may; ask again",
+            )
         };
         let permits = u32::try_from(bytes).map_err(|_| shortage())?;
         Arc::clone(&self.free).try_acquire_many_owned(permits).map_err(|_| shortage())
+    }
+}
+
+/// A payload and its part of the budget.
+struct Charged {
+    payload: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.payload
     }
 }
 
@@ -97,5 +125,24 @@ async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Failure> {
                 return Err(Failure::bad_request("body_incomplete", "the body broke off before its end"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_being_sent_counts_until_its_last_byte_is_let_go() {
+        let budget = BytesBudget::new(1_000_000);
+        let payload = Bytes::from(vec![7; 600_000]);
+        let sending = budget.charge(payload.clone()).unwrap();
+        let rest = sending.slice(599_999..);
+        assert_eq!(sending.as_ptr(), payload.as_ptr(), "it is not copied");
+        drop(sending);
+        assert_eq!(budget.charge(payload.clone()).unwrap_err().status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(budget.charge(payload.slice(..1_000)).unwrap().len(), 1_000, "small ones always pass");
+        drop(rest);
+        assert!(budget.charge(payload).is_ok());
     }
 }

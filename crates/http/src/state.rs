@@ -16,7 +16,7 @@ use crate::rate_limits::RateLimiter;
 pub struct HttpSettings {
     /// How often callers may ask.
     pub rate_limits: RateLimits,
-    /// The most bytes of request bodies in memory at once; over it requests are answered 503.
+    /// The most bytes of request bodies in memory at once, and as many of answers; over it requests are answered 503.
     pub bytes_in_flight_max: usize,
     /// How long a worker's question for jobs is held open while there is nothing; at most 25 000 ms.
     pub worker_hold_ms: u64,
@@ -38,6 +38,7 @@ struct Shared {
     engine: Engine,
     limiter: RateLimiter,
     budget: BytesBudget,
+    answers: BytesBudget,
     worker_hold: Duration,
     requests: RequestCounts,
 }
@@ -47,10 +48,12 @@ impl HttpState {
     pub fn new(engine: Engine, settings: &HttpSettings) -> Self {
         let limiter = RateLimiter::new(&settings.rate_limits);
         let budget = BytesBudget::new(settings.bytes_in_flight_max);
+        // Of its own: readers that do not read must not keep jobs from coming in.
+        let answers = BytesBudget::new(settings.bytes_in_flight_max);
         // The oldest workers with a limit give up after 30 s; a job answered after that is lost.
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
-        Self { shared: Arc::new(Shared { engine, limiter, budget, worker_hold, requests }) }
+        Self { shared: Arc::new(Shared { engine, limiter, budget, answers, worker_hold, requests }) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -63,6 +66,11 @@ impl HttpState {
 
     pub(crate) fn budget(&self) -> &BytesBudget {
         &self.shared.budget
+    }
+
+    /// For what is being sent to clients.
+    pub(crate) fn answers(&self) -> &BytesBudget {
+        &self.shared.answers
     }
 
     pub(crate) fn worker_hold(&self) -> Duration {

@@ -22,7 +22,7 @@ pub(super) async fn status(call: Call) -> Result<Response, Failure> {
         }
         None => call.endpoint.status(job).await?,
     };
-    Ok(record::whole(job))
+    record::counted(job, call.state.answers())
 }
 
 /// `GET|POST /status-sync/{job}`: held until the job is terminal or `wait` passed.
@@ -30,5 +30,5 @@ pub(super) async fn status_sync(call: Call) -> Result<Response, Failure> {
     let job = call.job()?;
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let job = call.endpoint.wait(job, Duration::from_millis(wait_ms)).await?;
-    Ok(record::whole(job))
+    record::counted(job, call.state.answers())
 }

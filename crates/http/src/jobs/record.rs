@@ -3,6 +3,8 @@
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{JobSnapshot, write_record_members};
 
+use crate::body::BytesBudget;
+use crate::errors::Failure;
 use crate::json_body::JsonBody;
 
 /// The members of a job's record, without braces. The output goes last, and from where it lies.
@@ -12,6 +14,12 @@ pub(super) fn write_members(mut job: JobSnapshot, body: &mut JsonBody) {
     if let Some(output) = output {
         body.text(",\"output\":").raw(&output);
     }
+}
+
+/// A job's whole record. Its output counts towards `answers` until it is sent.
+pub(super) fn counted(mut job: JobSnapshot, answers: &BytesBudget) -> Result<Response, Failure> {
+    job.output = job.output.map(|output| answers.charge(output)).transpose()?;
+    Ok(whole(job))
 }
 
 /// A job's whole record.

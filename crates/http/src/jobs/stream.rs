@@ -33,7 +33,10 @@ pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure
         Some(offset) => StreamFrom::Offset(offset),
         None => StreamFrom::Drained,
     };
-    let page = call.endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
+    let mut page = call.endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
+    for chunk in &mut page.chunks {
+        chunk.bytes = call.state.answers().charge(std::mem::take(&mut chunk.bytes))?;
+    }
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
         (StreamFrom::Drained, Some(next_offset)) => {

@@ -40,6 +40,7 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, Failure> {
         drop(permit);
         call.endpoint.wait(accepted.row.id, wait).await?
     };
+    // Never refused for its size: whoever waited would not even learn the job's id.
     Ok(record::whole(job))
 }
 
