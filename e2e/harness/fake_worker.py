@@ -53,13 +53,6 @@ class FakeWorker:
         """A poll that waits in the background; its result is the raw answer."""
         return _threads.submit(self.take_raw, slots, busy)
 
-    def takes_nothing(self, for_s: float = 1.5, busy: bool = False) -> bool:
-        """Whether a poll stays without a job for so long. Hangs up afterwards."""
-        try:
-            return self.take_raw(1, busy, timeout_s=for_s).status_code == 204
-        except requests.ReadTimeout:
-            return True
-
     def post(self, kind: str, job: str, body, params: str = "gpu=none&isStream=false") -> requests.Response:
         """Posts to job-done or job-stream: a JSON text under the SDK's misleading headers."""
         text = body if isinstance(body, (bytes, str)) else json.dumps(body)
