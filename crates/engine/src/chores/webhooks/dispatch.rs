@@ -24,8 +24,10 @@ use super::lanes::{Crowded, Lanes};
 use super::{HookDue, HookOwner, WebhookSettings};
 use crate::AskError;
 
-/// How often the outcome of an attempt is handed to the engine before it is left to the next start.
-const RECORD_TRIES: u32 = 5;
+/// How long to wait before the outcome of an attempt is handed to the engine again; doubles every time.
+const RECORD_PAUSE: Duration = Duration::from_secs(1);
+/// The longest wait.
+const RECORD_PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Carries out what is owed until the other end of the channel is gone.
 pub(super) async fn run<H: HookOwner>(
@@ -293,16 +295,32 @@ impl<H: HookOwner> Ticket<H> {
     }
 }
 
-/// Hands an outcome to the engine; tries again while it cannot be kept.
+/// Hands an outcome to the engine; tries again until it is kept. Were it dropped, the job would stay until the
+/// next start, and its receiver be called once more.
 async fn record<F: Future<Output = Result<(), AskError>>>(tell: impl Fn() -> F) {
-    for _ in 0..RECORD_TRIES {
-        match tell().await {
-            Err(AskError::Unavailable(reason)) => {
-                tracing::warn!(%reason, "the outcome of a webhook call is not kept yet");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            // Done, or the job is gone and with it the debt.
-            _ => return,
-        }
+    let mut pause = RECORD_PAUSE;
+    // Anything else means done, or that the job is gone and with it the debt.
+    while let Err(AskError::Unavailable(reason)) = tell().await {
+        tracing::warn!(%reason, "the outcome of a webhook call is not kept yet");
+        tokio::time::sleep(pause).await;
+        pause = RECORD_PAUSE_MAX.min(pause * 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outcome_is_kept_in_the_end_however_long_the_disk_fails() {
+        let tries = Cell::new(0);
+        record(async || {
+            tries.set(tries.get() + 1);
+            if tries.get() < 50 { Err(AskError::Unavailable("full".to_owned())) } else { Ok(()) }
+        })
+        .await;
+        assert_eq!(tries.get(), 50);
     }
 }
