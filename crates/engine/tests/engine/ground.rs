@@ -197,6 +197,11 @@ impl BreakableStore {
     }
 }
 
+/// A slow disk: what is tested is what others see meanwhile.
+async fn wait_for_the_disk(takes: Duration) {
+    tokio::time::sleep(takes).await;
+}
+
 impl Store for BreakableStore {
     fn claim(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
         self.inner.claim(shards)
@@ -212,7 +217,7 @@ impl Store for BreakableStore {
         }
         let takes = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));
         Box::pin(async move {
-            tokio::time::sleep(takes).await;
+            wait_for_the_disk(takes).await;
             self.inner.commit(shard, epoch, batch).await
         })
     }
