@@ -16,6 +16,9 @@ use crate::errors::Failure;
 /// A sender that is silent for so long within a body has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
+/// How long a worker's report waits for room: longer than clients that stopped in the middle can keep theirs.
+const REPORT_PATIENCE: Duration = Duration::from_mins(1);
+
 /// Payloads up to this size are sent without being counted; the number of requests at once bounds those.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
 
@@ -23,11 +26,19 @@ const UNCOUNTED_BYTES: usize = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct BytesBudget {
     free: Arc<Semaphore>,
+    patience: Duration,
 }
 
 impl BytesBudget {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(bytes_max.min(Semaphore::MAX_PERMITS))) }
+        let free = Arc::new(Semaphore::new(bytes_max.min(Semaphore::MAX_PERMITS)));
+        Self { free, patience: Duration::ZERO }
+    }
+
+    /// The same budget for a worker's report, which waits for room: a worker that is refused three times within
+    /// five seconds throws its result away.
+    pub(crate) fn for_reports(&self) -> Self {
+        Self { patience: REPORT_PATIENCE, ..self.clone() }
     }
 
     /// A payload that is to be sent, counted until the last byte of it is let go: a reader may be slow.
@@ -39,7 +50,19 @@ impl BytesBudget {
         Ok(Bytes::from_owner(Charged { payload, _permit: permit }))
     }
 
-    /// Takes `bytes` out of the budget, or refuses at once: a queue here would only move the shortage.
+    /// Takes `bytes` out of the budget, for a report as soon as there is room.
+    async fn take_patiently(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        let (Ok(permits), false) = (u32::try_from(bytes), self.patience.is_zero()) else {
+            return self.take(bytes);
+        };
+        let room = Arc::clone(&self.free).acquire_many_owned(permits);
+        match tokio::time::timeout(self.patience, room).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => self.take(bytes),
+        }
+    }
+
+    /// Takes `bytes` out of the budget, or refuses at once: a queue of clients would only move the shortage.
     fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
         let shortage = || {
             Failure::unavailable(
@@ -81,7 +104,7 @@ pub(crate) async fn read(
     if announced > bytes_max {
         return Err(Failure::body_too_large(bytes_max));
     }
-    let mut permit = budget.take(announced)?;
+    let mut permit = budget.take_patiently(announced).await?;
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
     while let Some(data) = next_data(&mut body).await? {
@@ -90,7 +113,7 @@ pub(crate) async fn read(
             return Err(Failure::body_too_large(bytes_max));
         }
         if length > permit.num_permits() {
-            permit.merge(budget.take(length - permit.num_permits())?);
+            permit.merge(budget.take_patiently(length - permit.num_permits()).await?);
         }
         if length == data.len() {
             whole = data;

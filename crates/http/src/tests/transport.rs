@@ -137,6 +137,20 @@ async fn a_body_in_broken_chunks_is_400() {
 }
 
 #[tokio::test]
+async fn a_workers_report_waits_for_room_where_a_client_is_turned_away() {
+    let budget = BytesBudget::new(BODY_BYTES_MAX);
+    let whole = Body::from(vec![0; BODY_BYTES_MAX]);
+    let held = body::read(whole, BODY_BYTES_MAX, &budget).await.unwrap();
+    body::read(Body::from("x"), BODY_BYTES_MAX, &budget).await.unwrap_err();
+    let reports = budget.for_reports();
+    let mut report = Box::pin(body::read(Body::from("result"), BODY_BYTES_MAX, &reports));
+    assert!(timeout(Duration::ZERO, &mut report).await.is_err(), "it waits");
+    drop(held);
+    let read = timeout(DEADLINE, report).await.unwrap().unwrap();
+    assert_eq!(read.bytes, "result");
+}
+
+#[tokio::test]
 async fn bytes_over_the_servers_budget_are_turned_away() {
     let server = reader().await;
     let mut holders = Vec::new();

@@ -56,7 +56,7 @@ pub(super) async fn stream(
 
 /// The body, or the reason for which the job must fail because there is too much of it.
 async fn read(state: &HttpState, body: Body) -> Result<Result<ReadBody, String>, Failure> {
-    match body::read(body, WORKER_BODY_BYTES_MAX, state.budget()).await {
+    match body::read(body, WORKER_BODY_BYTES_MAX, &state.budget().for_reports()).await {
         Ok(body) => Ok(Ok(body)),
         Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => Ok(Err(format!(
             "the worker's report is over {WORKER_BODY_BYTES_MAX} bytes; upload large results and return their address"
