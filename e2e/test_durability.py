@@ -133,7 +133,7 @@ def test_payload_files_go_with_their_jobs(fresh_server):
     worker = FakeWorker(endpoint)
 
     def stored_mb() -> int:
-        files = (path for path in server.data.rglob("*") if path.is_file() and "db" not in path.name)
+        files = (path for path in server.data.rglob("*") if path.is_file() and not path.name.startswith("longshore.db"))
         return sum(path.stat().st_size for path in files) // 1_000_000
 
     job = endpoint.run({"text": "x" * 5_000_000})
