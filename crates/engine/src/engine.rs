@@ -55,6 +55,8 @@ struct Inner {
     ground: Arc<Ground>,
     launcher: Option<Arc<dyn Launcher>>,
     workers: WorkerSettings,
+    /// Workers of an earlier server were started for another address than the present one.
+    moved: bool,
     fleets: Mutex<Fleets>,
     catalog: RwLock<Catalog>,
     /// Held while the catalog changes: store first, memory after.

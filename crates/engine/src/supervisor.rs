@@ -105,6 +105,8 @@ pub struct Supervisor<P> {
     pub entropy: Box<dyn Fn() -> u128 + Send + Sync>,
     /// The endpoint's workers that an earlier server started; see [`adopt`].
     pub adopted: Vec<Present>,
+    /// Those were started for another address of this server than the present one.
+    pub moved: bool,
 }
 
 /// A supervisor that runs.

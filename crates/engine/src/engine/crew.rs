@@ -72,6 +72,7 @@ impl Engine {
             token: self.worker_token(&handle.record().id),
             entropy: Box::new(crate::entropy::bits),
             adopted,
+            moved: self.inner.moved,
         }
     }
 

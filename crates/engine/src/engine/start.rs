@@ -20,6 +20,8 @@ use crate::shared::{Ground, Shared};
 
 /// The name under which the key of worker tokens is stored.
 const TOKEN_KEY: &str = "worker_token_key";
+/// The name under which the address that workers were last started for is stored.
+const WORKERS_URL: &str = "workers_url";
 /// How long to wait before a queue that could not be loaded, or removed, is tried again.
 const LOAD_PAUSE: Duration = Duration::from_secs(1);
 
@@ -33,6 +35,7 @@ impl Engine {
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
         let stored = store.catalog().await?;
         let token_key = token_key(store.as_ref(), &stored, epochs[0].1).await?;
+        let moved = has_moved(store.as_ref(), &stored, epochs[0].1, &parts.workers.base_url).await?;
         let ground = Arc::new(Ground {
             store: parts.store,
             blobs: parts.blobs,
@@ -46,6 +49,7 @@ impl Engine {
             ground,
             launcher: parts.launcher,
             workers: parts.workers,
+            moved,
             fleets: Mutex::default(),
             catalog: RwLock::new(Catalog::default()),
             door: tokio::sync::Mutex::new(()),
@@ -151,8 +155,26 @@ async fn token_key(store: &dyn Store, stored: &StoredCatalog, epoch: Epoch) -> R
     }
     let halves = [crate::entropy::bits(), crate::entropy::bits()];
     let key = Bytes::from(halves.map(u128::to_be_bytes).concat());
-    let write = Write::PutSetting(TOKEN_KEY.to_owned(), key.clone());
-    let batch = Batch { durability: Durability::Synced, writes: vec![write] };
-    store.commit(ShardId::CATALOG, epoch, batch).await?;
+    put_setting(store, epoch, TOKEN_KEY, key.clone()).await?;
     Ok(key)
+}
+
+/// Whether workers are told another address now than by the server before; notes the present one.
+async fn has_moved(
+    store: &dyn Store,
+    stored: &StoredCatalog,
+    epoch: Epoch,
+    url: &str,
+) -> Result<bool, StoreError> {
+    let before = stored.settings.get(WORKERS_URL);
+    if before.is_some_and(|before| before == url) {
+        return Ok(false);
+    }
+    put_setting(store, epoch, WORKERS_URL, Bytes::copy_from_slice(url.as_bytes())).await?;
+    Ok(before.is_some())
+}
+
+async fn put_setting(store: &dyn Store, epoch: Epoch, name: &str, value: Bytes) -> Result<(), StoreError> {
+    let writes = vec![Write::PutSetting(name.to_owned(), value)];
+    store.commit(ShardId::CATALOG, epoch, Batch { durability: Durability::Synced, writes }).await
 }

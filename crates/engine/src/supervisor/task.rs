@@ -21,9 +21,10 @@ const LOOKS_APART: Duration = Duration::from_millis(50);
 const RETRY_IN: Duration = Duration::from_secs(1);
 /// How often the outcome of the steps is looked at at once. More would be a plan that contradicts itself.
 const ROUNDS_MAX: u32 = 8;
-/// Ping intervals after which an adopted worker that never asked for a job is replaced: it was started for another
-/// address of this server, or hangs. Long, because it may be loading a model.
-const ADOPTED_PINGS_MAX: u64 = 12;
+/// How long an adopted worker may take to ask for its first job: it may be loading a model.
+const ADOPTED_PATIENCE: Duration = Duration::from_mins(30);
+/// The same where it was started for another address of this server, which it will most likely never reach.
+const MOVED_PATIENCE: Duration = Duration::from_mins(1);
 
 /// The endpoint could not answer; ask again later.
 struct NoAnswer;
@@ -198,7 +199,7 @@ impl<P: Port> Task<P> {
         if self.adopted.is_empty() {
             return None;
         }
-        let patience = Duration::from_millis(self.parts.settings.ping_interval_ms * ADOPTED_PINGS_MAX);
+        let patience = if self.parts.moved { MOVED_PATIENCE } else { ADOPTED_PATIENCE };
         let left = patience.saturating_sub(self.began.elapsed());
         if !left.is_zero() {
             return Some(left);

@@ -208,6 +208,7 @@ impl Scene {
             token: "lsw_secret".into(),
             entropy: Box::new(move || u128::from(entropy.fetch_add(1, Ordering::Relaxed))),
             adopted,
+            moved: true,
         }
         .spawn(receiver);
         let mut exits = launcher.exits().unwrap();
