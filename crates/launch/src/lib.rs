@@ -95,12 +95,15 @@ pub struct Exited {
     pub ran_ms: u64,
     /// The last lines of its log, at most 20 lines and 4 KiB.
     pub log_tail: String,
+    /// It was being stopped, by this server or by the one before.
+    pub asked: bool,
 }
 
 /// Runs workers somewhere.
 pub trait Launcher: Send + Sync + 'static {
     /// Finds the workers that an earlier server started and that still live. Those that ended meanwhile are
-    /// reported as [`Exited`]. Called once, before any `start`.
+    /// reported as [`Exited`], and so are, as they end, those that the earlier server was stopping: they count as
+    /// gone already. Called once, before any `start`.
     fn adopt(&self) -> LaunchFuture<'_, Vec<Present>>;
 
     /// Starts a worker. Returns when it runs (not when it is ready for jobs).

@@ -64,7 +64,7 @@ impl MemoryLauncher {
         let Present { worker, endpoint, .. } = list.living.remove(at);
         let log_tail = "the last words".to_owned();
         // Without a receiver nobody wants to know.
-        let _ = self.ended.send(Exited { worker, endpoint, code, signal, ran_ms, log_tail });
+        let _ = self.ended.send(Exited { worker, endpoint, code, signal, ran_ms, log_tail, asked: false });
     }
 
     fn list(&self) -> MutexGuard<'_, List> {

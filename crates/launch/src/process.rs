@@ -42,6 +42,8 @@ impl ShimCommand {
     }
 }
 
+/// How long a worker may take that the server before was ending already.
+const GRACE_LEFT: Duration = Duration::from_secs(3);
 /// How long a killed worker may take to vanish.
 const KILL_WAIT: Duration = Duration::from_secs(5);
 
@@ -117,7 +119,11 @@ impl ProcessLauncher {
                 let State { worker, endpoint, version, .. } = state.clone();
                 let shim = watch::Watched::Other(state.shim.clone());
                 self.watch(state, shim);
-                present.push(Present { worker, endpoint, version });
+                if self.shared.live(&worker).is_stopping() {
+                    self.finish_stopping(worker);
+                } else {
+                    present.push(Present { worker, endpoint, version });
+                }
             } else {
                 ended::clear(self.shared.handle_end(state).await).await;
             }
@@ -133,18 +139,41 @@ impl ProcessLauncher {
         Ok(())
     }
 
-    async fn stop_one(&self, worker: &WorkerId, grace: Duration) -> Result<(), LaunchError> {
-        let running = locked(&self.shared.running).get(worker).cloned();
+    /// The server before was ending this worker when it ended itself: see it through.
+    fn finish_stopping(&self, worker: WorkerId) {
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            if let Err(error) = shared.stop(&worker, GRACE_LEFT).await {
+                tracing::error!(%worker, %error, "a worker could not be stopped");
+            }
+        });
+    }
+}
+
+/// Signals the worker's whole process group, unless its leader is gone: then the shim ends the rest, and the
+/// number may mean someone else.
+fn signal_group(state: &State, signal: Signal) {
+    let living = state.process.as_ref().filter(|process| process.is_alive());
+    if let Some(group) = living.and_then(Identity::pid) {
+        let _ = rustix::process::kill_process_group(group, signal);
+    }
+}
+
+impl Shared {
+    async fn stop(&self, worker: &WorkerId, grace: Duration) -> Result<(), LaunchError> {
+        let running = locked(&self.running).get(worker).cloned();
         let Some(Running { mut state, gone }) = running else { return Ok(()) };
         if state.process.is_none() {
             // It was adopted in the moment before its start.
-            state = self.shared.live(worker).state().unwrap_or(state);
+            state = self.live(worker).state().unwrap_or(state);
         }
         let vanishes = |within: Duration| {
             let mut gone = gone.clone();
             // An error means that the launcher is being dropped: nobody will see it vanish.
             async move { timeout(within, gone.wait_for(|gone| *gone)).await.is_ok() }
         };
+        // Noted first, so that the next server goes on with it.
+        self.live(worker).note_stopping();
         signal_group(&state, Signal::TERM);
         if vanishes(grace).await {
             return Ok(());
@@ -160,18 +189,7 @@ impl ProcessLauncher {
         }
         Err(LaunchError(format!("worker {worker} was killed but did not vanish; look for it with ps")))
     }
-}
 
-/// Signals the worker's whole process group, unless its leader is gone: then the shim ends the rest, and the
-/// number may mean someone else.
-fn signal_group(state: &State, signal: Signal) {
-    let living = state.process.as_ref().filter(|process| process.is_alive());
-    if let Some(group) = living.and_then(Identity::pid) {
-        let _ = rustix::process::kill_process_group(group, signal);
-    }
-}
-
-impl Shared {
     fn live(&self, worker: &WorkerId) -> Scratch {
         Scratch::at(self.dir.join("live").join(worker.as_str()))
     }
@@ -188,7 +206,7 @@ impl Launcher for ProcessLauncher {
 
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
         let worker = worker.clone();
-        Box::pin(async move { self.stop_one(&worker, grace).await })
+        Box::pin(async move { self.shared.stop(&worker, grace).await })
     }
 
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {

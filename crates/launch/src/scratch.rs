@@ -3,6 +3,7 @@
 //! ```text
 //! live/<worker>/          readable to the server's user alone
 //!   state.json            who the shim and the worker are; written before the worker starts
+//!   stopping              there once a server began to end the worker
 //!   exit.json             how the worker ended; there once the shim has nothing left to do
 //!   log  log.1  log.2     what the worker printed
 //!   cwd/                  where it runs
@@ -89,6 +90,16 @@ impl Scratch {
 
     pub(crate) fn write_exit(&self, exit: &Exit) -> io::Result<()> {
         write(&self.0.join("exit.json"), exit)
+    }
+
+    /// Whether somebody began to end the worker.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.join("stopping").exists()
+    }
+
+    /// Without the note, only the next server would not know; nothing to fail for.
+    pub(crate) fn note_stopping(&self) {
+        let _ = File::create(self.0.join("stopping"));
     }
 
     pub(crate) fn remove(&self) -> io::Result<()> {

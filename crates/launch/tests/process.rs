@@ -231,6 +231,22 @@ async fn an_adopted_worker_can_be_stopped() {
 }
 
 #[tokio::test]
+async fn a_stop_that_the_server_did_not_see_through_is_seen_through_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    let worker = server.start("trap '' TERM; echo deaf; while :; do sleep 0.05; done").await;
+    server.prints(&worker, "deaf").await;
+    let hours = Duration::from_hours(1);
+    let cut_off = tokio::time::timeout(Duration::from_millis(50), server.launcher.stop(&worker, hours)).await;
+    assert!(cut_off.is_err(), "it does not listen");
+    drop(server);
+    let mut server = Server::on(&dir);
+    assert_eq!(server.adopt().await, [], "nobody counts on it");
+    let exited = server.exited().await;
+    assert_eq!((exited.worker, exited.signal, exited.asked), (worker, Some(9), true));
+}
+
+#[tokio::test]
 async fn a_death_while_the_server_was_away_is_reported_with_its_code() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::on(&dir);

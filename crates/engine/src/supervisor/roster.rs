@@ -158,7 +158,7 @@ impl Roster {
         let has_served = member.as_ref().is_some_and(|m| m.has_served);
         let clean = exited.code == Some(0);
         let reason = describe(exited);
-        let asked_to = fate == Fate::Stops || (clean && fate != Fate::Serves);
+        let asked_to = exited.asked || fate == Fate::Stops || (clean && fate != Fate::Serves);
         if member.is_some() && !asked_to && !(clean && was_ready) {
             // It worked before: rather the fault of a job than of the command.
             self.backoff.crashed(now, if has_served { STEADY_MS } else { exited.ran_ms });

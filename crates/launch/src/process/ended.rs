@@ -53,6 +53,7 @@ impl Shared {
                 signal: exit.signal,
                 ran_ms: exit.ran_ms,
                 log_tail: log::tail(&scratch.log()),
+                asked: scratch.is_stopping(),
             };
             let kept = shared.put_away(&scratch, &exited);
             (exited, kept)
