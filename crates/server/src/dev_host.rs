@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_cli::dev::{HostFuture, RunningServer, ServerHost, ServerRequest, WorkerLog};
+use longshore_engine::Engine;
 use longshore_launch::Launcher;
 use longshore_model::WorkerId;
 use tokio::net::TcpListener;
@@ -51,8 +52,8 @@ async fn start(request: ServerRequest) -> Result<DevServer, Fatal> {
     let cannot = |cause| Fatal::Listen { address: "the chosen port".to_owned(), cause };
     request.listener.set_nonblocking(true).map_err(cannot)?;
     let listener = TcpListener::from_std(request.listener).map_err(cannot)?;
-    let service = Service::start(&settings, listener).await?;
-    first_key::put(service.engine(), &request.admin_key).await?;
+    let admit = async |engine: &Engine| first_key::put(engine, &request.admin_key).await;
+    let (service, ()) = Service::start(&settings, listener, admit).await?;
     Ok(DevServer { data_dir: settings.data_dir, service: Mutex::new(Some(service)) })
 }
 

@@ -29,8 +29,8 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
     let mut stop = stop_signals().map_err(Fatal::Signals)?;
     let listener = listen(&settings.listen).await?;
     let address = local_address(&listener, &settings.listen)?;
-    let service = Service::start(&settings, listener).await?;
-    if let Some(key) = first_key::ensure(service.engine()).await? {
+    let (service, made_key) = Service::start(&settings, listener, first_key::ensure).await?;
+    if let Some(key) = made_key {
         announce_key(&key);
     }
     if let Some(path) = &args.port_file {

@@ -25,25 +25,27 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts an engine and answers on `listener`.
-    pub(crate) async fn start(settings: &Settings, listener: TcpListener) -> Result<Self, Fatal> {
+    /// Starts an engine, lets `admit` put the first key into it, and then answers on `listener`: a server that
+    /// says it is ready must not refuse its own operator.
+    pub(crate) async fn start<T>(
+        settings: &Settings,
+        listener: TcpListener,
+        admit: impl AsyncFnOnce(&Engine) -> Result<T, Fatal>,
+    ) -> Result<(Self, T), Fatal> {
         let address =
             listener.local_addr().map_err(|cause| Fatal::Listen { address: "there".into(), cause })?;
         let server_url = settings.server_url().unwrap_or_else(|| local_url(address));
         let launcher = parts::process_launcher(&settings.data_dir);
         let engine = parts::start_engine(settings, Arc::clone(&launcher), server_url).await?;
+        let admitted = admit(&engine).await?;
         let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http()));
         let (closing, closed) = oneshot::channel();
         let serving = tokio::spawn(longshore_http::serve(listener, router, async {
             // A dropped sender means the same as a sent word: stop.
             let _ = closed.await;
         }));
-        Ok(Self { engine, launcher, closing, serving, grace: settings.shutdown_grace() })
-    }
-
-    /// The engine behind the edge.
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
+        let grace = settings.shutdown_grace();
+        Ok((Self { engine, launcher, closing, serving, grace }, admitted))
     }
 
     /// Who runs the workers.

@@ -2,7 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -92,6 +93,37 @@ fn the_first_start_shows_a_key_and_the_second_does_not() {
     let (output, _) = Server::start(dir.path()).terminate();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("listening on") && !said.contains("admin key"), "{said}");
+}
+
+/// The status line of the first answer that a server gives on `port`; it is asked from before it listens.
+fn first_answer(port: u16, request: &str) -> String {
+    let began = Instant::now();
+    let mut connection = loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(connection) => break connection,
+            Err(_) => assert!(began.elapsed() < PATIENCE, "the server does not listen"),
+        }
+    };
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(connection).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn the_very_first_request_finds_the_operators_key() {
+    const KEY: &str = "a-key-of-the-operator";
+    let dir = tempfile::tempdir().unwrap();
+    // Freed again at once: the server is told beforehand where it will listen.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let child = longshore(&["serve", "--listen", &address, "--data-dir", "data"], dir.path())
+        .env("LONGSHORE_ADMIN_KEY", KEY)
+        .spawn()
+        .unwrap();
+    let server = Server { child: Some(child), port };
+    let request = format!("GET /v1/endpoints HTTP/1.1\r\nhost: x\r\nauthorization: {KEY}\r\n\r\n");
+    assert_eq!(first_answer(server.port, &request), "HTTP/1.1 200 OK\r\n");
 }
 
 #[test]
