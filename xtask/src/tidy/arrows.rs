@@ -20,6 +20,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["model", "client"]),
     // Puts the parts together, so it knows them all.
     ("server", &["model", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
+    // Puts the same parts together, on a simulated machine.
+    ("sim", &["model", "store", "blobs", "launch", "engine", "http"]),
 ];
 
 /// Crates without I/O, clock and randomness, and what else they may depend on.

@@ -1,0 +1,139 @@
+//! What goes wrong, how often, and how often it did.
+//!
+//! Every world draws its own rates (swarm testing): about half of the kinds never strike in it, so that the
+//! others meet long stretches of otherwise healthy life.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::dice::Dice;
+
+/// Defines the kinds of faults with the largest rate at which each may strike where it could.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident = $rate_max:expr,)*) => {
+        /// A kind of thing that goes wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Fault {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Fault {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+            const RATES_MAX: &[f64] = &[$($rate_max,)*];
+        }
+    };
+}
+
+faults! {
+    /// A request never reaches the server.
+    RequestLost = 0.05,
+    /// The server answers, and the answer is lost.
+    AnswerLost = 0.05,
+    /// A request or an answer is long under way.
+    NetworkSlow = 0.1,
+    /// The caller hangs up before the answer.
+    HangUp = 0.05,
+    /// The server is killed between two steps of any of its tasks. Per step.
+    ServerKilled = 0.000_5,
+    /// The server is stopped in order, and started again.
+    ServerRestarted = 0.2,
+    /// A batch could not be written.
+    CommitFailed = 0.05,
+    /// A batch is written, but its writer is told that it failed.
+    CommitUnsure = 0.02,
+    /// A batch takes long.
+    CommitSlow = 0.1,
+    /// The disk is full for a while.
+    DiskFull = 0.005,
+    /// Rows or files could not be read.
+    ReadFailed = 0.01,
+    /// A payload file could not be written, or deleted.
+    BlobFailed = 0.05,
+    /// What was not synced is lost with the server.
+    TailLost = 0.9,
+    /// A part of what was not synced is lost with the server.
+    TailTorn = 0.9,
+    /// The wall clock jumps forward.
+    ClockForward = 0.3,
+    /// The wall clock jumps back.
+    ClockBack = 0.3,
+    /// A worker could not be started.
+    LaunchFailed = 0.2,
+    /// A worker process dies.
+    WorkerDies = 0.02,
+    /// A worker hangs: it neither asks, pings nor answers any more.
+    WorkerHangs = 0.02,
+    /// A worker is cut off for a while and then goes on as if nothing had happened.
+    WorkerPaused = 0.05,
+    /// A handler fails.
+    HandlerFails = 0.3,
+    /// A handler does not heed the word to stop.
+    HandlerDeaf = 0.3,
+    /// A worker posts a result twice.
+    ResultTwice = 0.1,
+    /// A worker posts a result for a job that it let go, or never had.
+    ResultForeign = 0.05,
+    /// A ping names jobs that are long over, or none of those that run.
+    PingStale = 0.05,
+    /// A receiver answers a webhook call with an error.
+    ReceiverFails = 0.5,
+    /// A receiver takes longer than a call may.
+    ReceiverSlow = 0.2,
+    /// A receiver cannot be reached for a while.
+    ReceiverDown = 0.2,
+}
+
+/// Decides when something goes wrong. Cheap to clone.
+#[derive(Clone)]
+pub struct Faults {
+    shared: Arc<Mutex<State>>,
+}
+
+struct State {
+    dice: Dice,
+    rates: Vec<f64>,
+    counts: Vec<u64>,
+    over: bool,
+}
+
+impl Faults {
+    /// Draws the rates of one world.
+    pub fn draw(dice: &mut Dice) -> Self {
+        let rates = Fault::RATES_MAX.iter().map(|rate_max| {
+            // From a hundredth of the largest to the largest.
+            let strength = 10_f64.powf(-2.0 * dice.range(0..=1_000) as f64 / 1_000.0);
+            if dice.chance(0.5) { rate_max * strength } else { 0.0 }
+        });
+        let rates = rates.collect();
+        let counts = vec![0; Fault::ALL.len()];
+        Self { shared: Arc::new(Mutex::new(State { dice: dice.fork(), rates, counts, over: false })) }
+    }
+
+    /// Whether it goes wrong now. Counted if it does.
+    pub fn strike(&self, fault: Fault) -> bool {
+        let mut state = self.state();
+        let rate = state.rates[fault as usize];
+        let strikes = !state.over && rate > 0.0 && state.dice.chance(rate);
+        state.counts[fault as usize] += u64::from(strikes);
+        strikes
+    }
+
+    /// From now on nothing goes wrong any more.
+    pub fn end(&self) {
+        self.state().over = true;
+    }
+
+    /// Whether nothing goes wrong any more.
+    pub fn are_over(&self) -> bool {
+        self.state().over
+    }
+
+    /// How often each kind struck.
+    pub fn counts(&self) -> Vec<(Fault, u64)> {
+        Fault::ALL.iter().copied().zip(self.state().counts.iter().copied()).collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

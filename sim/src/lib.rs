@@ -1,0 +1,15 @@
+//! The whole server in a simulated world.
+//!
+//! The real queue, engine, fleet, webhook chore, rate limits and HTTP routes run in one thread, under a clock, a
+//! disk, a network and workers that one seed decides. An auditor sees what clients, workers and receivers see,
+//! and nothing else, and checks the promises.
+
+pub mod auditor;
+pub mod clock;
+pub mod dice;
+pub mod faults;
+pub mod network;
+pub mod record;
+pub mod seen;
+pub mod tasks;
+pub mod world;

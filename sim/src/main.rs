@@ -1,0 +1,3 @@
+//! Replays worlds.
+
+fn main() {}

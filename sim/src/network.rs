@@ -1,0 +1,177 @@
+//! Carries requests to the server and answers back, or loses them on the way.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http_body_util::BodyExt as _;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+use tower::ServiceExt as _;
+
+use crate::dice::Dice;
+use crate::faults::{Fault, Faults};
+use crate::record::Record;
+use crate::seen::{Answer, ExchangeId, Party, Request, Seen};
+use crate::tasks::Process;
+
+/// Milliseconds that a packet takes at most when nothing is wrong.
+const LATENCY_MS_MAX: u64 = 3;
+/// The same when something is.
+const LATENCY_SLOW_MS_MAX: u64 = 20_000;
+/// After so long a sender gives up on an answer that does not come.
+const PATIENCE_MS_MAX: u64 = 30_000;
+
+/// No answer came, and nobody can say whether the request arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// The way to the server. Cheap to clone.
+#[derive(Clone)]
+pub struct Network {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    faults: Faults,
+    record: Record,
+    last_id: AtomicU64,
+    dice: Mutex<Dice>,
+    server: Mutex<Option<(Process, Router)>>,
+}
+
+impl Network {
+    /// Without a server at first.
+    pub fn new(dice: &mut Dice, faults: Faults, record: Record) -> Self {
+        let shared = Shared {
+            faults,
+            record,
+            last_id: AtomicU64::new(0),
+            dice: Mutex::new(dice.fork()),
+            server: Mutex::new(None),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// From now on requests go to this server, or nowhere.
+    pub fn connect(&self, server: Option<(Process, Router)>) {
+        *lock(&self.shared.server) = server;
+    }
+
+    /// Sends a request and waits for what comes back. Dropping this hangs up.
+    pub async fn ask(&self, from: Party, request: Request) -> Result<Answer, Broken> {
+        let id = ExchangeId(self.shared.last_id.fetch_add(1, Ordering::Relaxed));
+        let to_server = into_http(&request);
+        self.shared.record.see(&Seen::Sent(id, from, request));
+        let mut exchange = Exchange { network: self, id, handler: None, is_over: false };
+        let answer = exchange.carry(to_server).await;
+        exchange.is_over = true;
+        let seen = match &answer {
+            Ok(answer) => Seen::Answered(id, answer.clone()),
+            Err(Broken) => Seen::Broken(id),
+        };
+        self.shared.record.see(&seen);
+        answer
+    }
+
+    fn strike(&self, fault: Fault) -> bool {
+        self.shared.faults.strike(fault)
+    }
+
+    fn roll(&self, ms_max: u64) -> Duration {
+        Duration::from_millis(lock(&self.shared.dice).range(0..=ms_max))
+    }
+
+    async fn travel(&self) {
+        let slow = self.strike(Fault::NetworkSlow);
+        let takes = self.roll(if slow { LATENCY_SLOW_MS_MAX } else { LATENCY_MS_MAX });
+        if !takes.is_zero() {
+            sleep(takes).await;
+        }
+    }
+}
+
+/// A request under way.
+struct Exchange<'a> {
+    network: &'a Network,
+    id: ExchangeId,
+    handler: Option<AbortHandle>,
+    is_over: bool,
+}
+
+impl Exchange<'_> {
+    async fn carry(&mut self, request: http::Request<Body>) -> Result<Answer, Broken> {
+        let network = self.network;
+        network.travel().await;
+        if network.strike(Fault::RequestLost) {
+            sleep(network.roll(PATIENCE_MS_MAX)).await;
+            return Err(Broken);
+        }
+        let server = lock(&network.shared.server).clone();
+        let Some((process, router)) = server.filter(|(process, _)| !process.is_dead()) else {
+            return Err(Broken);
+        };
+        network.shared.record.see(&Seen::Arrived(self.id));
+        let (reply, answer) = oneshot::channel();
+        let handler = process.spawn(async move {
+            // A caller who has hung up is told nothing.
+            let _ = reply.send(serve(router, request).await);
+        });
+        self.handler = Some(handler.abort_handle());
+        let answer = if network.strike(Fault::HangUp) {
+            let patience = network.roll(PATIENCE_MS_MAX);
+            tokio::time::timeout(patience, answer).await.map_err(|_| Broken)?
+        } else {
+            answer.await
+        };
+        let answer = answer.map_err(|_| Broken)?;
+        network.travel().await;
+        if network.strike(Fault::AnswerLost) {
+            sleep(network.roll(PATIENCE_MS_MAX)).await;
+            return Err(Broken);
+        }
+        Ok(answer)
+    }
+}
+
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        // The server notices that the connection is closed, as it would with a real one.
+        if let Some(handler) = &self.handler {
+            handler.abort();
+        }
+        if !self.is_over {
+            self.network.shared.record.see(&Seen::Broken(self.id));
+        }
+    }
+}
+
+async fn serve(router: Router, request: http::Request<Body>) -> Answer {
+    let Ok(response) = router.oneshot(request).await;
+    let (parts, body) = response.into_parts();
+    let headers = parts.headers.iter().map(|(name, value)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    });
+    let headers = headers.collect();
+    // The bodies of this server are in memory; none breaks off.
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    Answer { status: parts.status.as_u16(), headers, body }
+}
+
+fn into_http(request: &Request) -> http::Request<Body> {
+    let mut built = http::Request::builder().method(request.method).uri(&request.path);
+    for (name, value) in &request.headers {
+        built = built.header(*name, value);
+    }
+    built = built.header("host", "longshore.test").header("content-length", request.body.len());
+    built
+        .body(Body::from(request.body.clone()))
+        .expect("the simulated senders write requests that are well-formed")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
