@@ -45,19 +45,20 @@ pub(crate) struct Line {
 /// A way to a shard's committer.
 pub(crate) type CommitSender = mpsc::UnboundedSender<Prepared>;
 
-/// Starts the committer of one shard. It ends when every sender is gone.
-pub(crate) fn spawn(
+/// The committer of one shard. Once it runs, it ends when every sender is gone.
+pub(crate) fn prepare(
     store: Arc<dyn Store>,
     shard: ShardId,
     epoch: Epoch,
     measures: Arc<EngineMetrics>,
-) -> (CommitSender, tokio::task::JoinHandle<()>) {
+) -> (CommitSender, Committer) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let committer = Committer { store, shard, epoch, measures, receiver };
-    (sender, tokio::spawn(committer.run()))
+    (sender, committer)
 }
 
-struct Committer {
+/// Makes the changes of one shard durable.
+pub(crate) struct Committer {
     store: Arc<dyn Store>,
     shard: ShardId,
     epoch: Epoch,
@@ -66,7 +67,7 @@ struct Committer {
 }
 
 impl Committer {
-    async fn run(mut self) {
+    pub(crate) async fn run(mut self) {
         let mut waiting = Vec::new();
         while self.receiver.recv_many(&mut waiting, 1024).await > 0 {
             let mut rest = waiting.drain(..).peekable();

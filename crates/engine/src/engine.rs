@@ -15,14 +15,15 @@ use longshore_launch::Launcher;
 use longshore_model::{ApiKey, EndpointId, Epoch, JobId, ShardId, Template, TemplateId};
 use longshore_store::Store;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::actor::ask::Ask;
 use crate::catalog::Catalog;
-use crate::clock::Clock;
 use crate::committer::CommitSender;
+use crate::host::{Host, Task};
 use crate::shared::Ground;
 use crate::supervisor::FleetEvent;
-use crate::{EndpointHandle, EngineMetrics, EngineSettings, WebhookSettings, WorkerSettings};
+use crate::{EndpointHandle, EngineMetrics, EngineSettings, Post, WebhookSettings, WorkerSettings};
 
 /// The parts that an engine is made of.
 pub struct Parts {
@@ -32,8 +33,10 @@ pub struct Parts {
     pub blobs: Arc<dyn Blobs>,
     /// Who runs the workers of endpoints with the provider `process`; none runs nothing.
     pub launcher: Option<Arc<dyn Launcher>>,
-    /// Who tells the time.
-    pub clock: Arc<dyn Clock>,
+    /// The machine that it runs on.
+    pub host: Arc<dyn Host>,
+    /// Who sends webhook calls.
+    pub post: Arc<dyn Post>,
     /// What the operator chose.
     pub settings: EngineSettings,
     /// What the operator chose about webhooks.
@@ -83,7 +86,7 @@ impl Engine {
 
     /// 128 random bits, for ids.
     pub fn entropy(&self) -> u128 {
-        crate::entropy::bits()
+        self.inner.ground.host.entropy()
     }
 
     /// The endpoint with this id or slug.
@@ -160,6 +163,12 @@ impl Engine {
         }
     }
 
+    /// Starts a task that goes on whatever becomes of its caller.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let task: Task = Box::pin(task);
+        self.inner.ground.host.spawn(task)
+    }
+
     fn catalog(&self) -> RwLockReadGuard<'_, Catalog> {
         self.inner.catalog.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,7 +187,9 @@ impl Engine {
         let start = || {
             let ground = &self.inner.ground;
             let (store, metrics) = (Arc::clone(&ground.store), Arc::clone(&ground.metrics));
-            crate::committer::spawn(store, shard, self.epoch(shard), metrics).0
+            let (sender, committer) = crate::committer::prepare(store, shard, self.epoch(shard), metrics);
+            self.spawn(committer.run());
+            sender
         };
         committers.entry(shard).or_insert_with(start).clone()
     }

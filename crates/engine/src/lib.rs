@@ -7,11 +7,10 @@ mod actor;
 mod ask;
 mod catalog;
 mod chores;
-mod clock;
 mod committer;
 mod engine;
-mod entropy;
 mod handle;
+mod host;
 mod measure;
 mod recent;
 mod record;
@@ -24,10 +23,10 @@ pub use ask::{
     AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,
     StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
 };
-pub use chores::webhooks::WebhookSettings;
-pub use clock::{Clock, SystemClock};
+pub use chores::webhooks::{HttpPost, Post, PostFuture, WebhookSettings};
 pub use engine::{Engine, Parts};
 pub use handle::EndpointHandle;
+pub use host::{Host, Task, ThisMachine};
 pub use longshore_queue::Refusal;
 pub use measure::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
 pub use record::{write_json_string, write_record, write_record_members};

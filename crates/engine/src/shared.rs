@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::actor::ask::Ask;
 use crate::chores::webhooks::{HookDue, Webhooks};
-use crate::clock::Clock;
+use crate::host::{Clock, Host};
 use crate::recent::Recent;
 use crate::stops::Stops;
 use crate::supervisor::{FleetEvent, FleetStatus};
@@ -21,7 +21,8 @@ use crate::{AskError, EndpointHandle, EndpointMetrics, EngineMetrics, EngineSett
 pub(crate) struct Ground {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) blobs: Arc<dyn Blobs>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) clock: Clock,
     pub(crate) settings: EngineSettings,
     pub(crate) recent: Recent,
     pub(crate) metrics: Arc<EngineMetrics>,
@@ -156,20 +157,20 @@ impl Shared {
             return;
         }
         let ground = Arc::clone(&self.ground);
-        tokio::spawn(async move {
+        self.ground.host.spawn(Box::pin(async move {
             for name in names {
                 if let Err(error) = ground.blobs.delete(&name).await {
                     tracing::warn!(%name, %error, "a payload file could not be deleted");
                 }
             }
-        });
+        }));
     }
-}
 
-/// The name of a new file for a job's output: attempts and progress values must not overwrite each other's.
-pub(crate) fn output_file(record: &Endpoint, job: JobId) -> String {
-    let nonce = crate::entropy::bits() as u64;
-    format!("{}/{job}.output.{nonce:016x}", blob_folder(record))
+    /// The name of a new file for a job's output: attempts and progress values must not overwrite each other's.
+    pub(crate) fn output_file(&self, job: JobId) -> String {
+        let nonce = self.ground.host.entropy() as u64;
+        format!("{}/{job}.output.{nonce:016x}", blob_folder(&self.record()))
+    }
 }
 
 /// The folder of an endpoint's payload files.

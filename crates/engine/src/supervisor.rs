@@ -22,6 +22,8 @@ use longshore_model::{EndpointId, Template, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::host::Host;
+
 pub use port::Port;
 pub use status::FleetStatus;
 
@@ -101,8 +103,8 @@ pub struct Supervisor<P> {
     pub settings: WorkerSettings,
     /// What the endpoint's workers authenticate with. A secret.
     pub token: String,
-    /// 128 random bits, for the workers' ids.
-    pub entropy: Box<dyn Fn() -> u128 + Send + Sync>,
+    /// Runs the supervisor, and makes the workers' ids.
+    pub host: Arc<dyn Host>,
     /// The endpoint's workers that an earlier server started; see [`adopt`].
     pub adopted: Vec<Present>,
     /// Those were started for another address of this server than the present one.
@@ -121,7 +123,8 @@ impl<P: Port> Supervisor<P> {
     /// Begins to keep the endpoint's workers.
     pub fn spawn(self, events: mpsc::UnboundedReceiver<FleetEvent>) -> Supervised {
         let (publish, status) = watch::channel(FleetStatus::default());
-        Supervised { task: tokio::spawn(task::Task::new(self, publish).run(events)), status }
+        let host = Arc::clone(&self.host);
+        Supervised { task: host.spawn(Box::pin(task::Task::new(self, publish).run(events))), status }
     }
 }
 
@@ -129,6 +132,7 @@ impl<P: Port> Supervisor<P> {
 /// not know are stopped in the background. Called once, before the first supervisor begins.
 pub async fn adopt(
     launcher: &Arc<dyn Launcher>,
+    host: &dyn Host,
     settings: &WorkerSettings,
     is_known: impl Fn(&EndpointId) -> bool,
 ) -> Result<HashMap<EndpointId, Vec<Present>>, LaunchError> {
@@ -141,7 +145,7 @@ pub async fn adopt(
         }
         tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "stopping a worker of an endpoint that is gone");
         let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace());
-        tokio::spawn(async move { task::stop(&*launcher, &present.worker, grace).await });
+        host.spawn(Box::pin(async move { task::stop(&*launcher, &present.worker, grace).await }));
     }
     Ok(adopted)
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use axum::response::{IntoResponse, Response};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use longshore_model::EndpointNo;
+use tokio::time::Instant;
 
 use crate::errors::Failure;
 use crate::window::{Verdict, WINDOW_MS, Window};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longshore_blobs::FolderBlobs;
-use longshore_engine::{Engine, Parts, SystemClock};
+use longshore_engine::{Engine, HttpPost, Parts, ThisMachine};
 use longshore_launch::{Launcher, ProcessLauncher, ShimCommand};
 use longshore_store::EmbeddedStore;
 
@@ -31,7 +31,8 @@ pub(crate) async fn start_engine(
         store: Arc::new(store),
         blobs: Arc::new(blobs),
         launcher: Some(launcher),
-        clock: Arc::new(SystemClock::default()),
+        host: Arc::new(ThisMachine),
+        post: Arc::new(HttpPost::new(&settings.webhooks())),
         settings: settings.engine(),
         webhooks: settings.webhooks(),
         workers: settings.workers(server_url),

@@ -14,16 +14,21 @@ mod call;
 mod dial;
 mod dispatch;
 mod lanes;
+mod post;
 #[cfg(test)]
 mod tests;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_model::{JobId, JobKey, Millis};
 use tokio::sync::mpsc;
 
+pub use post::{HttpPost, Post, PostFuture};
+
+use crate::host::Host;
 use crate::{AskError, JobSnapshot};
 
 /// How webhooks are delivered.
@@ -100,12 +105,12 @@ pub(crate) struct Webhooks<H> {
 }
 
 impl<H: HookOwner> Webhooks<H> {
-    /// Starts the chore on the present runtime.
-    pub fn spawn(settings: WebhookSettings) -> Self {
+    /// Starts the chore.
+    pub fn spawn(settings: WebhookSettings, host: &dyn Host, post: Arc<dyn Post>) -> Self {
         // Unbounded, because an actor must not wait here. What is in it is smaller than the job's own row in
         // memory, and there is at most one per job that ended.
         let (due, owed) = mpsc::unbounded_channel();
-        tokio::spawn(dispatch::run(settings, owed));
+        host.spawn(Box::pin(dispatch::run(settings, post, owed)));
         Self { due }
     }
 

@@ -16,19 +16,20 @@ impl Engine {
         let Some(launcher) = self.inner.launcher.clone() else { return };
         let exits = launcher.exits();
         let known = |id: &EndpointId| self.endpoint(id.as_str()).is_some();
-        let mut adopted = match adopt(&launcher, &self.inner.workers, known).await {
-            Ok(adopted) => adopted,
-            Err(error) => {
-                tracing::error!(%error, "workers of an earlier server could not be looked for");
-                std::collections::HashMap::new()
-            }
-        };
+        let mut adopted =
+            match adopt(&launcher, self.inner.ground.host.as_ref(), &self.inner.workers, known).await {
+                Ok(adopted) => adopted,
+                Err(error) => {
+                    tracing::error!(%error, "workers of an earlier server could not be looked for");
+                    std::collections::HashMap::new()
+                }
+            };
         for handle in self.endpoints() {
             let present = adopted.remove(&handle.record().id).unwrap_or_default();
             self.supervise(&handle, present);
         }
         if let Some(exits) = exits {
-            tokio::spawn(forward(self.clone(), exits));
+            self.spawn(forward(self.clone(), exits));
         }
     }
 
@@ -44,7 +45,7 @@ impl Engine {
         handle.shared.set_fleet(Some(sender.clone()), Some(supervised.status));
         self.fleets().insert(record.id, sender);
         let (engine, id) = (self.clone(), record.id);
-        tokio::spawn(async move {
+        self.spawn(async move {
             // Ends with the endpoint's last worker; a panic in there is logged and must not stop the others.
             if supervised.task.await.is_err() {
                 tracing::error!(endpoint = %id, "a supervisor panicked: the endpoint's workers are on their own");
@@ -70,7 +71,7 @@ impl Engine {
             launcher,
             settings: self.inner.workers.clone(),
             token: self.worker_token(&handle.record().id),
-            entropy: Box::new(crate::entropy::bits),
+            host: Arc::clone(&self.inner.ground.host),
             adopted,
             moved: self.inner.moved,
         }

@@ -94,7 +94,7 @@ impl Engine {
         handle.shared.tell_fleet(FleetEvent::Deleted { drain });
         handle.shared.set_fleet(None, None);
         let engine = self.clone();
-        tokio::spawn(async move { engine.demolish(handle).await });
+        self.spawn(async move { engine.demolish(handle).await });
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use crate::actor::ask::Ask;
 use crate::actor::{Actor, LoadedQueue, load_queue};
 use crate::catalog::Catalog;
 use crate::chores::webhooks::Webhooks;
+use crate::host::Clock;
 use crate::recent::Recent;
 use crate::shared::{Ground, Shared};
 
@@ -34,16 +35,17 @@ impl Engine {
         let epochs = store.claim(shards.clone()).await?;
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
         let stored = store.catalog().await?;
-        let token_key = token_key(store.as_ref(), &stored, epochs[0].1).await?;
+        let token_key = token_key(&parts, &stored, epochs[0].1).await?;
         let moved = has_moved(store.as_ref(), &stored, epochs[0].1, &parts.workers.base_url).await?;
         let ground = Arc::new(Ground {
             store: parts.store,
             blobs: parts.blobs,
-            clock: parts.clock,
+            clock: Clock::new(Arc::clone(&parts.host)),
             recent: Recent::new(parts.settings.recent_bytes_max),
             settings: parts.settings,
             metrics: Arc::default(),
-            hooks: Webhooks::spawn(parts.webhooks),
+            hooks: Webhooks::spawn(parts.webhooks, parts.host.as_ref(), parts.post),
+            host: parts.host,
         });
         let inner = Inner {
             ground,
@@ -78,7 +80,7 @@ impl Engine {
             if deleting {
                 // Its deletion did not end before the server did.
                 let engine = self.clone();
-                tokio::spawn(async move { engine.demolish(handle).await });
+                self.spawn(async move { engine.demolish(handle).await });
             } else {
                 self.catalog_mut().put_endpoint(handle);
             }
@@ -93,7 +95,7 @@ impl Engine {
         let shared = Arc::new(Shared::new(ground, record, asks));
         let handle = EndpointHandle::new(Arc::clone(&shared));
         let loading = stored.then(|| Arc::clone(&self.inner.loading));
-        tokio::spawn(async move {
+        self.spawn(async move {
             let loaded = load(&shared).await;
             // Set once, here.
             let _ = shared.loaded.set(());
@@ -149,13 +151,13 @@ async fn load(shared: &Shared) -> LoadedQueue {
 }
 
 /// The secret that worker tokens are derived from; made at the first start.
-async fn token_key(store: &dyn Store, stored: &StoredCatalog, epoch: Epoch) -> Result<Bytes, StoreError> {
+async fn token_key(parts: &Parts, stored: &StoredCatalog, epoch: Epoch) -> Result<Bytes, StoreError> {
     if let Some(key) = stored.settings.get(TOKEN_KEY) {
         return Ok(key.clone());
     }
-    let halves = [crate::entropy::bits(), crate::entropy::bits()];
+    let halves = [parts.host.entropy(), parts.host.entropy()];
     let key = Bytes::from(halves.map(u128::to_be_bytes).concat());
-    put_setting(store, epoch, TOKEN_KEY, key.clone()).await?;
+    put_setting(parts.store.as_ref(), epoch, TOKEN_KEY, key.clone()).await?;
     Ok(key)
 }
 

@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 use super::EndpointHandle;
 use crate::actor::ask::{Appended, Ask, unavailable};
-use crate::shared::output_file;
 use crate::supervisor::FleetEvent;
 use crate::{AskError, Outcome, TakeAsk, TakenJob};
 
@@ -71,7 +70,7 @@ impl EndpointHandle {
 
     async fn stow_output(&self, job: JobId, output: Option<Bytes>) -> Result<Option<Payload>, AskError> {
         let Some(bytes) = output else { return Ok(None) };
-        let name = || output_file(&self.record(), job);
+        let name = || self.shared.output_file(job);
         self.shared.stow(name, bytes).await.map(Some)
     }
 

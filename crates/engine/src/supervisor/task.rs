@@ -262,11 +262,11 @@ impl<P: Port> Task<P> {
     }
 
     async fn try_start(&self) -> Result<Present, String> {
-        let Supervisor { port, template, launcher, settings, token, entropy, .. } = &self.parts;
+        let Supervisor { port, template, launcher, settings, token, host, .. } = &self.parts;
         let endpoint = port.record();
         let template =
             template().ok_or_else(|| format!("template {} does not exist", endpoint.template_id))?;
-        let worker = mint_worker(entropy()).ok_or("no worker id could be made")?;
+        let worker = mint_worker(host.entropy()).ok_or("no worker id could be made")?;
         let spec = spec(&endpoint, &template, settings, token, worker.clone())?;
         launcher.start(spec).await.map_err(|error| error.to_string())?;
         Ok(Present { worker, endpoint: endpoint.id, version: endpoint.version })

@@ -14,7 +14,20 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{FleetEvent, Port, Supervised, Supervisor, WorkerSettings, adopt};
+use crate::host::{Host, ThisMachine};
 use crate::{AskError, FleetView, WorkerView};
+
+/// A machine without chance.
+#[derive(Default)]
+struct Numbered {
+    last: AtomicU64,
+}
+
+impl Host for Numbered {
+    fn entropy(&self) -> u128 {
+        u128::from(self.last.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 pub(super) fn an_endpoint() -> Endpoint {
     Endpoint {
@@ -199,14 +212,13 @@ impl Scene {
     fn open_with(record: Endpoint, launcher: MemoryLauncher, adopted: Vec<Present>) -> Self {
         let (desk, launcher) = (Desk::new(record), Arc::new(launcher));
         let (events, receiver) = mpsc::unbounded_channel();
-        let entropy = AtomicU64::new(0);
         let supervised = Supervisor {
             port: desk.clone(),
             template: Box::new(|| Some(Arc::new(a_template()))),
             launcher: launcher.clone(),
             settings: WorkerSettings::default(),
             token: "lsw_secret".into(),
-            entropy: Box::new(move || u128::from(entropy.fetch_add(1, Ordering::Relaxed))),
+            host: Arc::new(Numbered::default()),
             adopted,
             moved: true,
         }
@@ -389,7 +401,8 @@ async fn adopted_workers_are_introduced_and_strangers_stopped() {
     let mine = Present { worker: "mine".parse().unwrap(), endpoint: an_endpoint().id, version: 1 };
     let other = Present { worker: "other".parse().unwrap(), endpoint: EndpointId::mint(99), version: 1 };
     let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![mine.clone(), other]));
-    let mut found = adopt(&launcher, &WorkerSettings::default(), |id| *id == mine.endpoint).await.unwrap();
+    let mut found =
+        adopt(&launcher, &ThisMachine, &WorkerSettings::default(), |id| *id == mine.endpoint).await.unwrap();
     assert_eq!(found.remove(&mine.endpoint), Some(vec![mine.clone()]));
     assert!(found.is_empty());
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, Parts, SystemClock, WebhookSettings, WorkerSettings,
+    EndpointHandle, Engine, EngineSettings, HttpPost, Parts, ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_launch::{Launcher, MemoryLauncher, Present};
 use longshore_model::{Endpoint, JobState, Provider, WorkerId};
@@ -15,7 +15,9 @@ async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
         store: disks.store.clone(),
         blobs: disks.blobs.clone(),
         launcher: Some(launcher.clone() as Arc<dyn Launcher>),
-        clock: Arc::new(SystemClock::default()),
+        host: Arc::new(ThisMachine),
+        post: Arc::new(HttpPost::new(&WebhookSettings::default())),
+
         settings: EngineSettings::default(),
         webhooks: WebhookSettings::default(),
         workers: WorkerSettings::default(),

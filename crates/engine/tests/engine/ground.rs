@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    Clock, EndpointHandle, Engine, EngineSettings, JobSnapshot, Outcome, Parts, Submission, SystemClock,
-    TakeAsk, TakenJob, WebhookSettings, WorkerSettings,
+    EndpointHandle, Engine, EngineSettings, Host, HttpPost, JobSnapshot, Outcome, Parts, Submission, TakeAsk,
+    TakenJob, ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{
     ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
@@ -37,7 +37,8 @@ impl Disks {
             store: self.store.clone(),
             blobs: self.blobs.clone(),
             launcher: None,
-            clock: self.clock.clone(),
+            host: self.clock.clone(),
+            post: Arc::new(HttpPost::new(&WebhookSettings::default())),
             settings: EngineSettings { blob_bytes_min: 1000, ..EngineSettings::default() },
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
@@ -163,7 +164,6 @@ pub(crate) fn output(job: &JobSnapshot) -> &str {
 /// A clock that can jump ahead, as it seems to when the machine wakes up.
 #[derive(Default)]
 pub(crate) struct JumpingClock {
-    inner: SystemClock,
     ahead_ms: AtomicU64,
 }
 
@@ -173,9 +173,9 @@ impl JumpingClock {
     }
 }
 
-impl Clock for JumpingClock {
-    fn now(&self) -> Millis {
-        self.inner.now() + self.ahead_ms.load(Ordering::SeqCst)
+impl Host for JumpingClock {
+    fn wall_clock(&self) -> Millis {
+        ThisMachine.wall_clock() + self.ahead_ms.load(Ordering::SeqCst)
     }
 }
 

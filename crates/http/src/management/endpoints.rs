@@ -33,7 +33,7 @@ pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, b
     // The endpoint is checked before the template is stored, so that a refusal leaves nothing behind.
     let endpoint = new_endpoint(members, &template, birth())?;
     let own = inline.then(|| Template::clone(&template));
-    let stored = to_the_end(async move { store(&state, endpoint, own).await }).await?;
+    let stored = to_the_end(&state, |state| async move { store(&state, endpoint, own).await }).await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");
     Ok(views::endpoint(&stored, Some(&template), Extras { template: inline, workers: None }).into())
 }
@@ -131,7 +131,7 @@ pub(super) async fn update(
     };
     changed_endpoint(&present, members.clone(), &template)?;
     let used = Arc::clone(&template);
-    let stored = to_the_end(async move {
+    let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
         let mut refused = None;
         let change = |endpoint: &mut Endpoint| match changed_endpoint(endpoint, members, &used) {
@@ -155,7 +155,11 @@ pub(super) async fn delete(
     let key = may_manage(&state, &headers)?;
     let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record().id;
     let drain = flag(&Query::of(&uri)?, "drain");
-    to_the_end(async move { Ok(state.engine().delete_endpoint(endpoint.as_str(), drain).await?) }).await?;
+    to_the_end(
+        &state,
+        |state| async move { Ok(state.engine().delete_endpoint(endpoint.as_str(), drain).await?) },
+    )
+    .await?;
     tracing::info!(%endpoint, by = %key.id, "endpoint deleted");
     Ok(StatusCode::NO_CONTENT)
 }

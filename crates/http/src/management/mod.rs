@@ -26,6 +26,7 @@ use axum::http::request::Parts;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
+use tokio::sync::oneshot;
 
 use crate::errors::Failure;
 use crate::{HttpState, body};
@@ -60,11 +61,21 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 }
 
 /// Carries a change out to its end, even if the client hangs up in the middle of it.
-async fn to_the_end<T: Send + 'static>(
-    change: impl Future<Output = Result<T, Failure>> + Send + 'static,
-) -> Result<T, Failure> {
-    // The task is never aborted, so there is no result only if it panicked.
-    tokio::spawn(change).await.unwrap_or_else(|_| Err(Failure::internal()))
+async fn to_the_end<T: Send + 'static, C>(
+    state: &HttpState,
+    change: impl FnOnce(HttpState) -> C,
+) -> Result<T, Failure>
+where
+    C: Future<Output = Result<T, Failure>> + Send + 'static,
+{
+    let (reply, outcome) = oneshot::channel();
+    let change = change(state.clone());
+    state.engine().spawn(async move {
+        // A client that hung up is told nothing.
+        let _ = reply.send(change.await);
+    });
+    // The task is never aborted, so there is no outcome only if it panicked.
+    outcome.await.unwrap_or_else(|_| Err(Failure::internal()))
 }
 
 async fn read_body(state: &HttpState, body: Body) -> Result<Bytes, Failure> {

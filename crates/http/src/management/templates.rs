@@ -19,7 +19,9 @@ pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, b
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let template = new_template(members, birth)?;
-    let stored = to_the_end(async move { Ok(state.engine().create_template(template).await?) }).await?;
+    let stored =
+        to_the_end(&state, |state| async move { Ok(state.engine().create_template(template).await?) })
+            .await?;
     tracing::info!(template = %stored.id, by = %key.id, "template created");
     Ok(views::template(&stored).into())
 }
@@ -47,7 +49,7 @@ pub(super) async fn update(
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let present = state.engine().template(&id).ok_or_else(no_such_template)?;
     changed_template(&present, members.clone())?;
-    let stored = to_the_end(async move {
+    let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
         let mut refused = None;
         let change = |template: &mut Template| match changed_template(template, members) {
@@ -70,7 +72,7 @@ pub(super) async fn delete(
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     state.engine().template(&id).ok_or_else(no_such_template)?;
-    to_the_end(async move { Ok(state.engine().delete_template(&id).await?) }).await?;
+    to_the_end(&state, |state| async move { Ok(state.engine().delete_template(&id).await?) }).await?;
     tracing::info!(template = %id, by = %key.id, "template deleted");
     Ok(StatusCode::NO_CONTENT)
 }

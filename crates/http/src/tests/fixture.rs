@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, Outcome, Parts, SystemClock, TakeAsk, TakenJob, WebhookSettings,
-    WorkerSettings,
+    EndpointHandle, Engine, EngineSettings, HttpPost, Outcome, Parts, TakeAsk, TakenJob, ThisMachine,
+    WebhookSettings, WorkerSettings,
 };
 use longshore_model::{JobId, Millis, WorkerId};
 use longshore_store::MemoryStore;
@@ -36,7 +36,9 @@ impl Fixture {
             store: Arc::new(MemoryStore::new()),
             blobs: Arc::new(MemoryBlobs::new()),
             launcher: None,
-            clock: Arc::new(SystemClock::default()),
+            host: Arc::new(ThisMachine),
+            post: Arc::new(HttpPost::new(&WebhookSettings::default())),
+
             settings: EngineSettings::default(),
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),

@@ -1,28 +1,20 @@
 //! One attempt: build the body, send it, see what the receiver says.
 
-use std::error::Error;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Semaphore;
 
 use super::body::{self, Message};
-use super::dial::Dialer;
 use super::lanes::{Crowded, Lanes, Slot};
-use super::{HookDue, HookOwner, WebhookSettings};
+use super::{HookDue, HookOwner, Post};
 use crate::AskError;
 
 /// Bodies being built at a time: each may need the whole input and output of a job in memory.
 const BUILDS_MAX: usize = 4;
-/// How much of an answer is read, so that its connection can serve the next call.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// How an attempt went.
 pub(super) enum Verdict {
@@ -43,28 +35,15 @@ pub(super) enum Verdict {
 /// Makes attempts.
 #[derive(Clone)]
 pub(super) struct Caller {
-    client: Client<HttpsConnector<Dialer>, Full<Bytes>>,
-    settings: WebhookSettings,
+    post: Arc<dyn Post>,
+    timeout: Duration,
     builds: Arc<Semaphore>,
     lanes: Lanes,
 }
 
 impl Caller {
-    pub fn new(settings: WebhookSettings, lanes: Lanes) -> Self {
-        let dialer = Dialer { allow_private: settings.allow_private };
-        let connector = HttpsConnectorBuilder::new()
-            .with_webpki_roots()
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(dialer);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(std::time::Duration::from_secs(5))
-            .pool_max_idle_per_host(settings.calls_per_host_max)
-            // Names are the same in any case, but receivers written in an afternoon may not know that.
-            .http1_title_case_headers(true)
-            .build(connector);
-        Self { client, settings, builds: Arc::new(Semaphore::new(BUILDS_MAX)), lanes }
+    pub fn new(timeout: Duration, lanes: Lanes, post: Arc<dyn Post>) -> Self {
+        Self { post, timeout, builds: Arc::new(Semaphore::new(BUILDS_MAX)), lanes }
     }
 
     /// Makes one attempt.
@@ -75,7 +54,7 @@ impl Caller {
         };
         let place = place_of(&message.url);
         let started = Instant::now();
-        let answer = tokio::time::timeout(self.settings.timeout, self.post(message)).await;
+        let answer = tokio::time::timeout(self.timeout, self.send(message)).await;
         let (job, attempt, ms) = (due.job, due.attempts + 1, started.elapsed().as_millis() as u64);
         match answer {
             Ok(Ok(StatusCode::OK)) => {
@@ -115,20 +94,15 @@ impl Caller {
         }
     }
 
-    async fn post(&self, message: Message) -> Result<StatusCode, String> {
-        let request = Request::builder()
+    async fn send(&self, message: Message) -> Result<StatusCode, String> {
+        let call = Request::builder()
             .method(Method::POST)
             .uri(message.url)
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("longshore/", env!("CARGO_PKG_VERSION")))
-            .body(Full::new(Bytes::from(message.body)))
+            .body(Bytes::from(message.body))
             .map_err(|error| error.to_string())?;
-        let response = self.client.request(request).await.map_err(|error| chain(&error))?;
-        let status = response.status();
-        // What it says beside the status is of no interest, and whether it ends well neither.
-        let rest = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(1), rest).await;
-        Ok(status)
+        self.post.post(call).await
     }
 }
 
@@ -144,20 +118,6 @@ fn unread(error: AskError) -> Verdict {
 fn place_of(url: &Uri) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default())
-}
-
-/// An error with its causes: the outermost of the client's says nothing.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let inner = error.to_string();
-        if !text.ends_with(&inner) {
-            text = format!("{text}: {inner}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

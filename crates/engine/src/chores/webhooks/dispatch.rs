@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::call::{Caller, Verdict};
 use super::lanes::{Crowded, Lanes};
-use super::{HookDue, HookOwner, WebhookSettings};
+use super::{HookDue, HookOwner, Post, WebhookSettings};
 use crate::AskError;
 
 /// How long to wait before the outcome of an attempt is handed to the engine again; doubles every time.
@@ -32,9 +32,10 @@ const RECORD_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Carries out what is owed until the other end of the channel is gone.
 pub(super) async fn run<H: HookOwner>(
     settings: WebhookSettings,
+    post: Arc<dyn Post>,
     mut owed: mpsc::UnboundedReceiver<HookDue<H>>,
 ) {
-    let mut dispatcher = Dispatcher::new(settings);
+    let mut dispatcher = Dispatcher::new(settings, post);
     while let Some(event) = dispatcher.next_event(&mut owed).await {
         dispatcher.handle(event);
         dispatcher.start_calls();
@@ -84,10 +85,10 @@ struct Dispatcher<H> {
 }
 
 impl<H: HookOwner> Dispatcher<H> {
-    fn new(settings: WebhookSettings) -> Self {
+    fn new(settings: WebhookSettings, post: Arc<dyn Post>) -> Self {
         let lanes = Lanes::new(settings.calls_per_host_max, settings.bytes_max);
         Self {
-            caller: Caller::new(settings.clone(), lanes.clone()),
+            caller: Caller::new(settings.timeout, lanes.clone(), post),
             settings,
             lanes,
             last_number: 0,

@@ -12,6 +12,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::*;
+use crate::host::ThisMachine;
+
+fn start(settings: WebhookSettings) -> Webhooks<Endpoint> {
+    let post = Arc::new(HttpPost::new(&settings));
+    Webhooks::spawn(settings, &ThisMachine, post)
+}
 
 /// A job that ended well and owes a call.
 pub(super) fn completed() -> JobSnapshot {
@@ -201,7 +207,7 @@ async fn a_receiver_that_accepts_is_called_once_with_the_record() {
     let receiver = Receiver::start(&[Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
     let due = endpoint.owe(1, &receiver.url());
-    let webhooks = Webhooks::spawn(settings());
+    let webhooks = start(settings());
     webhooks.owe(due.clone());
     assert_eq!(endpoint.settled(1).await, [Record::Settled(due.job)]);
     let calls = receiver.calls();
@@ -222,7 +228,7 @@ async fn a_receiver_that_accepts_the_third_time_is_called_three_times() {
     let receiver = Receiver::start(&[Answer::Status(500), Answer::Status(204), Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
     let due = endpoint.owe(1, &receiver.url());
-    let webhooks = Webhooks::spawn(settings());
+    let webhooks = start(settings());
     webhooks.owe(due.clone());
     let records = endpoint.settled(1).await;
     let job = due.job;
@@ -235,7 +241,7 @@ async fn a_receiver_that_never_accepts_is_given_up_after_three_attempts() {
     let receiver = Receiver::start(&[Answer::Status(503)]).await;
     let endpoint = Endpoint::new();
     let due = endpoint.owe(1, &receiver.url());
-    let webhooks = Webhooks::spawn(settings());
+    let webhooks = start(settings());
     webhooks.owe(due.clone());
     let job = due.job;
     assert_eq!(
@@ -250,7 +256,7 @@ async fn attempts_made_before_a_restart_count() {
     let receiver = Receiver::start(&[Answer::Status(503)]).await;
     let endpoint = Endpoint::new();
     let due = HookDue { attempts: 2, ..endpoint.owe(1, &receiver.url()) };
-    let webhooks = Webhooks::spawn(settings());
+    let webhooks = start(settings());
     webhooks.owe(due.clone());
     assert_eq!(endpoint.settled(1).await, [Record::Settled(due.job)]);
     assert_eq!(receiver.calls().len(), 1);
@@ -261,7 +267,7 @@ async fn a_silent_receiver_and_a_closed_port_are_failed_attempts() {
     let silent = Receiver::start(&[Answer::Silence]).await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let endpoint = Endpoint::new();
-    let webhooks = Webhooks::spawn(WebhookSettings { timeout: Duration::from_millis(100), ..settings() });
+    let webhooks = start(WebhookSettings { timeout: Duration::from_millis(100), ..settings() });
     webhooks.owe(endpoint.owe(1, &silent.url()));
     webhooks.owe(endpoint.owe(2, &format!("http://{closed}/")));
     let records = endpoint.settled(2).await;
@@ -274,7 +280,7 @@ async fn a_redirect_is_not_followed() {
     let target = Receiver::start(&[Answer::Status(200)]).await;
     let receiver = Receiver::start(&[Answer::Redirect(target.address)]).await;
     let endpoint = Endpoint::new();
-    let webhooks = Webhooks::spawn(settings());
+    let webhooks = start(settings());
     webhooks.owe(endpoint.owe(1, &receiver.url()));
     endpoint.settled(1).await;
     assert_eq!((receiver.calls().len(), target.calls().len()), (3, 0));
@@ -284,7 +290,7 @@ async fn a_redirect_is_not_followed() {
 async fn a_private_address_is_not_called_unless_allowed() {
     let receiver = Receiver::start(&[Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
-    let webhooks = Webhooks::spawn(WebhookSettings { allow_private: false, ..settings() });
+    let webhooks = start(WebhookSettings { allow_private: false, ..settings() });
     webhooks.owe(endpoint.owe(1, &receiver.url()));
     let port = receiver.address.port();
     webhooks.owe(endpoint.owe(2, &format!("http://localhost:{port}/")));
@@ -305,7 +311,7 @@ async fn a_silent_receiver_delays_nobody_else() {
         timeout: Duration::from_hours(1),
         ..settings()
     };
-    let webhooks = Webhooks::spawn(crowd);
+    let webhooks = start(crowd);
     let by_name = silent.url().replace("127.0.0.1", "localhost");
     for seq in 0..50 {
         webhooks.owe(endpoint.owe(seq, &by_name));
@@ -323,7 +329,7 @@ async fn many_calls_to_one_host_all_arrive_within_tight_limits() {
     let receiver = Receiver::start(&[Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
     let tight = WebhookSettings { calls_max: 3, calls_per_host_max: 2, bytes_max: 600, ..settings() };
-    let webhooks = Webhooks::spawn(tight);
+    let webhooks = start(tight);
     for seq in 0..200 {
         let host = if seq % 2 == 0 { "127.0.0.1" } else { "localhost" };
         webhooks.owe(endpoint.owe(seq, &receiver.url().replace("127.0.0.1", host)));
@@ -336,7 +342,7 @@ async fn many_calls_to_one_host_all_arrive_within_tight_limits() {
 async fn a_call_that_is_no_longer_owed_is_not_made() {
     let receiver = Receiver::start(&[Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
-    let webhooks = Webhooks::spawn(settings());
+    let webhooks = start(settings());
     let retried = endpoint.owe(1, &receiver.url());
     endpoint.jobs.lock().unwrap().get_mut(&retried.job).unwrap().0.row.state = JobState::InQueue;
     let deleted = endpoint.owe(2, &receiver.url());
@@ -355,7 +361,7 @@ async fn a_call_that_is_no_longer_owed_is_not_made() {
 async fn a_newer_debt_of_the_same_job_replaces_the_older_one() {
     let receiver = Receiver::start(&[Answer::Status(500), Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
-    let webhooks = Webhooks::spawn(WebhookSettings { retry_delay: Duration::from_hours(1), ..settings() });
+    let webhooks = start(WebhookSettings { retry_delay: Duration::from_hours(1), ..settings() });
     let due = endpoint.owe(1, &receiver.url());
     webhooks.owe(due.clone());
     let mut records = endpoint.records.subscribe();
