@@ -109,6 +109,14 @@ impl Faults {
         Self { shared: Arc::new(Mutex::new(State { dice: dice.fork(), rates, counts, over: false })) }
     }
 
+    /// Only these go wrong, as often as is said.
+    pub fn only(dice: &mut Dice, chosen: &[(Fault, f64)]) -> Self {
+        let rate = |fault| chosen.iter().find(|(kind, _)| *kind == fault).map_or(0.0, |(_, rate)| *rate);
+        let rates = Fault::ALL.iter().map(|fault| rate(*fault)).collect();
+        let counts = vec![0; Fault::ALL.len()];
+        Self { shared: Arc::new(Mutex::new(State { dice: dice.fork(), rates, counts, over: false })) }
+    }
+
     /// Whether it goes wrong now. Counted if it does.
     pub fn strike(&self, fault: Fault) -> bool {
         let mut state = self.state();

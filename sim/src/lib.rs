@@ -5,11 +5,14 @@
 //! and nothing else, and checks the promises.
 
 pub mod auditor;
+pub mod blobs;
 pub mod clock;
 pub mod dice;
+pub mod disk;
 pub mod faults;
 pub mod network;
 pub mod record;
 pub mod seen;
+pub mod store;
 pub mod tasks;
 pub mod world;

@@ -34,7 +34,14 @@ impl MemoryStore {
     }
 }
 
-#[derive(Debug, Default)]
+/// Another store with the same rows in it, as they are now.
+impl Clone for MemoryStore {
+    fn clone(&self) -> Self {
+        Self { tables: Mutex::new(self.tables().clone()) }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 struct Tables {
     epochs: BTreeMap<ShardId, Epoch>,
     jobs: BTreeMap<JobKey, JobRow>,

@@ -1,0 +1,169 @@
+//! Payload files on a simulated disk: what the blob folder promises, and nothing better.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use longshore_blobs::{BlobError, BlobFuture, Blobs, MemoryBlobs};
+use tokio::sync::oneshot;
+
+use crate::disk::{Drive, WriteError};
+use crate::faults::Fault;
+use crate::tasks::Process;
+
+/// Deletions that a power cut can undo; older ones have reached the disk.
+const UNSYNCED_DELETES_MAX: usize = 64;
+
+/// The files on the disk.
+#[derive(Default)]
+pub(crate) struct Files {
+    present: MemoryBlobs,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    last_put: u64,
+    /// Files that are being written, by the number of the put.
+    unfinished: BTreeMap<u64, (String, Bytes)>,
+    /// What was deleted last, oldest first.
+    deleted: Vec<(String, Bytes)>,
+}
+
+impl Files {
+    /// What is left when the process has died.
+    pub(crate) fn crash(&self, drive: &Drive, power_cut: bool) {
+        let (unfinished, deleted) = {
+            let mut state = self.state();
+            (std::mem::take(&mut state.unfinished), std::mem::take(&mut state.deleted))
+        };
+        for (name, bytes) in unfinished.into_values() {
+            if drive.toss() {
+                // A memory store of blobs puts at once.
+                drop(self.present.put(&name, bytes));
+            }
+        }
+        if power_cut && drive.faults.strike(Fault::TailLost) {
+            for (name, bytes) in deleted {
+                if drive.toss() {
+                    drive.record.note(|| format!("the deletion of {name} is undone"));
+                    drop(self.present.put(&name, bytes));
+                }
+            }
+        }
+    }
+
+    fn begin(&self, name: &str, bytes: &Bytes) -> u64 {
+        let mut state = self.state();
+        state.last_put += 1;
+        let number = state.last_put;
+        state.unfinished.insert(number, (name.to_owned(), bytes.clone()));
+        number
+    }
+
+    async fn put(&self, drive: &Drive, name: &str, bytes: Bytes) -> Result<(), BlobError> {
+        // Refuses names that no file can have.
+        self.present.get(name).await?;
+        let number = self.begin(name, &bytes);
+        let written = drive.write(Fault::BlobFailed).await;
+        if written.is_ok() {
+            drive.sync().await;
+        }
+        self.state().unfinished.remove(&number);
+        // When the last of several steps fails, the file has its name already.
+        if written.is_ok() || (written == Err(WriteError::Failed) && drive.toss()) {
+            self.present.put(name, bytes).await?;
+            self.state().deleted.retain(|(deleted, _)| deleted != name);
+        }
+        written.map_err(|error| match error {
+            WriteError::Full => BlobError::Full(format!("{name}: no space left")),
+            WriteError::Failed => BlobError::Io(format!("{name}: the simulated disk failed")),
+        })
+    }
+
+    async fn delete(&self, drive: &Drive, name: &str) -> Result<(), BlobError> {
+        // Deleting needs no space.
+        if drive.write(Fault::BlobFailed).await == Err(WriteError::Failed) {
+            return Err(BlobError::Io(format!("{name}: the simulated disk failed")));
+        }
+        let bytes = self.present.get(name).await?;
+        self.present.delete(name).await?;
+        let mut state = self.state();
+        state.deleted.extend(bytes.map(|bytes| (name.to_owned(), bytes)));
+        let synced = state.deleted.len().saturating_sub(UNSYNCED_DELETES_MAX);
+        state.deleted.drain(..synced);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The payload files as one process of the server has them open.
+pub struct SimBlobs {
+    process: Process,
+    drive: Arc<Drive>,
+    files: Arc<Files>,
+}
+
+impl SimBlobs {
+    pub(crate) fn open(process: Process, drive: Arc<Drive>, files: Arc<Files>) -> Self {
+        Self { process, drive, files }
+    }
+
+    /// Work that goes on when nobody waits for it any more, but not when its process dies.
+    fn work<W>(&self, work: impl FnOnce(Arc<Drive>, Arc<Files>) -> W) -> BlobFuture<'_, ()>
+    where
+        W: Future<Output = Result<(), BlobError>> + Send + 'static,
+    {
+        let work = work(Arc::clone(&self.drive), Arc::clone(&self.files));
+        let (reply, result) = oneshot::channel();
+        let task = async move {
+            // Whoever asked may have stopped waiting; that is their right.
+            let _ = reply.send(work.await);
+        };
+        Box::pin(async move {
+            self.process.spawn(task);
+            result.await.unwrap_or_else(|_| Err(BlobError::Io("the process has ended".to_owned())))
+        })
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&MemoryBlobs) -> BlobFuture<'_, T> + Send + 'static,
+    ) -> BlobFuture<'_, T> {
+        Box::pin(async move {
+            if !self.drive.read().await {
+                return Err(BlobError::Io("the simulated disk could not be read".to_owned()));
+            }
+            look(&self.files.present).await
+        })
+    }
+}
+
+impl Blobs for SimBlobs {
+    fn put(&self, name: &str, bytes: Bytes) -> BlobFuture<'_, ()> {
+        let name = name.to_owned();
+        self.work(|drive, files| async move { files.put(&drive, &name, bytes).await })
+    }
+
+    fn get(&self, name: &str) -> BlobFuture<'_, Option<Bytes>> {
+        let name = name.to_owned();
+        self.read(move |present| present.get(&name))
+    }
+
+    fn delete(&self, name: &str) -> BlobFuture<'_, ()> {
+        let name = name.to_owned();
+        self.work(|drive, files| async move { files.delete(&drive, &name).await })
+    }
+
+    fn list(&self, folder: &str) -> BlobFuture<'_, Vec<String>> {
+        let folder = folder.to_owned();
+        self.read(move |present| present.list(&folder))
+    }
+
+    fn folders(&self) -> BlobFuture<'_, Vec<String>> {
+        self.read(|present| present.folders())
+    }
+}

@@ -1,0 +1,136 @@
+//! The disk of the server's machine: rows and payload files that outlive the server's processes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::blobs::{Files, SimBlobs};
+use crate::dice::Dice;
+use crate::faults::{Fault, Faults};
+use crate::record::Record;
+use crate::store::{Rows, SimStore};
+use crate::tasks::Process;
+
+/// Milliseconds that a write takes at most when nothing is wrong.
+const WRITE_MS_MAX: u64 = 2;
+/// Milliseconds that a sync takes at most on the slowest disk that has nothing wrong with it.
+const SYNC_MS_MAX: u64 = 30;
+/// Milliseconds that a write takes at most when something is wrong.
+const SLOW_MS_MAX: u64 = 10_000;
+/// Milliseconds for which a disk stays full at most.
+const FULL_MS_MAX: u64 = 60_000;
+
+/// What the server's processes, one after the other, find on their disk. Cheap to clone.
+#[derive(Clone)]
+pub struct Disk {
+    drive: Arc<Drive>,
+    rows: Arc<Rows>,
+    files: Arc<Files>,
+}
+
+impl Disk {
+    /// An empty disk, as fast as chance will have it.
+    pub fn new(dice: &mut Dice, faults: Faults, record: Record) -> Self {
+        let drive = Drive {
+            faults,
+            record,
+            sync_ms_max: dice.skewed(0..=SYNC_MS_MAX),
+            state: Mutex::new(State { dice: dice.fork(), full_until: None }),
+        };
+        Self { drive: Arc::new(drive), rows: Arc::default(), files: Arc::default() }
+    }
+
+    /// The rows, for a process that has just begun. What it has not finished when it dies stays unfinished.
+    pub fn store(&self, process: &Process) -> SimStore {
+        SimStore::open(process, Arc::clone(&self.drive), Arc::clone(&self.rows))
+    }
+
+    /// The payload files, for a process that has just begun.
+    pub fn blobs(&self, process: &Process) -> SimBlobs {
+        SimBlobs::open(process.clone(), Arc::clone(&self.drive), Arc::clone(&self.files))
+    }
+
+    /// What the death of the process does to the disk, to be called between its death and the next opening. With
+    /// a power cut, what was not synced may be gone.
+    pub fn crash(&self, power_cut: bool) {
+        self.rows.crash(&self.drive, power_cut);
+        self.files.crash(&self.drive, power_cut);
+    }
+}
+
+/// A write did not succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteError {
+    /// The disk is full.
+    Full,
+    /// It failed for another reason.
+    Failed,
+}
+
+/// How long the disk takes, and when it fails.
+pub(crate) struct Drive {
+    pub(crate) faults: Faults,
+    pub(crate) record: Record,
+    sync_ms_max: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    dice: Dice,
+    full_until: Option<Instant>,
+}
+
+impl Drive {
+    /// Takes the time of a write. After an error nothing is written.
+    pub(crate) async fn write(&self, failure: Fault) -> Result<(), WriteError> {
+        let slow = self.faults.strike(Fault::CommitSlow);
+        self.pass(if slow { SLOW_MS_MAX } else { WRITE_MS_MAX }).await;
+        if self.is_full() {
+            return Err(WriteError::Full);
+        }
+        if self.faults.strike(failure) { Err(WriteError::Failed) } else { Ok(()) }
+    }
+
+    /// Takes the time of a sync.
+    pub(crate) async fn sync(&self) {
+        self.pass(self.sync_ms_max).await;
+    }
+
+    /// Takes the time of a read; whether it succeeds.
+    pub(crate) async fn read(&self) -> bool {
+        self.pass(1).await;
+        !self.faults.strike(Fault::ReadFailed)
+    }
+
+    /// One or the other, equally likely.
+    pub(crate) fn toss(&self) -> bool {
+        self.state().dice.chance(0.5)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub(crate) fn below(&self, end: usize) -> usize {
+        self.state().dice.range(0..=end as u64 - 1) as usize
+    }
+
+    fn is_full(&self) -> bool {
+        let begins = self.faults.strike(Fault::DiskFull);
+        let mut state = self.state();
+        if begins {
+            let lasts = Duration::from_millis(state.dice.skewed(1..=FULL_MS_MAX));
+            state.full_until = Some(Instant::now() + lasts);
+        }
+        !self.faults.are_over() && state.full_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    async fn pass(&self, ms_max: u64) {
+        let takes = Duration::from_millis(self.state().dice.skewed(0..=ms_max));
+        if !takes.is_zero() {
+            sleep(takes).await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,97 @@
+//! Rows on a simulated disk: what the embedded store promises, and nothing better.
+//!
+//! Like it, this store has one writer that takes everything that waits as one group: one write, one sync. A group
+//! is seen by readers when it is synced. What a crash leaves of it is decided in `store/rows.rs`.
+
+mod rows;
+mod writer;
+
+use std::sync::Arc;
+
+use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
+use longshore_store::{
+    Batch, Catalog, ChunkRow, HookRow, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
+    StreamRow,
+};
+
+use self::rows::Change;
+use self::writer::Writer;
+use crate::disk::Drive;
+use crate::tasks::Process;
+
+pub(crate) use self::rows::Rows;
+
+/// The rows as one process of the server has them open.
+pub struct SimStore {
+    drive: Arc<Drive>,
+    rows: Arc<Rows>,
+    writer: Writer,
+}
+
+impl SimStore {
+    pub(crate) fn open(process: &Process, drive: Arc<Drive>, rows: Arc<Rows>) -> Self {
+        let writer = Writer::start(process, Arc::clone(&drive), Arc::clone(&rows));
+        Self { drive, rows, writer }
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&MemoryStore) -> StoreFuture<'_, T> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        Box::pin(async move {
+            if !self.drive.read().await {
+                return Err(StoreError::Io("the disk could not be read".to_owned()));
+            }
+            let seen = self.rows.seen();
+            query(&seen).await
+        })
+    }
+}
+
+impl Store for SimStore {
+    fn claim(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
+        Box::pin(self.writer.ask(Change::Claim(shards)))
+    }
+
+    fn release(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
+        let released = self.writer.ask(Change::Release(shards));
+        Box::pin(async { released.await.map(drop) })
+    }
+
+    fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
+        let committed = self.writer.ask(Change::Commit(shard, epoch, batch));
+        Box::pin(async { committed.await.map(drop) })
+    }
+
+    fn catalog(&self) -> StoreFuture<'_, Catalog> {
+        self.read(|rows| rows.catalog())
+    }
+
+    fn counters(&self, endpoint: EndpointNo) -> StoreFuture<'_, Counters> {
+        self.read(move |rows| rows.counters(endpoint))
+    }
+
+    fn jobs(&self, endpoint: EndpointNo, after_seq: u64, limit: usize) -> StoreFuture<'_, Vec<JobRow>> {
+        self.read(move |rows| rows.jobs(endpoint, after_seq, limit))
+    }
+
+    fn hooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<HookRow>> {
+        self.read(move |rows| rows.hooks(endpoint))
+    }
+
+    fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
+        self.read(move |rows| rows.input(job))
+    }
+
+    fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
+        self.read(move |rows| rows.outcome(job))
+    }
+
+    fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {
+        self.read(move |rows| rows.stream(job))
+    }
+
+    fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
+        self.read(move |rows| rows.chunks(job, offset, bytes_max))
+    }
+}

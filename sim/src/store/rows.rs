@@ -1,0 +1,179 @@
+//! What is on the disk: rows that are synced, and the log of changes that are not yet.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use longshore_model::{Durability, Epoch, ShardId};
+use longshore_store::{Batch, MemoryStore, Store, StoreError};
+use tokio::time::Instant;
+
+use crate::disk::Drive;
+use crate::faults::Fault;
+
+/// How long a buffered change can be lost to a power cut: what [`Store::commit`] promises.
+const UNSYNCED_MAX: Duration = Duration::from_millis(100);
+
+/// One change, all or nothing.
+#[derive(Clone)]
+pub(super) enum Change {
+    /// See [`Store::claim`].
+    Claim(Vec<ShardId>),
+    /// See [`Store::release`].
+    Release(Vec<(ShardId, Epoch)>),
+    /// See [`Store::commit`].
+    Commit(ShardId, Epoch, Batch),
+}
+
+/// What a change answers: the new epochs of a claim.
+pub(super) type Answer = Result<Vec<Epoch>, StoreError>;
+
+impl Change {
+    /// Whether its writer waits for the sync.
+    pub(super) fn is_synced(&self) -> bool {
+        match self {
+            Self::Claim(_) | Self::Release(_) => true,
+            Self::Commit(_, _, batch) => batch.durability == Durability::Synced,
+        }
+    }
+
+    fn apply(&self, rows: &MemoryStore) -> Answer {
+        match self.clone() {
+            Self::Claim(shards) => at_once(rows.claim(shards)),
+            Self::Release(shards) => at_once(rows.release(shards)).map(|()| Vec::new()),
+            Self::Commit(shard, epoch, batch) => {
+                at_once(rows.commit(shard, epoch, batch)).map(|()| Vec::new())
+            }
+        }
+    }
+}
+
+/// The rows on the disk.
+#[derive(Default)]
+pub(crate) struct Rows {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// With everything that was written: what readers see.
+    seen: Arc<MemoryStore>,
+    /// Without what a power cut can take.
+    synced: MemoryStore,
+    /// What `seen` has and `synced` has not, in the order and with the time of writing.
+    tail: Vec<(Instant, Change)>,
+    /// At the end of the log, of no effect: a group that is being written, or one whose sync failed. The next
+    /// group overwrites it. Until then a crash can bring it to life, for the log does not say who was told what.
+    unsure: Vec<Change>,
+}
+
+impl Rows {
+    /// What readers see.
+    pub(super) fn seen(&self) -> Arc<MemoryStore> {
+        Arc::clone(&self.state().seen)
+    }
+
+    /// A group is being written.
+    pub(super) fn begin(&self, group: Vec<Change>) {
+        self.state().unsure = group;
+    }
+
+    /// It could not be written.
+    pub(super) fn forget(&self) {
+        self.state().unsure.clear();
+    }
+
+    /// It is written, and synced where it has to be. From now on readers see it.
+    pub(super) fn keep(&self) -> Vec<Answer> {
+        let mut state = self.state();
+        let group = std::mem::take(&mut state.unsure);
+        let is_synced = group.iter().any(Change::is_synced);
+        let now = Instant::now();
+        let answers = group.into_iter().map(|change| {
+            let answer = change.apply(&state.seen);
+            if answer.is_ok() {
+                state.tail.push((now, change));
+            }
+            answer
+        });
+        let answers = answers.collect();
+        if is_synced {
+            state.sync_all();
+        } else {
+            state.sync_old(now);
+        }
+        answers
+    }
+
+    /// What is left when the process has died.
+    pub(crate) fn crash(&self, drive: &Drive, power_cut: bool) {
+        let mut state = self.state();
+        state.sync_old(Instant::now());
+        let written = state.tail.len();
+        let kept = if power_cut { state.survivors(drive) } else { written };
+        if kept < written {
+            drive.record.note(|| format!("the disk lost {} of {written} unsynced changes", written - kept));
+            state.tail.truncate(kept);
+            state.sync_all();
+            state.seen = Arc::new(state.synced.clone());
+        }
+        let unsure = std::mem::take(&mut state.unsure);
+        // What follows a gap in the log is not read.
+        if !unsure.is_empty() && kept == written && drive.toss() {
+            drive.record.note(|| format!("the disk has {} changes that nobody was told of", unsure.len()));
+            let now = Instant::now();
+            for change in unsure {
+                if change.apply(&state.seen).is_ok() {
+                    state.tail.push((now, change));
+                }
+            }
+        }
+        if power_cut {
+            state.sync_all();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// How many changes of the tail a power cut leaves.
+    fn survivors(&self, drive: &Drive) -> usize {
+        let written = self.tail.len();
+        if written == 0 || drive.faults.strike(Fault::TailLost) {
+            0
+        } else if drive.faults.strike(Fault::TailTorn) {
+            drive.below(written)
+        } else {
+            written
+        }
+    }
+
+    fn sync_all(&mut self) {
+        let end = self.tail.len();
+        self.sync(end);
+    }
+
+    fn sync_old(&mut self, now: Instant) {
+        let end = self.tail.partition_point(|(written_at, _)| now - *written_at >= UNSYNCED_MAX);
+        self.sync(end);
+    }
+
+    fn sync(&mut self, end: usize) {
+        for (_, change) in self.tail.drain(..end) {
+            // It was admitted once, after the same changes as here.
+            let _ = change.apply(&self.synced);
+        }
+    }
+}
+
+/// The result of a future that has one at once, as all of a memory store's do.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => result,
+        Poll::Pending => unreachable!("a memory store waits for nothing"),
+    }
+}
