@@ -1,0 +1,147 @@
+"""`kill -9` at random moments, under the load of real workers and of clients that keep at it.
+
+Fifteen kills in a normal run; `LONGSHORE_KILLS=100` for the long one, `LONGSHORE_SEED` for other moments.
+"""
+
+import os
+import random
+import socket
+import sys
+import time
+
+import pytest
+
+from harness.audit import Audit, webhook_repeats, webhooks_due
+from harness.client import Api
+from harness.crowd import Crowd
+from harness.flood import Flood
+from harness.ledger import Ledger
+from harness.receiver import Receiver
+from harness.server import QUICK, Server
+from harness.waiting import until
+
+KILLS = int(os.environ.get("LONGSHORE_KILLS", "15"))
+SEED = int(os.environ.get("LONGSHORE_SEED", "1"))
+CONFIG = QUICK + "webhook_retry_delay_ms = 300\n"
+WORKERS_MIN = {"plain": 1, "many": 0, "stream": 0}
+
+
+def quiet_port() -> int:
+    """A free port that the kernel gives to no client: while the server is down, a client that connects to a port
+    from that very port would talk to itself, and the server could not come back."""
+    for port in random.sample(range(15_000, 30_000), 1_000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no free port")
+
+
+@pytest.fixture
+def server():
+    server = Server(config=CONFIG, flags=("--allow-private-webhooks", "--rate-limits", "off"))
+    server.port = quiet_port()
+    yield server.start()
+    server.close()
+
+
+def make_endpoints(api: Api) -> dict:
+    """One endpoint for each flavour of the handler."""
+    kept = {"resultRetentionMs": 86_400_000, "syncResultRetentionMs": 86_400_000}
+    scaling = {"workersMax": 2, "idleTimeout": 3, "scalerType": "REQUEST_COUNT", "scalerValue": 20}
+    return {
+        flavour: api.endpoint(
+            "witness.py",
+            env={"FLAVOUR": flavour},
+            workersMin=workers_min,
+            # A job may meet many kills; each may cost it an attempt.
+            maxRetries=100,
+            durability="buffered" if flavour == "many" else "synced",
+            **scaling,
+            **kept,
+        )
+        for flavour, workers_min in WORKERS_MIN.items()
+    }
+
+
+def wait_a_while(chance: random.Random) -> None:
+    """Lets the server run for milliseconds or for seconds: no kill may depend on what the server just does."""
+    time.sleep(chance.choice([chance.uniform(0.001, 0.1), chance.uniform(0.1, 1), chance.uniform(1, 4)]))
+
+
+def kill_again_and_again(server: Server, ledger: Ledger, chance: random.Random) -> None:
+    """Kills the server `KILLS` times, often before it is ready again; leaves it running."""
+    done = 0
+    while done < KILLS:
+        wait_a_while(chance)
+        since = time.time()
+        server.kill()
+        done += 1
+        while done < KILLS and chance.random() < 0.25:
+            # In the middle of its start.
+            server.process = server.spawn()
+            time.sleep(chance.uniform(0.001, 0.15))
+            server.kill()
+            done += 1
+        server.start()
+        ledger.note_down(since)
+
+
+def settle(ledger: Ledger, endpoints: dict) -> float:
+    """Waits until every job has ended; answers after how many seconds."""
+    began = time.monotonic()
+
+    def over():
+        jobs = {flavour: endpoint.health()["jobs"] for flavour, endpoint in endpoints.items()}
+        assert not any(count["inQueue"] or count["inProgress"] for count in jobs.values()), jobs
+        return True
+
+    until(over, "every job has ended", 90, 0.2)
+    for order in ledger.unfinished():
+        answer = endpoints[order.flavour].call("GET", f"/status/{order.id}")
+        if answer.status_code == 200:
+            ledger.observe(order, answer.json(), answer.text, order.retries_sent)
+    return time.monotonic() - began
+
+
+@pytest.mark.timeout(120 + 10 * KILLS)
+def test_nothing_is_lost_however_often_the_server_is_killed(server, tmp_path):
+    began = time.monotonic()
+    ledger = Ledger()
+    api = Api(server)
+    endpoints = make_endpoints(api)
+    with Receiver() as receiver:
+        crowd = Crowd(ledger, endpoints, receiver.url, tmp_path, SEED)
+        flood = Flood([api.external(durability=kind) for kind in ("synced", "buffered")], ledger)
+        try:
+            until(lambda: ledger.violations or any(order.end for order in ledger.acknowledged()), "work is done", 30)
+            kill_again_and_again(server, ledger, random.Random(SEED))
+        finally:
+            flood.stop()
+            crowd.stop()
+        settled_s = settle(ledger, endpoints)
+        until(lambda: not webhooks_due(ledger, receiver.calls), "every webhook was accepted", 30, 0.2)
+        calls = list(receiver.calls)
+    audit = Audit(ledger, endpoints)
+    findings = audit.run(calls) + flood.findings()
+    flooded = sum(len(jobs) for jobs in flood.acknowledged.values())
+    repeats = webhook_repeats(ledger, calls)
+    print(
+        f"{KILLS} kills with seed {SEED} in {time.monotonic() - began:.0f} s: "
+        f"{len(ledger.acknowledged())} jobs acknowledged, {dict(audit.states)}, "
+        f"and {flooded} in queues without workers; "
+        f"{ledger.answers_lost} answers lost, {ledger.answers_503} times 503; {len(calls)} webhooks accepted, {repeats} "
+        f"of them repeated; {audit.chunks} chunks read, {audit.chunks_lost_on_the_way} never reached a server; "
+        f"everything had ended {settled_s:.1f} s after the last client; {len(findings)} findings",
+        file=sys.stderr,
+    )
+    assert not findings, "\n".join(findings[:20])
+    assert len(ledger.acknowledged()) >= 5 * KILLS and audit.states["COMPLETED"] >= 3 * KILLS
+    assert flooded >= 20 * KILLS
+    # A call that was accepted a moment before the kill is made again: its receiver is called at four at a time.
+    assert repeats <= 4 * KILLS, repeats
+    for flavour, count in WORKERS_MIN.items():
+        endpoint = endpoints[flavour]
+        until(lambda: len(endpoint.workers()) == count, f"the fleet of {flavour} is back at {count}", 40, 0.2)
