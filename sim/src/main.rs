@@ -1,3 +1,70 @@
-//! Replays worlds.
+//! Lives through simulated worlds and says what was not as promised.
 
-fn main() {}
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use longshore_sim::life::{self, Outcome};
+use longshore_sim::many::{self, Plan, Summary};
+
+/// Lives through simulated worlds: the whole server under a seeded clock, disk, network and workers.
+#[derive(Parser)]
+#[command(
+    name = "longshore-sim",
+    after_help = "Examples:\n  longshore-sim --seed 7              replay world 7\n  longshore-sim --seed 7 --trace      and print everything that was seen in it\n  longshore-sim --worlds 1000         live through worlds 0 to 999 on every core\n  longshore-sim --worlds 100 --seed 5000 --steps 100000"
+)]
+struct Args {
+    /// The world to live through, or the first of many
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Live through so many worlds, with one seed after another
+    #[arg(long)]
+    worlds: Option<u64>,
+    /// Steps of a world before it calms down
+    #[arg(long, default_value_t = life::STEPS)]
+    steps: u64,
+    /// Print everything that was seen, one line each
+    #[arg(long, conflicts_with = "worlds")]
+    trace: bool,
+    /// Stop after so many worlds in which something was not as promised
+    #[arg(long, default_value_t = 10)]
+    failures: usize,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let began = Instant::now();
+    let summary = if let Some(worlds) = args.worlds {
+        let Args { seed, steps, failures, .. } = args;
+        many::live(&Plan { first_seed: seed, worlds, steps, failures_max: failures })
+    } else {
+        let outcome = life::live(args.seed, args.steps, args.trace);
+        // A reader that closes the pipe early has seen enough.
+        let _ = std::io::stdout().write_all(outcome.trace.as_bytes());
+        let mut summary = Summary::default();
+        summary.add(outcome);
+        summary
+    };
+    print(&summary, began.elapsed().as_secs_f64());
+    if summary.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn print(summary: &Summary, took_s: f64) {
+    for outcome in &summary.failed {
+        print_failed(outcome);
+    }
+    let Summary { worlds, steps, ms, .. } = summary;
+    let days = *ms as f64 / 86_400_000.0;
+    println!("{worlds} worlds, {steps} steps, {days:.1} simulated days in {took_s:.1} s");
+    for (fault, count) in &summary.faults {
+        println!("  {count:>12}  {fault:?}");
+    }
+}
+
+fn print_failed(outcome: &Outcome) {
+    println!("seed {}: {} violations", outcome.seed, outcome.violations.len());
+    for violation in outcome.violations.iter().take(5) {
+        println!("  at {} ms, {}: {}", violation.at.ms, violation.promise, violation.text);
+    }
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tower::ServiceExt as _;
@@ -40,7 +40,18 @@ struct Shared {
     record: Record,
     last_id: AtomicU64,
     dice: Mutex<Dice>,
-    server: Mutex<Option<(Process, Router)>>,
+    server: Mutex<Option<Server>>,
+}
+
+/// The server as the network sees it.
+#[derive(Clone)]
+struct Server {
+    process: Process,
+    router: Router,
+    /// New requests are turned away.
+    closed: bool,
+    /// One for each request that is open.
+    open: Arc<watch::Sender<usize>>,
 }
 
 impl Network {
@@ -58,7 +69,25 @@ impl Network {
 
     /// From now on requests go to this server, or nowhere.
     pub fn connect(&self, server: Option<(Process, Router)>) {
+        let server =
+            server.map(|(process, router)| Server { process, router, closed: false, open: Arc::default() });
         *lock(&self.shared.server) = server;
+    }
+
+    /// From now on the server takes no new requests.
+    pub fn close(&self) {
+        if let Some(server) = &mut *lock(&self.shared.server) {
+            server.closed = true;
+        }
+    }
+
+    /// Returns when no request is open at the server.
+    pub async fn until_idle(&self) {
+        let open = lock(&self.shared.server).as_ref().map(|server| server.open.subscribe());
+        if let Some(mut open) = open {
+            // The sender lives as long as the server that asks.
+            let _ = open.wait_for(|open| *open == 0).await;
+        }
     }
 
     /// Sends a request and waits for what comes back. Dropping this hangs up.
@@ -111,12 +140,15 @@ impl Exchange<'_> {
             return Err(Broken);
         }
         let server = lock(&network.shared.server).clone();
-        let Some((process, router)) = server.filter(|(process, _)| !process.is_dead()) else {
+        let Some(server) = server.filter(|server| !server.closed && !server.process.is_dead()) else {
             return Err(Broken);
         };
         network.shared.record.see(&Seen::Arrived(self.id));
         let (reply, answer) = oneshot::channel();
-        let handler = process.spawn(async move {
+        let open = OpenRequest::begin(server.open);
+        let router = server.router;
+        let handler = server.process.spawn(async move {
+            let _open = open;
             // A caller who has hung up is told nothing.
             let _ = reply.send(serve(router, request).await);
         });
@@ -146,6 +178,24 @@ impl Drop for Exchange<'_> {
         if !self.is_over {
             self.network.shared.record.see(&Seen::Broken(self.id));
         }
+    }
+}
+
+/// Counts as open until it is dropped.
+struct OpenRequest {
+    count: Arc<watch::Sender<usize>>,
+}
+
+impl OpenRequest {
+    fn begin(count: Arc<watch::Sender<usize>>) -> Self {
+        count.send_modify(|open| *open += 1);
+        Self { count }
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.count.send_modify(|open| *open -= 1);
     }
 }
 

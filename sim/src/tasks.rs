@@ -4,6 +4,7 @@
 //! time jumps to the next timer. A step is one poll of one task. Where several tasks could run, chance lets some
 //! of them wait, so that every seed sees another order.
 
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,7 @@ pub struct Tasks {
 
 struct Shuffle {
     steps: AtomicU64,
+    panics: AtomicU64,
     /// How likely a task that could run is made to wait.
     disorder: f64,
     dice: Mutex<Dice>,
@@ -32,12 +34,19 @@ impl Tasks {
     pub fn new(dice: &mut Dice) -> Self {
         let disorder = if dice.chance(0.2) { 0.0 } else { dice.range(1..=500) as f64 / 1_000.0 };
         let dice = Mutex::new(dice.fork());
-        Self { shared: Arc::new(Shuffle { steps: AtomicU64::new(0), disorder, dice }) }
+        Self {
+            shared: Arc::new(Shuffle { steps: AtomicU64::new(0), panics: AtomicU64::new(0), disorder, dice }),
+        }
     }
 
     /// Polls so far.
     pub fn steps(&self) -> u64 {
         self.shared.steps.load(Ordering::Relaxed)
+    }
+
+    /// How many tasks panicked.
+    pub fn panics(&self) -> u64 {
+        self.shared.panics.load(Ordering::Relaxed)
     }
 
     /// A process that dies only when it is killed.
@@ -141,7 +150,11 @@ impl Future for Stepped {
         if self.life.dead.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
-        self.task.as_mut().poll(context)
+        let task = AssertUnwindSafe(|| self.task.as_mut().poll(context));
+        std::panic::catch_unwind(task).unwrap_or_else(|panic| {
+            self.life.tasks.shared.panics.fetch_add(1, Ordering::Relaxed);
+            std::panic::resume_unwind(panic)
+        })
     }
 }
 

@@ -1,0 +1,39 @@
+//! The machine that a simulated server runs on.
+
+use std::sync::{Mutex, PoisonError};
+
+use longshore_engine::{Host, Task};
+use longshore_model::Millis;
+use tokio::task::JoinHandle;
+
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::tasks::Process;
+
+/// The engine's machine: a clock that jumps, seeded chance, and the tasks of one server process.
+pub struct SimHost {
+    clock: Clock,
+    process: Process,
+    dice: Mutex<Dice>,
+}
+
+impl SimHost {
+    /// For one server process.
+    pub fn new(clock: Clock, process: Process, dice: Dice) -> Self {
+        Self { clock, process, dice: Mutex::new(dice) }
+    }
+}
+
+impl Host for SimHost {
+    fn wall_clock(&self) -> Millis {
+        Millis(self.clock.now().wall_ms)
+    }
+
+    fn entropy(&self) -> u128 {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner).bits()
+    }
+
+    fn spawn(&self, task: Task) -> JoinHandle<()> {
+        self.process.spawn(task)
+    }
+}

@@ -1,0 +1,35 @@
+//! The keys that the server's operator gives out.
+
+use longshore_engine::Engine;
+use longshore_http::admin_key;
+use longshore_model::{ApiKey, KeyScope};
+use longshore_store::StoreError;
+
+/// The operator's own.
+pub const OPERATOR_KEY: &str = "the-operator's-simulated-key";
+/// How many clients have one.
+const CLIENTS: u32 = 4;
+
+/// The clients' keys; each has its own owner.
+pub fn client_keys() -> Vec<String> {
+    (0..CLIENTS).map(|number| format!("the-simulated-key-of-client-{number}")).collect()
+}
+
+/// Makes sure that the server knows them all.
+///
+/// # Errors
+/// If they could not be kept.
+pub async fn admit(engine: &Engine) -> Result<(), StoreError> {
+    let now = engine.now();
+    let clients = client_keys().into_iter().enumerate().map(|(number, text)| ApiKey {
+        id: format!("client-{number}"),
+        scopes: vec![KeyScope::Jobs { endpoint_ids: Vec::new() }],
+        ..admin_key(&text, now)
+    });
+    for key in std::iter::once(admin_key(OPERATOR_KEY, now)).chain(clients) {
+        if engine.key_by_hash(&key.hash).is_none() {
+            engine.put_key(key).await.map_err(|error| StoreError::Io(error.to_string()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! How the server of one world is set up.
+
+use std::time::Duration;
+
+use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
+use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
+
+use crate::dice::Dice;
+
+/// Where the server's workers reach it.
+pub const BASE_URL: &str = "http://longshore.test";
+
+/// What the operator of the server wrote into its settings.
+#[derive(Clone)]
+pub struct ServerSettings {
+    /// For the engine.
+    pub engine: EngineSettings,
+    /// For the webhook chore.
+    pub webhooks: WebhookSettings,
+    /// For the supervisors.
+    pub workers: WorkerSettings,
+    /// For the edge.
+    pub http: HttpSettings,
+}
+
+impl ServerSettings {
+    /// Draws what one world's operator likes.
+    pub fn draw(dice: &mut Dice) -> Self {
+        let ping_interval_ms = *dice.pick(&[2_000, 5_000, 10_000]);
+        let engine = EngineSettings {
+            ping_interval_ms,
+            stop_grace_ms: 10_000,
+            jobs_max: *dice.pick(&[20, 1_000, 5_000_000]),
+            output_bytes_max: *dice.pick(&[4_000, 10_000_000]),
+            sync_output_bytes_max: *dice.pick(&[8_000, 20_000_000]),
+            blob_bytes_min: *dice.pick(&[0, 500, 2_000, 262_144]),
+            recent_bytes_max: *dice.pick(&[0, 4_000, 1 << 20]),
+        };
+        let webhooks = WebhookSettings {
+            allow_private: true,
+            attempts_max: 3,
+            retry_delay: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
+            calls_max: *dice.pick(&[1, 4, 64]),
+            calls_per_host_max: *dice.pick(&[1, 4]),
+            bytes_max: *dice.pick(&[1_000, 64 << 20]),
+        };
+        let workers = WorkerSettings {
+            base_url: BASE_URL.to_owned(),
+            ping_interval_ms,
+            stop_grace_ms: 10_000,
+            kill_grace_ms: 5_000,
+        };
+        let http = HttpSettings {
+            rate_limits: rate_limits(dice),
+            bytes_in_flight_max: *dice.pick(&[100_000, 512_000_000]),
+            worker_hold_ms: *dice.pick(&[1_000, 20_000]),
+        };
+        Self { engine, webhooks, workers, http }
+    }
+}
+
+fn rate_limits(dice: &mut Dice) -> RateLimits {
+    let limit = |per_10_s, concurrent| Limit { per_10_s, concurrent };
+    match dice.range(0..=2) {
+        0 => RateLimits::Off,
+        1 => RateLimits::On(RateTable::default()),
+        _ => RateLimits::On(RateTable {
+            requests_per_worker: *dice.pick(&[0, 5, 100]),
+            runsync: limit(20, 4),
+            run: limit(20, 4),
+            status: limit(40, 10),
+            stream: limit(20, 4),
+            cancel: limit(10, 2),
+            purge_queue: limit(2, 0),
+            openai: limit(20, 4),
+            requests: limit(10, 2),
+        }),
+    }
+}
