@@ -12,7 +12,7 @@ mod reload;
 mod rows;
 mod streams;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -46,7 +46,8 @@ pub(crate) struct Actor {
     number: u64,
 
     parked: Parked,
-    watches: HashMap<JobId, Vec<Watch>>,
+    /// Ordered, so that those who are told at once are told in the same order in every replay.
+    watches: BTreeMap<JobId, Vec<Watch>>,
     streams: Streams,
     /// Files that belong to jobs, by the job's id.
     blobs: HashMap<JobId, Vec<String>>,
@@ -82,7 +83,7 @@ impl Actor {
             generation: 0,
             number: 0,
             parked: Parked::default(),
-            watches: HashMap::new(),
+            watches: BTreeMap::new(),
             streams,
             blobs,
             outputs: HashMap::new(),

@@ -2,7 +2,7 @@
 //!
 //! The chunks themselves are in the store. The queue only lends the right to append.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use longshore_model::JobKey;
 use longshore_store::StreamRow;
@@ -15,7 +15,7 @@ pub(crate) struct Streams {
     /// Jobs up to this number were there when the queue was loaded: the store may know streams of theirs that
     /// are not in `known`. Later jobs have none before their first chunk.
     cold_until_seq: u64,
-    watches: HashMap<JobKey, Vec<oneshot::Sender<()>>>,
+    watches: BTreeMap<JobKey, Vec<oneshot::Sender<()>>>,
 }
 
 impl Streams {
