@@ -64,7 +64,7 @@ impl JsonBody {
     #[cfg(test)]
     pub(crate) fn into_bytes(self) -> Bytes {
         let mut whole = Vec::new();
-        for piece in self.into_pieces().pieces {
+        for piece in self.into_pieces().pieces.into_iter().rev() {
             whole.extend_from_slice(&piece);
         }
         Bytes::from(whole)

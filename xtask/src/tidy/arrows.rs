@@ -18,6 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &["model", "engine"]),
     ("client", &["model"]),
     ("cli", &["model", "client"]),
+    // Input for tests; only tests may depend on it.
+    ("hostile", &[]),
     // Puts the parts together, so it knows them all.
     ("server", &["model", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
     // Puts the same parts together, on a simulated machine.

@@ -242,6 +242,8 @@ impl<'de> Deserialize<'de> for Name<'de> {
 }
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

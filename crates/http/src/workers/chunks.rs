@@ -37,15 +37,15 @@ fn split_string(chunk: &[u8], limit: usize) -> Option<Vec<Bytes>> {
     let mut start = 0;
     let mut at = 0;
     while at < content.len() {
-        let next = at + character_bytes(&content[at..]);
-        if next - start > room {
-            if at == start {
-                return None; // The limit is smaller than one character.
-            }
+        let character = character_bytes(&content[at..]);
+        if character > room {
+            return None;
+        }
+        if at + character - start > room {
             pieces.push(quoted(&content[start..at]));
             start = at;
         }
-        at = next;
+        at += character;
     }
     pieces.push(quoted(&content[start..]));
     Some(pieces)
@@ -86,15 +86,17 @@ fn surrogate(content: &[u8], base: u16) -> bool {
 }
 
 fn split_array(chunk: &[u8], limit: usize) -> Option<Vec<Bytes>> {
+    // Brackets on both sides.
+    let room = limit.checked_sub(2)?;
     let elements: Vec<&RawValue> = serde_json::from_slice(chunk).ok()?;
     let mut pieces = Vec::with_capacity(chunk.len() / limit.max(1) + 1);
     let mut piece = vec![b'['];
     for element in elements {
         let element = element.get().as_bytes();
-        // Brackets on both sides, and a comma unless it is the first.
-        if element.len() + 2 > limit {
+        if element.len() > room {
             return None;
         }
+        // A comma before it and a bracket after it.
         if piece.len() > 1 && piece.len() + 1 + element.len() + 1 > limit {
             piece.push(b']');
             pieces.push(std::mem::replace(&mut piece, vec![b'[']).into());
@@ -152,6 +154,13 @@ mod tests {
             let refusal = split(Bytes::copy_from_slice(chunk.as_bytes()), 10).unwrap_err();
             assert_eq!(refusal, ChunkTooLong { bytes: chunk.len(), limit: 10 });
             assert!(refusal.to_string().contains(&format!("{} bytes", chunk.len())));
+        }
+    }
+
+    #[test]
+    fn no_piece_is_over_a_limit_that_one_character_does_not_fit() {
+        for (chunk, limit) in [("\"a\u{800}\"", 3), ("\"a\u{800}\"", 4), ("[]", 1), ("[]", 0)] {
+            split(Bytes::copy_from_slice(chunk.as_bytes()), limit).unwrap_err();
         }
     }
 

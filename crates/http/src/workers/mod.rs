@@ -5,6 +5,8 @@
 
 mod address;
 mod chunks;
+#[cfg(test)]
+mod hostile;
 mod job_object;
 mod lenient;
 mod pings;

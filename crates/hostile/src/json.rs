@@ -1,0 +1,88 @@
+//! JSON texts by their grammar (RFC 8259), with a liking for its edges.
+//!
+//! They are texts and not values, because no value holds what the grammar allows: a number of a thousand digits,
+//! half of a surrogate pair, a name that comes twice.
+
+use proptest::prelude::*;
+
+/// The depth of the deepest texts: recursion that is not bounded by then ends in a crash.
+pub const DEPTH: usize = 20_000;
+
+/// Names that a parser under test looks for. Objects get them more often than others.
+pub type Names = &'static [&'static str];
+
+/// Any JSON text.
+pub fn json(names: Names) -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        2 => prop::sample::select(vec!["null", "true", "false", "{}", "[]", "[ ]"]).prop_map(str::to_owned),
+        3 => number(),
+        4 => string(),
+    ];
+    let tree = leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            (prop::collection::vec(inner.clone(), 0..4), blank())
+                .prop_map(|(items, blank)| format!("[{blank}{}{blank}]", items.join(","))),
+            members(names, inner, 0..4).prop_map(|members| format!("{{{members}}}")),
+        ]
+    });
+    prop_oneof![40 => tree, 1 => deep()]
+}
+
+/// Any JSON object.
+pub fn object(names: Names) -> impl Strategy<Value = String> {
+    members(names, json(names), 0..6).prop_map(|members| format!("{{{members}}}"))
+}
+
+/// Any JSON number, also one that no type holds.
+pub fn number() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<u64>().prop_map(|number| number.to_string()),
+        "-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,40})?([eE][+-]?[0-9]{1,5})?",
+        prop::sample::select(vec!["-0", "0.0", "1e400", "-1E-999", "18446744073709551616", "1.0", "9e3"])
+            .prop_map(str::to_owned),
+    ]
+}
+
+/// Any JSON string with its quotes; characters as they are, in escapes, and in halves.
+pub fn string() -> impl Strategy<Value = String> {
+    let letter = prop_oneof![
+        6 => any::<char>().prop_map(as_it_is_or_escaped),
+        1 => any::<u16>().prop_map(|unit| format!("\\u{unit:04X}")),
+        1 => (0xd800..=0xdfff_u16).prop_map(|half| format!("\\u{half:04x}")),
+        1 => prop::sample::select(vec!["\\\"", "\\\\", "\\/", "\\n", "\\u0000", "NaN", "-Infinity", "{", "]", ","])
+            .prop_map(str::to_owned),
+    ];
+    prop::collection::vec(letter, 0..12).prop_map(|letters| format!("\"{}\"", letters.concat()))
+}
+
+fn as_it_is_or_escaped(letter: char) -> String {
+    match letter {
+        '"' | '\\' | '\0'..='\x1f' => format!("\\u{:04x}", letter as u32),
+        _ => letter.to_string(),
+    }
+}
+
+/// Members in their order, names as often as they like.
+fn members(
+    names: Names,
+    value: impl Strategy<Value = String>,
+    count: std::ops::Range<usize>,
+) -> impl Strategy<Value = String> {
+    let known = prop::sample::select(if names.is_empty() { vec![""] } else { names.to_vec() });
+    let name = prop_oneof![3 => known.prop_map(|name| format!("\"{name}\"")), 1 => string()];
+    let member = (name, blank(), value)
+        .prop_map(|(name, blank, value)| format!("{blank}{name}{blank}:{value}{blank}"));
+    prop::collection::vec(member, count).prop_map(|members| members.join(","))
+}
+
+fn blank() -> impl Strategy<Value = String> {
+    "[ \t\r\n]{0,2}"
+}
+
+fn deep() -> impl Strategy<Value = String> {
+    (130..DEPTH, any::<bool>()).prop_map(|(depth, array)| {
+        let (open, close) = if array { ("[", "]") } else { ("{\"a\":", "}") };
+        format!("{}0{}", open.repeat(depth), close.repeat(depth))
+    })
+}
