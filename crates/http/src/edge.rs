@@ -86,6 +86,10 @@ async fn answer(routes: Router, mut request: Request) -> Response {
             Failure::internal().into_response()
         }))
     };
+    if response.status() == StatusCode::UNAUTHORIZED {
+        // The router adds it where a path exists: a stranger must not learn that.
+        response.headers_mut().remove(ALLOW);
+    }
     if let Ok(value) = HeaderValue::try_from(format!("{id:016x}")) {
         response.headers_mut().insert("x-request-id", value);
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use longshore_engine::EndpointHandle;
-use longshore_model::{ApiKey, KeyScope, Millis, Operation};
+use longshore_model::{ApiKey, EndpointId, KeyScope, Millis, Operation};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -57,15 +57,14 @@ pub(crate) fn authorize_endpoint(
     id_or_slug: &str,
 ) -> Result<(Arc<ApiKey>, EndpointHandle), Failure> {
     let key = live_key(state, headers)?;
-    let now = state.engine().now();
-    match state.engine().endpoint(id_or_slug) {
-        Some(endpoint) if key.permits(operation, Some(&endpoint.record().id), now) => Ok((key, endpoint)),
-        // A key for some endpoints alone must not tell which others exist.
-        None if key.permits(operation, None, now) || key.permits(Operation::Jobs, None, now) => {
-            Err(Failure::no_such_endpoint())
-        }
-        _ => Err(Failure::unauthorized()),
+    let endpoint = state.engine().endpoint(id_or_slug);
+    // What does not exist is in no key's list: a key for some endpoints does not learn which others there are.
+    let nobodys = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
+    let id = endpoint.as_ref().map_or_else(nobodys, |endpoint| endpoint.record().id);
+    if !key.permits(operation, Some(&id), state.engine().now()) {
+        return Err(Failure::unauthorized());
     }
+    endpoint.map(|endpoint| (key, endpoint)).ok_or_else(Failure::no_such_endpoint)
 }
 
 /// Checks that a request carries the worker token of the endpoint with this id or slug, and finds it.

@@ -34,15 +34,19 @@ pub use state::{HttpSettings, HttpState};
 
 /// Every route of the server, behind the edge.
 pub fn router(state: HttpState) -> Router {
-    let routes = Router::new()
-        .merge(probes::routes())
-        .merge(jobs::routes())
-        .merge(workers::routes())
-        .merge(management::routes())
-        .merge(metrics::routes())
+    let routes = routes()
         .fallback(edge::unknown_route)
         .method_not_allowed_fallback(edge::unknown_method)
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .with_state(state);
     edge::wrap(routes)
+}
+
+fn routes() -> Router<HttpState> {
+    Router::new()
+        .merge(probes::routes())
+        .merge(jobs::routes())
+        .merge(workers::routes())
+        .merge(management::routes())
+        .merge(metrics::routes())
 }

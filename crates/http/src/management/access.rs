@@ -29,7 +29,8 @@ pub(super) fn may_read_endpoint(
     if may_read(state, headers).is_ok() {
         return state.engine().endpoint(id_or_slug).ok_or_else(Failure::no_such_endpoint);
     }
-    let (key, endpoint) = keys::authorize_endpoint(state, headers, Operation::Read, id_or_slug)?;
+    let found = keys::authorize_endpoint(state, headers, Operation::Read, id_or_slug);
+    let (key, endpoint) = found.map_err(|_| Failure::unauthorized())?;
     let reads = key.scopes.iter().any(|scope| matches!(scope, KeyScope::Read { .. }));
     if reads { Ok(endpoint) } else { Err(Failure::unauthorized()) }
 }

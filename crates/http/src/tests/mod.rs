@@ -1,6 +1,8 @@
 //! Tests over real sockets, with a real engine where the job interface is concerned.
 
+mod authorization;
 mod changing;
+mod direct;
 mod fixture;
 mod following;
 mod guarding;

@@ -3,8 +3,40 @@
 //! Workers append `&name=value` to the address they were given, whether or not that holds a `?`. Where it does
 //! not, the last path segment is `worker&job_in_progress=0`: everything from the first `&` on is query.
 
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
 use longshore_model::JobId;
 use longshore_model::limits::TAKE_SLOTS_MAX;
+
+/// The parts of a worker's path. Empty where they are not there or are no text: that is told after the token was
+/// checked, not before.
+#[derive(Debug, Default)]
+pub(super) struct WorkerPath {
+    pub endpoint: String,
+    pub worker: String,
+    pub job: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for WorkerPath {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let mut path = Self::default();
+        if let Ok(params) = RawPathParams::from_request_parts(parts, state).await {
+            for (name, value) in &params {
+                match name {
+                    "endpoint" => value.clone_into(&mut path.endpoint),
+                    "worker" => value.clone_into(&mut path.worker),
+                    "job" => value.clone_into(&mut path.job),
+                    _ => {}
+                }
+            }
+        }
+        Ok(path)
+    }
+}
 
 /// A path segment without the query that was stuck to it.
 pub(super) fn segment(raw: &str) -> &str {

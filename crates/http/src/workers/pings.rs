@@ -1,18 +1,18 @@
 //! The heartbeat. It is a hint: what it lists can be old, so it never changes a job that is over, and its
 //! worker learns nothing from the answer.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use longshore_engine::AskError;
 
-use super::address::{WorkerQuery, segment};
+use super::address::{WorkerPath, WorkerQuery, segment};
 use crate::errors::Failure;
 use crate::{HttpState, keys};
 
 /// `GET ping/{worker}?job_id=a%2Cb`, and once, from a worker that is about to exit, `status=unhealthy`.
 pub(super) async fn ping(
     State(state): State<HttpState>,
-    Path((endpoint, worker)): Path<(String, String)>,
+    WorkerPath { endpoint, worker, .. }: WorkerPath,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {

@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use longshore_engine::{AskError, EndpointHandle, TakeAsk, TakenJob};
 use longshore_model::WorkerId;
 use tokio::time::{Instant, sleep_until};
 
-use super::address::{WorkerQuery, segment};
+use super::address::{WorkerPath, WorkerQuery, segment};
 use super::job_object;
 use crate::errors::Failure;
 use crate::json_body::JsonBody;
@@ -25,7 +25,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 const WORKER_BACKS_OFF_S: u64 = 5;
 
 /// `GET job-take/{worker}`: one job as an object.
-pub(super) async fn take(state: State<HttpState>, path: PollPath, uri: Uri, headers: HeaderMap) -> Response {
+pub(super) async fn take(
+    state: State<HttpState>,
+    path: WorkerPath,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let take = Take { most: Some(1) };
     poll(state, path, &uri, &headers, take).await
 }
@@ -33,7 +38,7 @@ pub(super) async fn take(state: State<HttpState>, path: PollPath, uri: Uri, head
 /// `GET job-take-batch/{worker}?batch_size=N`: up to so many jobs as an array.
 pub(super) async fn take_batch(
     state: State<HttpState>,
-    path: PollPath,
+    path: WorkerPath,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
@@ -41,11 +46,14 @@ pub(super) async fn take_batch(
 }
 
 /// `GET job-stop/{worker}`: the jobs that the worker must stop.
-pub(super) async fn stop(state: State<HttpState>, path: PollPath, uri: Uri, headers: HeaderMap) -> Response {
+pub(super) async fn stop(
+    state: State<HttpState>,
+    path: WorkerPath,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     poll(state, path, &uri, &headers, Stop).await
 }
-
-type PollPath = Path<(String, String)>;
 
 /// A question that is held open.
 trait Question {
@@ -111,7 +119,7 @@ impl Question for Stop {
 
 async fn poll(
     State(state): State<HttpState>,
-    Path((endpoint, worker)): PollPath,
+    WorkerPath { endpoint, worker, .. }: WorkerPath,
     uri: &Uri,
     headers: &HeaderMap,
     question: impl Question,

@@ -6,7 +6,7 @@
 //! Only a server that could not keep it says 503.
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use longshore_engine::{AskError, EndpointHandle, Outcome};
 use longshore_model::limits::{CHUNK_BYTES_MAX, WORKER_BODY_BYTES_MAX};
 use longshore_model::{JobId, WorkerId};
 
-use super::address::segment;
+use super::address::{WorkerPath, segment};
 use super::chunks::split;
 use super::report::{Report, Word};
 use crate::body::{self, ReadBody};
@@ -22,12 +22,10 @@ use crate::errors::Failure;
 use crate::json_body::JsonBody;
 use crate::{HttpState, keys};
 
-type ReportPath = Path<(String, String, String)>;
-
 /// `POST job-done/{worker}/{job}`: a result, or with the status `IN_PROGRESS` how far the job is.
 pub(super) async fn done(
     State(state): State<HttpState>,
-    Path((endpoint, worker, job)): ReportPath,
+    WorkerPath { endpoint, worker, job }: WorkerPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -42,7 +40,7 @@ pub(super) async fn done(
 /// `POST job-stream/{worker}/{job}`: a chunk.
 pub(super) async fn stream(
     State(state): State<HttpState>,
-    Path((endpoint, worker, job)): ReportPath,
+    WorkerPath { endpoint, worker, job }: WorkerPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {

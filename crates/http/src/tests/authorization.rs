@@ -1,0 +1,376 @@
+//! Every route against every kind of key: who may do what, and what others learn (nothing).
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
+
+use super::direct::{ADMIN, Direct, Watched, request};
+use crate::mint_key;
+
+/// What it takes to use a route; the columns of [`MATRIX`].
+///
+/// `open` nothing · `list` to look at the whole catalog · `look` to look at one endpoint · `manage` to change the
+/// catalog · `read` to look at jobs · `jobs` to hand in and change jobs · `work` to work for the endpoint
+const ROUTES: &str = "
+    GET     /healthz                                   open
+    GET     /readyz                                    open
+    GET     /metrics                                   open
+    GET     /v1/openapi.json                           open
+
+    GET     /v1/templates                              list
+    POST    /v1/templates                              manage
+    GET     /v1/templates/{template}                   list
+    PATCH   /v1/templates/{template}                   manage
+    DELETE  /v1/templates/{template}                   manage
+    POST    /v1/templates/{template}/update            manage
+    GET     /v1/endpoints                              list
+    POST    /v1/endpoints                              manage
+    GET     /v1/endpoints/{endpoint}                   look
+    PATCH   /v1/endpoints/{endpoint}                   manage
+    DELETE  /v1/endpoints/{endpoint}                   manage
+    POST    /v1/endpoints/{endpoint}/update            manage
+    POST    /v1/endpoints/{endpoint}/worker-token      manage
+
+    POST    /v2/{endpoint}/run                         jobs
+    POST    /v2/{endpoint}/runsync                     jobs
+    GET     /v2/{endpoint}/status/{job}                read
+    POST    /v2/{endpoint}/status/{job}                read
+    GET     /v2/{endpoint}/status-sync/{job}           read
+    POST    /v2/{endpoint}/status-sync/{job}           read
+    GET     /v2/{endpoint}/stream/{job}                read
+    POST    /v2/{endpoint}/stream/{job}                read
+    POST    /v2/{endpoint}/cancel/{job}                jobs
+    POST    /v2/{endpoint}/retry/{job}                 jobs
+    POST    /v2/{endpoint}/purge-queue                 jobs
+    GET     /v2/{endpoint}/health                      read
+    GET     /v2/{endpoint}/requests                    read
+
+    POST    /sdk/v2/{endpoint}/run                     jobs
+    POST    /sdk/v2/{endpoint}/runsync                 jobs
+    GET     /sdk/v2/{endpoint}/status/{job}            read
+    POST    /sdk/v2/{endpoint}/status/{job}            read
+    GET     /sdk/v2/{endpoint}/status-sync/{job}       read
+    POST    /sdk/v2/{endpoint}/status-sync/{job}       read
+    GET     /sdk/v2/{endpoint}/stream/{job}            read
+    POST    /sdk/v2/{endpoint}/stream/{job}            read
+    POST    /sdk/v2/{endpoint}/cancel/{job}            jobs
+    POST    /sdk/v2/{endpoint}/retry/{job}             jobs
+    POST    /sdk/v2/{endpoint}/purge-queue             jobs
+    GET     /sdk/v2/{endpoint}/health                  read
+    GET     /sdk/v2/{endpoint}/requests                read
+
+    GET     /v2/{endpoint}/job-take/{worker}           work
+    GET     /v2/{endpoint}/job-take-batch/{worker}     work
+    GET     /v2/{endpoint}/job-stop/{worker}           work
+    GET     /v2/{endpoint}/ping/{worker}               work
+    POST    /v2/{endpoint}/job-done/{worker}/{job}     work
+    POST    /v2/{endpoint}/job-stream/{worker}/{job}   work
+";
+
+/// Who may do what. `yes`: it is done. `-`: 401, whether or not what the path names exists, before the body is
+/// read, and nothing changes. `here` is the endpoint of the path, `elsewhere` another one.
+const MATRIX: &str = "
+                                     | open | list | look | manage | read | jobs | work
+    no header                        | yes  | -    | -    | -      | -    | -    | -
+    an empty header                  | yes  | -    | -    | -      | -    | -    | -
+    a scheme and nothing             | yes  | -    | -    | -      | -    | -    | -
+    another scheme                   | yes  | -    | -    | -      | -    | -    | -
+    bytes that are no text           | yes  | -    | -    | -      | -    | -    | -
+    an unknown key                   | yes  | -    | -    | -      | -    | -    | -
+    a key and one letter more        | yes  | -    | -    | -      | -    | -    | -
+    a key and one letter less        | yes  | -    | -    | -      | -    | -    | -
+    an expired key                   | yes  | -    | -    | -      | -    | -    | -
+    a disabled key                   | yes  | -    | -    | -      | -    | -    | -
+    a deleted key                    | yes  | -    | -    | -      | -    | -    | -
+    a key without scopes             | yes  | -    | -    | -      | -    | -    | -
+    the operator's key               | yes  | yes  | yes  | yes    | yes  | yes  | -
+    the same, bare                   | yes  | yes  | yes  | yes    | yes  | yes  | -
+    manage                           | yes  | yes  | yes  | yes    | -    | -    | -
+    read                             | yes  | yes  | yes  | -      | yes  | -    | -
+    read, bare                       | yes  | yes  | yes  | -      | yes  | -    | -
+    read here                        | yes  | -    | yes  | -      | yes  | -    | -
+    read elsewhere                   | yes  | -    | -    | -      | -    | -    | -
+    jobs                             | yes  | -    | -    | -      | yes  | yes  | -
+    jobs here                        | yes  | -    | -    | -      | yes  | yes  | -
+    jobs here, bare                  | yes  | -    | -    | -      | yes  | yes  | -
+    jobs elsewhere                   | yes  | -    | -    | -      | -    | -    | -
+    read here, jobs elsewhere        | yes  | -    | yes  | -      | yes  | -    | -
+    manage, jobs elsewhere           | yes  | yes  | yes  | yes    | -    | -    | -
+    a worker's token                 | yes  | -    | -    | -      | -    | -    | yes
+    a worker's token, bare           | yes  | -    | -    | -      | -    | -    | yes
+    a worker's token of elsewhere    | yes  | -    | -    | -      | -    | -    | -
+    a worker's token, one digit off  | yes  | -    | -    | -      | -    | -    | -
+    elsewhere's token, our name      | yes  | -    | -    | -      | -    | -    | -
+";
+
+/// One row of the table: a kind of key, and what it may do.
+struct Kind {
+    name: &'static str,
+    may: BTreeSet<&'static str>,
+}
+
+fn kinds() -> Vec<Kind> {
+    let mut rows = MATRIX.lines().map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    let columns = rows.by_ref().find(|cells| cells.len() > 1).unwrap();
+    let rows = rows.filter(|cells| cells.len() > 1);
+    let kinds = rows.map(|cells| {
+        assert_eq!(cells.len(), columns.len(), "{cells:?}");
+        let may = columns[1..].iter().zip(&cells[1..]).filter_map(|(column, cell)| match *cell {
+            "yes" => Some(*column),
+            "-" => None,
+            other => panic!("{other}"),
+        });
+        Kind { name: cells[0], may: may.collect() }
+    });
+    kinds.collect()
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    method: &'static str,
+    pattern: &'static str,
+    takes: &'static str,
+}
+
+fn routes() -> Vec<Route> {
+    let rows = ROUTES.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
+    let rows = rows.filter(|cells| !cells.is_empty());
+    rows.map(|cells| Route { method: cells[0], pattern: cells[1], takes: cells[2] }).collect()
+}
+
+/// A server with everything that the routes name.
+struct World {
+    server: Direct,
+    /// Not used by an endpoint, so that it can be deleted.
+    template: String,
+    waiting: String,
+    failed: String,
+}
+
+impl World {
+    async fn start() -> Self {
+        let server = Direct::start().await;
+        let made = server.ask("POST", "/v1/templates", r#"{"name":"spare"}"#).await.json();
+        let template = made["id"].as_str().unwrap().to_owned();
+        let failed = submit(&server).await;
+        let token = server.engine.worker_token(&server.endpoint);
+        let take = request("GET", "/v2/demo/job-take/w-0", Some(&token), "");
+        assert_eq!(server.send(take).await.status, 200);
+        let path = format!("/v2/demo/job-done/w-0/{failed}");
+        server.send(request("POST", &path, Some(&token), r#"{"error":"e"}"#)).await;
+        let waiting = submit(&server).await;
+        Self { server, template, waiting, failed }
+    }
+
+    /// The route's path with what exists, or (`missing`) with what does not.
+    fn path(&self, route: Route, missing: bool) -> String {
+        const NO_JOB: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
+        let job = if route.pattern.contains("/retry/") { &self.failed } else { &self.waiting };
+        let endpoint = self.server.endpoint.to_string();
+        let of = |there: &str, not: &str| if missing { not.to_owned() } else { there.to_owned() };
+        route
+            .pattern
+            .replace("{endpoint}", &of(&endpoint, "nosuchendpoint"))
+            .replace("{template}", &of(&self.template, "nosuchtemplate"))
+            .replace("{job}", &of(job, NO_JOB))
+            .replace("{worker}", "w-0")
+    }
+
+    /// A body with which the route does something.
+    fn body(&self, route: Route) -> String {
+        match route.pattern.rsplit('/').next().unwrap() {
+            "templates" => r#"{"name":"new"}"#.to_owned(),
+            "endpoints" => format!(r#"{{"templateId":"{}","provider":"external"}}"#, self.template),
+            "run" | "runsync" => r#"{"input":{}}"#.to_owned(),
+            "{template}" | "{endpoint}" | "update" => r#"{"name":"renamed"}"#.to_owned(),
+            _ => r#"{"output":1}"#.to_owned(),
+        }
+    }
+
+    /// The header's value for a kind of key.
+    async fn credential(&self, kind: &str) -> Option<Vec<u8>> {
+        let here = || vec![self.server.endpoint];
+        let elsewhere = || vec![self.server.other];
+        let read = |endpoint_ids| KeyScope::Read { endpoint_ids };
+        let jobs = |endpoint_ids| KeyScope::Jobs { endpoint_ids };
+        let token = |endpoint: &EndpointId| self.server.engine.worker_token(endpoint);
+        let mint = async |scopes, bare: bool| {
+            let text = self.add(scopes, |_| {}).await;
+            Some(if bare { text } else { format!("Bearer {text}") })
+        };
+        let all = || vec![KeyScope::Manage, read(vec![]), jobs(vec![])];
+        let value = match kind {
+            "no header" => None,
+            "an empty header" => Some(String::new()),
+            "a scheme and nothing" => Some("Bearer ".to_owned()),
+            "another scheme" => Some(format!("Basic {ADMIN}")),
+            "bytes that are no text" => return Some(b"Bearer \xff\xfe".to_vec()),
+            "an unknown key" => Some(format!("Bearer ls_0123456789abcdef_{}", "0".repeat(64))),
+            "a key and one letter more" => Some(format!("Bearer {ADMIN}x")),
+            "a key and one letter less" => Some(format!("Bearer {}", &ADMIN[..ADMIN.len() - 1])),
+            "an expired key" => {
+                Some(self.add(all(), |key| key.expires_at = Some(self.server.engine.now())).await)
+            }
+            "a disabled key" => Some(self.add(all(), |key| key.disabled = true).await),
+            "a deleted key" => {
+                let text = self.add(all(), |_| {}).await;
+                self.server.engine.delete_key(text.split('_').nth(1).unwrap()).await.unwrap();
+                Some(text)
+            }
+            "a key without scopes" => mint(vec![], false).await,
+            "the operator's key" => Some(format!("Bearer {ADMIN}")),
+            "the same, bare" => Some(ADMIN.to_owned()),
+            "manage" => mint(vec![KeyScope::Manage], false).await,
+            "read" => mint(vec![read(vec![])], false).await,
+            "read, bare" => mint(vec![read(vec![])], true).await,
+            "read here" => mint(vec![read(here())], false).await,
+            "read elsewhere" => mint(vec![read(elsewhere())], false).await,
+            "jobs" => mint(vec![jobs(vec![])], false).await,
+            "jobs here" => mint(vec![jobs(here())], false).await,
+            "jobs here, bare" => mint(vec![jobs(here())], true).await,
+            "jobs elsewhere" => mint(vec![jobs(elsewhere())], false).await,
+            "read here, jobs elsewhere" => mint(vec![read(here()), jobs(elsewhere())], false).await,
+            "manage, jobs elsewhere" => mint(vec![KeyScope::Manage, jobs(elsewhere())], false).await,
+            "a worker's token" => Some(format!("Bearer {}", token(&self.server.endpoint))),
+            "a worker's token, bare" => Some(token(&self.server.endpoint)),
+            "a worker's token of elsewhere" => Some(token(&self.server.other)),
+            "a worker's token, one digit off" => Some(off_by_one(&token(&self.server.endpoint))),
+            "elsewhere's token, our name" => {
+                let (ours, theirs) = (self.server.endpoint.to_string(), self.server.other.to_string());
+                Some(token(&self.server.other).replace(&theirs, &ours))
+            }
+            other => panic!("nobody knows what {other:?} is"),
+        };
+        value.map(String::into_bytes)
+    }
+
+    /// Adds a key, and answers its text.
+    async fn add(&self, scopes: Vec<KeyScope>, change: impl FnOnce(&mut ApiKey)) -> String {
+        let mut minted = mint_key("a test's", scopes, Millis(0)).unwrap();
+        change(&mut minted.record);
+        self.server.engine.put_key(minted.record).await.unwrap();
+        minted.text
+    }
+}
+
+async fn submit(server: &Direct) -> String {
+    let made = server.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await.json();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn off_by_one(token: &str) -> String {
+    let last = if token.ends_with('0') { "1" } else { "0" };
+    format!("{}{last}", &token[..token.len() - 1])
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_table_has_every_route_of_the_server() {
+    // The router itself says which paths it has, and a method that none of them takes, which methods.
+    let shown = format!("{:?}", crate::routes());
+    let paths: BTreeSet<&str> =
+        shown.split('"').filter(|text| text.starts_with('/') && !text.contains("__private")).collect();
+    let server = Direct::start().await;
+    let mut found = BTreeSet::new();
+    for path in paths.into_iter().filter(|path| *path != "/") {
+        let answer = server.ask("PUT", path, "").await;
+        assert_eq!(answer.status, 405, "{path}");
+        let methods = answer.header("allow").unwrap().split(',').map(str::trim).map(str::to_owned);
+        found.extend(methods.filter(|method| method != "HEAD").map(|method| (path.to_owned(), method)));
+    }
+    let known: BTreeSet<_> =
+        routes().iter().map(|route| (route.pattern.to_owned(), route.method.to_owned())).collect();
+    assert_eq!(found, known, "add the new route to the table above, with what it takes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_not_gets_401_and_changes_nothing() {
+    let world = World::start().await;
+    let before = world.server.content().await;
+    let mut refused = 0;
+    for kind in kinds() {
+        let credential = world.credential(kind.name).await;
+        for route in routes().into_iter().filter(|route| !kind.may.contains(route.takes)) {
+            for (missing, method) in [(false, route.method), (true, route.method), (false, "PUT")] {
+                let (body, read) = Watched::body(&world.body(route));
+                let mut asked = request(method, &world.path(route, missing), None, body);
+                if let Some(value) = &credential {
+                    asked.headers_mut().insert("authorization", value.as_slice().try_into().unwrap());
+                }
+                let answer = world.server.send(asked).await;
+                let what = format!("{} on {method} {} (missing: {missing})", kind.name, route.pattern);
+                // A method that a path does not take needs a known caller, and no more.
+                if method == "PUT" && answer.status == 405 {
+                    assert!(kind.may.len() > 1 || IN_FORCE.contains(&kind.name), "{what}");
+                    continue;
+                }
+                assert_eq!((answer.status.as_u16(), answer.code().as_str()), (401, "unauthorized"), "{what}");
+                assert!(!read.load(Ordering::Relaxed), "{what}: the body was read");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(world.server.content().await, before, "a request that was refused changed something");
+    assert!(refused > 2_000, "only {refused}");
+}
+
+/// Keys that are known and alive, and may do nothing here.
+const IN_FORCE: [&str; 4] =
+    ["a key without scopes", "read elsewhere", "jobs elsewhere", "a worker's token of elsewhere"];
+
+#[tokio::test(start_paused = true)]
+async fn whoever_may_is_served_and_learns_what_does_not_exist() {
+    for kind in kinds() {
+        for route in routes().into_iter().filter(|route| kind.may.contains(route.takes)) {
+            let world = World::start().await;
+            let credential = world.credential(kind.name).await;
+            let send = async |missing| {
+                let mut asked = request(route.method, &world.path(route, missing), None, world.body(route));
+                if let Some(value) = &credential {
+                    asked.headers_mut().insert("authorization", value.as_slice().try_into().unwrap());
+                }
+                world.server.send(asked).await
+            };
+            let what = format!("{} on {} {}", kind.name, route.method, route.pattern);
+            let answer = send(false).await;
+            assert!(answer.status.is_success(), "{what}: {answer:?}");
+            let answer = send(true).await;
+            let names_something =
+                route.pattern.contains("{endpoint}") || route.pattern.contains("{template}");
+            let expected = match route.takes {
+                _ if !names_something => continue,
+                // Tokens are for one endpoint, and so are keys that name some.
+                "work" => 401,
+                _ if kind.name.split([' ', ',']).any(|word| word == "here") => 401,
+                _ => 404,
+            };
+            assert_eq!(answer.status, expected, "{what}, which does not exist: {answer:?}");
+            answer.code();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_that_is_no_text_is_401_to_strangers_too() {
+    let world = World::start().await;
+    for route in routes().into_iter().filter(|route| route.takes != "open") {
+        for garbage in ["%ff", "%c3%28", "%ed%a0%80"] {
+            let path = route.pattern.replace("{endpoint}", garbage).replace("{template}", garbage);
+            let path = path.replace("{job}", garbage).replace("{worker}", garbage);
+            let answer = world.server.send(request(route.method, &path, None, "{}")).await;
+            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (401, "unauthorized"), "{path}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn reading_a_jobs_time_to_live_into_being_takes_more_than_reading() {
+    let world = World::start().await;
+    let key = world.add(vec![KeyScope::Read { endpoint_ids: vec![] }], |_| {}).await;
+    for mount in ["/v2", "/sdk/v2"] {
+        for method in ["GET", "POST"] {
+            let path = format!("{mount}/demo/status/{}?ttl=60000", world.waiting);
+            assert_eq!(world.server.send(request(method, &path, Some(&key), "")).await.status, 401);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The router without a socket, on a clock that stands still: a request is answered at once, however long it would
+//! have been held, and nothing changes but by requests.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
+use longshore_blobs::MemoryBlobs;
+use longshore_engine::{Clock, Engine, EngineSettings, Parts, WebhookSettings, WorkerSettings};
+use longshore_model::{EndpointId, Millis};
+use longshore_store::MemoryStore;
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use crate::{HttpSettings, HttpState, RateLimits, admin_key, router};
+
+pub(super) const ADMIN: &str = "the operators own key";
+
+struct Stopped;
+
+impl Clock for Stopped {
+    fn now(&self) -> Millis {
+        Millis(1_700_000_000_000)
+    }
+}
+
+/// A server with two endpoints, `demo` and `other`, that workers from outside may work for.
+pub(super) struct Direct {
+    pub(super) engine: Engine,
+    pub(super) endpoint: EndpointId,
+    pub(super) other: EndpointId,
+    router: Router,
+}
+
+/// An answer, its body read.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Direct {
+    /// Must run in a runtime whose time is paused.
+    pub(super) async fn start() -> Self {
+        let parts = Parts {
+            store: Arc::new(MemoryStore::new()),
+            blobs: Arc::new(MemoryBlobs::new()),
+            launcher: None,
+            clock: Arc::new(Stopped),
+            settings: EngineSettings::default(),
+            webhooks: WebhookSettings::default(),
+            workers: WorkerSettings::default(),
+        };
+        let engine = Engine::start(parts).await.unwrap();
+        engine.put_key(admin_key(ADMIN, Millis(0))).await.unwrap();
+        let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
+        let router = router(HttpState::new(engine.clone(), &settings));
+        let mut direct = Self { engine, router, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) };
+        let template = direct.manage("/v1/templates", r#"{"name":"t","env":{"TOKEN":"hush"}}"#).await;
+        let template = &template["id"];
+        let create = |slug| {
+            format!(r#"{{"name":"{slug}","slug":"{slug}","templateId":{template},"provider":"external"}}"#)
+        };
+        direct.endpoint = id_of(&direct.manage("/v1/endpoints", &create("demo")).await);
+        direct.other = id_of(&direct.manage("/v1/endpoints", &create("other")).await);
+        direct
+    }
+
+    pub(super) async fn send(&self, request: Request<Body>) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Reply { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// A request with the operator's key.
+    pub(super) async fn ask(&self, method: &str, path: &str, body: &str) -> Reply {
+        self.send(request(method, path, Some(&format!("Bearer {ADMIN}")), body.to_owned())).await
+    }
+
+    async fn manage(&self, path: &str, body: &str) -> Value {
+        let reply = self.ask("POST", path, body).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.json()
+    }
+
+    /// Everything that clients can see of what is kept.
+    pub(super) async fn content(&self) -> Vec<Bytes> {
+        let mut content = Vec::new();
+        for path in ["/v1/templates", "/v1/endpoints?includeWorkers=true"] {
+            content.push(self.ask("GET", path, "").await.body);
+        }
+        for endpoint in self.engine.endpoints() {
+            let id = endpoint.record().id;
+            for path in ["health", "requests?limit=100"] {
+                content.push(self.ask("GET", &format!("/v2/{id}/{path}"), "").await.body);
+            }
+        }
+        content
+    }
+}
+
+pub(super) fn request(
+    method: &str,
+    path: &str,
+    authorization: Option<&str>,
+    body: impl Into<Body>,
+) -> Request<Body> {
+    let builder = Request::builder().method(method).uri(path).header("host", "test");
+    let builder =
+        authorization.into_iter().fold(builder, |builder, value| builder.header("authorization", value));
+    builder.body(body.into()).unwrap()
+}
+
+fn id_of(record: &Value) -> EndpointId {
+    record["id"].as_str().unwrap().parse().unwrap()
+}
+
+impl Reply {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub(super) fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The code of an error, which must be of the one shape.
+    pub(super) fn code(&self) -> String {
+        let body = self.json();
+        let names: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(names, ["code", "error"], "{self:?}");
+        let text = body["error"].as_str().unwrap();
+        assert!(!text.is_empty() && !text.ends_with('.') && text.len() < 2_000, "{text}");
+        assert_eq!(self.status == 401, self.header("www-authenticate").is_some(), "{self:?}");
+        assert_eq!(self.status == 405, self.header("allow").is_some(), "{self:?}");
+        body["code"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A body that notices that somebody wants it.
+pub(super) struct Watched {
+    body: Bytes,
+    read: Arc<AtomicBool>,
+}
+
+impl Watched {
+    pub(super) fn body(body: &str) -> (Body, Arc<AtomicBool>) {
+        let read = Arc::<AtomicBool>::default();
+        let watched = Self { body: Bytes::copy_from_slice(body.as_bytes()), read: Arc::clone(&read) };
+        (Body::new(watched), read)
+    }
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.read.store(true, Ordering::Relaxed);
+        let body = std::mem::take(&mut self.body);
+        Poll::Ready((!body.is_empty()).then(|| Ok(Frame::data(body))))
+    }
+}
