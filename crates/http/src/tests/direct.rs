@@ -13,7 +13,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use longshore_blobs::MemoryBlobs;
-use longshore_engine::{Clock, Engine, EngineSettings, Parts, WebhookSettings, WorkerSettings};
+use longshore_engine::{Engine, EngineSettings, Host, HttpPost, Parts, WebhookSettings, WorkerSettings};
 use longshore_model::{EndpointId, Millis};
 use longshore_store::MemoryStore;
 use serde_json::Value;
@@ -23,10 +23,10 @@ use crate::{HttpSettings, HttpState, RateLimits, admin_key, router};
 
 pub(super) const ADMIN: &str = "the operators own key";
 
-struct Stopped;
+struct TimeStandsStill;
 
-impl Clock for Stopped {
-    fn now(&self) -> Millis {
+impl Host for TimeStandsStill {
+    fn wall_clock(&self) -> Millis {
         Millis(1_700_000_000_000)
     }
 }
@@ -54,7 +54,8 @@ impl Direct {
             store: Arc::new(MemoryStore::new()),
             blobs: Arc::new(MemoryBlobs::new()),
             launcher: None,
-            clock: Arc::new(Stopped),
+            host: Arc::new(TimeStandsStill),
+            post: Arc::new(HttpPost::new(&WebhookSettings::default())),
             settings: EngineSettings::default(),
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
