@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use longshore_model::{Durability, Epoch, ShardId};
+use longshore_planted::{Bug, planted};
 use longshore_store::{Batch, Store, StoreError, Write};
 use tokio::sync::mpsc;
 
@@ -78,7 +79,10 @@ impl Committer {
         }
     }
 
-    async fn commit(&self, batch: Batch, covered: Vec<Prepared>) {
+    async fn commit(&self, batch: Batch, mut covered: Vec<Prepared>) {
+        if planted(Bug::ReplyBeforeCommit) {
+            release(std::mem::take(&mut covered));
+        }
         let result = if batch.writes.is_empty() {
             Ok(())
         } else {
@@ -133,7 +137,8 @@ fn release(covered: Vec<Prepared>) {
 
 fn refuse(covered: Vec<Prepared>, error: &StoreError) {
     for prepared in &covered {
-        if prepared.line.generation.load(Ordering::Acquire) == prepared.generation {
+        let is_first = prepared.line.generation.load(Ordering::Acquire) == prepared.generation;
+        if is_first && !planted(Bug::FailedCommitForgotten) {
             prepared.line.generation.fetch_add(1, Ordering::AcqRel);
             prepared.line.failed.notify_one();
         }

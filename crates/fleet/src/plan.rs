@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use longshore_model::{Millis, WorkerId, WorkerPhase};
+use longshore_planted::{Bug, planted};
 
 use crate::{Backoff, Load, Rules, demand};
 
@@ -66,8 +67,10 @@ pub fn plan(now: Millis, rules: &Rules, load: &Load, present: &[Worker], backoff
     planning.look_in(demand.grows_in_ms);
 
     // Those that still have to end take up room, too: they hold memory and GPUs until they are gone.
-    let room =
-        rules.workers_max.saturating_sub(present.iter().filter(|w| w.version.is_some()).count() as u32);
+    let takes_room = |w: &&Worker| {
+        w.version.is_some() && !(w.phase == WorkerPhase::Draining && planted(Bug::TooManyWorkers))
+    };
+    let room = rules.workers_max.saturating_sub(present.iter().filter(takes_room).count() as u32);
     let missing = demand.grow_to.saturating_sub(here).min(room);
     let unhealthy = planning.start(missing, starting, backoff);
     Plan { steps: planning.steps, unhealthy, look_at: planning.look_at }
@@ -89,6 +92,9 @@ impl Planning {
     }
 
     fn drain(&mut self, worker: &Worker) {
+        if planted(Bug::DrainKills) {
+            return self.steps.push(Step::Stop(worker.id.clone()));
+        }
         self.steps.push(Step::Drain(worker.id.clone()));
     }
 
@@ -124,6 +130,7 @@ impl Planning {
 
     /// Those that have idled for longest go first, as far as `spare` ones are there.
     fn drain_the_idle(&mut self, ours: &[&Worker], spare: u32, timeout_ms: u64) {
+        let spare = if planted(Bug::OneIdleKept) { spare.saturating_sub(1) } else { spare };
         for worker in ours.iter().filter(|w| w.phase == WorkerPhase::Idle).take(spare as usize) {
             if worker.idle_ms >= timeout_ms {
                 self.drain(worker);

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use longshore_planted::{Bug, planted};
+
 /// The span over which rates are counted.
 pub(crate) const WINDOW_MS: u64 = 10_000;
 
@@ -28,7 +30,7 @@ impl Window {
     /// Counts an event at `now_ms` if there are fewer than `limit` in the ten seconds up to it.
     pub(crate) fn admit(&mut self, now_ms: u64, limit: u32) -> Verdict {
         self.forget(now_ms);
-        if self.total >= limit {
+        if self.total >= limit + u32::from(planted(Bug::RateOneTooMany)) {
             return Verdict::Refused { wait_ms: self.wait_ms(now_ms, limit) };
         }
         self.total += 1;
@@ -37,7 +39,7 @@ impl Window {
             Some((at, count)) if *at >= now_ms => *count += 1,
             _ => self.events.push_back((now_ms, 1)),
         }
-        Verdict::Admitted { left: limit - self.total }
+        Verdict::Admitted { left: limit.saturating_sub(self.total) }
     }
 
     /// How long until the oldest event leaves; 0 if there is none.

@@ -1,6 +1,7 @@
 //! A client wants a job to end now, or at a time it chooses.
 
 use longshore_model::{JobId, JobState, Millis};
+use longshore_planted::{Bug, planted};
 
 use crate::queue::Outbox;
 use crate::{Change, Queue, Refusal, Reply};
@@ -10,7 +11,8 @@ impl Queue {
         let (Some(row), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };
-        if row.state.is_terminal() {
+        let reopens = row.state == JobState::Completed && planted(Bug::CancelAfterResult);
+        if row.state.is_terminal() && !reopens {
             return Reply::Job(row);
         }
         self.stop_holder(slot, now, out);

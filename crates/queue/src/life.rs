@@ -4,6 +4,7 @@
 use alloc::string::String;
 
 use longshore_model::{Attempt, JobRow, JobState, Millis, WorkerId};
+use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::queue::Outbox;
@@ -31,7 +32,8 @@ impl Queue {
             }
         };
         // Whatever enters the queue after a purge must be told from what was in it, also after a reload.
-        let enqueued_at = now.max(self.counters.purged_until + 1);
+        let after_purge = if planted(Bug::PurgeHitsNewJobs) { now } else { self.counters.purged_until + 1 };
+        let enqueued_at = now.max(after_purge);
         self.enqueued_last = self.enqueued_last.max(enqueued_at);
         let row = &mut self.jobs[slot];
         row.state = JobState::InQueue;
@@ -101,7 +103,7 @@ impl Queue {
     pub(crate) fn put_back(&mut self, slot: Slot, counts: bool, reason: &str, now: Millis, out: &mut Outbox) {
         let max_retries = self.settings.max_retries;
         let row = &self.jobs[slot];
-        if counts && row.retries >= max_retries {
+        if counts && row.retries >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
             let error = exhausted(row, reason);
             out.changes.push(Change::KeepError(row.key, error));
             self.end(slot, JobState::Failed, now, out);
@@ -111,12 +113,18 @@ impl Queue {
         self.leave(slot, now);
         let row = &mut self.jobs[slot];
         if counts {
-            row.retries += 1;
+            row.retries += 1 + u8::from(planted(Bug::RetryCountedTwice));
             self.counters.retried += 1;
         }
+        if planted(Bug::TtlRestarts) {
+            row.delete_at = now + u64::from(row.ttl_ms);
+        }
         out.changes.push(Change::ClearOutcome(row.key));
-        out.changes.push(Change::DropChunks(row.key));
-        self.enqueue(slot, Place::Front, now, out);
+        if !planted(Bug::ChunksOfLostAttempt) {
+            out.changes.push(Change::DropChunks(row.key));
+        }
+        let place = if planted(Bug::RequeuedAtBack) { Place::Back } else { Place::Front };
+        self.enqueue(slot, place, now, out);
         self.schedule(slot);
         self.put(slot, out);
     }
@@ -193,7 +201,10 @@ impl Queue {
 /// When something must happen to the job by itself; none while it only waits for its webhook.
 pub(crate) fn deadline(row: &JobRow) -> Option<Millis> {
     match row.state {
-        JobState::InProgress => Some(row.delete_at.min(row.started_at + u64::from(row.execution_timeout_ms))),
+        JobState::InProgress => {
+            let since = if planted(Bug::TimeoutFromSubmit) { row.enqueued_at } else { row.started_at };
+            Some(row.delete_at.min(since + u64::from(row.execution_timeout_ms)))
+        }
         _ if row.webhook_owed => None,
         _ => Some(row.delete_at),
     }

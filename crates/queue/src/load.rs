@@ -1,6 +1,7 @@
 //! From rows to a running machine.
 
 use longshore_model::{JobRow, JobState, Millis};
+use longshore_planted::{Bug, planted};
 
 use crate::Queue;
 use crate::jobs::Slot;
@@ -16,17 +17,23 @@ impl Queue {
         let (state, low_priority, order) = (row.state, row.low_priority, row.order);
         let purged = self.is_purged(&row);
         let slot = self.jobs.insert(row);
-        self.restore_idempotency(slot);
+        if !planted(Bug::KeysNotLoaded) {
+            self.restore_idempotency(slot);
+        }
         match state {
             JobState::InQueue if purged => self.purging.insert(low_priority, order, slot),
             JobState::InQueue => self.ready.insert(low_priority, order, slot),
             JobState::InProgress => {
                 self.running += 1;
-                self.grant_fresh_lease(slot, now);
+                if !planted(Bug::LeaseNotLoaded) {
+                    self.grant_fresh_lease(slot, now);
+                }
             }
             _ => {}
         }
-        self.schedule(slot);
+        if state != JobState::InProgress || !planted(Bug::TimeoutNotLoaded) {
+            self.schedule(slot);
+        }
     }
 
     /// The newest job with a key has it: an older one is past its time and only waits for its webhook.

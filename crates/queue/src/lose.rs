@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use longshore_model::{JobId, Millis, WorkerId};
+use longshore_planted::{Bug, planted};
 
 use crate::queue::Outbox;
 use crate::{Queue, Reply, Signal};
@@ -82,6 +83,10 @@ impl Queue {
         let reason: String = alloc::format!("worker {id} was silent for {silent_s} s");
         self.put_back_all(now, id, true, &reason, out);
         let Some(worker) = self.workers.get_mut(id) else { return };
+        if worker.managed && planted(Bug::HungWorkerKept) {
+            worker.pings = false;
+            return;
+        }
         if worker.managed {
             // It stays on the list, without jobs, until its launcher has ended it.
             worker.draining = true;

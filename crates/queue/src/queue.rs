@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use longshore_model::{Counters, EndpointNo, Millis};
+use longshore_planted::{Bug, planted};
 
 use crate::jobs::{Jobs, Slot};
 use crate::lanes::Lanes;
@@ -91,7 +92,8 @@ impl Queue {
             Command::Configure(settings) => self.configure(settings, &mut out),
             Command::Demolish => self.demolish(now, &mut out),
         };
-        if self.counters != counters {
+        let reserved = self.counters.reserved_seq != counters.reserved_seq;
+        if self.counters != counters && (reserved || !planted(Bug::CountersNotKept)) {
             out.changes.push(Change::PutCounters(self.endpoint, self.counters));
         }
         Effects { changes: out.changes, reply, signals: out.signals }

@@ -1,6 +1,7 @@
 //! A worker reports on a job it holds, or held.
 
 use longshore_model::{JobId, JobState, Millis, WorkerId};
+use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::queue::Outbox;
@@ -84,11 +85,13 @@ impl Queue {
     /// earlier attempt.
     fn accepts(&self, slot: Slot, worker: &WorkerId, verdict: Verdict, now: Millis) -> bool {
         let row = &self.jobs[slot];
-        if row.state.is_terminal() || row.delete_at <= now || self.is_purged(row) {
+        let reopens = row.state == JobState::Cancelled && planted(Bug::ResultAfterCancel);
+        if (row.state.is_terminal() && !reopens) || row.delete_at <= now || self.is_purged(row) {
             return false;
         }
-        let good = matches!(verdict, Verdict::Completed { .. });
-        self.is_held_by(slot, worker) || (good && !row.fresh)
+        let good = matches!(verdict, Verdict::Completed { .. }) || planted(Bug::StaleErrorAccepted);
+        let fresh = row.fresh && !planted(Bug::UntakenResultAccepted);
+        self.is_held_by(slot, worker) || (good && !fresh)
     }
 
     pub(crate) fn is_held_by(&self, slot: Slot, worker: &WorkerId) -> bool {

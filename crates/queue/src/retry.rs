@@ -1,6 +1,7 @@
 //! A client wants a failed or timed-out job to run again.
 
 use longshore_model::{JobId, JobState, Millis};
+use longshore_planted::{Bug, planted};
 
 use crate::life::Place;
 use crate::queue::Outbox;
@@ -21,14 +22,20 @@ impl Queue {
         row.retries = 0;
         row.redeliveries = 0;
         row.worker = None;
-        row.delete_at = now + u64::from(row.ttl_ms);
+        if !planted(Bug::TtlNotRenewed) {
+            row.delete_at = now + u64::from(row.ttl_ms);
+        }
         let key = row.key;
         if core::mem::take(&mut row.webhook_owed) {
             out.changes.push(Change::ForgetHook(key));
         }
         self.counters.retried += 1;
-        out.changes.push(Change::ClearOutcome(key));
-        out.changes.push(Change::ResetStream(key));
+        if !planted(Bug::OutcomeNotCleared) {
+            out.changes.push(Change::ClearOutcome(key));
+        }
+        if !planted(Bug::StreamNotReset) {
+            out.changes.push(Change::ResetStream(key));
+        }
         self.enqueue(slot, Place::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);

@@ -17,6 +17,9 @@ use longshore_cli::{Arguments, Command};
 use dev_host::DevHost;
 use fatal::Fatal;
 
+// What is built with planted mistakes must never serve.
+const _: () = assert!(!longshore_planted::ARMED, "build the server without the feature `planted`");
+
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     if let Command::WorkerShim(args) = &command {

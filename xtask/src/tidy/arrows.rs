@@ -9,25 +9,27 @@ use crate::workspace::{self, Metadata, Package};
 /// Which of our crates each of them may depend on. A crate that is missing here is a finding.
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),
-    ("queue", &["model"]),
-    ("fleet", &["model"]),
+    // Asked wherever a mistake can be planted for the simulator.
+    ("planted", &[]),
+    ("queue", &["model", "planted"]),
+    ("fleet", &["model", "planted"]),
     ("store", &["model"]),
     ("blobs", &["model"]),
     ("launch", &["model"]),
-    ("engine", &["model", "queue", "fleet", "store", "blobs", "launch"]),
-    ("http", &["model", "engine"]),
+    ("engine", &["model", "planted", "queue", "fleet", "store", "blobs", "launch"]),
+    ("http", &["model", "planted", "engine"]),
     ("client", &["model"]),
     ("cli", &["model", "client"]),
     // Input for tests; only tests may depend on it.
     ("hostile", &[]),
     // Puts the parts together, so it knows them all.
-    ("server", &["model", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
+    ("server", &["model", "planted", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
     // Puts the same parts together, on a simulated machine.
-    ("sim", &["model", "store", "blobs", "launch", "engine", "http"]),
+    ("sim", &["model", "planted", "store", "blobs", "launch", "engine", "http"]),
 ];
 
 /// Crates without I/O, clock and randomness, and what else they may depend on.
-const PURE: &[(&str, &[&str])] = &[("model", &["serde"]), ("queue", &[]), ("fleet", &[])];
+const PURE: &[(&str, &[&str])] = &[("model", &["serde"]), ("planted", &[]), ("queue", &[]), ("fleet", &[])];
 
 /// A crate of this name becomes the place for everything that has no place.
 const VAGUE_NAMES: [&str; 5] = ["common", "util", "utils", "manager", "helpers"];

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{Endpoint, JobId, JobKey, WorkerPhase};
+use longshore_model::{Endpoint, JobId, JobKey, JobRow, WorkerPhase};
+use longshore_planted::{Bug, planted};
 use longshore_queue::{Command, Queue};
 use longshore_store::{HookRow, StoreError};
 
@@ -76,7 +77,8 @@ async fn load_blobs(
     };
     let mut by_job: HashMap<JobId, Vec<String>> = HashMap::new();
     for name in names {
-        match owner(&name).filter(|job| queue.stored(*job).is_some()) {
+        let kept = |row: &JobRow| !(row.state.is_terminal() && planted(Bug::OutputSwept));
+        match owner(&name).filter(|job| queue.stored(*job).is_some_and(kept)) {
             Some(job) => by_job.entry(job).or_default().push(name),
             None if !sweep => {}
             None => {

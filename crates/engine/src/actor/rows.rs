@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use longshore_model::{JobId, JobKey, JobState};
+use longshore_planted::{Bug, planted};
 use longshore_queue::{Change, Signal};
 use longshore_store::{HookRow, OutcomeRow, Payload, StreamRow, Write};
 
@@ -53,6 +54,7 @@ impl Actor {
             }
             // Nothing was ever appended.
             Change::DropChunks(_) | Change::ResetStream(_) => return,
+            Change::OweHook(_) if planted(Bug::HookNotKept) => return,
             Change::OweHook(job) => Write::PutHook(HookRow { job, attempts: 0, due_at: self.now() }),
             Change::ForgetHook(job) => Write::DeleteHook(job),
             Change::PutCounters(_, counters) => {
@@ -97,6 +99,12 @@ impl Actor {
 
     fn ended(&mut self, id: JobId, key: JobKey) {
         self.after.streams.extend(self.streams.watchers(key));
+        if planted(Bug::InputDeletedAtEnd) {
+            self.after.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
+        }
+        if planted(Bug::WaitNotWoken) {
+            return;
+        }
         let watches = self.watches.remove(&id).unwrap_or_default();
         let Some(row) = self.queue.stored(id) else { return };
         if row.ran() && row.state != JobState::Cancelled {

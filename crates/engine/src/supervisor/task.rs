@@ -6,6 +6,7 @@ use std::time::Duration;
 use longshore_fleet::{Rules, STEADY_MS, Step};
 use longshore_launch::{Exited, Launcher, Present};
 use longshore_model::WorkerId;
+use longshore_planted::{Bug, planted};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -48,7 +49,9 @@ impl<P: Port> Task<P> {
     pub(super) fn new(mut parts: Supervisor<P>, publish: watch::Sender<FleetStatus>) -> Self {
         let mut roster = Roster::default();
         let adopted = parts.adopted.iter().map(|present| present.worker.clone()).collect();
-        parts.adopted.drain(..).for_each(|present| roster.add(present));
+        if !planted(Bug::AdoptedForgotten) {
+            parts.adopted.drain(..).for_each(|present| roster.add(present));
+        }
         Self {
             parts,
             roster,

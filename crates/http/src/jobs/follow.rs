@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::response::Response;
 use longshore_model::Operation;
 use longshore_model::limits::{STATUS_TTL_MS_MIN, TTL_MS_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX, WAIT_MS_MIN};
+use longshore_planted::{Bug, planted};
 
 use super::call::Call;
 use super::record;
@@ -16,11 +17,11 @@ pub(super) async fn status(call: Call) -> Result<Response, Failure> {
     let job = call.job()?;
     let ttl_ms = call.query()?.integer("ttl", STATUS_TTL_MS_MIN, TTL_MS_MAX)?;
     let job = match ttl_ms {
-        Some(ttl_ms) => {
+        Some(ttl_ms) if !planted(Bug::TtlIgnored) => {
             call.require(Operation::Jobs)?;
             call.endpoint.keep(job, ttl_ms).await?
         }
-        None => call.endpoint.status(job).await?,
+        _ => call.endpoint.status(job).await?,
     };
     record::counted(job, call.state.answers())
 }
