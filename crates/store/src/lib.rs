@@ -13,7 +13,7 @@ use std::pin::Pin;
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
 pub use batch::{Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, StreamRow, Write};
-pub use embedded::EmbeddedStore;
+pub use embedded::{EmbeddedStore, LogLimits};
 pub use memory::MemoryStore;
 
 /// What a [`Store`] method returns: boxed, so that the engine can hold any store behind one pointer.

@@ -20,8 +20,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("http", &["model", "planted", "engine"]),
     ("client", &["model"]),
     ("cli", &["model", "client"]),
-    // Input for tests; only tests may depend on it.
+    // Input and a disk for tests; only tests may depend on them.
     ("hostile", &[]),
+    ("disk-faults", &[]),
     // Puts the parts together, so it knows them all.
     ("server", &["model", "planted", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
     // Puts the same parts together, on a simulated machine.

@@ -2,23 +2,36 @@
 //!
 //! A checkpoint on the writer's own thread would hold up every commit for as long as the copied pages take to
 //! sync. So a second connection copies in the background whenever the log has grown. Under unbroken load it never
-//! reaches the end, and a log starts over only when all of it is copied: past [`WAL_PAGES_MAX`] the writer copies
+//! reaches the end, and a log starts over only when all of it is copied: past [`LogLimits::pages_max`] the writer copies
 //! the little that is left between two groups, which lets the next commit start the log over.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
+use super::doubt::Doubt;
 use super::error::from_sqlite;
 use super::open;
 use crate::StoreError;
 
-/// The background copies once the log has grown by this much: 4 MB.
-pub(super) const BACKGROUND_PAGES: u32 = 1_000;
-/// The writer itself copies once the log is this long: 32 MB.
-pub(super) const WAL_PAGES_MAX: u32 = 8_000;
+/// How long the write-ahead log may become.
+#[derive(Clone, Copy, Debug)]
+pub struct LogLimits {
+    /// The background copies once the log has grown by this many pages of 4 KiB.
+    pub background_pages: u32,
+    /// The writer itself copies once the log is this long.
+    pub pages_max: u32,
+}
+
+impl Default for LogLimits {
+    /// 4 MB and 32 MB.
+    fn default() -> Self {
+        Self { background_pages: 1_000, pages_max: 8_000 }
+    }
+}
 
 /// A thread that checkpoints when it is told to.
 #[derive(Debug)]
@@ -29,13 +42,19 @@ pub(super) struct Checkpointer {
 
 impl Checkpointer {
     /// Starts the thread.
-    pub fn start(database: &Path) -> Result<Self, StoreError> {
-        let db = open::connect(database).map_err(|error| from_sqlite(&error))?;
+    pub fn start(database: &Path, doubt: Arc<Doubt>) -> Result<Self, StoreError> {
+        let db = open::connect_beside(database).map_err(|error| from_sqlite(&error))?;
         // One waiting nudge is enough: it covers everything that is written until it is served.
         let (nudge, nudges) = sync_channel::<()>(1);
         let run = move || {
             while nudges.recv().is_ok() {
+                let _turn = doubt.may_write_pages();
+                // The writer has something to set right first.
+                if doubt.is_raised() {
+                    continue;
+                }
                 if let Err(error) = passive(&db) {
+                    doubt.raise();
                     tracing::warn!(%error, "the write-ahead log could not be checkpointed, it will be tried again");
                 }
             }

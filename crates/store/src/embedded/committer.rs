@@ -8,9 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use longshore_model::{Durability, Epoch, ShardId};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use super::apply::apply;
+use super::doubt::{Doubt, write_again};
 use super::error::{corrupt, from_sqlite};
+use super::open::Folder;
 use super::{column, open};
 use crate::{Batch, StoreError};
 
@@ -30,6 +33,9 @@ pub(super) struct Committer {
     database: PathBuf,
     // None after an error that leaves the connection in doubt: the next transaction opens another.
     connection: Option<Writable>,
+    /// The database file, to write to past `SQLite`.
+    file: Arc<File>,
+    doubt: Arc<Doubt>,
     // The folder is locked, so nobody else changes the rows behind this.
     epochs: HashMap<ShardId, Epoch>,
     wal_pages: Arc<AtomicU32>,
@@ -37,17 +43,23 @@ pub(super) struct Committer {
 
 struct Writable {
     db: Connection,
-    /// The write-ahead log, for syncing what buffered commits left in it. Closing it drops no lock: `SQLite`
-    /// keeps its locks on the other two files.
+    /// The write-ahead log, for syncing what buffered commits left in it, and for writing it again. Closing it
+    /// drops no lock: `SQLite` keeps its locks on the other two files.
     wal: File,
     durability: Durability,
 }
 
 impl Committer {
     /// Opens the connection and reads the epochs.
-    pub fn open(database: PathBuf) -> Result<Self, StoreError> {
-        let mut committer =
-            Self { database, connection: None, epochs: HashMap::new(), wal_pages: Arc::default() };
+    pub fn open(folder: &Folder) -> Result<Self, StoreError> {
+        let mut committer = Self {
+            database: folder.database.clone(),
+            connection: None,
+            file: Arc::clone(&folder.file),
+            doubt: Arc::default(),
+            epochs: HashMap::new(),
+            wal_pages: Arc::default(),
+        };
         let epochs =
             column::collect(&committer.connection()?.db, "SELECT no, epoch FROM shard", [], |row| {
                 let key = row.get(0).map_err(|error| corrupt("shard", "?", error))?;
@@ -111,9 +123,16 @@ impl Committer {
         self.raise_epochs(&owned).map(drop)
     }
 
+    /// What whoever else writes must know.
+    pub fn doubt(&self) -> &Arc<Doubt> {
+        &self.doubt
+    }
+
     /// Syncs what buffered commits wrote.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.connection()?.wal.sync_data().map_err(|error| StoreError::Io(error.to_string()))
+        self.dispel_doubt()?;
+        let synced = self.connection()?.wal.sync_data();
+        synced.map_err(|error| self.raise_doubt(StoreError::Io(error.to_string())))
     }
 
     /// Pages in the write-ahead log, the checkpointed ones included, until it starts over.
@@ -123,7 +142,40 @@ impl Committer {
 
     /// Copies what it can from the log into the database without waiting for anybody.
     pub fn checkpoint(&mut self) -> Result<(), StoreError> {
-        super::checkpoint::passive(&self.connection()?.db).map_err(|error| from_sqlite(&error))
+        self.dispel_doubt()?;
+        let doubt = Arc::clone(&self.doubt);
+        let _turn = doubt.may_write_pages();
+        let copied = super::checkpoint::passive(&self.connection()?.db);
+        copied.map_err(|error| self.raise_doubt(from_sqlite(&error)))
+    }
+
+    /// Closes the connection, which must be the last. The log goes into the database, unless that is in doubt.
+    pub fn close(mut self) {
+        if let Err(error) = self.dispel_doubt().and_then(|()| self.connection()?.checkpoint_on_close()) {
+            tracing::error!(%error, "the write-ahead log stays as it is, the next start goes on with it");
+        }
+    }
+
+    fn raise_doubt(&self, error: StoreError) -> StoreError {
+        self.doubt.raise();
+        error
+    }
+
+    /// Nothing is built on what may be missing on disk.
+    fn dispel_doubt(&mut self) -> Result<(), StoreError> {
+        if !self.doubt.is_raised() {
+            return Ok(());
+        }
+        let (doubt, file) = (Arc::clone(&self.doubt), Arc::clone(&self.file));
+        let _turn = doubt.may_write_pages();
+        let Writable { db, wal, .. } = self.connection()?;
+        // Does nothing but count.
+        let frames = db.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1));
+        let frames = frames.map_err(|error| from_sqlite(&error))?;
+        write_again(wal, &file, frames)
+            .map_err(|error| StoreError::Io(format!("an earlier failure cannot be made up for: {error}")))?;
+        doubt.dispel();
+        Ok(())
     }
 
     fn transaction(
@@ -131,13 +183,23 @@ impl Committer {
         durability: Durability,
         work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
     ) -> Result<(), StoreError> {
+        self.dispel_doubt()?;
         let connection = self.connection()?;
         let result = connection.transaction(durability, work);
         let usable = result.is_ok() || connection.rolled_back();
         if !usable {
             self.connection = None;
         }
-        result.map_err(|error| from_sqlite(&error))
+        result.map_err(|error| {
+            let error = from_sqlite(&error);
+            if let StoreError::Io(_) = error {
+                self.doubt.raise();
+                // What it left in the log must not come back after a crash. If this fails too, it is tried again
+                // before the next commit.
+                let _ = self.dispel_doubt();
+            }
+            error
+        })
     }
 
     fn connection(&mut self) -> Result<&mut Writable, StoreError> {
@@ -150,7 +212,7 @@ impl Committer {
 
     fn connect(&self) -> Result<Writable, StoreError> {
         let sqlite = |error| from_sqlite(&error);
-        let mut db = open::connect(&self.database).map_err(sqlite)?;
+        let mut db = open::connect_beside(&self.database).map_err(sqlite)?;
         let pages = Arc::clone(&self.wal_pages);
         db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, in_log| {
             pages.store(u32::try_from(in_log).unwrap_or(0), Ordering::Relaxed);
@@ -159,10 +221,10 @@ impl Committer {
         .map_err(sqlite)?;
         // The first read creates the log file.
         db.query_row("SELECT count(*) FROM shard", [], |_| Ok(())).map_err(sqlite)?;
-        let mut name = self.database.clone().into_os_string();
-        name.push("-wal");
-        let wal =
-            File::options().write(true).open(&name).map_err(|error| StoreError::Io(error.to_string()))?;
+        let wal = File::options().read(true).write(true).open(open::log_of(&self.database));
+        let wal = wal.map_err(|error| StoreError::Io(error.to_string()))?;
+        // `SQLite` does so too, but takes no notice of a failure.
+        open::sync_folder_of(&self.database)?;
         Ok(Writable { db, wal, durability: Durability::Synced })
     }
 }
@@ -188,6 +250,11 @@ impl Writable {
         Ok(())
     }
 
+    fn checkpoint_on_close(&self) -> Result<(), StoreError> {
+        let changed = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        changed.map(drop).map_err(|error| from_sqlite(&error))
+    }
+
     /// After a failed transaction: undoes what is left of it. Whether the connection can go on.
     fn rolled_back(&self) -> bool {
         self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
@@ -208,7 +275,7 @@ mod tests {
     fn committer() -> (Committer, Epoch, open::Folder, TempDir) {
         let dir = TempDir::new().unwrap();
         let folder = open::Folder::open(dir.path()).unwrap();
-        let mut committer = Committer::open(folder.database.clone()).unwrap();
+        let mut committer = Committer::open(&folder).unwrap();
         let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
         (committer, epoch, folder, dir)
     }

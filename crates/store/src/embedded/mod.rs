@@ -13,6 +13,7 @@ mod apply;
 mod checkpoint;
 mod column;
 mod committer;
+mod doubt;
 mod error;
 mod job_row;
 mod open;
@@ -25,6 +26,7 @@ use std::path::Path;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
+pub use self::checkpoint::LogLimits;
 use self::committer::Commit;
 use self::open::Folder;
 use self::readers::Readers;
@@ -49,9 +51,14 @@ impl EmbeddedStore {
     /// The folder belongs to this store until it is dropped: a second one gets [`StoreError::Unusable`], and so
     /// does whoever opens a folder that a newer version or another program wrote.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_with(dir, LogLimits::default())
+    }
+
+    /// As [`Self::open`], with other limits of the log. Any will do: they cost time, not safety.
+    pub fn open_with(dir: &Path, log: LogLimits) -> Result<Self, StoreError> {
         let folder = Folder::open(dir)?;
         let readers = Readers::new(folder.database.clone());
-        let writer = Writer::start(folder)?;
+        let writer = Writer::start(folder, log)?;
         Ok(Self { readers, writer })
     }
 }

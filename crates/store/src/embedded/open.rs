@@ -4,10 +4,13 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
+use super::doubt::write_log_again;
 use super::schema::{APPLICATION_ID, FORMAT_VERSION, UPGRADES};
 use crate::StoreError;
 
@@ -25,6 +28,9 @@ const WAL_BYTES_KEPT: i64 = 64 << 20;
 pub(super) struct Folder {
     /// The database file in it.
     pub database: PathBuf,
+    /// The same, open. Closing any descriptor of this file drops the locks that `SQLite` has on it, so this one
+    /// is closed last.
+    pub file: Arc<File>,
     // The system drops the lock with the file, also when the process is killed.
     _lock: File,
 }
@@ -36,20 +42,44 @@ impl Folder {
             unusable(dir, format!("cannot be created: {error}; choose a folder that this user can write to"))
         })?;
         let lock = lock(dir)?;
-        let folder = Self { database: dir.join("longshore.db"), _lock: lock };
-        make_private(&folder.database).map_err(|error| unusable(dir, format!("is not writable: {error}")))?;
+        let database = dir.join("longshore.db");
+        let file = private(&database).map_err(|error| unusable(dir, format!("is not writable: {error}")))?;
+        let folder = Self { database, file: Arc::new(file), _lock: lock };
+        folder.write_log_again().map_err(|error| {
+            unusable(dir, format!("has a write-ahead log that cannot be synced: {error}; check its disk"))
+        })?;
         let mut db = connect(&folder.database).map_err(|error| not_opened(dir, &error))?;
         bring_up_to_date(dir, &mut db)?;
         // The file's name must be as durable as what is in it.
-        File::open(dir).and_then(|dir| dir.sync_all()).map_err(|error| StoreError::Io(error.to_string()))?;
+        sync_folder_of(&folder.database)?;
         Ok(folder)
     }
+
+    fn write_log_again(&self) -> io::Result<()> {
+        match File::options().read(true).write(true).open(log_of(&self.database)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            log => log.and_then(|log| write_log_again(&log)),
+        }
+    }
+}
+
+/// The write-ahead log of a database.
+pub(super) fn log_of(database: &Path) -> PathBuf {
+    let mut name = database.to_owned().into_os_string();
+    name.push("-wal");
+    name.into()
+}
+
+/// Makes the names of the files durable.
+pub(super) fn sync_folder_of(database: &Path) -> Result<(), StoreError> {
+    let folder = File::open(database.parent().unwrap_or(database));
+    folder.and_then(|folder| folder.sync_all()).map_err(|error| StoreError::Io(error.to_string()))
 }
 
 /// Payloads, environments and the secret that tokens are made from are in it, and the folder may be one that
 /// others can look into. The files that belong to the database get its mode.
-fn make_private(database: &Path) -> io::Result<()> {
-    File::options().append(true).create(true).mode(0o600).open(database).map(drop)
+fn private(database: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(database)
 }
 
 /// A connection that may write.
@@ -62,6 +92,13 @@ pub(super) fn connect(database: &Path) -> rusqlite::Result<Connection> {
     db.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
     // The writer decides when to checkpoint.
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(db)
+}
+
+/// A connection that leaves the log alone when it is closed.
+pub(super) fn connect_beside(database: &Path) -> rusqlite::Result<Connection> {
+    let db = connect(database)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(db)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! While one group syncs, the next one fills in the channel; so the slower the disk, the bigger the groups.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use longshore_model::{Durability, Epoch, ShardId};
 use tokio::sync::oneshot;
 
-use super::checkpoint::{BACKGROUND_PAGES, Checkpointer, WAL_PAGES_MAX};
+use super::checkpoint::{Checkpointer, LogLimits};
 use super::committer::{Commit, Committer};
 use super::open::Folder;
 use crate::{Payload, StoreError, Write};
@@ -20,6 +21,9 @@ const GROUP_BATCHES_MAX: usize = 1_024;
 const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Buffered commits promise to be synced within 100 ms; the sync itself takes time too.
 const SYNC_AFTER: Duration = Duration::from_millis(70);
+
+/// After a sync that failed.
+const SYNC_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -43,21 +47,22 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the thread on an open folder.
-    pub fn start(folder: Folder) -> Result<Self, StoreError> {
-        let committer = Committer::open(folder.database.clone())?;
-        let checkpointer = Checkpointer::start(&folder.database)?;
+    pub fn start(folder: Folder, log: LogLimits) -> Result<Self, StoreError> {
+        let committer = Committer::open(&folder)?;
+        let checkpointer = Checkpointer::start(&folder.database, Arc::clone(committer.doubt()))?;
         let (sender, requests) = channel();
         let mut run = Run {
             committer,
             checkpointer,
             requests,
             next: None,
-            unsynced_since: None,
-            checkpoint: Marks::START,
+            sync_due: None,
+            log,
+            checkpoint: Marks::start(log),
         };
         let body = move || {
             run.until_closed();
-            drop(run);
+            run.close();
             // Only now may another server have the folder.
             drop(folder);
         };
@@ -103,8 +108,9 @@ struct Run {
     requests: Receiver<Request>,
     /// Taken from the channel, but not part of the present group.
     next: Option<Request>,
-    /// When the oldest commit that is not synced was acknowledged.
-    unsynced_since: Option<Instant>,
+    /// When the oldest commit that is not synced must be.
+    sync_due: Option<Instant>,
+    log: LogLimits,
     checkpoint: Marks,
 }
 
@@ -116,7 +122,9 @@ struct Marks {
 }
 
 impl Marks {
-    const START: Self = Self { background: BACKGROUND_PAGES, writer: WAL_PAGES_MAX };
+    fn start(log: LogLimits) -> Self {
+        Self { background: log.background_pages, writer: log.pages_max }
+    }
 }
 
 impl Run {
@@ -130,17 +138,22 @@ impl Run {
             self.sync_if_due();
             self.checkpoint_if_long();
         }
-        if self.unsynced_since.is_some() {
+        if self.sync_due.is_some() {
             self.sync();
         }
+    }
+
+    fn close(self) {
+        drop(self.checkpointer);
+        self.committer.close();
     }
 
     fn receive(&mut self) -> Result<Request, RecvTimeoutError> {
         if let Some(request) = self.next.take() {
             return Ok(request);
         }
-        match self.unsynced_since {
-            Some(since) => self.requests.recv_timeout(SYNC_AFTER.saturating_sub(since.elapsed())),
+        match self.sync_due {
+            Some(due) => self.requests.recv_timeout(due.saturating_duration_since(Instant::now())),
             None => self.requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
@@ -187,41 +200,44 @@ impl Run {
         let written = group.iter().zip(answers).filter(|(_, answer)| answer.is_ok());
         match written.map(|(commit, _)| commit.batch.durability).max() {
             // The sync of this group covered everything before it in the log.
-            Some(Durability::Synced) => self.unsynced_since = None,
-            Some(Durability::Buffered) => _ = self.unsynced_since.get_or_insert_with(Instant::now),
+            Some(Durability::Synced) => self.sync_due = None,
+            Some(Durability::Buffered) => {
+                self.sync_due.get_or_insert_with(|| Instant::now() + SYNC_AFTER);
+            }
             None => {}
         }
     }
 
     fn sync_if_due(&mut self) {
-        if self.unsynced_since.is_some_and(|since| since.elapsed() >= SYNC_AFTER) {
+        if self.sync_due.is_some_and(|due| due <= Instant::now()) {
             self.sync();
         }
     }
 
     fn sync(&mut self) {
-        self.unsynced_since = None;
+        self.sync_due = None;
         if let Err(error) = self.committer.sync() {
             // They were acknowledged as buffered: a power cut may take them, and now it is likelier.
-            tracing::error!(%error, "buffered commits could not be synced, check the disk");
+            tracing::error!(%error, "buffered commits could not be synced, trying again; check the disk");
+            self.sync_due = Some(Instant::now() + SYNC_AGAIN_AFTER);
         }
     }
 
     fn checkpoint_if_long(&mut self) {
         let pages = self.committer.wal_pages();
-        if pages < BACKGROUND_PAGES {
-            self.checkpoint = Marks::START;
+        if pages < self.log.background_pages {
+            self.checkpoint = Marks::start(self.log);
         }
         if pages >= self.checkpoint.background {
             self.checkpointer.nudge();
-            self.checkpoint.background = pages + BACKGROUND_PAGES;
+            self.checkpoint.background = pages + self.log.background_pages;
         }
         if pages >= self.checkpoint.writer {
             // Fails or stays incomplete while somebody reads an old state: tried again a little later.
             if let Err(error) = self.committer.checkpoint() {
                 tracing::warn!(%error, "the write-ahead log could not be checkpointed, it will be tried again");
             }
-            self.checkpoint.writer = pages + BACKGROUND_PAGES;
+            self.checkpoint.writer = pages + self.log.background_pages;
         }
     }
 }

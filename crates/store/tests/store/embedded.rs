@@ -3,6 +3,7 @@
 mod folder;
 mod foreign_bytes;
 mod killed;
+mod power_cut;
 mod torn_log;
 
 use longshore_store::EmbeddedStore;

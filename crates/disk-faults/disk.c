@@ -1,0 +1,396 @@
+/*
+ * A disk that remembers what was done to it, and that fails on command.
+ *
+ * Preloaded (LD_PRELOAD) into a program, it stands between the program and the C library's file calls, for files
+ * below one folder. Whatever the program is written in, and whatever it embeds, its disk can then be recorded and
+ * broken without root, without a file system of our own, and without a word of `unsafe` in the program.
+ *
+ *     cc -shared -fPIC -O2 -o disk.so disk.c -ldl -lpthread
+ *
+ * Environment (the paths absolute, without symbolic links):
+ *
+ *     DISK_FAULTS_FOLDER   the folder in question
+ *     DISK_FAULTS_RECORD   a file to append the record to
+ *     DISK_FAULTS_CONTROL  a file of at least CONTROL_BYTES that says what fails now; it is mapped into memory,
+ *                          so write to it in place. Lines of `OPERATION ERROR [END-OF-PATH]`, ended by a zero
+ *                          byte or the end of the file, for example `write ENOSPC` or `sync EIO .db-wal`.
+ *                          Operations: write (and truncate), sync, create (and mkdir, rename).
+ *
+ * A failing write is a short one first, each half as long as what was asked, until nothing can be halved: so do
+ * disks fill up. A failed sync behaves as Linux does since 4.13: the program's own view of the file keeps what was
+ * written, what was not on disk before is given up, and every descriptor that was open hears of it once.
+ *
+ * The record is a row of entries, in the order in which things took effect:
+ *
+ *     struct entry, then `name_bytes` of names relative to the folder, then `data_bytes` of data
+ *
+ * What is written to the file MARKS is the program's own remark, and never fails. A sync is two entries: what was written before the first is durable at the second. `src/record.rs` reads this.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONTROL_BYTES 256
+#define MARKS ".marks"
+#define DESCRIPTORS_MAX 65536
+#define FAILED_FILES_MAX 4096
+
+struct entry {
+    uint32_t kind; /* one of the letters below */
+    uint32_t name_bytes;
+    uint64_t file; /* the inode */
+    uint64_t at;   /* offset, length, or the number of a sync */
+    uint64_t time_ns;
+    uint64_t data_bytes;
+};
+
+enum kind {
+    CREATED = 'c',     /* name -> file */
+    FOLDER = 'd',      /* name -> file */
+    WRITTEN = 'w',     /* file, at, data */
+    TRUNCATED = 't',   /* file, at */
+    SYNC_BEGAN = 's',  /* file, at */
+    SYNC_ENDED = 'e',  /* file, at */
+    SYNC_FAILED = 'f', /* file */
+    RENAMED = 'r',     /* "from\0to" */
+    REMOVED = 'u',     /* name */
+};
+
+static char folder[PATH_MAX];
+static size_t folder_bytes;
+static int record = -1;
+static const char *control;
+/* Held while something takes effect and is recorded, so that the record's order is the true one. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* Failed syncs by file, and how many of them each descriptor has heard of. */
+static struct { ino_t file; uint32_t failures; } failed[FAILED_FILES_MAX];
+static uint32_t heard[DESCRIPTORS_MAX];
+
+#define REAL(name) ((__typeof__(&name))real(#name))
+
+static void *real(const char *name) {
+    return dlsym(RTLD_NEXT, name);
+}
+
+static void append(enum kind kind, ino_t file, uint64_t at, const char *name, size_t name_bytes, const void *data,
+                   size_t data_bytes) {
+    if (record < 0) return;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct entry entry = {kind, (uint32_t)name_bytes, file, at,
+                          (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, data_bytes};
+    struct iovec parts[3] = {{&entry, sizeof entry}, {(void *)name, name_bytes}, {(void *)data, data_bytes}};
+    ssize_t all = (ssize_t)(sizeof entry + name_bytes + data_bytes);
+    if (REAL(writev)(record, parts, 3) != all) {
+        fprintf(stderr, "disk faults: the record cannot be written\n");
+        abort();
+    }
+}
+
+__attribute__((constructor)) static void begin(void) {
+    const char *path = getenv("DISK_FAULTS_FOLDER");
+    if (!path || !*path || strlen(path) >= sizeof folder) return;
+    strcpy(folder, path);
+    folder_bytes = strlen(folder);
+    const char *to = getenv("DISK_FAULTS_RECORD");
+    if (to && *to) {
+        record = REAL(open)(to, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        struct stat root;
+        if (record >= 0 && stat(folder, &root) == 0) append(FOLDER, root.st_ino, 0, "", 0, NULL, 0);
+    }
+    const char *from = getenv("DISK_FAULTS_CONTROL");
+    int fd = from && *from ? REAL(open)(from, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        void *mapped = mmap(NULL, CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+        if (mapped != MAP_FAILED) control = mapped;
+        REAL(close)(fd);
+    }
+}
+
+/* The name relative to the folder if it is below it (or the folder itself: empty), else NULL. */
+static const char *below(const char *path) {
+    if (!folder_bytes || strncmp(path, folder, folder_bytes) != 0) return NULL;
+    if (path[folder_bytes] == '\0') return path + folder_bytes;
+    return path[folder_bytes] == '/' ? path + folder_bytes + 1 : NULL;
+}
+
+/* Writes the absolute path of `path` as seen from `dir` into `out`; answers the name below the folder or NULL. */
+static const char *name_of(int dir, const char *path, char out[PATH_MAX]) {
+    if (!folder_bytes || !path) return NULL;
+    if (path[0] == '/') {
+        if (strlen(path) >= PATH_MAX) return NULL;
+        return below(strcpy(out, path));
+    }
+    char link[64], base[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    ssize_t bytes = dir == AT_FDCWD ? readlink("/proc/self/cwd", base, sizeof base - 1)
+                                    : readlink(link, base, sizeof base - 1);
+    if (bytes <= 0) return NULL;
+    base[bytes] = '\0';
+    if ((size_t)bytes + strlen(path) + 2 > PATH_MAX) return NULL;
+    strcpy(out, base);
+    return below(strcat(strcat(out, "/"), path));
+}
+
+/* As `name_of`, for an open descriptor. Sockets, pipes and files elsewhere: NULL. */
+static const char *name_of_fd(int fd, char out[PATH_MAX], ino_t *file) {
+    if (!folder_bytes || fd < 0) return NULL;
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t bytes = readlink(link, out, PATH_MAX - 1);
+    if (bytes <= 0) return NULL;
+    out[bytes] = '\0';
+    const char *name = below(out);
+    struct stat is;
+    if (!name || fstat(fd, &is) != 0) return NULL;
+    *file = is.st_ino;
+    return name;
+}
+
+/* What the control file says about an operation on this name: an error number, or 0. */
+static int fault(const char *operation, const char *name) {
+    if (!control || strcmp(name, MARKS) == 0) return 0;
+    char said[CONTROL_BYTES + 1];
+    memcpy(said, control, CONTROL_BYTES);
+    said[CONTROL_BYTES] = '\0';
+    char *rest = NULL;
+    for (char *line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char what[32], error[32], end[128] = "";
+        if (sscanf(line, "%31s %31s %127s", what, error, end) < 2 || strcmp(what, operation) != 0) continue;
+        size_t end_bytes = strlen(end), name_bytes = strlen(name);
+        if (name_bytes < end_bytes || strcmp(name + name_bytes - end_bytes, end) != 0) continue;
+        return strcmp(error, "ENOSPC") == 0 ? ENOSPC : EIO;
+    }
+    return 0;
+}
+
+static int fails(int error) {
+    errno = error;
+    return -1;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------ */
+
+static int opened(int fd, const char *name, int existed, int flags) {
+    struct stat is;
+    if (fd < 0 || fstat(fd, &is) != 0) return fd;
+    if (fd < DESCRIPTORS_MAX) {
+        heard[fd] = 0;
+        for (int i = 0; i < FAILED_FILES_MAX && failed[i].failures; i++)
+            if (failed[i].file == is.st_ino) heard[fd] = failed[i].failures;
+    }
+    if (!existed) append(CREATED, is.st_ino, 0, name, strlen(name), NULL, 0);
+    else if (flags & O_TRUNC) append(TRUNCATED, is.st_ino, 0, NULL, 0, NULL, 0);
+    return fd;
+}
+
+static int open_at(int dir, const char *path, int flags, mode_t mode) {
+    char absolute[PATH_MAX];
+    const char *name = name_of(dir, path, absolute);
+    if (!name) return REAL(openat)(dir, path, flags, mode);
+    pthread_mutex_lock(&turn);
+    struct stat is;
+    int existed = stat(absolute, &is) == 0;
+    int error = existed || !(flags & O_CREAT) ? 0 : fault("create", name);
+    int fd = error ? fails(error) : opened(REAL(openat)(dir, path, flags, mode), name, existed, flags);
+    int saved = errno;
+    pthread_mutex_unlock(&turn);
+    errno = saved;
+    return fd;
+}
+
+#define MODE(flags)                                            \
+    mode_t mode = 0;                                           \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {                     \
+        va_list more;                                          \
+        va_start(more, flags);                                 \
+        mode = (mode_t)va_arg(more, int);                      \
+        va_end(more);                                          \
+    }
+
+int open(const char *path, int flags, ...) { MODE(flags) return open_at(AT_FDCWD, path, flags, mode); }
+int open64(const char *path, int flags, ...) { MODE(flags) return open_at(AT_FDCWD, path, flags, mode); }
+int openat(int dir, const char *path, int flags, ...) { MODE(flags) return open_at(dir, path, flags, mode); }
+int openat64(int dir, const char *path, int flags, ...) { MODE(flags) return open_at(dir, path, flags, mode); }
+int creat(const char *path, mode_t mode) { return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
+int creat64(const char *path, mode_t mode) { return creat(path, mode); }
+
+int mkdirat(int dir, const char *path, mode_t mode) {
+    char absolute[PATH_MAX];
+    const char *name = name_of(dir, path, absolute);
+    if (!name) return REAL(mkdirat)(dir, path, mode);
+    pthread_mutex_lock(&turn);
+    int error = fault("create", name);
+    int result = error ? fails(error) : REAL(mkdirat)(dir, path, mode);
+    struct stat is;
+    if (result == 0 && stat(absolute, &is) == 0) append(FOLDER, is.st_ino, 0, name, strlen(name), NULL, 0);
+    int saved = errno;
+    pthread_mutex_unlock(&turn);
+    errno = saved;
+    return result;
+}
+
+int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
+
+int unlinkat(int dir, const char *path, int flags) {
+    char absolute[PATH_MAX];
+    const char *name = name_of(dir, path, absolute);
+    if (!name) return REAL(unlinkat)(dir, path, flags);
+    pthread_mutex_lock(&turn);
+    int result = REAL(unlinkat)(dir, path, flags);
+    if (result == 0) append(REMOVED, 0, 0, name, strlen(name), NULL, 0);
+    int saved = errno;
+    pthread_mutex_unlock(&turn);
+    errno = saved;
+    return result;
+}
+
+int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
+int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to) {
+    char from_path[PATH_MAX], to_path[PATH_MAX], names[2 * PATH_MAX];
+    const char *old_name = name_of(from_dir, from, from_path), *new_name = name_of(to_dir, to, to_path);
+    if (!old_name || !new_name) return REAL(renameat)(from_dir, from, to_dir, to);
+    size_t old_bytes = strlen(old_name), new_bytes = strlen(new_name);
+    memcpy(names, old_name, old_bytes + 1);
+    memcpy(names + old_bytes + 1, new_name, new_bytes);
+    pthread_mutex_lock(&turn);
+    int error = fault("create", new_name);
+    int result = error ? fails(error) : REAL(renameat)(from_dir, from, to_dir, to);
+    if (result == 0) append(RENAMED, 0, 0, names, old_bytes + 1 + new_bytes, NULL, 0);
+    int saved = errno;
+    pthread_mutex_unlock(&turn);
+    errno = saved;
+    return result;
+}
+
+int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }
+
+/* ---- bytes ------------------------------------------------------------------------------------------------ */
+
+/* `at` < 0: at the descriptor's own position. */
+static ssize_t write_at(int fd, const void *data, size_t bytes, off64_t at, const char *name, ino_t file) {
+    pthread_mutex_lock(&turn);
+    int error = fault("write", name);
+    ssize_t done;
+    if (error && bytes < 2) {
+        done = fails(error);
+    } else {
+        if (error) bytes /= 2;
+        off64_t from = at;
+        if (at < 0) {
+            int appends = REAL(fcntl)(fd, F_GETFL) & O_APPEND;
+            struct stat is;
+            from = appends && fstat(fd, &is) == 0 ? is.st_size : lseek64(fd, 0, SEEK_CUR);
+        }
+        done = at < 0 ? REAL(write)(fd, data, bytes) : REAL(pwrite64)(fd, data, bytes, at);
+        if (done > 0) append(WRITTEN, file, (uint64_t)from, NULL, 0, data, (size_t)done);
+    }
+    int saved = errno;
+    pthread_mutex_unlock(&turn);
+    errno = saved;
+    return done;
+}
+
+ssize_t write(int fd, const void *data, size_t bytes) {
+    char path[PATH_MAX];
+    ino_t file;
+    const char *name = name_of_fd(fd, path, &file);
+    return name ? write_at(fd, data, bytes, -1, name, file) : REAL(write)(fd, data, bytes);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t at) {
+    char path[PATH_MAX];
+    ino_t file;
+    const char *name = name_of_fd(fd, path, &file);
+    return name ? write_at(fd, data, bytes, at, name, file) : REAL(pwrite64)(fd, data, bytes, at);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at) { return pwrite64(fd, data, bytes, at); }
+
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    char path[PATH_MAX];
+    ino_t file;
+    const char *name = name_of_fd(fd, path, &file);
+    if (!name) return REAL(writev)(fd, parts, count);
+    /* A short write is always allowed. */
+    for (int i = 0; i < count; i++)
+        if (parts[i].iov_len) return write_at(fd, parts[i].iov_base, parts[i].iov_len, -1, name, file);
+    return 0;
+}
+
+int ftruncate64(int fd, off64_t length) {
+    char path[PATH_MAX];
+    ino_t file;
+    const char *name = name_of_fd(fd, path, &file);
+    if (!name) return REAL(ftruncate64)(fd, length);
+    pthread_mutex_lock(&turn);
+    int error = fault("write", name);
+    int result = error ? fails(error) : REAL(ftruncate64)(fd, length);
+    if (result == 0) append(TRUNCATED, file, (uint64_t)length, NULL, 0, NULL, 0);
+    int saved = errno;
+    pthread_mutex_unlock(&turn);
+    errno = saved;
+    return result;
+}
+
+int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
+
+/* ---- syncs ------------------------------------------------------------------------------------------------ */
+
+/* Whether this descriptor hears of a failed sync now; `error` says that one fails now. */
+static int hears_of_failure(int fd, ino_t file, int error) {
+    int i = 0;
+    while (i < FAILED_FILES_MAX && failed[i].failures && failed[i].file != file) i++;
+    if (i == FAILED_FILES_MAX || fd >= DESCRIPTORS_MAX) abort();
+    if (error) {
+        failed[i].file = file;
+        failed[i].failures++;
+    }
+    int news = failed[i].failures != heard[fd];
+    heard[fd] = failed[i].failures;
+    return news;
+}
+
+static uint64_t syncs;
+
+static int sync_file(int fd, int (*sync)(int)) {
+    char path[PATH_MAX];
+    ino_t file;
+    const char *name = name_of_fd(fd, path, &file);
+    if (!name) return sync(fd);
+    pthread_mutex_lock(&turn);
+    int error = fault("sync", name);
+    int news = hears_of_failure(fd, file, error);
+    uint64_t number = ++syncs;
+    append(error ? SYNC_FAILED : SYNC_BEGAN, file, number, NULL, 0, NULL, 0);
+    pthread_mutex_unlock(&turn);
+    if (error) return fails(error);
+    /* Others write and sync meanwhile. */
+    int result = sync(fd);
+    int saved = errno;
+    pthread_mutex_lock(&turn);
+    append(SYNC_ENDED, file, number, NULL, 0, NULL, 0);
+    pthread_mutex_unlock(&turn);
+    errno = saved;
+    return news ? fails(EIO) : result;
+}
+
+int fsync(int fd) { return sync_file(fd, REAL(fsync)); }
+int fdatasync(int fd) { return sync_file(fd, REAL(fdatasync)); }

@@ -1,0 +1,119 @@
+//! Reading what `disk.c` wrote down.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a program writes into a file of this name, directly in the recorded folder, is no content but a remark
+/// between the steps: [`Step::mark`].
+pub const MARKS: &str = ".marks";
+
+/// Something that happened to the folder.
+#[derive(Debug)]
+pub struct Step {
+    /// When, on the machine's steady clock.
+    pub time: Duration,
+    /// What.
+    pub(crate) op: Op,
+}
+
+impl Step {
+    /// The program's remark, if this is one.
+    pub fn mark(&self) -> Option<&str> {
+        if let Op::Marked(text) = &self.op { Some(text) } else { None }
+    }
+}
+
+/// What happened. Files and folders are known by their inode; names are relative to the recorded folder.
+#[derive(Debug)]
+pub(crate) enum Op {
+    /// A file was created.
+    Created { name: String, file: u64 },
+    /// A folder was created. The first step of a record is the recorded folder itself, with an empty name.
+    Folder { name: String, file: u64 },
+    /// Bytes were written.
+    Written { file: u64, at: u64, data: Vec<u8> },
+    /// A file was cut or extended to a length.
+    Truncated { file: u64, length: u64 },
+    /// A sync began: it covers what happened to the file before.
+    SyncBegan { file: u64, sync: u64 },
+    /// That sync succeeded.
+    SyncEnded { sync: u64 },
+    /// A sync failed: what it should have covered may be on disk or not, and no later sync makes up for it.
+    SyncFailed { file: u64 },
+    /// A file got another name.
+    Renamed { from: String, to: String },
+    /// A file or folder was removed.
+    Removed { name: String },
+    /// The program wrote a remark.
+    Marked(String),
+}
+
+/// Reads a whole record.
+pub fn read(record: &Path) -> io::Result<Vec<Step>> {
+    let bytes = std::fs::read(record)?;
+    let mut rest = &bytes[..];
+    let (mut steps, mut marks) = (Vec::new(), HashSet::new());
+    while !rest.is_empty() {
+        let entry = Entry::split_off(&mut rest).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::UnexpectedEof, "the record of the disk ends in the middle")
+        })?;
+        let time = Duration::from_nanos(entry.time_ns);
+        match entry.into_op() {
+            Op::Created { name, file } if name == MARKS => _ = marks.insert(file),
+            Op::Written { file, data, .. } if marks.contains(&file) => {
+                steps.push(Step { time, op: Op::Marked(String::from_utf8_lossy(&data).into_owned()) });
+            }
+            op => steps.push(Step { time, op }),
+        }
+    }
+    Ok(steps)
+}
+
+struct Entry {
+    kind: u8,
+    file: u64,
+    at: u64,
+    time_ns: u64,
+    name: String,
+    data: Vec<u8>,
+}
+
+impl Entry {
+    /// The layout is `struct entry` of `disk.c`.
+    fn split_off(rest: &mut &[u8]) -> Option<Self> {
+        let (kind, name_bytes) = (u32_of(rest)?, u32_of(rest)?);
+        let (file, at, time_ns, data_bytes) = (u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?);
+        let name = String::from_utf8_lossy(rest.split_off(..name_bytes as usize)?).into_owned();
+        let data = rest.split_off(..usize::try_from(data_bytes).ok()?)?.to_vec();
+        Some(Self { kind: u8::try_from(kind).ok()?, file, at, time_ns, name, data })
+    }
+
+    fn into_op(self) -> Op {
+        let Self { kind, file, at, name, data, .. } = self;
+        match kind {
+            b'c' => Op::Created { name, file },
+            b'd' => Op::Folder { name, file },
+            b'w' => Op::Written { file, at, data },
+            b't' => Op::Truncated { file, length: at },
+            b's' => Op::SyncBegan { file, sync: at },
+            b'e' => Op::SyncEnded { sync: at },
+            b'f' => Op::SyncFailed { file },
+            b'r' => {
+                let (from, to) = name.split_once('\0').unwrap_or((&name, ""));
+                Op::Renamed { from: from.to_owned(), to: to.to_owned() }
+            }
+            b'u' => Op::Removed { name },
+            other => unreachable!("`disk.c` writes no entries of kind {other}"),
+        }
+    }
+}
+
+fn u32_of(rest: &mut &[u8]) -> Option<u32> {
+    rest.split_off(..4)?.try_into().map(u32::from_le_bytes).ok()
+}
+
+fn u64_of(rest: &mut &[u8]) -> Option<u64> {
+    rest.split_off(..8)?.try_into().map(u64::from_le_bytes).ok()
+}
