@@ -15,6 +15,8 @@ pub mod keys;
 pub mod life;
 pub mod many;
 pub mod network;
+#[cfg(feature = "planted")]
+pub mod plants;
 pub mod record;
 pub mod seen;
 pub mod server;

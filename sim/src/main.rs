@@ -1,5 +1,8 @@
 //! Lives through simulated worlds and says what was not as promised.
 
+#[cfg(feature = "planted")]
+mod hunting;
+
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -30,11 +33,18 @@ struct Args {
     /// Stop after so many worlds in which something was not as promised
     #[arg(long, default_value_t = 10)]
     failures: usize,
+    #[cfg(feature = "planted")]
+    #[command(flatten)]
+    hunting: hunting::HuntingArgs,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let began = Instant::now();
+    #[cfg(feature = "planted")]
+    if let Some(code) = args.hunting.run(args.seed, args.worlds, args.steps) {
+        return code;
+    }
     let summary = if let Some(worlds) = args.worlds {
         let Args { seed, steps, failures, .. } = args;
         many::live(&Plan { first_seed: seed, worlds, steps, failures_max: failures })

@@ -19,6 +19,11 @@ macro_rules! bugs {
                     $(Self::$name => stringify!($name),)*
                 }
             }
+
+            /// The one of this name.
+            pub fn parse(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|bug| bug.name() == name)
+            }
         }
     };
 }
