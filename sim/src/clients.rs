@@ -1,0 +1,165 @@
+//! Clients: they hand in jobs, follow them, change their minds, and send nonsense.
+
+mod body;
+mod book;
+mod changing;
+mod following;
+mod habits;
+mod nonsense;
+mod submitting;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use self::book::{Book, Known};
+use self::habits::{Action, Habits};
+use crate::asking::text_member;
+use crate::dice::Dice;
+use crate::endpoints::Endpoints;
+use crate::faults::Faults;
+use crate::seen::{Answer, Party, Request};
+use crate::tasks::Process;
+use crate::world::World;
+
+/// How often a client looks after its jobs once the world is calm, in milliseconds.
+const CALM_LOOK_MS_MAX: u64 = 2_000;
+
+/// Starts some clients. Each uses one of the keys, of which there must be one.
+pub fn start(world: &World, dice: &mut Dice, keys: &[String], endpoints: &Endpoints) -> Vec<Process> {
+    let count = dice.skewed(1..=12) as u32;
+    let one = |number| {
+        let key = dice.pick(keys).clone();
+        Client::start(world, dice, number, &key, endpoints)
+    };
+    (0..count).map(one).collect()
+}
+
+/// One client. Several hands work for it at once.
+struct Client {
+    number: u32,
+    world: World,
+    endpoints: Endpoints,
+    /// As it sends it, with `Bearer` or without.
+    credential: String,
+    habits: Habits,
+    dice: Mutex<Dice>,
+    book: Mutex<Book>,
+}
+
+impl Client {
+    fn start(world: &World, dice: &mut Dice, number: u32, key: &str, endpoints: &Endpoints) -> Process {
+        let mut dice = dice.fork();
+        let bare = dice.chance(0.2);
+        let client = Arc::new(Self {
+            number,
+            world: world.clone(),
+            endpoints: endpoints.clone(),
+            credential: if bare { key.to_owned() } else { format!("Bearer {key}") },
+            habits: Habits::draw(&mut dice),
+            dice: Mutex::new(dice),
+            book: Mutex::default(),
+        });
+        let process = world.tasks.process();
+        for _ in 0..client.habits.hands {
+            let client = Arc::clone(&client);
+            process.spawn(async move { client.work().await });
+        }
+        process.spawn(async move { client.look_after_jobs().await });
+        process
+    }
+
+    /// One hand: one thing after the other, until the world is calm.
+    async fn work(&self) {
+        loop {
+            let (pauses, burst) = {
+                let mut dice = self.dice();
+                (self.habits.pause(&mut dice), self.habits.burst(&mut dice))
+            };
+            sleep(pauses).await;
+            for _ in 0..burst {
+                if self.faults().are_over() {
+                    return;
+                }
+                let action = {
+                    let mut dice = self.dice();
+                    self.habits.action(&mut dice)
+                };
+                self.act(action).await;
+            }
+        }
+    }
+
+    async fn act(&self, action: Action) {
+        match action {
+            Action::Run => self.submit(false).await,
+            Action::Runsync => self.submit(true).await,
+            Action::Resend => self.resend().await,
+            Action::Status => self.look_at_any().await,
+            Action::StatusSync => self.wait_for_any().await,
+            Action::Keep => self.keep_any().await,
+            Action::Drain => self.drain_any().await,
+            Action::Read => self.read_any().await,
+            Action::Cancel => self.cancel_any().await,
+            Action::Retry => self.retry_any().await,
+            Action::Purge => self.purge().await,
+            Action::Requests => self.list().await,
+            Action::Health => self.health().await,
+            Action::Nonsense => self.nonsense().await,
+        }
+    }
+
+    /// Sooner or later a client looks at each of its jobs, so that it sees how they end.
+    async fn look_after_jobs(&self) {
+        loop {
+            let (pause, known) = {
+                let (mut dice, mut book) = (self.dice(), self.book());
+                let calm = self.faults().are_over();
+                let pause =
+                    if calm { dice.range(1..=CALM_LOOK_MS_MAX) } else { self.habits.look_ms(&mut dice) };
+                (pause, book.next_open().or_else(|| book.pick_over(&mut dice)))
+            };
+            sleep(Duration::from_millis(pause)).await;
+            if let Some(known) = known {
+                self.look_at(&known).await;
+            }
+        }
+    }
+
+    /// Sends a request; none if no answer comes.
+    async fn ask(&self, request: Request) -> Option<Answer> {
+        let answer = self.world.network.ask(Party::Client(self.number), request).await.ok()?;
+        if answer.status == 429 && self.habits.is_patient {
+            let pause = self.dice().range(100..=10_000);
+            sleep(Duration::from_millis(pause)).await;
+        }
+        Some(answer)
+    }
+
+    /// Takes note of what an answer says about a job.
+    fn note(&self, known: &Known, answer: &Answer) {
+        match answer.status {
+            200 => match text_member(&answer.body, "status") {
+                Some("IN_QUEUE" | "IN_PROGRESS") | None => {}
+                Some(_) => self.book().ended(known),
+            },
+            404 => self.book().gone(known),
+            _ => {}
+        }
+    }
+
+    fn faults(&self) -> &Faults {
+        &self.world.faults
+    }
+
+    fn dice(&self) -> MutexGuard<'_, Dice> {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

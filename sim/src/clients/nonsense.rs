@@ -1,0 +1,84 @@
+//! Requests that must be refused.
+
+use super::Client;
+use crate::asking::{get, post};
+use crate::dice::Dice;
+use crate::seen::Request;
+
+/// A job that was never handed in.
+const NO_JOB: &str = "0190ffff-ffff-7fff-bfff-0123456789ab";
+/// Bodies that are no job request.
+const BAD_BODIES: &[&str] = &[
+    "",
+    "{",
+    "[]",
+    "null",
+    r#"{"input":3}"#,
+    r#"{"input":null}"#,
+    r#"{"Input":{}}"#,
+    r#"{"input":{}}}"#,
+    r#"{"input":{},"policy":7}"#,
+    r#"{"input":{},"policy":{"executionTimeout":4999}}"#,
+    r#"{"input":{},"policy":{"executionTimeout":604800001}}"#,
+    r#"{"input":{},"policy":{"ttl":9999}}"#,
+    r#"{"input":{},"policy":{"ttl":"soon"}}"#,
+    r#"{"input":{},"policy":{"lowPriority":1}}"#,
+    r#"{"input":{},"webhook":"not an address"}"#,
+    r#"{"input":{},"webhook":"ftp://receiver-0.test/"}"#,
+    r#"{"input":{},"s3Config":[]}"#,
+];
+/// What an `Authorization` header must not be.
+const BAD_CREDENTIALS: &[&str] = &["", "Bearer", "Bearer nonsense", "lsw_nonsense_00", "Basic YTpi"];
+
+impl Client {
+    /// Sends something that must be refused.
+    pub(super) async fn nonsense(&self) {
+        let request = {
+            let mut dice = self.dice();
+            let Some(endpoint) = self.endpoints.pick(&mut dice) else { return };
+            self.nonsensical(&endpoint.id, &mut dice)
+        };
+        self.ask(request).await;
+    }
+
+    fn nonsensical(&self, endpoint: &str, dice: &mut Dice) -> Request {
+        let credential = &*self.credential;
+        let base = self.mount(endpoint, dice);
+        let at = |rest: &str| format!("{base}/{rest}");
+        match dice.range(0..=11) {
+            0..=2 => post(at(any(dice, &["run", "runsync"])), credential, any(dice, BAD_BODIES)),
+            3 => post(at("run"), any(dice, BAD_CREDENTIALS), r#"{"input":{}}"#),
+            4 => get(at(&format!("status/{NO_JOB}")), credential),
+            5 => {
+                let gone = self.endpoints.pick_deleted(dice);
+                let id = gone.as_ref().map_or("no-such-endpoint", |endpoint| &*endpoint.id);
+                post(self.mount(id, dice) + "/run", credential, r#"{"input":{}}"#)
+            }
+            6 => post(
+                at(any(dice, &["runsync?wait=999", "runsync?wait=300001", "runsync?wait=x"])),
+                credential,
+                r#"{"input":{}}"#,
+            ),
+            7 => get(at(&format!("status/{NO_JOB}?ttl=999")), credential),
+            8 => get(
+                at(any(dice, &["requests?limit=0", "requests?cursor=x&limit=2", "requests?status=DONE"])),
+                credential,
+            ),
+            9 => {
+                let mut request = post(at("run"), credential, r#"{"input":{}}"#);
+                request.headers.push(("idempotency-key", "k".repeat(256)));
+                request
+            }
+            10 => {
+                post(at(&format!("{}/{NO_JOB}", any(dice, &["cancel", "retry", "stream"]))), credential, "")
+            }
+            _ => {
+                Request { method: "DELETE", ..get(at(any(dice, &["run", "health", "nothing"])), credential) }
+            }
+        }
+    }
+}
+
+fn any(dice: &mut Dice, texts: &[&'static str]) -> &'static str {
+    dice.pick::<&str>(texts)
+}

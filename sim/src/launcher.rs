@@ -1,0 +1,249 @@
+//! The machine on which the server's workers run, and the launcher through which a server sees them.
+//!
+//! As with [`longshore_launch::ProcessLauncher`], a worker and what is noted of it belong to the machine: a server
+//! that is killed leaves them as they are, and the next one finds them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use longshore_launch::{Exited, LaunchError, LaunchFuture, Launcher, Present, WorkerSpec};
+use longshore_model::WorkerId;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::dice::Dice;
+use crate::faults::Fault;
+use crate::tasks::Process;
+use crate::workers::{Gossip, Worker};
+use crate::world::World;
+
+/// How long a worker may take that the server before was ending already.
+const GRACE_LEFT: Duration = Duration::from_secs(3);
+/// How long a start takes at most where the machine is quick, in milliseconds.
+const START_MS_MAX: u64 = 50;
+/// The same where it is slow.
+const START_SLOW_MS_MAX: u64 = 20_000;
+
+/// The machine. It lives as long as the world. Cheap to clone.
+#[derive(Clone)]
+pub struct Machine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    world: World,
+    /// What goes on without a server.
+    process: Process,
+    gossip: Gossip,
+    /// How likely a start is slow.
+    slowness: f64,
+    state: Mutex<State>,
+}
+
+struct State {
+    dice: Dice,
+    /// The workers that were started and whose end no server has handled.
+    folders: BTreeMap<WorkerId, Folder>,
+    /// Counts the servers that looked what there is. What an earlier one was about to start is not started.
+    adoptions: u64,
+}
+
+/// What is noted of a worker.
+#[derive(Clone)]
+struct Folder {
+    present: Present,
+    worker: Worker,
+    since: Instant,
+    ran: Option<Duration>,
+    is_stopping: bool,
+}
+
+impl Machine {
+    /// Without workers at first.
+    pub fn new(world: &World, dice: &mut Dice) -> Self {
+        let slowness = if dice.chance(0.5) { dice.range(0..=100) as f64 / 200.0 } else { 0.0 };
+        let shared = Shared {
+            world: world.clone(),
+            process: world.tasks.process(),
+            gossip: Gossip::default(),
+            slowness,
+            state: Mutex::new(State { dice: dice.fork(), folders: BTreeMap::new(), adoptions: 0 }),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// What the server in this process sees of the machine.
+    pub fn launcher(&self, server: &Process) -> SimLauncher {
+        let (ended, exits) = mpsc::unbounded_channel();
+        SimLauncher {
+            seat: Seat { machine: self.clone(), server: server.clone(), ended },
+            exits: Mutex::new(Some(exits)),
+        }
+    }
+
+    /// Starts a worker, or does not, whatever becomes of the server that asks.
+    async fn start(
+        &self,
+        spec: WorkerSpec,
+        adoptions: u64,
+        fails: bool,
+        takes: Duration,
+    ) -> Result<Worker, LaunchError> {
+        sleep(takes).await;
+        let failed = |reason: &str| LaunchError(format!("worker {} was not started: {reason}", spec.worker));
+        if fails {
+            return Err(failed("the machine is out of processes"));
+        }
+        let Shared { world, gossip, .. } = &*self.shared;
+        let mut state = self.state();
+        if state.adoptions != adoptions {
+            return Err(failed("another server removed its folder"));
+        }
+        let worker = Worker::start(world, &mut state.dice, gossip, spec.endpoint.as_str(), &spec.env)
+            .ok_or_else(|| failed("its environment lacks an address"))?;
+        let present = Present { worker: spec.worker.clone(), endpoint: spec.endpoint, version: spec.version };
+        let folder =
+            Folder { present, worker: worker.clone(), since: Instant::now(), ran: None, is_stopping: false };
+        state.folders.insert(spec.worker.clone(), folder);
+        drop(state);
+        let (machine, ending, id) = (self.clone(), worker.clone(), spec.worker.clone());
+        self.shared.process.spawn(async move {
+            ending.ended().await;
+            if let Some(folder) = machine.state().folders.get_mut(&id) {
+                folder.ran = Some(folder.since.elapsed());
+            }
+        });
+        Ok(worker)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one server sees of the machine.
+pub struct SimLauncher {
+    seat: Seat,
+    exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
+}
+
+/// A server on a machine. Cheap to clone.
+#[derive(Clone)]
+struct Seat {
+    machine: Machine,
+    server: Process,
+    ended: mpsc::UnboundedSender<Exited>,
+}
+
+impl Seat {
+    fn adopt(&self) -> Vec<Present> {
+        let folders: Vec<Folder> = {
+            let mut state = self.machine.state();
+            state.adoptions += 1;
+            state.folders.values().cloned().collect()
+        };
+        let mut present = Vec::new();
+        for folder in folders {
+            let id = folder.present.worker.clone();
+            if folder.worker.ending().is_some() {
+                self.handle_end(&id);
+                continue;
+            }
+            self.watch(id.clone(), folder.worker);
+            if folder.is_stopping {
+                let seat = self.clone();
+                self.server.spawn(async move { seat.stop(&id, GRACE_LEFT).await });
+            } else {
+                present.push(folder.present);
+            }
+        }
+        present
+    }
+
+    async fn start(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
+        let id = spec.worker.clone();
+        let shared = &self.machine.shared;
+        let fails = shared.world.faults.strike(Fault::LaunchFailed);
+        let calm = shared.world.faults.are_over();
+        let (adoptions, takes) = {
+            let mut state = self.machine.state();
+            let slow = !calm && state.dice.chance(shared.slowness);
+            let takes = state.dice.skewed(0..=if slow { START_SLOW_MS_MAX } else { START_MS_MAX });
+            (state.adoptions, Duration::from_millis(takes))
+        };
+        let (reply, started) = oneshot::channel();
+        let machine = self.machine.clone();
+        shared.process.spawn(async move {
+            // The server may be gone already; then nobody needs the answer.
+            let _ = reply.send(machine.start(spec, adoptions, fails, takes).await);
+        });
+        let worker = started.await.map_err(|_| LaunchError("the machine is gone".to_owned()))??;
+        self.watch(id, worker);
+        Ok(())
+    }
+
+    async fn stop(&self, id: &WorkerId, grace: Duration) {
+        let worker = {
+            let mut state = self.machine.state();
+            let Some(folder) = state.folders.get_mut(id) else { return };
+            // Noted first, so that the next server goes on with it.
+            folder.is_stopping = true;
+            folder.worker.clone()
+        };
+        worker.terminate();
+        if timeout(grace, worker.ended()).await.is_err() {
+            worker.kill();
+        }
+        worker.ended().await;
+        self.handle_end(id);
+    }
+
+    fn watch(&self, id: WorkerId, worker: Worker) {
+        let seat = self.clone();
+        self.server.spawn(async move {
+            worker.ended().await;
+            seat.handle_end(&id);
+        });
+    }
+
+    /// Reports the end of a worker, once.
+    fn handle_end(&self, id: &WorkerId) {
+        let Some(folder) = self.machine.state().folders.remove(id) else { return };
+        let ending = folder.worker.ending();
+        let Present { worker, endpoint, .. } = folder.present;
+        let exited = Exited {
+            log_tail: format!("the last words of {worker}"),
+            worker,
+            endpoint,
+            code: ending.and_then(|ending| ending.code),
+            signal: ending.and_then(|ending| ending.signal),
+            ran_ms: folder.ran.unwrap_or_else(|| folder.since.elapsed()).as_millis() as u64,
+            asked: folder.is_stopping,
+        };
+        // Without a receiver nobody wants to know.
+        let _ = self.ended.send(exited);
+    }
+}
+
+impl Launcher for SimLauncher {
+    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>> {
+        Box::pin(async { Ok(self.seat.adopt()) })
+    }
+
+    fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {
+        Box::pin(self.seat.start(spec))
+    }
+
+    fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
+        let worker = worker.clone();
+        Box::pin(async move {
+            self.seat.stop(&worker, grace).await;
+            Ok(())
+        })
+    }
+
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {
+        self.exits.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

@@ -1,0 +1,256 @@
+//! The operator: makes templates and endpoints, changes and deletes them, and tells the others which there are.
+
+mod records;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::sleep;
+
+use crate::asking::{get, post, text_member};
+use crate::dice::Dice;
+use crate::endpoints::{Endpoints, Published};
+use crate::seen::{Answer, Party, Request};
+use crate::tasks::Process;
+use crate::world::World;
+
+/// How long a pause between two tries is at most, in milliseconds.
+const RETRY_MS_MAX: u64 = 3_000;
+/// How long an endpoint is paused at most, in milliseconds.
+const PAUSED_MS_MAX: u64 = 60_000;
+
+struct Operator {
+    world: World,
+    dice: Dice,
+    credential: String,
+    endpoints: Endpoints,
+    own: Vec<Own>,
+    /// How many endpoints there shall be.
+    endpoints_max: u64,
+    /// The longest time between two changes, in milliseconds.
+    pause_ms_max: u64,
+    /// Numbers what it makes.
+    made: u64,
+}
+
+/// An endpoint that it made.
+struct Own {
+    id: Arc<str>,
+    template: String,
+    /// It lives as long as the world.
+    stays: bool,
+    workers_max: u64,
+}
+
+/// Starts the operator, who has this key.
+pub fn start(world: &World, dice: &mut Dice, key: &str, endpoints: &Endpoints) -> Process {
+    let mut dice = dice.fork();
+    let mut operator = Operator {
+        world: world.clone(),
+        credential: format!("Bearer {key}"),
+        endpoints: endpoints.clone(),
+        own: Vec::new(),
+        endpoints_max: dice.range(1..=5),
+        pause_ms_max: dice.skewed(1_000..=600_000),
+        made: 0,
+        dice,
+    };
+    let process = world.tasks.process();
+    process.spawn(async move { operator.work().await });
+    process
+}
+
+impl Operator {
+    async fn work(&mut self) {
+        while self.own.is_empty() && !self.is_calm() {
+            self.create(true).await;
+            self.rest(RETRY_MS_MAX).await;
+        }
+        let first = self.dice.range(0..=self.endpoints_max - 1);
+        for _ in 0..first {
+            let stays = self.dice.chance(0.5);
+            self.create(stays).await;
+        }
+        loop {
+            self.rest(self.pause_ms_max).await;
+            if self.is_calm() {
+                return;
+            }
+            match self.dice.range(0..=9) {
+                0..=1 => {
+                    if (self.own.len() as u64) < self.endpoints_max {
+                        self.create(false).await;
+                    }
+                }
+                2 => self.delete_one().await,
+                3 => self.pause_one().await,
+                4 => self.change_template().await,
+                5 => self.change_to_new_template().await,
+                6 => self.look().await,
+                _ => self.patch_one().await,
+            }
+        }
+    }
+
+    async fn create(&mut self, stays: bool) {
+        self.made += 1;
+        let Some(template) = self.create_template().await else { return };
+        let new = records::endpoint(&mut self.dice, self.made, &template);
+        let order = post("/v1/endpoints".to_owned(), &self.credential, new.body);
+        let Some(answer) = self.ask(order).await.filter(|answer| answer.status == 200) else { return };
+        let Some(id) = text_member(&answer.body, "id").map(Arc::<str>::from) else { return };
+        self.own.push(Own { id: id.clone(), template, stays, workers_max: new.workers_max });
+        let external = if new.is_external { self.variables(&id).await } else { None };
+        self.endpoints.publish(Published { id, slug: new.slug.map(Into::into), external });
+    }
+
+    async fn create_template(&mut self) -> Option<String> {
+        let order = post("/v1/templates".to_owned(), &self.credential, records::template(self.made));
+        let answer = self.ask(order).await.filter(|answer| answer.status == 200)?;
+        text_member(&answer.body, "id").map(str::to_owned)
+    }
+
+    /// What workers from outside need.
+    async fn variables(&mut self, endpoint: &str) -> Option<Arc<BTreeMap<String, String>>> {
+        #[derive(Deserialize)]
+        struct Token {
+            env: BTreeMap<String, String>,
+        }
+        let path = format!("/v1/endpoints/{endpoint}/worker-token");
+        let answer = self.insist(|credential| post(path.clone(), credential, "")).await?;
+        serde_json::from_slice::<Token>(&answer.body).ok().map(|token| Arc::new(token.env))
+    }
+
+    async fn delete_one(&mut self) {
+        let may_go: Vec<usize> = (0..self.own.len()).filter(|at| !self.own[*at].stays).collect();
+        if may_go.is_empty() {
+            return;
+        }
+        let own = self.own.remove(*self.dice.pick(&may_go));
+        let drain = if self.dice.chance(0.5) { "?drain=true" } else { "" };
+        let path = format!("/v1/endpoints/{}{drain}", own.id);
+        // Some of the others hear of it only when it is done.
+        let told_first = self.dice.chance(0.5);
+        if told_first {
+            self.endpoints.withdraw(&own.id);
+        }
+        self.insist(|credential| Request { method: "DELETE", ..get(path.clone(), credential) }).await;
+        self.endpoints.withdraw(&own.id);
+        if self.dice.chance(0.5) {
+            let path = format!("/v1/templates/{}", own.template);
+            let order = Request { method: "DELETE", ..get(path, &self.credential) };
+            self.ask(order).await;
+        }
+    }
+
+    /// Lets an endpoint run nothing for a while. It is not left like that, also when the world becomes calm.
+    async fn pause_one(&mut self) {
+        let Some((id, _)) = self.pick() else { return };
+        self.patch(&id, records::workers(0, 0)).await;
+        self.rest(PAUSED_MS_MAX).await;
+        let Some(own) = self.own.iter().find(|own| own.id == id) else { return };
+        let workers = records::workers(0, own.workers_max);
+        let path = format!("/v1/endpoints/{id}");
+        self.insist(|credential| patch(path.clone(), credential, workers.clone())).await;
+    }
+
+    async fn patch_one(&mut self) {
+        let Some((id, _)) = self.pick() else { return };
+        let workers_max = self.dice.range(1..=5);
+        let body = match self.dice.range(0..=2) {
+            0 => records::workers(self.dice.range(0..=workers_max.min(2)), workers_max),
+            _ => records::change(&mut self.dice),
+        };
+        let is_size = body.contains("workersMax");
+        let answer = self.patch(&id, body).await;
+        if is_size
+            && answer.is_some_and(|answer| answer.status == 200)
+            && let Some(own) = self.own.iter_mut().find(|own| own.id == id)
+        {
+            own.workers_max = workers_max;
+        }
+    }
+
+    /// A new version of its workers.
+    async fn change_template(&mut self) {
+        let Some((_, template)) = self.pick() else { return };
+        self.made += 1;
+        let order =
+            patch(format!("/v1/templates/{template}"), &self.credential, records::environment(self.made));
+        self.ask(order).await;
+    }
+
+    async fn change_to_new_template(&mut self) {
+        let Some((id, _)) = self.pick() else { return };
+        self.made += 1;
+        let Some(template) = self.create_template().await else { return };
+        let answer = self.patch(&id, format!(r#"{{"templateId":"{template}"}}"#)).await;
+        if answer.is_some_and(|answer| answer.status == 200)
+            && let Some(own) = self.own.iter_mut().find(|own| own.id == id)
+        {
+            own.template = template;
+        }
+    }
+
+    /// Looks, and at times asks for something that is not there or not allowed.
+    async fn look(&mut self) {
+        let id = self.pick().map_or_else(|| "nothing".into(), |(id, _)| id);
+        let credential = self.credential.clone();
+        let request = match self.dice.range(0..=5) {
+            0 => get("/v1/endpoints?includeWorkers=true&includeTemplate=true".to_owned(), &credential),
+            1 => get("/v1/templates".to_owned(), &credential),
+            2 => patch(format!("/v1/endpoints/{id}"), &credential, r#"{"workersmax":1}"#.to_owned()),
+            3 => patch(
+                format!("/v1/endpoints/{id}"),
+                &credential,
+                r#"{"workersMin":9999,"workersMax":1}"#.to_owned(),
+            ),
+            4 => get("/v1/endpoints/nothing".to_owned(), &credential),
+            _ => get(format!("/v1/endpoints/{id}?includeWorkers=true"), &credential),
+        };
+        self.ask(request).await;
+    }
+
+    async fn patch(&mut self, id: &str, body: String) -> Option<Answer> {
+        let order = patch(format!("/v1/endpoints/{id}"), &self.credential, body);
+        self.ask(order).await
+    }
+
+    /// Asks until the server has decided.
+    async fn insist(&mut self, request: impl Fn(&str) -> Request) -> Option<Answer> {
+        loop {
+            let request = request(&self.credential);
+            match self.ask(request).await {
+                Some(answer) if answer.status < 500 => return Some(answer),
+                _ => self.rest(RETRY_MS_MAX).await,
+            }
+        }
+    }
+
+    async fn ask(&self, request: Request) -> Option<Answer> {
+        self.world.network.ask(Party::Operator, request).await.ok()
+    }
+
+    /// One of its endpoints, and that one's template.
+    fn pick(&mut self) -> Option<(Arc<str>, String)> {
+        (!self.own.is_empty()).then(|| {
+            let own = self.dice.pick(&self.own);
+            (own.id.clone(), own.template.clone())
+        })
+    }
+
+    async fn rest(&mut self, ms_max: u64) {
+        let ms = self.dice.skewed(1..=ms_max);
+        sleep(Duration::from_millis(ms)).await;
+    }
+
+    fn is_calm(&self) -> bool {
+        self.world.faults.are_over()
+    }
+}
+
+fn patch(path: String, credential: &str, body: String) -> Request {
+    Request { method: "PATCH", ..post(path, credential, body) }
+}

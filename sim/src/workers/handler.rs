@@ -1,0 +1,91 @@
+//! A handler at work on one job.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::habits::Plan;
+use super::output::{Signature, closed};
+use super::sdk::Sdk;
+use crate::faults::Fault;
+
+/// How often a long handler looks whether the world has become calm.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+impl Sdk {
+    /// Runs a handler and posts what it answers.
+    pub(super) async fn handle(self: &Arc<Self>, job: &Arc<str>, run: u64, stop: &Notify) {
+        let is_deaf = self.world.faults.strike(Fault::HandlerDeaf);
+        let plan = {
+            let sane = self.world.faults.are_over();
+            let mut dice = self.dice();
+            self.habits.plan(&mut dice, sane)
+        };
+        let stopped = async {
+            stop.notified().await;
+            if is_deaf {
+                std::future::pending::<()>().await;
+            }
+        };
+        let answer = tokio::select! {
+            biased;
+            () = stopped => None,
+            answer = self.work(job, run, &plan) => Some(answer),
+        };
+        self.breathe().await;
+        self.handler_ended(run);
+        // A handler that was stopped answers nothing.
+        if let Some(answer) = answer {
+            self.mishap();
+            self.post_result(job, answer, plan.chunks.is_some()).await;
+        }
+    }
+
+    /// The body of the result.
+    async fn work(self: &Arc<Self>, job: &Arc<str>, run: u64, plan: &Plan) -> String {
+        let signature = Signature { job, worker: &self.env.worker, run };
+        for step in 0..plan.progress {
+            self.post_progress(job, signature.progress(step));
+        }
+        let mut yielded = Vec::new();
+        let sizes = plan.chunks.as_deref().unwrap_or_default();
+        let pieces = sizes.len() as u32 + 1;
+        for (number, bytes) in sizes.iter().enumerate() {
+            self.busy(plan.work.map(|work| work / pieces)).await;
+            let chunk = signature.chunk(number, *bytes);
+            self.post_chunk(job, &chunk).await;
+            if plan.aggregates {
+                yielded.push(chunk);
+            }
+        }
+        self.busy(plan.work.map(|work| work / pieces)).await;
+        if self.world.faults.strike(Fault::HandlerFails) {
+            return closed(signature.error(run), plan.asks_for_replacement);
+        }
+        let result = match &plan.chunks {
+            Some(_) if plan.aggregates => format!(r#"{{"output":[{}]"#, yielded.join(",")),
+            Some(_) => r#"{"output":[]"#.to_owned(),
+            None => signature.result(plan.output_bytes, plan.oddity),
+        };
+        closed(result, plan.asks_for_replacement)
+    }
+
+    /// Takes so long, or for ever. When the world is calm, what would never end does.
+    async fn busy(&self, work: Option<Duration>) {
+        let mut left = work.unwrap_or(Duration::MAX);
+        while !left.is_zero() {
+            let slice = left.min(LOOK_EVERY);
+            sleep(slice).await;
+            left -= slice;
+            if self.world.faults.are_over() {
+                left = left.min(LOOK_EVERY / 5);
+                if left < slice {
+                    sleep(left).await;
+                    return;
+                }
+            }
+        }
+    }
+}

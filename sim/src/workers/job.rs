@@ -1,0 +1,60 @@
+//! A job as a worker gets it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+#[derive(Deserialize)]
+struct Handed<'a> {
+    #[serde(borrow)]
+    id: std::borrow::Cow<'a, str>,
+    #[serde(rename = "input")]
+    _input: IgnoredAny,
+}
+
+/// The ids in an answer to a question for jobs. An answer that is none brings no jobs, as with the SDK.
+pub(super) fn ids(body: &[u8]) -> Vec<Arc<str>> {
+    let jobs = if body.first() == Some(&b'[') {
+        serde_json::from_slice::<Vec<Handed<'_>>>(body).unwrap_or_default()
+    } else {
+        serde_json::from_slice::<Handed<'_>>(body).map(|job| vec![job]).unwrap_or_default()
+    };
+    jobs.into_iter().map(|job| Arc::from(&*job.id)).collect()
+}
+
+#[derive(Default, Deserialize)]
+struct Stops<'a> {
+    #[serde(borrow, rename = "jobsToStop")]
+    jobs: Vec<std::borrow::Cow<'a, str>>,
+}
+
+/// The jobs that an answer says must stop.
+pub(super) fn stops(body: &[u8]) -> Vec<Arc<str>> {
+    let stops = serde_json::from_slice::<Stops<'_>>(body).unwrap_or_default();
+    stops.jobs.into_iter().map(|job| Arc::from(&*job)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(ids: &[Arc<str>]) -> Vec<String> {
+        ids.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn one_job_or_many_are_read() {
+        assert_eq!(texts(&ids(br#"{"id":"a","delayTime":1,"input":{}}"#)), ["a"]);
+        assert_eq!(texts(&ids(br#"[{"id":"a","input":{}},{"id":"b","input":null}]"#)), ["a", "b"]);
+        for nothing in ["", "[]", "null", r#"{"id":"a"}"#, "oops"] {
+            assert!(ids(nothing.as_bytes()).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn stops_are_read() {
+        assert_eq!(texts(&stops(br#"{"jobsToStop":["a","b"]}"#)), ["a", "b"]);
+        assert!(stops(b"").is_empty());
+    }
+}

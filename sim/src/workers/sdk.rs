@@ -1,0 +1,414 @@
+//! One worker process, built like the SDK: a loop that takes jobs, one that asks what to stop, one that pings, and
+//! a task for every job.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::environment::Environment;
+use super::gossip::Gossip;
+use super::habits::Habits;
+use super::job;
+use crate::asking::get;
+use crate::dice::Dice;
+use crate::faults::Fault;
+use crate::seen::{Answer, Party, Request, Seen};
+use crate::tasks::Process;
+use crate::world::World;
+
+/// How many jobs a worker remembers after it let them go.
+const PAST_KEPT: usize = 16;
+/// How long it waits after an answer that is none. The real one asks again at once, thousands of times a second:
+/// here that would be all that is ever simulated.
+const AFTER_TROUBLE_MS_MAX: u64 = 1_000;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// Its exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+/// A worker process as seen by the machine it runs on. Cheap to clone.
+#[derive(Clone)]
+pub struct Worker {
+    pub(super) sdk: Arc<Sdk>,
+}
+
+/// Everything in a worker process.
+pub(super) struct Sdk {
+    pub(super) world: World,
+    pub(super) env: Environment,
+    pub(super) habits: Habits,
+    pub(super) process: Process,
+    pub(super) gossip: Gossip,
+    pub(super) dice: Mutex<Dice>,
+    state: Mutex<State>,
+    /// Slots or the wish to end changed.
+    changed: Notify,
+    ended: watch::Sender<Option<Ending>>,
+}
+
+#[derive(Default)]
+struct State {
+    running: BTreeMap<u64, Run>,
+    past: VecDeque<Arc<str>>,
+    runs: u64,
+    phase: Phase,
+    hangs: bool,
+    paused_until: Option<Instant>,
+    /// The machine asked it to end.
+    asked: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Does not listen to signals yet.
+    #[default]
+    Booting,
+    Working,
+    /// Takes no further jobs, and ends after the last one.
+    Ending,
+}
+
+/// A job that occupies a slot.
+struct Run {
+    job: Arc<str>,
+    stop: Arc<Notify>,
+    /// Its handler runs; else its result is under way.
+    in_handler: bool,
+}
+
+impl Worker {
+    /// Starts a worker of an endpoint with this environment.
+    pub fn start(
+        world: &World,
+        dice: &mut Dice,
+        gossip: &Gossip,
+        endpoint: &str,
+        variables: &BTreeMap<String, String>,
+    ) -> Option<Self> {
+        let env = Environment::read(variables)?;
+        let mut dice = dice.fork();
+        world.record.see(&Seen::WorkerStarted(env.worker.clone(), endpoint.to_owned()));
+        let sdk = Arc::new(Sdk {
+            world: world.clone(),
+            habits: Habits::draw(&mut dice),
+            process: world.tasks.process(),
+            gossip: gossip.clone(),
+            dice: Mutex::new(dice),
+            state: Mutex::default(),
+            changed: Notify::new(),
+            ended: watch::Sender::new(None),
+            env,
+        });
+        let main = Arc::clone(&sdk);
+        sdk.process.spawn(async move { main.run().await });
+        Some(Self { sdk })
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        let sdk = &self.sdk;
+        let mut state = sdk.state();
+        state.asked = true;
+        if state.hangs {
+            return;
+        }
+        if state.phase == Phase::Booting || sdk.habits.ends_at_once {
+            drop(state);
+            sdk.end(Ending { code: None, signal: Some(15) });
+            return;
+        }
+        state.phase = Phase::Ending;
+        drop(state);
+        sdk.changed.notify_waiters();
+    }
+
+    /// SIGKILL.
+    pub fn kill(&self) {
+        self.sdk.state().asked = true;
+        self.sdk.end(Ending { code: None, signal: Some(9) });
+    }
+
+    /// How it ended, if it did.
+    pub fn ending(&self) -> Option<Ending> {
+        *self.sdk.ended.borrow()
+    }
+
+    /// Whether it neither asks nor answers any more.
+    pub fn hangs(&self) -> bool {
+        self.sdk.state().hangs
+    }
+
+    /// Returns when it ended.
+    pub async fn ended(&self) -> Ending {
+        let mut ended = self.sdk.ended.subscribe();
+        let ending = ended.wait_for(Option::is_some).await.map(|ending| *ending);
+        // The sender lives as long as `self`, and what was waited for is there.
+        ending.ok().flatten().unwrap_or(Ending { code: None, signal: None })
+    }
+}
+
+impl Sdk {
+    async fn run(self: Arc<Self>) {
+        sleep(self.habits.boot).await;
+        self.state().phase = Phase::Working;
+        let pings = Arc::clone(&self);
+        self.process.spawn(async move { pings.ping().await });
+        let asks = Arc::clone(&self);
+        let stops = self.process.spawn(async move { asks.ask_what_to_stop().await });
+        self.take().await;
+        while !self.state().running.is_empty() {
+            self.changed.notified().await;
+        }
+        // It ends after the questions that it has open.
+        let _ = stops.await;
+        self.breathe().await;
+        self.end(Ending { code: Some(0), signal: None });
+    }
+
+    async fn take(self: &Arc<Self>) {
+        loop {
+            self.breathe().await;
+            let Some(slots) = self.free_slots().await else { return };
+            let (path, busy) = if slots > 1 {
+                (&self.env.take_batch, format!("&batch_size={slots}&job_in_progress="))
+            } else {
+                (&self.env.take, "&job_in_progress=".to_owned())
+            };
+            let is_busy = if self.state().running.is_empty() { '0' } else { '1' };
+            let asked_at = Instant::now();
+            let answer = timeout(
+                self.habits.patience,
+                self.ask(get(format!("{path}{busy}{is_busy}"), &self.env.token)),
+            );
+            let answer = answer.await.ok().flatten();
+            self.breathe().await;
+            if self.state().phase == Phase::Ending {
+                // What was handed over in this moment is never run, and nobody is told.
+                return;
+            }
+            match answer {
+                Some(answer) if answer.status == 200 => {
+                    let jobs = job::ids(&answer.body);
+                    if !jobs.is_empty() {
+                        self.mishap();
+                    }
+                    for job in jobs {
+                        self.begin(job);
+                    }
+                    sleep_until(asked_at + self.habits.pace).await;
+                }
+                Some(answer) if matches!(answer.status, 204 | 400) => {}
+                Some(answer) if answer.status == 429 => sleep(Duration::from_secs(5)).await,
+                _ => self.wait_after_trouble().await,
+            }
+        }
+    }
+
+    /// Waits for a free slot; none when it is time to end.
+    async fn free_slots(&self) -> Option<usize> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = self.state();
+                if state.phase == Phase::Ending {
+                    return None;
+                }
+                let free = (self.habits.concurrency as usize).saturating_sub(state.running.len());
+                if free > 0 {
+                    return Some(free);
+                }
+            }
+            changed.await;
+        }
+    }
+
+    fn begin(self: &Arc<Self>, job: Arc<str>) {
+        self.gossip.tell(&self.env.token, job.clone());
+        let stop = Arc::new(Notify::new());
+        let run = {
+            let mut state = self.state();
+            state.runs += 1;
+            let run = state.runs;
+            state.running.insert(run, Run { job: job.clone(), stop: stop.clone(), in_handler: true });
+            run
+        };
+        self.world.record.see(&Seen::HandlerBegan(self.env.worker.clone(), job.to_string()));
+        let sdk = Arc::clone(self);
+        self.process.spawn(async move {
+            sdk.handle(&job, run, &stop).await;
+            sdk.let_go(run);
+        });
+    }
+
+    /// The handler of this run is over.
+    pub(super) fn handler_ended(&self, number: u64) {
+        let mut state = self.state();
+        let Some(run) = state.running.get_mut(&number).filter(|run| run.in_handler) else { return };
+        run.in_handler = false;
+        let job = run.job.to_string();
+        drop(state);
+        self.world.record.see(&Seen::HandlerEnded(self.env.worker.clone(), job));
+    }
+
+    /// The slot of this run is free again.
+    fn let_go(&self, run: u64) {
+        let mut state = self.state();
+        if let Some(run) = state.running.remove(&run) {
+            if state.past.len() == PAST_KEPT {
+                state.past.pop_front();
+            }
+            state.past.push_back(run.job);
+        }
+        drop(state);
+        if self.habits.refreshes_itself {
+            self.state().phase = Phase::Ending;
+        }
+        self.changed.notify_waiters();
+    }
+
+    async fn ask_what_to_stop(self: Arc<Self>) {
+        loop {
+            self.breathe().await;
+            if self.state().phase == Phase::Ending {
+                return;
+            }
+            let question = get(self.env.stop.clone(), &self.env.token);
+            let answer = timeout(self.habits.patience, self.ask(question)).await.ok().flatten();
+            self.breathe().await;
+            match answer {
+                Some(answer) if answer.status == 200 => {
+                    let jobs = job::stops(&answer.body);
+                    for run in self.state().running.values().filter(|run| jobs.contains(&run.job)) {
+                        run.stop.notify_one();
+                    }
+                }
+                Some(answer) if answer.status == 429 => sleep(Duration::from_secs(5)).await,
+                _ => sleep(Duration::from_secs(1)).await,
+            }
+        }
+    }
+
+    async fn ping(self: Arc<Self>) {
+        loop {
+            self.breathe().await;
+            let mut path = format!("{}&runpod_version=1.12.0", self.env.ping);
+            let jobs = self.pinged_jobs();
+            if !jobs.is_empty() {
+                path = path + "&job_id=" + &jobs.join("%2C");
+            }
+            // Nobody looks at the answer.
+            let _ = timeout(Duration::from_secs(10), self.ask(get(path, &self.env.token))).await;
+            self.mishap();
+            sleep(self.env.ping_every).await;
+        }
+    }
+
+    fn pinged_jobs(&self) -> Vec<Arc<str>> {
+        let names_past_ones = self.world.faults.strike(Fault::PingStale);
+        let state = self.state();
+        if names_past_ones {
+            return state.past.iter().cloned().collect();
+        }
+        state.running.values().map(|run| run.job.clone()).collect()
+    }
+
+    /// Sends a request; none if no answer comes.
+    pub(super) async fn ask(&self, request: Request) -> Option<Answer> {
+        self.world.network.ask(Party::Worker(self.env.worker.clone()), request).await.ok()
+    }
+
+    /// Now and then something happens to a worker.
+    pub(super) fn mishap(self: &Arc<Self>) {
+        let faults = &self.world.faults;
+        if faults.strike(Fault::WorkerDies) {
+            let (after, ending) = {
+                let mut dice = self.dice();
+                let after = Duration::from_millis(dice.skewed(0..=30_000));
+                let signal = *dice.pick(&[None, None, Some(9), Some(11)]);
+                (after, Ending { code: signal.is_none().then_some(1), signal })
+            };
+            let dying = Arc::clone(self);
+            self.process.spawn(async move {
+                sleep(after).await;
+                dying.end(ending);
+            });
+        }
+        if faults.strike(Fault::WorkerPaused) {
+            let pause = self.dice().skewed(100..=90_000);
+            self.state().paused_until = Some(Instant::now() + Duration::from_millis(pause));
+        }
+        if faults.strike(Fault::WorkerHangs) {
+            self.state().hangs = true;
+        }
+    }
+
+    /// Does nothing while the process does nothing.
+    pub(super) async fn breathe(&self) {
+        loop {
+            let (hangs, paused_until) = {
+                let state = self.state();
+                (state.hangs, state.paused_until.filter(|end| *end > Instant::now()))
+            };
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            let Some(end) = paused_until else { return };
+            sleep_until(end).await;
+        }
+    }
+
+    async fn wait_after_trouble(&self) {
+        let wait = self.dice().range(1..=AFTER_TROUBLE_MS_MAX);
+        sleep(Duration::from_millis(wait)).await;
+    }
+
+    /// A job that it let go, or another worker has or had.
+    pub(super) fn foreign_job(&self) -> Option<Arc<str>> {
+        let mut dice = self.dice();
+        if dice.chance(0.5) {
+            let past: Vec<_> = self.state().past.iter().cloned().collect();
+            return (!past.is_empty()).then(|| dice.pick(&past).clone());
+        }
+        self.gossip.pick(&self.env.token, &mut dice)
+    }
+
+    /// A number for one more answer.
+    pub(super) fn next_run(&self) -> u64 {
+        let mut state = self.state();
+        state.runs += 1;
+        state.runs
+    }
+
+    /// The process ends, wherever it stands.
+    fn end(&self, ending: Ending) {
+        if self.ended.borrow().is_some() {
+            return;
+        }
+        self.process.kill();
+        let (asked, running) = {
+            let mut state = self.state();
+            (state.asked, std::mem::take(&mut state.running))
+        };
+        for run in running.values().filter(|run| run.in_handler) {
+            self.world.record.see(&Seen::HandlerEnded(self.env.worker.clone(), run.job.to_string()));
+        }
+        self.world.record.see(&Seen::WorkerEnded(self.env.worker.clone(), asked));
+        self.ended.send_replace(Some(ending));
+    }
+
+    pub(super) fn dice(&self) -> MutexGuard<'_, Dice> {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
