@@ -40,6 +40,8 @@ class Server:
         self.config = self.folder / "config.toml"
         self.config.write_text(config)
         self.flags = flags
+        self.environment: dict[str, str] = {}
+        """Added to what the process gets."""
         self.port = 0
         self.process: subprocess.Popen | None = None
         self.ready_ms = 0.0
@@ -56,7 +58,7 @@ class Server:
         command += ["--port-file", str(port_file), "--config", str(self.config), *self.flags, *more]
         # No proxy and no key of the person who runs the tests may leak in.
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("RUNPOD_", "LONGSHORE_"))}
-        environment["LONGSHORE_ADMIN_KEY"] = ADMIN_KEY
+        environment |= {"LONGSHORE_ADMIN_KEY": ADMIN_KEY, **self.environment}
         with self.log_path.open("ab") as log:
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.folder

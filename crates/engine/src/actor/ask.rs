@@ -101,6 +101,18 @@ pub(crate) fn refuse<T: Send + 'static>(reply: Answer<T>, refusal: AskError) -> 
 }
 
 impl Ask {
+    /// Whether it is heard while the disk gets a pause: it changes no job, or would get lost.
+    pub(crate) fn is_heard_in_pauses(&self) -> bool {
+        matches!(
+            self,
+            Self::Inspect(_)
+                | Self::Watch { .. }
+                | Self::Stream { .. }
+                | Self::Warm { .. }
+                | Self::Configure(_)
+        )
+    }
+
     /// Answers without asking the machine.
     pub(crate) fn turn_away(self, why: &AskError) {
         fn no<T>(reply: Answer<T>, why: &AskError) {

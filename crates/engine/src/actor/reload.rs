@@ -11,12 +11,12 @@ use longshore_store::{HookRow, StoreError};
 
 use super::Actor;
 use super::after::After;
-use super::ask::unavailable;
+use super::ask::{Ask, unavailable};
 use crate::shared::{Ground, blob_folder};
 
 /// Rows that are read at once.
 const PAGE: usize = 10_000;
-/// How long to wait before the store is tried again; asks are refused meanwhile.
+/// How long to wait before the store is tried again; what would change something is refused meanwhile.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A queue as it was stored.
@@ -99,21 +99,21 @@ fn owner(name: &str) -> Option<JobId> {
 
 impl Actor {
     /// A commit failed: nothing that was decided since has left. The machine is dropped and made anew from
-    /// rows; waits stay.
+    /// rows; waits stay. Then the disk gets a pause, in which whoever only looks is answered.
     pub(super) async fn reload(&mut self) {
         self.generation = self.line.generation.load(Ordering::Acquire);
         let error = StoreError::Io("a change could not be written".to_owned());
         self.refuse_undecided(&error);
         loop {
-            self.turn_away_for(PAUSE, &error).await;
             let record = self.shared.record();
             match load_queue(&self.shared.ground, &record, false).await {
                 Ok(loaded) => {
                     self.adopt(loaded);
-                    return;
+                    break self.turn_away_for(PAUSE, &error, Ask::is_heard_in_pauses).await;
                 }
                 Err(error) => {
                     tracing::error!(endpoint = %record.id, %error, "a queue could not be reloaded, trying again");
+                    self.turn_away_for(PAUSE, &error, |_| false).await;
                 }
             }
         }
@@ -128,13 +128,18 @@ impl Actor {
         }
     }
 
-    /// Refuses whatever is asked for a while. The disk gets a pause, and a full queue is not loaded again for
-    /// every single submit.
-    async fn turn_away_for(&mut self, pause: Duration, error: &StoreError) {
+    /// Refuses for a while what is asked, but for some. The disk gets a pause, and a full queue is not loaded
+    /// again for every single submit.
+    async fn turn_away_for(&mut self, pause: Duration, error: &StoreError, but: impl Fn(&Ask) -> bool) {
         let why = unavailable(error);
         let end = tokio::time::Instant::now() + pause;
         while let Ok(Some(ask)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
-            ask.turn_away(&why);
+            if but(&ask) {
+                self.handle(ask);
+                self.flush();
+            } else {
+                ask.turn_away(&why);
+            }
         }
     }
 

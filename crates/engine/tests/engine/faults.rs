@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
-use longshore_engine::{AskError, Outcome, TakeAsk};
-use longshore_model::JobState;
+use longshore_engine::{AskError, EndpointHandle, Outcome, TakeAsk};
+use longshore_model::{JobId, JobState};
 use longshore_store::Store as _;
 
 use crate::ground::{Disks, done, eventually, job, one_endpoint, take, worker};
+
+/// The disk works, and its pause is over.
+async fn until_changes_are_kept(endpoint: &EndpointHandle, job: JobId) {
+    eventually(async || endpoint.keep(job, 600_000).await.is_ok()).await;
+}
 
 #[tokio::test]
 async fn a_submit_that_cannot_be_kept_is_refused_and_leaves_nothing() {
@@ -18,8 +23,25 @@ async fn a_submit_that_cannot_be_kept_is_refused_and_leaves_nothing() {
     let id = lost.id;
     assert!(matches!(demo.submit(lost).await, Err(AskError::Unavailable(_))));
     disks.store.set_broken(false);
-    eventually(async || demo.status(kept).await.is_ok()).await;
+    until_changes_are_kept(&demo, kept).await;
     assert!(matches!(demo.status(id).await, Err(AskError::Refused(_))));
+    assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, kept);
+}
+
+#[tokio::test]
+async fn who_only_looks_is_answered_while_the_disk_refuses_every_change() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let kept = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    disks.store.set_broken(true);
+    for _ in 0..5 {
+        assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(AskError::Unavailable(_))));
+        assert_eq!(demo.status(kept).await.unwrap().row.state, JobState::InQueue);
+        let seen = demo.wait(kept, Duration::from_millis(1)).await.unwrap();
+        assert_eq!(seen.row.state, JobState::InQueue);
+    }
+    disks.store.set_broken(false);
+    until_changes_are_kept(&demo, kept).await;
     assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, kept);
 }
 
@@ -36,7 +58,7 @@ async fn a_wait_survives_a_failed_commit() {
     let refused = demo.cancel(id).await;
     assert!(matches!(refused, Err(AskError::Unavailable(_))), "{refused:?}");
     disks.store.set_broken(false);
-    eventually(async || demo.status(id).await.is_ok()).await;
+    until_changes_are_kept(&demo, id).await;
     assert_eq!(demo.status(id).await.unwrap().row.state, JobState::InProgress, "the cancel did not happen");
     done(&demo, "w1", id, "7").await;
     assert_eq!(waiting.await.unwrap().row.state, JobState::Completed);
