@@ -38,8 +38,8 @@ def fresh_server():
     """Makes servers of a test's own: `fresh_server(flags=...)`, started."""
     made = []
 
-    def make(flags: tuple[str, ...] = ("--allow-private-webhooks",)) -> Server:
-        server = Server(flags=flags)
+    def make(flags: tuple[str, ...] = ("--allow-private-webhooks",), **more) -> Server:
+        server = Server(flags=flags, **more)
         made.append(server)
         return server.start()
 

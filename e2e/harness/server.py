@@ -32,7 +32,13 @@ def binary() -> str:
 class Server:
     """One data folder and, while it runs, the process that serves it. The port stays the same over restarts."""
 
-    def __init__(self, folder: Path | None = None, config: str = QUICK, flags: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        folder: Path | None = None,
+        config: str = QUICK,
+        flags: tuple[str, ...] = (),
+        prefix: tuple[str, ...] = (),
+    ):
         self._own = tempfile.TemporaryDirectory(prefix="longshore-e2e-") if folder is None else None
         self.folder = folder or Path(self._own.name)
         self.data = self.folder / "data"
@@ -42,6 +48,8 @@ class Server:
         self.flags = flags
         self.environment: dict[str, str] = {}
         """Added to what the process gets."""
+        # A program that becomes the server, such as `prlimit --nofile=400`.
+        self.prefix = prefix
         self.port = 0
         self.process: subprocess.Popen | None = None
         self.ready_ms = 0.0
@@ -54,7 +62,7 @@ class Server:
         """Starts the process without waiting for anything."""
         port_file = self.folder / "port"
         port_file.unlink(missing_ok=True)
-        command = [binary(), "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data)]
+        command = [*self.prefix, binary(), "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data)]
         command += ["--port-file", str(port_file), "--config", str(self.config), *self.flags, *more]
         # No proxy and no key of the person who runs the tests may leak in.
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("RUNPOD_", "LONGSHORE_"))}

@@ -6,33 +6,44 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::errors::Failure;
 
 /// A sender that is silent for so long within a body has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
+/// A body may take this long, and longer by the time that its bytes need at the slowest rate: one that trickles must
+/// not hold its part of the memory for ever.
+const TIME_MIN: Duration = Duration::from_secs(30);
+/// The slowest rate at which a body may come, in bytes a second.
+const BYTES_PER_S_MIN: usize = 16 * 1024;
+
 /// How long a worker's report waits for room: longer than clients that stopped in the middle can keep theirs.
 const REPORT_PATIENCE: Duration = Duration::from_mins(1);
 
-/// Payloads up to this size are sent without being counted; the number of requests at once bounds those.
-const UNCOUNTED_BYTES: usize = 64 * 1024;
+/// Payloads up to this size are sent without being counted; the number of requests at once bounds those. Bodies up to
+/// this size count as they come, larger ones as a whole before they are read.
+const SMALL_BYTES: usize = 64 * 1024;
+
+/// This part of the budget is for small bodies: large ones, which can be slow, must not keep those out.
+const PART_FOR_SMALL: usize = 16;
 
 /// How many bytes of bodies may be in memory at once.
 #[derive(Clone)]
 pub(crate) struct BytesBudget {
     free: Arc<Semaphore>,
+    for_small: usize,
     patience: Duration,
 }
 
 impl BytesBudget {
     pub(crate) fn new(bytes_max: usize) -> Self {
         let free = Arc::new(Semaphore::new(bytes_max.min(Semaphore::MAX_PERMITS)));
-        Self { free, patience: Duration::ZERO }
+        Self { free, for_small: bytes_max / PART_FOR_SMALL, patience: Duration::ZERO }
     }
 
     /// The same budget for a worker's report, which waits for room: a worker that is refused three times within
@@ -43,33 +54,46 @@ impl BytesBudget {
 
     /// A payload that is to be sent, counted until the last byte of it is let go: a reader may be slow.
     pub(crate) fn charge(&self, payload: Bytes) -> Result<Bytes, Failure> {
-        if payload.len() <= UNCOUNTED_BYTES {
+        if payload.len() <= SMALL_BYTES {
             return Ok(payload);
         }
-        let permit = self.take(payload.len())?;
+        let permit = self.take(payload.len(), 0)?;
         Ok(Bytes::from_owner(Charged { payload, _permit: permit }))
     }
 
-    /// Takes `bytes` out of the budget, for a report as soon as there is room.
-    async fn take_patiently(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+    /// What a body takes before it is read; `announced` is the least that it will have.
+    async fn admit(&self, announced: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        if announced <= SMALL_BYTES && self.patience.is_zero() {
+            return self.take(0, 0);
+        }
+        self.take_for(announced, announced).await
+    }
+
+    /// Takes `bytes` more for a body that has `whole` of them so far; for a report as soon as there is room.
+    async fn take_for(&self, bytes: usize, whole: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        let left_free = if whole > SMALL_BYTES { self.for_small } else { 0 };
         let (Ok(permits), false) = (u32::try_from(bytes), self.patience.is_zero()) else {
-            return self.take(bytes);
+            return self.take(bytes, left_free);
         };
         let room = Arc::clone(&self.free).acquire_many_owned(permits);
         match tokio::time::timeout(self.patience, room).await {
             Ok(Ok(permit)) => Ok(permit),
-            _ => self.take(bytes),
+            _ => self.take(bytes, 0),
         }
     }
 
-    /// Takes `bytes` out of the budget, or refuses at once: a queue of clients would only move the shortage.
-    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+    /// Takes `bytes` out of the budget if `left_free` remain, or refuses at once: a queue of clients would only move
+    /// the shortage.
+    fn take(&self, bytes: usize, left_free: usize) -> Result<OwnedSemaphorePermit, Failure> {
         let shortage = || {
             Failure::unavailable(
                 "overloaded",
                 "the server holds as many bytes of bodies as it may; ask again",
             )
         };
+        if self.free.available_permits() < bytes.saturating_add(left_free) {
+            return Err(shortage());
+        }
         let permits = u32::try_from(bytes).map_err(|_| shortage())?;
         Arc::clone(&self.free).try_acquire_many_owned(permits).map_err(|_| shortage())
     }
@@ -104,16 +128,20 @@ pub(crate) async fn read(
     if announced > bytes_max {
         return Err(Failure::body_too_large(bytes_max));
     }
-    let mut permit = budget.take_patiently(announced).await?;
+    let mut permit = budget.admit(announced).await?;
+    let began = Instant::now();
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
     while let Some(data) = next_data(&mut body).await? {
         let length = whole.len() + pieces.len() + data.len();
+        if began.elapsed() > time_max(length) {
+            return Err(Failure::body_timeout("the body comes too slowly"));
+        }
         if length > bytes_max {
             return Err(Failure::body_too_large(bytes_max));
         }
         if length > permit.num_permits() {
-            permit.merge(budget.take_patiently(length - permit.num_permits()).await?);
+            permit.merge(budget.take_for(length - permit.num_permits(), length).await?);
         }
         if length == data.len() {
             whole = data;
@@ -129,14 +157,19 @@ pub(crate) async fn read(
     Ok(ReadBody { bytes, permit })
 }
 
+/// How long a body may take until so many bytes of it are here.
+fn time_max(bytes: usize) -> Duration {
+    TIME_MIN + Duration::from_secs((bytes / BYTES_PER_S_MIN) as u64)
+}
+
 async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Failure> {
     loop {
         if body.is_end_stream() {
             return Ok(None);
         }
-        let frame = tokio::time::timeout(SILENCE_MAX, body.frame()).await.map_err(|_| {
-            Failure::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body stopped before its end")
-        })?;
+        let frame = tokio::time::timeout(SILENCE_MAX, body.frame())
+            .await
+            .map_err(|_| Failure::body_timeout("the body stopped before its end"))?;
         match frame {
             None => return Ok(None),
             Some(Ok(frame)) => match frame.into_data() {
@@ -153,6 +186,8 @@ async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
+
     use super::*;
 
     #[test]

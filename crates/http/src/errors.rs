@@ -66,6 +66,11 @@ impl Failure {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
     }
 
+    /// The client did not send its body in time.
+    pub(crate) fn body_timeout(text: &'static str) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", text)
+    }
+
     /// The server cannot take this now.
     pub(crate) fn unavailable(code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, text).retry_after(1)

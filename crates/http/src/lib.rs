@@ -5,6 +5,7 @@
 //! the response as it is: payload bytes are never parsed a second time.
 
 mod body;
+mod connection;
 mod edge;
 mod errors;
 mod jobs;
@@ -18,6 +19,7 @@ mod query;
 mod rate_limits;
 mod rfc3339;
 mod serve;
+mod stalls;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -3,91 +3,96 @@
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use http::Request;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
-use tower::ServiceExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::time::Instant;
 
-use crate::lingering::Lingering;
+use crate::connection::converse;
 
-/// How long a connection may be idle between requests, or take to send a request's head. A worker whose handler
-/// blocks for long must find its connection open when it reports: its client library keeps connections for
-/// 15 s, others for 90 s, and a result posted into a closed one is lost.
-const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
-/// A request's head in bytes; over it the answer is 431.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// After a failed accept (mostly: out of file descriptors) others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// The log hears of failed accepts no more often than this.
+const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown` ends, then stops accepting and returns when every open request is answered. The
 /// caller bounds how long that may take, by dropping this future.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) {
+///
+/// There are never more than `connections_max` connections; more wait to be accepted until others end.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    connections_max: usize,
+    shutdown: impl Future<Output = ()>,
+) {
     let (closing, on_closing) = watch::channel(());
     let (open, mut all_closed) = mpsc::channel::<Infallible>(1);
+    let mut accepting = Accepting::new(listener, connections_max);
     let mut shutdown = pin!(shutdown);
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (stream, place) = tokio::select! {
+            accepted = accepting.next() => accepted,
             () = &mut shutdown => break,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                let connection = converse(stream, router.clone(), on_closing.clone());
-                let open = open.clone();
-                tokio::spawn(async move {
-                    connection.await;
-                    drop(open);
-                });
-            }
-            Err(error) if is_about_one_connection(&error) => {}
-            Err(error) => {
-                tracing::error!(%error, "cannot accept connections at the moment");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
+        let connection = converse(stream, router.clone(), on_closing.clone());
+        let open = open.clone();
+        tokio::spawn(async move {
+            connection.await;
+            drop((place, open));
+        });
     }
-    drop(listener);
+    drop(accepting);
     drop(closing);
     drop(open);
     // Ends when the last connection has dropped its sender; nothing is ever sent.
     all_closed.recv().await;
 }
 
+/// A listener and the room that is left for connections.
+struct Accepting {
+    listener: TcpListener,
+    room: Arc<Semaphore>,
+    /// When the log last heard of trouble.
+    complained: Option<Instant>,
+}
+
+impl Accepting {
+    fn new(listener: TcpListener, connections_max: usize) -> Self {
+        let room = Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS)));
+        Self { listener, room, complained: None }
+    }
+
+    /// The next connection and its place. Nothing is lost if this is dropped before its end.
+    async fn next(&mut self) -> (TcpStream, OwnedSemaphorePermit) {
+        loop {
+            let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
+                // Nobody closes this semaphore.
+                return std::future::pending().await;
+            };
+            match self.listener.accept().await {
+                Ok((stream, _)) => return (stream, place),
+                Err(error) if is_about_one_connection(&error) => {}
+                Err(error) => {
+                    self.complain(&error);
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn complain(&mut self, error: &io::Error) {
+        let now = Instant::now();
+        if self.complained.is_none_or(|last| now - last >= COMPLAINT_PAUSE) {
+            self.complained = Some(now);
+            tracing::error!(%error, "cannot accept connections at the moment");
+        }
+    }
+}
+
 fn is_about_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
-}
-
-async fn converse(stream: TcpStream, router: Router, mut closing: watch::Receiver<()>) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "the connection closed before its first request");
-        return;
-    }
-    let service = service_fn(move |request: Request<Incoming>| {
-        router.clone().oneshot(Lingering::body_of(request).map(Body::new))
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_header_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        _ = closing.changed() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
 }

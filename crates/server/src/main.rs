@@ -1,8 +1,10 @@
 //! The `longshore` program: settings → parts → run → drain.
 
+mod descriptors;
 mod dev_host;
 mod fatal;
 mod first_key;
+mod listening;
 mod logging;
 mod parts;
 mod serve;

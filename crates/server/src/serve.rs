@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::fatal::Fatal;
 use crate::service::{self, Service};
 use crate::settings::{DEFAULTS, Settings};
-use crate::{first_key, logging};
+use crate::{first_key, listening, logging};
 
 /// Whatever happens on the way out: the program ends within this time of the signal.
 const STOP_TIME_MAX: Duration = Duration::from_secs(9);
@@ -27,7 +27,7 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
     let settings = Settings::load(args, environment())?;
     logging::start(&settings)?;
     let mut stop = stop_signals().map_err(Fatal::Signals)?;
-    let listener = listen(&settings.listen).await?;
+    let listener = listening::listen(&settings.listen).await?;
     let address = local_address(&listener, &settings.listen)?;
     let (service, made_key) = Service::start(&settings, listener, first_key::ensure).await?;
     if let Some(key) = made_key {
@@ -49,17 +49,6 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-}
-
-async fn listen(address: &str) -> Result<TcpListener, Fatal> {
-    TcpListener::bind(address).await.map_err(|cause| {
-        let address = address.to_owned();
-        match cause.kind() {
-            io::ErrorKind::AddrInUse => Fatal::InUse { address },
-            io::ErrorKind::InvalidInput => Fatal::Address { address },
-            _ => Fatal::Listen { address, cause },
-        }
-    })
 }
 
 fn local_address(listener: &TcpListener, asked: &str) -> Result<SocketAddr, Fatal> {

@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::fatal::Fatal;
-use crate::parts;
 use crate::settings::Settings;
+use crate::{descriptors, parts};
 
 /// A running server.
 pub(crate) struct Service {
@@ -40,10 +40,11 @@ impl Service {
         let admitted = admit(&engine).await?;
         let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http()));
         let (closing, closed) = oneshot::channel();
-        let serving = tokio::spawn(longshore_http::serve(listener, router, async {
-            // A dropped sender means the same as a sent word: stop.
-            let _ = closed.await;
-        }));
+        let serving =
+            tokio::spawn(longshore_http::serve(listener, router, descriptors::connections_max(), async {
+                // A dropped sender means the same as a sent word: stop.
+                let _ = closed.await;
+            }));
         let grace = settings.shutdown_grace();
         Ok((Self { engine, launcher, closing, serving, grace }, admitted))
     }

@@ -30,7 +30,8 @@ async fn serve_routes(routes: Router) -> Served {
 
 /// A server that reads at `/read` and refuses without reading at `/refuse`.
 async fn reader() -> Served {
-    let budget = BytesBudget::new(2 * BODY_BYTES_MAX);
+    // A sixteenth is for small bodies.
+    let budget = BytesBudget::new(2 * BODY_BYTES_MAX * 16 / 15 + 1);
     let read = move |body: Body| async move { count(body, &budget).await };
     let routes = Router::new()
         .route("/read", post(read))
@@ -126,6 +127,31 @@ async fn a_body_that_stops_is_408() {
     assert_eq!((answer.status, answer.code().as_str()), (408, "body_timeout"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_body_that_trickles_is_408() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    wire.send("POST /read\ncontent-length: 100", None).await;
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        wire.write(b"x").await;
+    }
+    let answer = wire.answer(false).await;
+    assert_eq!((answer.status, answer.code().as_str()), (408, "body_timeout"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_but_steady_body_is_read() {
+    let server = reader().await;
+    let mut wire = server.connect().await;
+    wire.send("POST /read\ncontent-length: 800000", None).await;
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        wire.write(&vec![b'x'; 200_000]).await;
+    }
+    assert_eq!(wire.answer(false).await.text(), "800000");
+}
+
 #[tokio::test]
 async fn a_body_in_broken_chunks_is_400() {
     let server = reader().await;
@@ -140,9 +166,9 @@ async fn a_body_in_broken_chunks_is_400() {
 async fn a_workers_report_waits_for_room_where_a_client_is_turned_away() {
     let budget = BytesBudget::new(BODY_BYTES_MAX);
     let whole = Body::from(vec![0; BODY_BYTES_MAX]);
-    let held = body::read(whole, BODY_BYTES_MAX, &budget).await.unwrap();
-    body::read(Body::from("x"), BODY_BYTES_MAX, &budget).await.unwrap_err();
     let reports = budget.for_reports();
+    let held = body::read(whole, BODY_BYTES_MAX, &reports).await.unwrap();
+    body::read(Body::from("x"), BODY_BYTES_MAX, &budget).await.unwrap_err();
     let mut report = Box::pin(body::read(Body::from("result"), BODY_BYTES_MAX, &reports));
     assert!(timeout(Duration::ZERO, &mut report).await.is_err(), "it waits");
     drop(held);
@@ -161,12 +187,26 @@ async fn bytes_over_the_servers_budget_are_turned_away() {
         assert_eq!(holder.answer(false).await.status, 100);
         holders.push(holder);
     }
-    let answer = server.ask("POST /read", b"x").await;
+    let answer = server.ask("POST /read", &vec![b'x'; 70_000]).await;
     assert_eq!((answer.status, answer.code().as_str()), (503, "overloaded"));
     assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(server.ask("POST /read", b"x").await.text(), "1", "small ones have a part of their own");
     let mut holder = holders.remove(0);
     holder.write(&vec![b'x'; 1_000_000]).await;
     assert_eq!(holder.answer(false).await.text(), "1000000");
+    assert_eq!(server.ask("POST /read", &vec![b'x'; 70_000]).await.text(), "70000");
+}
+
+#[tokio::test]
+async fn small_bodies_count_as_they_come() {
+    let server = reader().await;
+    let mut holders = Vec::new();
+    for _ in 0..100 {
+        let mut holder = server.connect().await;
+        holder.send("POST /read\nexpect: 100-continue\ncontent-length: 60000", None).await;
+        assert_eq!(holder.answer(false).await.status, 100);
+        holders.push(holder);
+    }
     assert_eq!(server.ask("POST /read", b"x").await.text(), "1");
 }
 
@@ -175,6 +215,55 @@ async fn a_head_over_the_limit_is_431() {
     let server = reader().await;
     let answer = server.ask(&format!("GET /read\nx-long: {}", "x".repeat(100_000)), b"").await;
     assert_eq!(answer.status, 431);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_never_asks_is_closed_sooner_than_an_idle_one() {
+    let server = reader().await;
+    let mut silent = server.connect().await;
+    assert!(timeout(Duration::from_secs(15), silent.is_closed()).await.is_err());
+    assert!(timeout(Duration::from_secs(10), silent.is_closed()).await.unwrap());
+    let mut slow = server.connect().await;
+    slow.write(b"GET /quick HTTP/1.1\r\nhost: ").await;
+    assert!(timeout(Duration::from_secs(25), slow.is_closed()).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_may_take_longer_than_its_head_may() {
+    let slow = async || {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        "late"
+    };
+    let server = serve_routes(Router::new().route("/slow", get(slow))).await;
+    assert_eq!(server.ask("GET /slow", b"").await.text(), "late");
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_wait_until_others_end() {
+    let routes = crate::edge::wrap(Router::new().route("/quick", get(async || "quick")));
+    let server = Served::with_room_for(2, routes).await;
+    let mut first = server.connect().await;
+    let mut second = server.connect().await;
+    for wire in [&mut first, &mut second] {
+        assert_eq!(wire.ask("GET /quick", b"").await.text(), "quick");
+    }
+    let mut third = server.connect().await;
+    third.send("GET /quick", None).await;
+    assert!(timeout(Duration::from_millis(100), third.answer(false)).await.is_err());
+    assert_eq!(second.ask("GET /quick", b"").await.text(), "quick");
+    drop(first);
+    assert_eq!(timeout(DEADLINE, third.answer(false)).await.unwrap().text(), "quick");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_takes_nothing_is_hung_up_on() {
+    let (server, taken) = answering(20_000_000).await;
+    let mut wire = server.connect().await;
+    wire.send("GET /", None).await;
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    // A stop waits for open answers: none is left.
+    timeout(Duration::from_secs(1), server.stop()).await.unwrap().unwrap();
+    assert_eq!(taken.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]

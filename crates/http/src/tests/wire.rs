@@ -21,13 +21,18 @@ pub(super) struct Served {
 
 impl Served {
     pub(super) async fn start(router: Router) -> Self {
+        Self::with_room_for(usize::MAX, router).await
+    }
+
+    /// With so many connections at once.
+    pub(super) async fn with_room_for(connections_max: usize, router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let shutdown = async move {
             let _dropped_counts_too = stopped.await;
         };
-        let serving = tokio::spawn(crate::serve(listener, router, shutdown));
+        let serving = tokio::spawn(crate::serve(listener, router, connections_max, shutdown));
         Self { address, stop, serving }
     }
 

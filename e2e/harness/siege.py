@@ -1,0 +1,265 @@
+"""What besieges a server: very many connections at once, from one thread; and what measures how it bears that."""
+
+import os
+import resource
+import selectors
+import socket
+import threading
+import time
+from pathlib import Path
+
+import requests
+
+from .client import ADMIN_KEY, Api, Endpoint
+from .fake_worker import FakeWorker
+
+PORTS_PER_ADDRESS = 20_000
+"""Connections from one of our addresses to one port; the kernel has some 28 000 ports for them."""
+IP_BIND_ADDRESS_NO_PORT = 24
+"""From `linux/in.h`; Python has no name for it."""
+
+
+def raise_descriptor_limit() -> int:
+    """As many open files as this process may have; answers how many connections that is."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard - 500
+
+
+class Vitals:
+    """Samples a process's resident memory while a test runs."""
+
+    def __init__(self, pid: int):
+        self.pid = pid
+        self.before_mb = self.now_mb()
+        self.peak_mb = self.before_mb
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def now_mb(self) -> float:
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def _sample(self) -> None:
+        while not self._stop.wait(0.02):
+            self.peak_mb = max(self.peak_mb, self.now_mb())
+
+    def grown_mb(self) -> float:
+        """How much more there was at the worst moment than in the beginning."""
+        return max(self.peak_mb, self.now_mb()) - self.before_mb
+
+    def cpu_s(self) -> float:
+        """The processor time that the process has used so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def descriptors(self) -> int:
+        """How many open files the process has."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def __enter__(self) -> "Vitals":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+class GoodClient:
+    """A well-behaved client, and the worker that serves it, while others misbehave: hands in job after job and waits
+    for each; every other one over a connection of its own."""
+
+    def __init__(self, endpoint: Endpoint):
+        self.endpoint = endpoint
+        self.latencies_s: list[float] = []
+        self.failures: list[str] = []
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._work), threading.Thread(target=self._ask)]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        worker = FakeWorker(Endpoint(Api(self.endpoint.api.server), self.endpoint.record))
+        while not self._stop.is_set():
+            try:
+                for job in worker.take_batch(10):
+                    worker.done(job["id"], {"output": job["input"]})
+            except (requests.RequestException, AssertionError) as error:
+                self.failures.append(f"worker: {error!r}")
+
+    def _ask(self) -> None:
+        server = self.endpoint.api.server
+        kept = Endpoint(Api(server), self.endpoint.record)
+        n = 0
+        while not self._stop.wait(0.02):
+            n += 1
+            endpoint = kept if n % 2 else Endpoint(Api(server), self.endpoint.record)
+            began = time.monotonic()
+            try:
+                record = endpoint.runsync({"n": n}, 20_000)
+                assert record["status"] == "COMPLETED" and record["output"] == {"n": n}, record
+                self.latencies_s.append(time.monotonic() - began)
+            except (requests.RequestException, AssertionError) as error:
+                self.failures.append(f"after {time.monotonic() - began:.1f} s: {error!r}")
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def __enter__(self) -> "GoodClient":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+
+    def summary(self) -> str:
+        ordered = sorted(self.latencies_s) or [float("nan")]
+        at = lambda part: ordered[min(len(ordered) - 1, int(part * len(ordered)))] * 1000
+        return (
+            f"{len(self.latencies_s)} good requests: median {at(0.5):.0f} ms, 99 % under {at(0.99):.0f} ms, "
+            f"longest {at(1):.0f} ms; {len(self.failures)} failed"
+        )
+
+    def was_served(self, longest_s: float) -> None:
+        """Fails unless every request of it was answered within this time."""
+        assert not self.failures, self.failures[:5]
+        assert self.latencies_s and max(self.latencies_s) < longest_s, self.summary()
+
+
+class Swarm:
+    """Very many connections of one thread, all of them open until the server or the test closes them."""
+
+    def __init__(self, port: int):
+        self.port = port
+        self.open: dict[int, socket.socket] = {}
+        self.received: dict[int, bytes] = {}
+        self.ended = 0
+        self._made = 0
+        self._selector = selectors.EpollSelector()
+
+    def connect(self, count: int, first_bytes: bytes) -> None:
+        """Opens `count` more and sends each the same beginning."""
+        for _ in range(count):
+            connection = socket.socket()
+            # Each of our addresses has ports of its own. One is chosen when the connection is made: a port that must be
+            # free for every peer is searched for ever longer.
+            connection.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+            connection.bind((f"127.0.0.{2 + self._made // PORTS_PER_ADDRESS}", 0))
+            self._made += 1
+            connection.settimeout(20)
+            connection.connect(("127.0.0.1", self.port))
+            connection.sendall(first_bytes)
+            connection.setblocking(False)
+            self.open[connection.fileno()] = connection
+            self.received[connection.fileno()] = b""
+            self._selector.register(connection, selectors.EVENT_READ)
+
+    def send(self, more: bytes) -> None:
+        """A few more bytes on every connection that is still open."""
+        for fd in list(self.open):
+            try:
+                self.open[fd].send(more)
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._end(fd)
+
+    def receive(self, timeout_s: float = 0) -> None:
+        """Takes what has arrived; notes who was hung up on."""
+        for key, _ in self._selector.select(timeout_s):
+            try:
+                data = key.fileobj.recv(65_536)
+            except BlockingIOError:
+                continue
+            except OSError:
+                data = b""
+            if data:
+                self.received[key.fd] += data
+            else:
+                self._end(key.fd)
+
+    def _end(self, fd: int) -> None:
+        connection = self.open.pop(fd)
+        self._selector.unregister(connection)
+        connection.close()
+        self.ended += 1
+
+    def close(self) -> None:
+        for fd in list(self.open):
+            self._end(fd)
+        self._selector.close()
+
+    def __enter__(self) -> "Swarm":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+def head(line: str, *headers: str, key: str | None = ADMIN_KEY) -> bytes:
+    """A request's head with our key."""
+    lines = [f"{line} HTTP/1.1", "Host: longshore"]
+    lines += [f"Authorization: Bearer {key}"] if key else []
+    return "\r\n".join([*lines, *headers, "", ""]).encode()
+
+
+class Wire:
+    """One connection on which a test says exactly what it wants."""
+
+    def __init__(self, port: int, timeout_s: float = 20):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+
+    def send(self, data: bytes) -> bool:
+        """Whether all of it was taken."""
+        try:
+            self.socket.sendall(data)
+            return True
+        except (ConnectionError, TimeoutError):
+            return False
+
+    def flood(self, piece: bytes, bytes_max: int) -> int:
+        """Sends the same piece again and again, until so many bytes are sent or the server does not take more;
+        answers how many it was."""
+        sent = 0
+        while sent < bytes_max:
+            try:
+                self.socket.sendall(piece)
+            except (ConnectionError, TimeoutError):
+                break
+            sent += len(piece)
+        return sent
+
+    def answer(self) -> bytes:
+        """Everything until the server closes, or says nothing more for the connection's timeout."""
+        data = b""
+        try:
+            while piece := self.socket.recv(65_536):
+                data += piece
+        except (ConnectionError, TimeoutError):
+            pass
+        return data
+
+    def first_status(self) -> int | None:
+        """The status of the first answer; none if the server hung up without one."""
+        data = b""
+        try:
+            while b"\r\n" not in data:
+                piece = self.socket.recv(65_536)
+                if not piece:
+                    break
+                data += piece
+        except (ConnectionError, TimeoutError):
+            pass
+        words = data.split(b" ", 2)
+        return int(words[1]) if data.startswith(b"HTTP/1.") and len(words) > 1 else None
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
