@@ -1,6 +1,56 @@
 //! Checks the promises from outside: it knows what clients, workers and receivers saw, and nothing else.
+//!
+//! It shares no code with the server. Every rule here is written from the specification. What it cannot know it
+//! bounds: a request takes effect between its arrival and its answer, one without an answer perhaps never, and
+//! the server's clock shows at most what the wall clock showed in its time. A promise counts as broken only if no
+//! history that fits what was seen keeps it.
 
-use crate::seen::{Moment, Seen};
+mod answers;
+mod caused;
+mod changing;
+mod edges;
+mod endpoint;
+mod exchange;
+mod forgetting;
+mod healthy;
+mod hooks;
+mod job;
+mod kept;
+mod ledger;
+mod limits;
+mod notes;
+mod operating;
+mod operation;
+mod promise;
+mod reports;
+mod rest;
+mod rules;
+mod sight;
+mod silence;
+mod stopping;
+mod submitting;
+mod taking;
+#[cfg(test)]
+mod tests;
+mod when;
+mod wire;
+mod worker;
+
+use std::collections::BTreeSet;
+
+pub use self::edges::Edge;
+use self::exchange::{Exchange, Exchanges};
+use self::job::{EndpointNo, JobNo};
+use self::ledger::Ledger;
+use self::limits::{Counted, Window};
+use self::notes::{Map, Notes};
+use self::operation::{Address, Operation, listed_jobs};
+use self::promise::Promise;
+pub use self::rules::{Rate, Rates, Rules};
+use self::stopping::Due;
+use self::submitting::Keyed;
+use self::when::{WallClock, When};
+use crate::seen::{Moment, Request, Seen};
 
 /// A promise that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,15 +66,201 @@ pub struct Violation {
 /// Checks the promises.
 #[derive(Default)]
 pub struct Auditor {
-    violations: Vec<Violation>,
+    rules: Rules,
+    ledger: Ledger,
+    clock: WallClock,
+    notes: Notes,
+    exchanges: Exchanges,
+    keys: Map<(EndpointNo, Box<str>), Keyed>,
+    windows: Map<Counted, Window>,
+    /// Webhook calls under way.
+    calls: Map<u64, JobNo>,
+    /// When somebody must look again.
+    due: BTreeSet<(u64, Due)>,
+    /// Server processes: when they began and ended.
+    processes: Vec<(When, Option<When>)>,
+    process_began: Option<When>,
+    process_ended: Option<When>,
+    last_crash_ms: Option<u64>,
+    /// When something went wrong last, as far as anybody outside can tell.
+    disturbed_ms: u64,
+    /// From here on nothing goes wrong.
+    calm: Option<When>,
 }
 
 impl Auditor {
+    /// For a server with this configuration.
+    pub fn new(rules: Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
     /// Takes note of what was seen.
-    pub fn see(&mut self, _at: Moment, _seen: &Seen) {}
+    pub fn see(&mut self, at: Moment, seen: &Seen) {
+        self.ledger.advance(at);
+        if self.clock.note(at) {
+            self.disturbed_ms = at.ms;
+        }
+        while let Some((_, due)) = self.due.first().copied().filter(|(due_ms, _)| *due_ms <= at.ms) {
+            self.due.pop_first();
+            match due {
+                Due::Stop(job, lives, since_ms) => self.check_stopped(job, lives, since_ms),
+                Due::Forget(job) => self.try_to_forget(job),
+            }
+        }
+        self.take_note(at, seen);
+    }
+
+    fn take_note(&mut self, at: Moment, seen: &Seen) {
+        match seen {
+            Seen::Sent(id, _, request) => self.sent(id.0, request),
+            Seen::Arrived(id) => self.arrived(id.0),
+            Seen::Answered(id, answer) => {
+                let Some(exchange) = self.exchanges.remove(&id.0) else { return };
+                self.close_take(id.0, &exchange);
+                self.limit_settled(id.0, &exchange, Some(answer.status));
+                if answer.status >= 500 {
+                    self.disturbed_ms = at.ms;
+                }
+                self.answer(id.0, &exchange, answer);
+            }
+            Seen::Broken(id) => {
+                let Some(exchange) = self.exchanges.remove(&id.0) else { return };
+                self.disturbed_ms = at.ms;
+                self.close_take(id.0, &exchange);
+                self.limit_settled(id.0, &exchange, None);
+                self.unanswered(&exchange);
+            }
+            Seen::Called(call, url, body) => self.called(*call, url, body),
+            Seen::CallAnswered(call, status) => self.call_over(*call, Some(*status)),
+            Seen::CallBroken(call) => self.call_over(*call, None),
+            Seen::WorkerStarted(endpoint, worker) => self.worker_started(endpoint, worker),
+            Seen::WorkerEnded(worker, by_server) => self.worker_ended(worker, *by_server),
+            Seen::HandlerBegan(worker, job) => self.handler_began(worker, job),
+            Seen::HandlerEnded(worker, job) => self.handler_ended(worker, job),
+            Seen::ServerUp => self.server_up(at),
+            Seen::ServerDown(_) => self.server_down(at),
+            // Every event tells what the clock shows; between two events it may have shown more.
+            Seen::ClockSet => {}
+            Seen::Calm => self.calm = Some(self.ledger.now),
+            Seen::End => self.check_rest(),
+        }
+    }
 
     /// What was not kept, in the order in which it showed.
     pub fn violations(&self) -> &[Violation] {
-        &self.violations
+        &self.ledger.violations
+    }
+
+    /// How often each promise was checked.
+    pub fn checked(&self) -> Vec<(&'static str, u64)> {
+        self.ledger.checked()
+    }
+
+    /// How often each edge of a job's life was seen beyond doubt.
+    pub fn edges(&self) -> Vec<(Edge, u64)> {
+        self.ledger.edges()
+    }
+
+    fn sent(&mut self, id: u64, request: &Request) {
+        let address = Address::of(request.method, &request.path);
+        let header = |name: &str| {
+            request.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+        };
+        let endpoint =
+            (!address.endpoint.is_empty()).then(|| self.notes.endpoint(address.endpoint, &self.rules));
+        let worker = (!address.worker.is_empty()).then(|| self.notes.worker(address.worker));
+        let listed = match address.operation {
+            Operation::Ping { .. } => {
+                listed_jobs(address.query).filter_map(|id| self.notes.find_job(id)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let exchange = Exchange {
+            operation: address.operation,
+            endpoint,
+            job: self.notes.find_job(address.job),
+            worker,
+            sent: self.ledger.now,
+            arrived: None,
+            process: 0,
+            body: request.body.clone(),
+            key: header("idempotency-key").map(Into::into),
+            owner: submitting::hash_of(
+                header("authorization").unwrap_or("").trim_start_matches("Bearer ").as_bytes(),
+            ),
+            listed,
+            ended: endpoint::Ended::default(),
+            path: request.path.as_str().into(),
+            is_slow: address.operation == Operation::DeleteEndpoint,
+        };
+        self.exchanges.insert(id, exchange);
+    }
+
+    fn arrived(&mut self, id: u64) {
+        let Some(mut exchange) = self.exchanges.remove(&id) else { return };
+        let now = self.ledger.now;
+        exchange.arrived = Some(now);
+        exchange.process = self.processes.len().saturating_sub(1);
+        self.limit_arrived(id, &exchange);
+        if let Some(worker) = exchange.worker {
+            self.heard(&exchange, worker);
+        }
+        match exchange.operation {
+            Operation::Run | Operation::RunSync => self.submit_arrived(id, &exchange),
+            Operation::Cancel
+            | Operation::Retry
+            | Operation::Purge
+            | Operation::Status { ttl_ms: Some(_) } => {
+                self.change_arrived(id, &exchange);
+            }
+            Operation::Done | Operation::Chunk => self.post_arrived(id, &exchange),
+            Operation::ChangeEndpoint => self.operation_arrived(&exchange, false),
+            Operation::DeleteEndpoint => self.operation_arrived(&exchange, true),
+            Operation::Health => {
+                let ended = exchange.endpoint.map(|endpoint| self.notes.endpoints[endpoint.0].ended);
+                exchange.ended = ended.unwrap_or_default();
+            }
+            Operation::Take { .. } => {
+                if let Some(endpoint) = exchange.endpoint {
+                    self.notes.endpoints[endpoint.0].takes_open.push((id, now));
+                }
+            }
+            _ => {}
+        }
+        self.exchanges.insert(id, exchange);
+    }
+
+    fn close_take(&mut self, id: u64, exchange: &Exchange) {
+        if let (Operation::Take { .. }, Some(endpoint)) = (exchange.operation, exchange.endpoint) {
+            self.notes.endpoints[endpoint.0].takes_open.retain(|(open, _)| *open != id);
+        }
+    }
+
+    fn worker_started(&mut self, endpoint: &str, worker: &str) {
+        let endpoint = self.notes.endpoint(endpoint, &self.rules);
+        let worker = self.notes.worker(worker);
+        let notes = &mut self.notes.workers[worker.0];
+        notes.endpoint = Some(endpoint);
+        notes.is_managed = true;
+        self.notes.endpoints[endpoint.0].workers.push(worker);
+    }
+
+    fn server_up(&mut self, at: Moment) {
+        let now = self.ledger.now;
+        self.clock.restart(at);
+        self.processes.push((now, None));
+        self.process_began = Some(now);
+        self.disturbed_ms = at.ms;
+    }
+
+    fn server_down(&mut self, at: Moment) {
+        let now = self.ledger.now;
+        self.process_ended = Some(now);
+        self.note_silence();
+        if let Some((_, ended)) = self.processes.last_mut() {
+            *ended = Some(now);
+        }
+        self.disturbed_ms = at.ms;
+        self.last_crash_ms = Some(at.ms);
     }
 }

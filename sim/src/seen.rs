@@ -81,6 +81,8 @@ pub enum Seen {
     ServerUp,
     /// The server process ended; whether it was killed.
     ServerDown(bool),
+    /// The wall clock of the server's machine was set; the moment says what it shows now.
+    ClockSet,
     /// From now on nothing goes wrong any more, and nobody submits, cancels or changes anything.
     Calm,
     /// The world ends. Long enough after [`Seen::Calm`] that everything should be at rest.

@@ -1,0 +1,249 @@
+//! Answers: each goes to the promise that it tells about, and each has its documented form.
+
+use serde::Deserialize;
+
+use super::Auditor;
+use super::exchange::Exchange;
+use super::operation::Operation;
+use super::promise::Promise;
+use super::sight::Sight;
+use super::when::When;
+use super::wire::{Health, Page, PurgeResult, Record, State};
+use crate::seen::Answer;
+
+/// The one shape of an error.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Failure {
+    error: String,
+    code: String,
+}
+
+impl Auditor {
+    /// An answer came back.
+    pub(super) fn answer(&mut self, id: u64, exchange: &Exchange, answer: &Answer) {
+        self.check_form(exchange, answer);
+        let Some(arrived) = exchange.arrived else {
+            let text = || format!("{}: an answer to what never arrived", exchange.path);
+            return self.ledger.fail(Promise::WellFormed, text);
+        };
+        match answer.status {
+            200..300 => self.success(id, exchange, arrived, answer),
+            status => self.refusal(id, exchange, arrived, status),
+        }
+    }
+
+    fn success(&mut self, id: u64, exchange: &Exchange, arrived: When, answer: &Answer) {
+        let body = &answer.body;
+        self.check_endpoint_there(exchange, arrived);
+        match exchange.operation {
+            Operation::Run | Operation::RunSync => self.submit_answered(id, exchange, answer),
+            Operation::Status { ttl_ms } => {
+                self.job_shown(exchange, answer, "a status");
+                if let (Some(ttl_ms), Some(job)) = (ttl_ms, exchange.job) {
+                    self.pinned(job, arrived, ttl_ms);
+                }
+            }
+            Operation::StatusSync => self.job_shown(exchange, answer, "a status-sync"),
+            Operation::Stream { .. } => self.stream_shown(exchange, body),
+            Operation::Cancel | Operation::Retry => {
+                let Ok(record) = serde_json::from_slice::<Record<'_>>(body) else {
+                    return self.garbled(exchange);
+                };
+                let (Some(job), Some(state)) = (exchange.job, State::parse(record.status)) else { return };
+                if exchange.operation == Operation::Retry {
+                    self.retried(id, job, arrived, state);
+                } else {
+                    self.change_settled(exchange, Some(self.ledger.now), false);
+                    self.cancelled(job, arrived, state);
+                }
+            }
+            Operation::Purge => {
+                let Ok(result) = serde_json::from_slice::<PurgeResult<'_>>(body) else {
+                    return self.garbled(exchange);
+                };
+                self.change_settled(exchange, Some(self.ledger.now), false);
+                self.purged(exchange, &result);
+            }
+            Operation::Health => match serde_json::from_slice::<Health>(body) {
+                Ok(health) => self.health_shown(exchange, &health),
+                Err(_) => self.garbled(exchange),
+            },
+            Operation::Requests { whole, limit } => self.page_shown(exchange, arrived, answer, whole, limit),
+            Operation::Take { .. } if answer.status == 200 => self.taken(exchange, body),
+            Operation::Done | Operation::Chunk => self.post_answered(id, exchange, answer.status),
+            Operation::CreateEndpoint => self.endpoint_shown(exchange, body, true),
+            Operation::ChangeEndpoint | Operation::ReadEndpoint => self.endpoint_shown(exchange, body, false),
+            Operation::DeleteEndpoint => {
+                self.deletion_settled(exchange, Some(self.ledger.now), Some(answer.status));
+            }
+            _ => {}
+        }
+    }
+
+    fn refusal(&mut self, id: u64, exchange: &Exchange, arrived: When, status: u16) {
+        let is_refused = (400..500).contains(&status);
+        match exchange.operation {
+            Operation::Run | Operation::RunSync if is_refused => self.submit_refused(id, exchange, status),
+            Operation::Cancel | Operation::Retry | Operation::Purge => {
+                let now = self.ledger.now;
+                if status == 400 && exchange.operation == Operation::Retry {
+                    self.check_retry_refused(exchange, arrived);
+                }
+                self.change_settled(exchange, Some(now), is_refused);
+            }
+            Operation::Status { ttl_ms: Some(_) } if !is_refused => self.pin_lost(exchange),
+            Operation::Done | Operation::Chunk => self.post_answered(id, exchange, status),
+            Operation::DeleteEndpoint => self.deletion_settled(exchange, Some(self.ledger.now), Some(status)),
+            _ => {}
+        }
+        let is_about_job = matches!(
+            exchange.operation,
+            Operation::Status { .. }
+                | Operation::StatusSync
+                | Operation::Stream { .. }
+                | Operation::Cancel
+                | Operation::Retry
+        );
+        if status == 404
+            && is_about_job
+            && let Some(job) = exchange.job
+        {
+            self.missing(job, arrived, &exchange.path);
+        }
+    }
+
+    /// A job that failed or timed out can be retried.
+    fn check_retry_refused(&mut self, exchange: &Exchange, arrived: When) {
+        let Some(job) = exchange.job.and_then(|no| self.notes.get(no)) else { return };
+        let Some(terminal) = &job.life.terminal else { return };
+        let is_known =
+            job.life.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.len() == 1;
+        let is_wrong = is_known && matches!(terminal.state, State::Failed | State::TimedOut);
+        let text = || format!("{} is {:?}, and its retry was refused", job.id, terminal.state);
+        self.ledger.check(Promise::Retryable, !is_wrong, text);
+    }
+
+    fn submit_answered(&mut self, id: u64, exchange: &Exchange, answer: &Answer) {
+        let Ok(record) = serde_json::from_slice::<Record<'_>>(&answer.body) else {
+            return self.garbled(exchange);
+        };
+        let is_sync = exchange.operation == Operation::RunSync;
+        let text = || format!("{}: id {}", exchange.path, record.id);
+        let fits = exchange.key.is_some() || record.id.starts_with("sync-") == is_sync;
+        self.ledger.check(Promise::WellFormed, fits, text);
+        self.submitted(id, exchange, record.id);
+        let Some(arrived) = exchange.arrived else { return };
+        if is_sync {
+            self.record_shown(&answer.body, &record, arrived, "a runsync");
+        } else if let (Some(job), Some(state)) = (self.notes.find_job(record.id), State::parse(record.status))
+        {
+            self.sighted(&Sight { job, from: arrived, state, shown: None, what: "a run" });
+        }
+    }
+
+    fn job_shown(&mut self, exchange: &Exchange, answer: &Answer, what: &'static str) {
+        let Ok(record) = serde_json::from_slice::<Record<'_>>(&answer.body) else {
+            return self.garbled(exchange);
+        };
+        let own = exchange.job.and_then(|no| self.notes.get(no)).is_none_or(|job| *job.id == *record.id);
+        self.ledger.check(Promise::WellFormed, own, || format!("{} shows {}", exchange.path, record.id));
+        let Some(arrived) = exchange.arrived else { return };
+        self.record_shown(&answer.body, &record, arrived, what);
+    }
+
+    fn page_shown(&mut self, exchange: &Exchange, arrived: When, answer: &Answer, whole: bool, limit: u64) {
+        let Ok(page) = serde_json::from_slice::<Page<'_>>(&answer.body) else {
+            return self.garbled(exchange);
+        };
+        let Some(endpoint) = exchange.endpoint else { return };
+        let now = self.ledger.now;
+        let mut shown = Vec::with_capacity(page.requests.len());
+        for record in &page.requests {
+            let (no, is_new) = self.notes.job(record.id, endpoint, now);
+            if is_new {
+                self.watch_end(no);
+            }
+            shown.push(no);
+            self.record_shown(&answer.body, record, arrived, "a list");
+        }
+        shown.sort_unstable();
+        let distinct = shown.windows(2).all(|pair| pair[0] != pair[1]);
+        self.ledger.check(Promise::Listed, distinct, || format!("{} shows a job twice", exchange.path));
+        if whole && page.cursor.is_none() && (page.requests.len() as u64) < limit {
+            self.check_listed(endpoint, &shown, arrived);
+        }
+    }
+
+    fn pin_lost(&mut self, exchange: &Exchange) {
+        if let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) {
+            job.is_pin_lost = true;
+        }
+    }
+
+    /// No answer will come.
+    pub(super) fn unanswered(&mut self, exchange: &Exchange) {
+        let Some(arrived) = exchange.arrived else { return };
+        // What had arrived at a process that is gone cannot take effect any more.
+        let until = self.processes.get(exchange.process).and_then(|(_, ended)| *ended);
+        match exchange.operation {
+            Operation::Cancel | Operation::Retry | Operation::Purge => {
+                self.change_settled(exchange, until, false);
+            }
+            Operation::Status { ttl_ms: Some(_) } => self.pin_lost(exchange),
+            Operation::DeleteEndpoint => self.deletion_settled(exchange, until, None),
+            Operation::Take { .. } => {
+                let Some(endpoint) = exchange.endpoint else { return };
+                let now = self.ledger.now;
+                self.notes.endpoints[endpoint.0].take_lost(arrived, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn check_endpoint_there(&mut self, exchange: &Exchange, arrived: When) {
+        let Some(endpoint) = exchange.endpoint else { return };
+        let notes = &self.notes.endpoints[endpoint.0];
+        let is_gone = notes.is_deleted
+            && notes.deleted.and_then(|span| span.until).is_some_and(|until| until.seq < arrived.seq);
+        let is_quiet = exchange.operation.is_workers() || exchange.operation == Operation::DeleteEndpoint;
+        let text = || format!("{}: an answer of a deleted endpoint", exchange.path);
+        self.ledger.check(Promise::EndpointGone, !is_gone || is_quiet, text);
+    }
+
+    fn garbled(&mut self, exchange: &Exchange) {
+        self.ledger.fail(Promise::WellFormed, || format!("{}: the answer cannot be read", exchange.path));
+    }
+
+    fn check_form(&mut self, exchange: &Exchange, answer: &Answer) {
+        let (status, path) = (answer.status, &exchange.path);
+        self.ledger.check(Promise::NoDefect, status != 500, || format!("{path}: 500 {:?}", answer.body));
+        if status == 204 {
+            let may_be_empty = matches!(
+                exchange.operation,
+                Operation::Take { .. } | Operation::StopPoll | Operation::DeleteEndpoint | Operation::Other
+            );
+            return self.ledger.check(Promise::WellFormed, may_be_empty, || format!("{path}: 204"));
+        }
+        let header = |name: &str| {
+            answer.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        };
+        let is_json = header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
+        let is_ping = matches!(exchange.operation, Operation::Ping { .. });
+        if status == 200 {
+            let fits = is_json || is_ping || exchange.operation == Operation::Other;
+            return self
+                .ledger
+                .check(Promise::WellFormed, fits, || format!("{path}: {:?}", header("content-type")));
+        }
+        let failure = serde_json::from_slice::<Failure>(&answer.body);
+        let is_shaped =
+            is_json && failure.is_ok_and(|failure| !failure.error.is_empty() && !failure.code.is_empty());
+        let text = || format!("{path}: {status} {:?} {:.200?}", answer.headers, answer.body);
+        self.ledger.check(Promise::WellFormed, is_shaped && (400..600).contains(&status), text);
+        if matches!(status, 429 | 503) {
+            let waits = header("retry-after").is_some_and(|text| text.parse::<u64>().is_ok());
+            self.ledger.check(Promise::WellFormed, waits, || format!("{path}: {status} without Retry-After"));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Every outcome has a cause, and no other cause came certainly before it.
+
+use bytes::Bytes;
+
+use super::Auditor;
+use super::edges::Edge;
+use super::endpoint::Endpoint;
+use super::job::{Delivery, Job, Post};
+use super::promise::Promise;
+use super::rules::Rules;
+use super::sight::{Sight, history};
+use super::when::{WallClock, When};
+use super::wire::{State, Word, plain};
+
+/// What is needed to say what may have ended a job.
+pub(super) struct Causes<'a> {
+    pub job: &'a Job,
+    pub endpoint: &'a Endpoint,
+    pub clock: &'a WallClock,
+    pub rules: &'a Rules,
+    /// No cause can be later than this.
+    pub limit: When,
+}
+
+impl Causes<'_> {
+    /// Since when a post with this outcome may have completed the job, and the worker that posted it.
+    pub fn completed(&self, output: Option<&Option<Bytes>>) -> Option<&Post> {
+        self.posts().find(|post| match &post.word {
+            Word::Completed(posted) => {
+                !self.is_too_long(posted.as_ref()) && output.is_none_or(|shown| shown == posted)
+            }
+            _ => false,
+        })
+    }
+
+    /// A post of a worker that may have held the job, and that failed it; with this error, if it is known.
+    pub fn failed_by_post(&self, error: Option<&str>) -> Option<&Post> {
+        let chunks = self.job.chunks.iter().filter(|post| self.is_possible(post));
+        self.posts().chain(chunks).find(|post| {
+            !self.is_stale(post)
+                && match &post.word {
+                    Word::Failed(text, _) => {
+                        error.is_none_or(|shown| shown == text) || self.endpoint.settings.may_retry_errors
+                    }
+                    Word::Garbled => true,
+                    Word::Completed(output) => self.is_too_long(output.as_ref()),
+                    Word::Progress(chunk) => chunk.len() > self.rules.chunk_bytes_max,
+                }
+        })
+    }
+
+    /// When the job may have been given up after it was lost too often.
+    pub fn failed_by_loss(&self) -> Option<When> {
+        let mut lost = self.job.possible_deliveries().filter(|delivery| delivery.asked.seq <= self.limit.seq);
+        let unknown = self.endpoint.unknown_takes(self.job.life.began.0, self.limit);
+        let takes = lost.clone().count() + unknown;
+        let needed = self.endpoint.settings.max_retries.low as usize + 1;
+        let earliest = lost.next_back().map_or(self.job.life.began.0, |delivery| delivery.asked);
+        (takes >= needed).then_some(earliest)
+    }
+
+    /// When the job may have timed out.
+    pub fn timed_out(&self) -> Option<When> {
+        let submitted = self.job.submission.as_ref().and_then(|submission| submission.execution_timeout_ms);
+        let timeout_ms = submitted.unwrap_or(if self.job.submission.is_some() {
+            self.endpoint.settings.execution_timeout_ms.low
+        } else {
+            5_000
+        });
+        // Only the latest certain attempt can still have timed out; the job went on after the others.
+        let delivered = self.job.deliveries.iter().rfind(|delivery| delivery.got.seq <= self.limit.seq);
+        let delivered = delivered.or_else(|| self.job.possible_deliveries().last());
+        let began = match delivered.filter(|delivery| delivery.got.seq >= self.job.life.began.0.seq) {
+            Some(delivery) => later(delivery.asked, self.job.life.began.0),
+            None if self.endpoint.unknown_takes(self.job.life.began.0, self.limit) > 0 => {
+                self.job.life.began.0
+            }
+            None => return None,
+        };
+        let possible = self.clock.most(began, self.limit) >= began.wall_ms + timeout_ms;
+        let at = When { seq: began.seq, ms: began.ms, wall_ms: began.wall_ms + timeout_ms };
+        possible.then_some(at)
+    }
+
+    /// When a cancel may have ended the job.
+    pub fn cancelled(&self) -> Option<When> {
+        let spans = self.job.cancels.iter();
+        spans
+            .filter(|span| span.may_precede(self.limit) && span.may_follow(self.job.life.began.0))
+            .map(|span| span.from)
+            .min()
+    }
+
+    /// When a purge may have ended the job.
+    pub fn purged(&self) -> Option<When> {
+        let spans = self.endpoint.purges.iter();
+        let first =
+            self.job.submission.as_ref().map_or(self.job.life.began.0, |submission| submission.span.from);
+        let first = later(first, self.job.life.began.0);
+        let hits = spans.filter(|span| span.may_precede(self.limit) && span.may_follow(first));
+        hits.filter(|span| !self.certainly_ran_through(span.from, span.until)).map(|span| span.from).min()
+    }
+
+    /// The earliest time at which anything may have ended the job.
+    pub fn earliest_end(&self) -> Option<When> {
+        let posts =
+            self.posts().filter(|post| !matches!(post.word, Word::Progress(_))).map(|post| post.span.from);
+        let chunks = self.failed_by_post(None).map(|post| post.span.from);
+        let others = [chunks, self.cancelled(), self.purged(), self.timed_out(), self.failed_by_loss()];
+        posts.chain(others.into_iter().flatten()).min_by_key(|when| when.wall_ms)
+    }
+
+    /// Posts that may have taken effect in this life, and before the limit, from workers that were given the job.
+    fn posts(&self) -> impl Iterator<Item = &Post> {
+        self.job.posts.iter().filter(|post| self.is_possible(post))
+    }
+
+    fn is_possible(&self, post: &Post) -> bool {
+        post.span.may_precede(self.limit)
+            && post.span.may_follow(self.job.life.began.0)
+            && self.job.was_given_to(post.worker)
+    }
+
+    /// Whether its worker had certainly lost the job to another one when it posted this.
+    pub fn is_stale(&self, post: &Post) -> bool {
+        is_stale(&self.job.deliveries, post)
+    }
+
+    fn certainly_ran_through(&self, from: When, until: Option<When>) -> bool {
+        let Some(until) = until else { return false };
+        let holder = self.job.deliveries.iter().rfind(|delivery| delivery.got.seq < from.seq);
+        holder.is_some_and(|delivery| {
+            !delivery.doubts.any()
+                && delivery.got.seq >= self.job.life.began.1.seq
+                && until.ms.saturating_sub(delivery.got.ms) < self.rules.lease_ms()
+        })
+    }
+
+    fn is_too_long(&self, output: Option<&Bytes>) -> bool {
+        let most =
+            if self.job.is_sync { self.rules.sync_output_bytes_max } else { self.rules.output_bytes_max };
+        output.is_some_and(|output| output.len() > most)
+    }
+}
+
+/// Whether a post's worker had certainly lost the job to another one when it posted.
+pub(super) fn is_stale(deliveries: &[Delivery], post: &Post) -> bool {
+    let Some(own) = deliveries.iter().rposition(|delivery| delivery.worker == post.worker) else {
+        return true;
+    };
+    let last_before =
+        |delivery: &&Delivery| delivery.worker != post.worker && delivery.got.seq < post.span.from.seq;
+    deliveries[own..]
+        .iter()
+        .any(|delivery| last_before(&delivery) && delivery.asked.seq > deliveries[own].got.seq)
+}
+
+fn later(one: When, other: When) -> When {
+    if one.seq >= other.seq { one } else { other }
+}
+
+impl Auditor {
+    /// Finds what ended a job. Answers when that was at the earliest.
+    pub(super) fn check_cause(&mut self, sight: &Sight) -> When {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(sight.job) else { return now };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let limit = job.life.over.map_or(now, |(over, _)| over);
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
+        let is_first = job.life.terminal.is_none();
+        let (from, edge) = find(&causes, sight);
+        if from.is_none() && endpoint.may_be_deleted(now) {
+            return job.life.began.0;
+        }
+        let text = || {
+            let shown = sight.shown.as_ref().map(|shown| (&shown.output, &shown.error));
+            format!("{} {:?} {shown:?} in {}: no cause; {}", job.id, sight.state, sight.what, history(job))
+        };
+        let began = job.life.began.0;
+        self.ledger.check(Promise::Caused, from.is_some(), text);
+        if is_first && let Some(edge) = edge {
+            self.ledger.edge(edge);
+        }
+        from.unwrap_or(began)
+    }
+}
+
+/// The cause of what was seen, and the edge if it is beyond doubt.
+fn find(causes: &Causes<'_>, sight: &Sight) -> (Option<When>, Option<Edge>) {
+    let shown = sight.shown.as_ref();
+    match sight.state {
+        State::Completed => match causes.completed(shown.map(|shown| &shown.output)) {
+            Some(post) if causes.is_stale(post) => (Some(post.span.from), Some(Edge::CompletedLate)),
+            Some(post) => (Some(post.span.from), Some(Edge::Completed)),
+            None => (None, None),
+        },
+        State::Failed => find_failure(causes, shown.and_then(|shown| shown.error.as_ref())),
+        State::TimedOut => (causes.timed_out(), Some(Edge::TimedOut)),
+        _ => match (causes.cancelled(), causes.purged()) {
+            (Some(cancel), Some(purge)) => (Some(cancel.min(purge)), None),
+            (None, Some(purge)) => (Some(purge), Some(Edge::Purged)),
+            (Some(cancel), None) => {
+                let ran = shown.map(|shown| shown.worker.is_some());
+                let edge = ran.map(|ran| if ran { Edge::CancelledRunning } else { Edge::CancelledQueued });
+                (Some(cancel), edge)
+            }
+            (None, None) => (None, None),
+        },
+    }
+}
+
+fn find_failure(causes: &Causes<'_>, error: Option<&Bytes>) -> (Option<When>, Option<Edge>) {
+    let text =
+        error.and_then(|raw| serde_json::from_slice::<&serde_json::value::RawValue>(raw).ok()).map(plain);
+    if let Some(post) = causes.failed_by_post(text.as_deref()) {
+        let edge = match &post.word {
+            Word::Failed(posted, _) if text.as_ref() == Some(posted) => Some(Edge::FailedByHandler),
+            Word::Completed(_) => Some(Edge::FailedBySize),
+            _ => None,
+        };
+        return (Some(post.span.from), edge);
+    }
+    let edge = causes.failed_by_post(None).is_none().then_some(Edge::WorkerLostFailed);
+    (causes.failed_by_loss(), edge)
+}

@@ -1,0 +1,189 @@
+//! Clients cancel, retry and purge.
+
+use super::Auditor;
+use super::edges::Edge;
+use super::exchange::Exchange;
+use super::job::{Deadline, JobNo};
+use super::operation::Operation;
+use super::promise::Promise;
+use super::sight::{Sight, history};
+use super::when::{Span, When};
+use super::wire::{PurgeResult, State};
+
+/// So many purges of one endpoint are remembered.
+const PURGES_MAX: usize = 4_096;
+
+impl Auditor {
+    /// A request that may change something arrived.
+    pub(super) fn change_arrived(&mut self, id: u64, exchange: &Exchange) {
+        let now = self.ledger.now;
+        let span = Span { from: now, until: None };
+        if exchange.operation == Operation::Purge {
+            let Some(endpoint) = exchange.endpoint else { return };
+            let purges = &mut self.notes.endpoints[endpoint.0].purges;
+            if purges.len() == PURGES_MAX {
+                purges.pop_front();
+            }
+            return purges.push_back(span);
+        }
+        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) else { return };
+        match exchange.operation {
+            Operation::Cancel => job.cancels.push(span),
+            Operation::Retry => job.retries.push((id, span)),
+            Operation::Status { ttl_ms: Some(ttl_ms) } => {
+                job.is_pinned = true;
+                job.ttl.widen(Deadline { low_ms: now.wall_ms + ttl_ms, high_ms: u64::MAX });
+            }
+            _ => {}
+        }
+    }
+
+    /// Its answer came, or will never come: `until` says up to when it may still take effect.
+    pub(super) fn change_settled(&mut self, exchange: &Exchange, until: Option<When>, is_refused: bool) {
+        let Some(arrived) = exchange.arrived else { return };
+        let settle = |span: &mut Span| {
+            if span.from.seq == arrived.seq {
+                span.until = until;
+            }
+        };
+        if exchange.operation == Operation::Purge {
+            let Some(endpoint) = exchange.endpoint else { return };
+            let purges = &mut self.notes.endpoints[endpoint.0].purges;
+            if is_refused {
+                purges.retain(|span| span.from.seq != arrived.seq);
+            }
+            return purges.iter_mut().rev().for_each(settle);
+        }
+        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) else { return };
+        if is_refused {
+            job.cancels.retain(|span| span.from.seq != arrived.seq);
+            job.retries.retain(|(_, span)| span.from.seq != arrived.seq);
+        }
+        job.cancels.iter_mut().for_each(settle);
+        job.retries.iter_mut().for_each(|(_, span)| settle(span));
+    }
+
+    /// A cancel was answered.
+    pub(super) fn cancelled(&mut self, no: JobNo, arrived: When, state: State) {
+        let Some(job) = self.notes.get(no) else { return };
+        let text = || format!("{} is {state:?} after its cancel; {}", job.id, history(job));
+        self.ledger.check(Promise::CancelEnds, state.is_terminal(), text);
+        self.sighted(&Sight { job: no, from: arrived, state, shown: None, what: "a cancel's answer" });
+    }
+
+    /// A status with a new ttl was answered.
+    pub(super) fn pinned(&mut self, no: JobNo, arrived: When, ttl_ms: u64) {
+        let now = self.ledger.now;
+        let (low_ms, high_ms) =
+            (self.clock.least(arrived, now) + ttl_ms, self.clock.most(arrived, now) + ttl_ms);
+        let is_other_open = self.exchanges.values().any(|other| {
+            other.job == Some(no)
+                && matches!(other.operation, Operation::Status { ttl_ms: Some(_) } | Operation::Retry)
+        });
+        let Some(job) = self.notes.get_mut(no) else { return };
+        if is_other_open || job.is_pin_lost || !job.retries.is_empty() {
+            job.ttl.widen(Deadline { low_ms, high_ms });
+        } else {
+            job.ttl = Deadline { low_ms, high_ms };
+        }
+    }
+
+    /// A retry was answered with success.
+    pub(super) fn retried(&mut self, id: u64, no: JobNo, arrived: When, state: State) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let text = || format!("{} is {state:?} after its retry", job.id);
+        self.ledger.check(Promise::Retryable, state == State::InQueue, text);
+        if let Some(gone) = job.gone.filter(|gone| gone.seq < arrived.seq) {
+            let text =
+                || format!("{} was retried, though it was gone at {} ms; {}", job.id, gone.ms, history(job));
+            self.ledger.fail(Promise::Gone, text);
+        }
+        let own = job.retries.iter().position(|(exchange, _)| *exchange == id);
+        let Some(own) = own else {
+            // It showed before its answer came.
+            job.life.began.1 = job.life.began.1.min(now);
+            return self.renew_ttl(no, arrived);
+        };
+        job.retries.remove(own);
+        let ended = job.life.terminal.as_ref().map(|terminal| terminal.state);
+        let retryable = ended.is_none_or(|state| matches!(state, State::Failed | State::TimedOut));
+        let may_differ = !job.retries.is_empty();
+        let text = || format!("{} was retried after {ended:?}; {}", job.id, history(job));
+        self.ledger.check(Promise::Retryable, retryable || may_differ, text);
+        let edge = match ended {
+            Some(State::Failed) => Some(Edge::RetriedFailed),
+            Some(State::TimedOut) => Some(Edge::RetriedTimedOut),
+            _ => None,
+        };
+        if let Some(edge) = edge.filter(|_| !may_differ) {
+            self.ledger.edge(edge);
+        }
+        let Some(job) = self.notes.get_mut(no) else { return };
+        job.begin_life(arrived, now);
+        self.renew_ttl(no, arrived);
+    }
+
+    fn renew_ttl(&mut self, no: JobNo, arrived: When) {
+        let now = self.ledger.now;
+        let (least_ms, most_ms) = (self.clock.least(arrived, now), self.clock.most(arrived, now));
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(ttl_ms) = job.submission.as_ref().map(|submission| submission.ttl_ms) else {
+            job.ttl = Deadline::UNKNOWN;
+            return;
+        };
+        let deadline = Deadline { low_ms: least_ms + ttl_ms, high_ms: most_ms + ttl_ms };
+        if job.is_pin_lost {
+            job.ttl.widen(deadline);
+        } else {
+            job.ttl = deadline;
+            job.is_pinned = false;
+        }
+    }
+
+    /// A purge was answered.
+    pub(super) fn purged(&mut self, exchange: &Exchange, result: &PurgeResult<'_>) {
+        let (Some(endpoint), Some(arrived)) = (exchange.endpoint, exchange.arrived) else { return };
+        let text = || format!("{}: status {:?}", exchange.path, result.status);
+        self.ledger.check(Promise::WellFormed, result.status == "completed", text);
+        let notes = &self.notes.endpoints[endpoint.0];
+        let is_waiting = |no: &&JobNo| {
+            let Some(job) = self.notes.get(**no) else { return false };
+            let is_over =
+                job.life.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.is_empty();
+            !is_over && job.gone.is_none_or(|gone| gone.seq > arrived.seq)
+        };
+        let unknown = notes.orphans.len();
+        let most = notes.jobs.iter().filter(is_waiting).count() + unknown;
+        let text =
+            || format!("{}: {} removed, and at most {most} can have waited", exchange.path, result.removed);
+        self.ledger.check(Promise::Purged, result.removed <= most as u64, text);
+    }
+
+    /// A job that certainly waited when a purge came is not handed out afterwards.
+    pub(super) fn check_not_purged(&mut self, no: JobNo, asked: When) {
+        let Some(job) = self.notes.get(no) else { return };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let is_first = job.possible_deliveries().next().is_none();
+        let Some(since) = job.acknowledged.filter(|_| is_first && job.retries.is_empty()) else { return };
+        let since = since.max(job.life.began.1);
+        for purge in &endpoint.purges {
+            let Some(until) = purge.until.filter(|until| until.seq < asked.seq && purge.from.seq > since.seq)
+            else {
+                continue;
+            };
+            // A take whose answer was lost may have had it meanwhile.
+            let unknown = endpoint.takes_lost.iter().any(|(_, clear)| clear.ms + 30_000 >= since.ms);
+            let text = || {
+                format!(
+                    "{} was handed out after the purge at {}..{} ms; {}",
+                    job.id,
+                    purge.from.ms,
+                    until.ms,
+                    history(job)
+                )
+            };
+            self.ledger.check(Promise::Purged, unknown, text);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What is known of an endpoint.
+
+use std::collections::VecDeque;
+
+use super::job::JobNo;
+use super::when::{Span, When};
+use super::wire::JobNumbers;
+
+/// So many takes without an answer are remembered.
+const TAKES_LOST_MAX: usize = 10_000;
+
+/// A setting that may have had any value between these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub low: u64,
+    pub high: u64,
+}
+
+impl Range {
+    pub fn only(value: u64) -> Self {
+        Self { low: value, high: value }
+    }
+
+    pub fn widen(&mut self, value: u64) {
+        self.low = self.low.min(value);
+        self.high = self.high.max(value);
+    }
+}
+
+/// An endpoint's settings, as far as promises depend on them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub execution_timeout_ms: Range,
+    pub max_retries: Range,
+    pub retention_ms: Range,
+    pub sync_retention_ms: Range,
+    pub workers_min: Range,
+    pub workers_max: Range,
+    /// Whether the queue's length may be limited.
+    pub may_be_full: bool,
+    /// Whether a failed handler may be tried again.
+    pub may_retry_errors: bool,
+    /// Whether its workers may be started by the server.
+    pub is_external: bool,
+}
+
+/// What is known of an endpoint.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub name: Box<str>,
+    pub settings: Settings,
+    /// The fewest workers, if that is certain.
+    pub workers_min: Option<u64>,
+    pub deleted: Option<Span>,
+    pub is_deleted: bool,
+    /// Whether its creation was answered, with all of its settings.
+    pub is_created: bool,
+    /// Jobs that are still of interest.
+    pub jobs: Vec<JobNo>,
+    pub purges: VecDeque<Span>,
+    /// Takes that arrived and are not answered, by exchange.
+    pub takes_open: Vec<(u64, When)>,
+    /// Takes that were never answered: when they arrived and when that was clear.
+    pub takes_lost: VecDeque<(When, When)>,
+    /// Jobs that were handed out last.
+    pub handed_out: VecDeque<HandedOut>,
+    /// Submits that nobody knows the job of.
+    pub orphans: Vec<Orphan>,
+    pub ended: Ended,
+    /// What health said last.
+    pub health: Option<(When, JobNumbers)>,
+    /// The workers that live now and were started by the server.
+    pub workers: Vec<super::job::WorkerNo>,
+    /// When workers ended.
+    pub left_ms: VecDeque<u64>,
+}
+
+/// How many jobs certainly ended how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ended {
+    pub completed: u64,
+    pub failed: u64,
+}
+
+/// A job that was handed out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HandedOut {
+    pub job: JobNo,
+    /// When its submit, or its latest retry, was sent; none if it was handed out before, or nobody knows.
+    pub submitted: Option<When>,
+    pub asked: When,
+    pub got: When,
+}
+
+/// A submit without an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Orphan {
+    pub exchange: u64,
+    pub submission: super::job::Submission,
+}
+
+impl Endpoint {
+    pub fn new(name: &str, rules: &super::Rules) -> Self {
+        Self {
+            name: name.into(),
+            settings: Settings {
+                execution_timeout_ms: Range::only(rules.execution_timeout_ms),
+                max_retries: Range::only(rules.max_retries),
+                retention_ms: Range::only(rules.retention_ms),
+                sync_retention_ms: Range::only(rules.sync_retention_ms),
+                workers_min: Range::only(0),
+                workers_max: Range::only(3),
+                may_be_full: false,
+                may_retry_errors: false,
+                is_external: false,
+            },
+            workers_min: None,
+            deleted: None,
+            is_deleted: false,
+            is_created: false,
+            jobs: Vec::new(),
+            purges: VecDeque::new(),
+            takes_open: Vec::new(),
+            takes_lost: VecDeque::new(),
+            handed_out: VecDeque::new(),
+            orphans: Vec::new(),
+            ended: Ended::default(),
+            health: None,
+            workers: Vec::new(),
+            left_ms: VecDeque::new(),
+        }
+    }
+
+    /// How long a finished job is kept.
+    pub fn retention_ms(&self, is_sync: bool) -> Range {
+        if is_sync { self.settings.sync_retention_ms } else { self.settings.retention_ms }
+    }
+
+    /// Takes that may have handed out anything between the two, and nobody knows.
+    pub fn unknown_takes(&self, from: When, until: When) -> usize {
+        let lost = self.takes_lost.iter().rev().take_while(|(_, clear)| clear.ms + 30_000 >= from.ms);
+        lost.filter(|(arrived, _)| arrived.seq <= until.seq).count()
+            + self.takes_open.iter().filter(|(_, arrived)| arrived.seq <= until.seq).count()
+    }
+
+    /// Nobody will know what this take handed out.
+    pub fn take_lost(&mut self, arrived: When, now: When) {
+        if self.takes_lost.len() == TAKES_LOST_MAX {
+            self.takes_lost.pop_front();
+        }
+        self.takes_lost.push_back((arrived, now));
+    }
+
+    /// The most workers that may have run within the last ten seconds.
+    pub fn workers_most(&self, now_ms: u64) -> usize {
+        self.workers.len()
+            + self.left_ms.iter().rev().take_while(|left_ms| **left_ms + 10_000 >= now_ms).count()
+    }
+
+    /// Whether its workers may be held back, so that jobs wait for ever.
+    pub fn is_paused(&self) -> bool {
+        self.settings.workers_max.low == 0
+    }
+
+    /// Whether it may have been deleted by then.
+    pub fn may_be_deleted(&self, then: When) -> bool {
+        self.deleted.is_some_and(|span| span.may_precede(then))
+    }
+}

@@ -1,0 +1,37 @@
+//! Requests under way.
+
+use bytes::Bytes;
+
+use super::endpoint::Ended;
+use super::job::{EndpointNo, JobNo, WorkerNo};
+use super::notes::Map;
+use super::operation::Operation;
+use super::when::When;
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub operation: Operation,
+    pub endpoint: Option<EndpointNo>,
+    pub job: Option<JobNo>,
+    pub worker: Option<WorkerNo>,
+    pub sent: When,
+    pub arrived: Option<When>,
+    /// The server process at which it arrived.
+    pub process: usize,
+    pub body: Bytes,
+    pub key: Option<Box<str>>,
+    /// Stands for the API key.
+    pub owner: u64,
+    /// The jobs that a ping lists.
+    pub listed: Vec<JobNo>,
+    /// How many jobs had certainly ended when it arrived.
+    pub ended: Ended,
+    /// For error texts.
+    pub path: Box<str>,
+    /// Whether its query asks for an endpoint to be drained, or similar slow ways.
+    pub is_slow: bool,
+}
+
+/// Requests under way, by number.
+pub(super) type Exchanges = Map<u64, Exchange>;

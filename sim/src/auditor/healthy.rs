@@ -1,0 +1,49 @@
+//! Health: its counters never go back, and agree with what is known.
+
+use super::Auditor;
+use super::exchange::Exchange;
+use super::promise::Promise;
+use super::wire::Health;
+
+/// What health said so long before the end counts as said at the end.
+const RECENT_MS: u64 = 60_000;
+
+impl Auditor {
+    /// An endpoint's numbers were shown.
+    pub(super) fn health_shown(&mut self, exchange: &Exchange, health: &Health) {
+        let (Some(endpoint), Some(from)) = (exchange.endpoint, exchange.arrived) else { return };
+        let now = self.ledger.now;
+        let notes = &mut self.notes.endpoints[endpoint.0];
+        let jobs = health.jobs;
+        if let Some((until, before)) = notes.health.filter(|(until, _)| until.seq < from.seq) {
+            let grew = jobs.completed >= before.completed
+                && jobs.failed >= before.failed
+                && jobs.retried >= before.retried;
+            let text = || format!("{}: {jobs:?} after {before:?} at {} ms", notes.name, until.ms);
+            self.ledger.check(Promise::Counted, grew, text);
+        }
+        let known = exchange.ended;
+        let counts_all = jobs.completed >= known.completed && jobs.failed >= known.failed;
+        let text = || format!("{}: {jobs:?}, though {known:?} were seen before", notes.name);
+        self.ledger.check(Promise::Healthy, counts_all, text);
+        let workers = health.workers;
+        let fits = workers.idle + workers.running <= workers.ready.max(workers.idle + workers.running);
+        self.ledger.check(Promise::Healthy, fits, || format!("{}: {workers:?}", notes.name));
+        if notes.health.is_none_or(|(until, _)| until.seq < now.seq) {
+            notes.health = Some((now, jobs));
+        }
+    }
+
+    /// Long after everything calmed down, nothing waits or runs.
+    pub(super) fn check_health_at_rest(&mut self) {
+        let now = self.ledger.now;
+        for endpoint in &self.notes.endpoints {
+            let recent = endpoint.health.filter(|(until, _)| until.ms + RECENT_MS >= now.ms);
+            let Some((until, jobs)) = recent.filter(|_| !endpoint.is_paused()) else { continue };
+            let is_calm = self.calm.is_some_and(|calm| calm.ms + 2 * RECENT_MS < until.ms);
+            let at_rest = jobs.in_queue == 0 && jobs.in_progress == 0 || !is_calm;
+            let text = || format!("{}: {jobs:?} at {} ms", endpoint.name, until.ms);
+            self.ledger.check(Promise::AllEnd, at_rest, text);
+        }
+    }
+}

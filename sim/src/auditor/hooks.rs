@@ -1,0 +1,102 @@
+//! Webhooks: each is called until it is accepted or out of attempts, and tells the truth.
+
+use bytes::Bytes;
+
+use super::Auditor;
+use super::job::{Job, JobNo};
+use super::promise::Promise;
+use super::sight::history;
+use super::wire::{Record, State, plain};
+
+impl Auditor {
+    /// A receiver was called.
+    pub(super) fn called(&mut self, call: u64, url: &str, body: &Bytes) {
+        let Ok(record) = serde_json::from_slice::<Record<'_>>(body) else {
+            return self.ledger.fail(Promise::WellFormed, || format!("{url}: no record: {body:.200?}"));
+        };
+        let Some(no) = self.notes.find_job(record.id) else {
+            let text = || format!("{url}: {}, of which nobody knows: {body:.200?}", record.id);
+            // A submit whose answer was lost, and a purge or a cancel of everything, may have ended it unseen.
+            let is_possible = self.notes.endpoints.iter().any(|endpoint| {
+                endpoint.orphans.iter().any(|orphan| orphan.submission.webhook.as_deref() == Some(url))
+            });
+            return self.ledger.check(Promise::HookTruthful, is_possible, text);
+        };
+        self.check_call(no, url, &record);
+        let Some(job) = self.notes.get(no) else { return };
+        let state = State::parse(record.status);
+        let is_old = job.lives > 0 && job.past.iter().any(|past| Some(past.state) == state);
+        let from = if job.known.seq > job.life.began.1.seq { job.known } else { job.life.began.1 };
+        if is_old && job.life.terminal.is_none() || state.is_none() {
+            // It may report the life before a retry.
+            return;
+        }
+        if job.gone.is_none() {
+            self.record_shown(body, &record, from, "a webhook");
+        }
+        self.check_pace(no, url);
+        self.calls.insert(call, no);
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(no) else { return };
+        job.hook.calls += 1;
+        job.hook.first_call.get_or_insert(now);
+    }
+
+    fn check_call(&mut self, no: JobNo, url: &str, record: &Record<'_>) {
+        let Some(job) = self.notes.get(no) else { return };
+        let is_terminal = State::parse(record.status).is_some_and(State::is_terminal);
+        let text = || format!("{url}: {} is {}", job.id, record.status);
+        self.ledger.check(Promise::HookTruthful, is_terminal, text);
+        let Some(submission) = &job.submission else { return };
+        let same_input = record.input.is_some_and(|input| submission.input == input.get());
+        let same_url = record.webhook.is_some_and(|raw| Some(plain(raw)) == submission.webhook);
+        let is_right = same_input && same_url && submission.webhook.as_deref() == Some(url);
+        let text = || format!("{url}: the call for {} does not show what was submitted", job.id);
+        self.ledger.check(Promise::HookTruthful, is_right, text);
+    }
+
+    fn check_pace(&mut self, no: JobNo, url: &str) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(no) else { return };
+        let hook = &job.hook;
+        let is_undisturbed = |since_ms: u64| self.last_crash_ms.is_none_or(|crash_ms| crash_ms < since_ms);
+        if let Some(accepted) = hook.accepted {
+            let text = || {
+                format!("{url} is called again for {}, though it was accepted at {} ms", job.id, accepted.ms)
+            };
+            // A server that died, or could not write, just then does not know.
+            self.ledger.check(Promise::HookPaced, !is_undisturbed(accepted.ms.saturating_sub(1)), text);
+            return;
+        }
+        let Some(first) = hook.first_call else { return };
+        if is_undisturbed(first.ms) {
+            let text = || format!("{url}: call {} for {}; {}", hook.calls + 1, job.id, history(job));
+            self.ledger.check(Promise::HookPaced, hook.calls < self.rules.webhook_attempts_max, text);
+        }
+        if let Some(end) = hook.last_end.filter(|end| is_undisturbed(end.ms)) {
+            let passed_ms = (now.ms - end.ms).max(self.clock.most(end, now).saturating_sub(end.wall_ms));
+            let text = || format!("{url} is called {passed_ms} ms after the attempt before, for {}", job.id);
+            self.ledger.check(Promise::HookPaced, passed_ms >= self.rules.webhook_gap_ms, text);
+        }
+    }
+
+    /// A call was answered, or failed.
+    pub(super) fn call_over(&mut self, call: u64, status: Option<u16>) {
+        let Some(no) = self.calls.remove(&call) else { return };
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(no) else { return };
+        job.hook.last_end = Some(now);
+        if status == Some(200) {
+            job.hook.accepted.get_or_insert(now);
+        }
+    }
+
+    /// Whether somebody must still be called for the job.
+    pub(super) fn owes_hook(&self, job: &Job) -> bool {
+        let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
+        has_hook
+            && job.life.terminal.is_some()
+            && job.hook.accepted.is_none()
+            && job.hook.calls < self.rules.webhook_attempts_max
+    }
+}

@@ -1,0 +1,264 @@
+//! What is known of a job.
+
+use bytes::Bytes;
+
+use super::when::{Span, When};
+use super::wire::{State, Word};
+
+/// Tells jobs apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct JobNo(pub usize);
+
+/// Tells endpoints apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct EndpointNo(pub usize);
+
+/// Tells workers apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct WorkerNo(pub usize);
+
+/// What is known of a job.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub id: Box<str>,
+    pub endpoint: EndpointNo,
+    pub is_sync: bool,
+    /// The submit that made it. Not known until it is answered.
+    pub submission: Option<Submission>,
+    /// When somebody was told that it was accepted.
+    pub acknowledged: Option<When>,
+    /// When it was heard of first.
+    pub known: When,
+    /// When the server's clock shows this much, its ttl has passed.
+    pub ttl: Deadline,
+    /// Whether a client chose when it is deleted.
+    pub is_pinned: bool,
+    /// Whether the answer to that choice was lost, so that nobody knows.
+    pub is_pin_lost: bool,
+    /// From here on nothing may show it.
+    pub gone: Option<When>,
+    pub lives: u32,
+    pub life: Life,
+    /// How its earlier lives ended, where that is known.
+    pub past: Vec<Terminal>,
+    pub deliveries: Vec<Delivery>,
+    pub posts: Vec<Post>,
+    pub cancels: Vec<Span>,
+    /// Retries that perhaps took effect, or still do, by their exchange.
+    pub retries: Vec<(u64, Span)>,
+    /// Chunks that workers posted.
+    pub chunks: Vec<Post>,
+    pub hook: Hook,
+    /// What a worker got, while the submission is not known.
+    pub delivered_input: Option<Bytes>,
+}
+
+/// A submit that was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Submission {
+    pub span: Span,
+    pub input: Bytes,
+    pub webhook: Option<String>,
+    pub ttl_ms: u64,
+    pub execution_timeout_ms: Option<u64>,
+}
+
+/// When the server's clock shows the low value, a deadline may have passed; when it shows the high one, it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deadline {
+    pub low_ms: u64,
+    pub high_ms: u64,
+}
+
+impl Deadline {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { low_ms: 0, high_ms: u64::MAX };
+
+    /// Perhaps it is the other one by now.
+    pub fn widen(&mut self, other: Self) {
+        self.low_ms = self.low_ms.min(other.low_ms);
+        self.high_ms = self.high_ms.max(other.high_ms);
+    }
+}
+
+/// What is known of a job between its submit or a retry, and the next retry.
+#[derive(Debug)]
+pub(super) struct Life {
+    /// It began at this time at the earliest, and at that at the latest.
+    pub began: (When, When),
+    /// From here on it is certainly over, and why that is certain.
+    pub over: Option<(When, &'static str)>,
+    pub terminal: Option<Terminal>,
+    /// When it was last seen, where it stood then, and when that answer was asked for.
+    pub seen: Option<(State, When, When)>,
+    /// It was certainly queued from here on until it was handed out again.
+    pub queued_since: Option<When>,
+    /// The fewest and the most retries that can be counted by now.
+    pub retries: (u64, u64),
+    /// Who had it according to the server, without ever having got it.
+    pub undelivered: Option<WorkerNo>,
+    /// Whether its stop is watched already.
+    pub is_stop_watched: bool,
+}
+
+impl Life {
+    pub fn new(from: When, until: When) -> Self {
+        Self {
+            began: (from, until),
+            over: None,
+            terminal: None,
+            seen: None,
+            queued_since: None,
+            retries: (0, 0),
+            undelivered: None,
+            is_stop_watched: false,
+        }
+    }
+}
+
+/// How a life ended.
+#[derive(Clone, Debug)]
+pub(super) struct Terminal {
+    pub state: State,
+    /// No earlier than this.
+    pub from: When,
+    /// The output and the error, once they were shown.
+    pub shown: Option<(Option<Bytes>, Option<Bytes>)>,
+}
+
+/// A job was handed to a worker.
+#[derive(Clone, Debug)]
+pub(super) struct Delivery {
+    pub worker: WorkerNo,
+    /// When the worker asked, and when it got the job.
+    pub asked: When,
+    pub got: When,
+    /// Why the worker may have lost it since.
+    pub doubts: Doubts,
+    /// Pings since then that did not list it.
+    pub unlisted: u32,
+    /// Whether the worker showed that it has it.
+    pub confirmed: bool,
+    /// Why the worker before this one lost it, if that is certain.
+    pub predecessor: Option<Loss>,
+}
+
+/// Why a worker may have lost a job.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Doubts {
+    /// It was silent for too long, or said that it is unfit.
+    pub silent: bool,
+    /// It said that it has none, or that it has others.
+    pub denied: bool,
+    /// Its handler failed.
+    pub failed: bool,
+    /// Its process ended; whether the server ended it.
+    pub ended: Option<(When, bool)>,
+}
+
+impl Doubts {
+    pub fn any(&self) -> bool {
+        self.silent || self.denied || self.failed || self.ended.is_some()
+    }
+}
+
+/// Why a job was certainly taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// The worker's process ended by itself.
+    Died,
+    /// The worker was silent.
+    Silent,
+    /// The server ended the worker's process.
+    Drained,
+    /// The answer to the take was lost.
+    Undelivered,
+    /// The handler failed.
+    HandlerError,
+}
+
+/// What a worker posted.
+#[derive(Clone, Debug)]
+pub(super) struct Post {
+    pub exchange: u64,
+    pub worker: WorkerNo,
+    pub word: Word,
+    pub span: Span,
+    /// Whether it was answered 200.
+    pub accepted: bool,
+}
+
+/// A job's webhook.
+#[derive(Debug, Default)]
+pub(super) struct Hook {
+    /// Calls in this life, the number of the last one, and when it was made and answered.
+    pub calls: u32,
+    pub first_call: Option<When>,
+    pub last_end: Option<When>,
+    pub accepted: Option<When>,
+}
+
+impl Job {
+    pub fn new(id: &str, endpoint: EndpointNo, now: When) -> Self {
+        Self {
+            id: id.into(),
+            endpoint,
+            is_sync: id.starts_with("sync-"),
+            submission: None,
+            acknowledged: None,
+            known: now,
+            ttl: Deadline::UNKNOWN,
+            is_pinned: false,
+            is_pin_lost: false,
+            gone: None,
+            lives: 0,
+            life: Life::new(When { seq: 0, ms: 0, wall_ms: 0 }, now),
+            past: Vec::new(),
+            deliveries: Vec::new(),
+            posts: Vec::new(),
+            cancels: Vec::new(),
+            retries: Vec::new(),
+            chunks: Vec::new(),
+            hook: Hook::default(),
+            delivered_input: None,
+        }
+    }
+
+    /// Whether a retry may have taken effect between the two.
+    pub fn may_be_retried(&self, from: When, until: When) -> bool {
+        self.retries.iter().any(|(_, span)| span.may_precede(until) && span.may_follow(from))
+    }
+
+    /// From here on, this life is over.
+    pub fn end_life(&mut self, at: When, why: &'static str) {
+        if self.life.over.is_none_or(|(known, _)| at.seq < known.seq) {
+            self.life.over = Some((at, why));
+        }
+    }
+
+    /// A new life begins, between the two.
+    pub fn begin_life(&mut self, from: When, until: When) {
+        let old = std::mem::replace(&mut self.life, Life::new(from, until));
+        self.past.extend(old.terminal);
+        self.lives += 1;
+        self.hook = Hook::default();
+        self.gone = None;
+    }
+
+    /// Deliveries that may belong to this life.
+    pub fn possible_deliveries(&self) -> impl DoubleEndedIterator<Item = &Delivery> + Clone {
+        self.deliveries.iter().filter(|delivery| delivery.got.seq >= self.life.began.0.seq)
+    }
+
+    /// Whether this worker was ever handed the job.
+    pub fn was_given_to(&self, worker: WorkerNo) -> bool {
+        self.deliveries.iter().any(|delivery| delivery.worker == worker)
+    }
+
+    /// The latest delivery, if it certainly belongs to this life.
+    pub fn holder(&self) -> Option<&Delivery> {
+        self.deliveries
+            .last()
+            .filter(|delivery| delivery.asked.seq >= self.life.began.1.seq || self.lives == 0)
+    }
+}

@@ -1,0 +1,162 @@
+//! An acknowledged job is there until its time has passed, and not longer.
+
+use super::Auditor;
+use super::caused::Causes;
+use super::edges::Edge;
+use super::job::JobNo;
+use super::promise::Promise;
+use super::sight::{Sight, history};
+use super::when::When;
+use super::wire::State;
+
+impl Auditor {
+    /// A job was seen. Answers whether it could be.
+    pub(super) fn check_not_gone(&mut self, sight: &Sight) -> bool {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(sight.job) else { return false };
+        if let Some(gone) = job.gone.filter(|gone| gone.seq < sight.from.seq) {
+            let text = || {
+                format!(
+                    "{} {:?} in {}, though it was gone at {} ms; {}",
+                    job.id,
+                    sight.state,
+                    sight.what,
+                    gone.ms,
+                    history(job)
+                )
+            };
+            self.ledger.fail(Promise::Gone, text);
+            return false;
+        }
+        let mut high_ms = job.ttl.high_ms;
+        if let (Some((over, _)), Some(_), false) = (job.life.over, &job.life.terminal, job.is_pinned)
+            && job.retries.is_empty()
+        {
+            let retention = self.notes.endpoints[job.endpoint.0].retention_ms(job.is_sync).high;
+            high_ms = high_ms.min(self.clock.most(over, over).saturating_add(retention));
+        }
+        let least_ms = self.clock.least(sight.from, now);
+        let is_shown_late = least_ms >= high_ms && job.retries.is_empty();
+        let text = || {
+            format!(
+                "{} {:?} in {}, {} ms after its time; {}",
+                job.id,
+                sight.state,
+                sight.what,
+                least_ms - high_ms,
+                history(job)
+            )
+        };
+        self.ledger.check(Promise::Gone, !is_shown_late, text);
+        true
+    }
+
+    /// A job is said not to exist.
+    pub(super) fn missing(&mut self, no: JobNo, from: When, what: &str) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(no) else { return };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        if job.known.seq > from.seq || endpoint.may_be_deleted(now) {
+            return;
+        }
+        if job.gone.is_some() {
+            return;
+        }
+        let limit = job.life.over.map_or(now, |(over, _)| over);
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
+        let ended =
+            job.life.terminal.as_ref().map(|terminal| terminal.from).or_else(|| causes.earliest_end());
+        let by_ttl = self.clock.most(job.known, now) >= job.ttl.low_ms;
+        let retention_ms = endpoint.retention_ms(job.is_sync).low;
+        let by_retention =
+            ended.is_some_and(|ended| self.clock.most(job.known, now) >= ended.wall_ms + retention_ms);
+        let text = || {
+            format!(
+                "{} is missing in {what}: its ttl lasts until {} at least, the clock shows {}; {}",
+                job.id,
+                job.ttl.low_ms,
+                now.wall_ms,
+                history(job)
+            )
+        };
+        self.ledger.check(Promise::Kept, by_ttl || by_retention, text);
+        let is_retried = !job.retries.is_empty();
+        let edge = match (by_ttl, by_retention, job.life.terminal.as_ref()) {
+            (true, false, Some(terminal)) if !is_retried => expired(terminal.state),
+            (false, true, Some(terminal)) if !is_retried => forgotten(terminal.state),
+            (true, false, None) if ended.is_none() && !is_retried => {
+                let last = job.possible_deliveries().last();
+                match last {
+                    Some(delivery) if !delivery.doubts.any() => Some(Edge::ExpiredRunning),
+                    None if endpoint.unknown_takes(job.life.began.0, now) == 0
+                        || job.life.queued_since.is_some() =>
+                    {
+                        Some(Edge::ExpiredQueued)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(edge) = edge {
+            self.ledger.edge(edge);
+        }
+        if let Some(job) = self.notes.get_mut(no) {
+            if job.retries.is_empty() {
+                job.gone = Some(now);
+            }
+            job.end_life(now, "it was gone");
+        }
+        self.watch_stop(no);
+    }
+
+    /// Whether a job was certainly there all the time between the two.
+    pub(super) fn certainly_lives(&self, no: JobNo, from: When, until: When) -> bool {
+        let Some(job) = self.notes.get(no) else { return false };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let Some(acknowledged) = job.acknowledged else { return false };
+        if job.gone.is_some() || endpoint.may_be_deleted(until) || !job.retries.is_empty() {
+            return false;
+        }
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit: until };
+        let ended =
+            job.life.terminal.as_ref().map(|terminal| terminal.from).or_else(|| causes.earliest_end());
+        let most_ms = self.clock.most(acknowledged.min(from), until);
+        let retention_ms = endpoint.retention_ms(job.is_sync).low;
+        most_ms < job.ttl.low_ms && ended.is_none_or(|ended| most_ms < ended.wall_ms + retention_ms)
+    }
+
+    /// A complete list of an endpoint's jobs was shown; `shown` is sorted.
+    pub(super) fn check_listed(&mut self, endpoint: super::job::EndpointNo, shown: &[JobNo], from: When) {
+        let jobs = self.notes.endpoints[endpoint.0].jobs.clone();
+        for no in jobs {
+            let Some(job) = self.notes.get(no) else { continue };
+            let known = job.acknowledged.is_some_and(|acknowledged| acknowledged.seq < from.seq);
+            if known && job.gone.is_none() && shown.binary_search(&no).is_err() {
+                self.missing(no, from, "a complete list");
+            } else if known {
+                self.ledger.check(Promise::Listed, true, String::new);
+            }
+        }
+    }
+}
+
+fn expired(state: State) -> Option<Edge> {
+    Some(match state {
+        State::Completed => Edge::ExpiredCompleted,
+        State::Failed => Edge::ExpiredFailed,
+        State::Cancelled => Edge::ExpiredCancelled,
+        State::TimedOut => Edge::ExpiredTimedOut,
+        _ => return None,
+    })
+}
+
+fn forgotten(state: State) -> Option<Edge> {
+    Some(match state {
+        State::Completed => Edge::ForgottenCompleted,
+        State::Failed => Edge::ForgottenFailed,
+        State::Cancelled => Edge::ForgottenCancelled,
+        State::TimedOut => Edge::ForgottenTimedOut,
+        _ => return None,
+    })
+}

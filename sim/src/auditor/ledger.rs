@@ -1,0 +1,64 @@
+//! What was checked, what was not kept, and which edges of a job's life were seen.
+
+use super::edges::Edge;
+use super::when::When;
+use super::{Promise, Violation};
+use crate::seen::Moment;
+
+/// More violations than this tell nothing new.
+const VIOLATIONS_MAX: usize = 100;
+
+/// What was checked, what was not kept, and which edges of a job's life were seen.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// The event that is being looked at.
+    pub now: When,
+    pub violations: Vec<Violation>,
+    checked: Vec<u64>,
+    edges: Vec<u64>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            now: When { seq: 0, ms: 0, wall_ms: 0 },
+            violations: Vec::new(),
+            checked: vec![0; Promise::ALL.len()],
+            edges: vec![0; Edge::ALL.len()],
+        }
+    }
+}
+
+impl Ledger {
+    /// The next event.
+    pub fn advance(&mut self, at: Moment) {
+        self.now = When { seq: self.now.seq + 1, ms: at.ms, wall_ms: at.wall_ms };
+    }
+
+    /// Counts a check, and keeps what it found if the promise does not hold.
+    pub fn check(&mut self, promise: Promise, holds: bool, text: impl FnOnce() -> String) {
+        self.checked[promise as usize] += 1;
+        if !holds && self.violations.len() < VIOLATIONS_MAX {
+            let at = Moment { ms: self.now.ms, wall_ms: self.now.wall_ms };
+            self.violations.push(Violation { at, promise: promise.name(), text: text() });
+        }
+    }
+
+    /// A promise was not kept; what was fine was counted elsewhere, or cannot be counted.
+    pub fn fail(&mut self, promise: Promise, text: impl FnOnce() -> String) {
+        self.check(promise, false, text);
+    }
+
+    /// An edge of a job's life was seen beyond doubt.
+    pub fn edge(&mut self, edge: Edge) {
+        self.edges[edge as usize] += 1;
+    }
+
+    pub fn checked(&self) -> Vec<(&'static str, u64)> {
+        Promise::ALL.iter().map(|promise| (promise.name(), self.checked[*promise as usize])).collect()
+    }
+
+    pub fn edges(&self) -> Vec<(Edge, u64)> {
+        Edge::ALL.iter().map(|edge| (*edge, self.edges[*edge as usize])).collect()
+    }
+}

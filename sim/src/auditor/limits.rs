@@ -1,0 +1,135 @@
+//! Rate limits: no more pass than the table says, and nobody is refused below it.
+
+use std::collections::VecDeque;
+
+use super::Auditor;
+use super::exchange::Exchange;
+use super::job::EndpointNo;
+use super::operation::Operation;
+use super::promise::Promise;
+use super::rules::{Rate, Rates};
+use super::when::When;
+
+/// Rates count over so long.
+const WINDOW_MS: u64 = 10_000;
+
+/// The rows of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Row {
+    Run,
+    RunSync,
+    Status,
+    Stream,
+    Cancel,
+    Purge,
+    Requests,
+}
+
+/// What arrived under one row for one key and endpoint.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    /// When each request arrived that was not refused for certain, and whether it certainly passed.
+    arrived: VecDeque<(u64, When, Pass)>,
+    /// Requests that are not answered.
+    open: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Unknown,
+    Passed,
+}
+
+impl Row {
+    fn of(operation: Operation) -> Option<Self> {
+        Some(match operation {
+            Operation::Run => Self::Run,
+            Operation::RunSync => Self::RunSync,
+            Operation::Status { .. } | Operation::StatusSync => Self::Status,
+            Operation::Stream { .. } => Self::Stream,
+            Operation::Cancel | Operation::Retry => Self::Cancel,
+            Operation::Purge => Self::Purge,
+            Operation::Requests { .. } => Self::Requests,
+            _ => return None,
+        })
+    }
+
+    fn rate(self, rates: &Rates) -> Rate {
+        match self {
+            Self::Run => rates.run,
+            Self::RunSync => rates.runsync,
+            Self::Status => rates.status,
+            Self::Stream => rates.stream,
+            Self::Cancel => rates.cancel,
+            Self::Purge => rates.purge_queue,
+            Self::Requests => rates.requests,
+        }
+    }
+}
+
+/// What a row of the table counts by.
+pub(super) type Counted = (u64, EndpointNo, Row);
+
+impl Auditor {
+    fn counted(&self, exchange: &Exchange) -> Option<(Counted, Rates)> {
+        let rates = self.rules.rates?;
+        Some(((exchange.owner, exchange.endpoint?, Row::of(exchange.operation)?), rates))
+    }
+
+    /// A request arrived.
+    pub(super) fn limit_arrived(&mut self, id: u64, exchange: &Exchange) {
+        let Some((counted, _)) = self.counted(exchange) else { return };
+        let now = self.ledger.now;
+        let window = self.windows.entry(counted).or_default();
+        while window.arrived.front().is_some_and(|(_, when, _)| when.ms + 12 * WINDOW_MS <= now.ms) {
+            window.arrived.pop_front();
+        }
+        window.arrived.push_back((id, now, Pass::Unknown));
+        window.open += 1;
+    }
+
+    /// A request was answered, or never will be.
+    pub(super) fn limit_settled(&mut self, id: u64, exchange: &Exchange, status: Option<u16>) {
+        let (Some((counted, rates)), Some(arrived)) = (self.counted(exchange), exchange.arrived) else {
+            return;
+        };
+        let rate = counted.2.rate(&rates);
+        let endpoint = &self.notes.endpoints[counted.1.0];
+        let Some(window) = self.windows.get_mut(&counted) else { return };
+        let open_before = window.open;
+        window.open = window.open.saturating_sub(1);
+        let Some(at) = window.arrived.iter().rposition(|(other, _, _)| *other == id) else { return };
+        match status {
+            // Whether the request was counted is not known.
+            None | Some(401 | 503) => return,
+            Some(404) if endpoint.deleted.is_some() => return,
+            Some(429) => {
+                let before = |when: &When| when.seq <= arrived.seq && when.ms + WINDOW_MS >= arrived.ms;
+                let counted_before = window.arrived.iter().filter(|(_, when, _)| before(when)).count() as u64;
+                let is_over =
+                    counted_before > rate.per_10_s || rate.concurrent > 0 && open_before > rate.concurrent;
+                let may_be_full = endpoint.settings.may_be_full && counted.2 <= Row::RunSync;
+                let is_right = is_over
+                    || may_be_full
+                    || rate.concurrent > 0 && window.arrived.len() as u64 > rate.concurrent;
+                let text = || {
+                    format!("{}: 429 after {counted_before} requests, {open_before} at once", exchange.path)
+                };
+                self.ledger.check(Promise::NotLimited, is_right, text);
+                window.arrived.remove(at);
+                return;
+            }
+            Some(_) => window.arrived[at].2 = Pass::Passed,
+        }
+        // Windows of a server process that is gone are forgotten.
+        let since = self.process_began.map_or(0, |began| began.seq);
+        let in_window =
+            |when: &When| when.seq >= since && when.ms + WINDOW_MS > arrived.ms && when.ms <= arrived.ms;
+        let passed =
+            window.arrived.iter().filter(|(_, when, pass)| *pass == Pass::Passed && in_window(when)).count();
+        let workers = endpoint.workers_most(arrived.ms) as u64 * rates.requests_per_worker;
+        let most = rate.per_10_s.max(workers);
+        let text = || format!("{}: {passed} requests within 10 s, at most {most} may pass", exchange.path);
+        self.ledger.check(Promise::Limited, passed as u64 <= most, text);
+    }
+}

@@ -1,0 +1,196 @@
+//! What workers post about jobs: results, progress, chunks.
+
+use bytes::Bytes;
+
+use super::Auditor;
+use super::caused::is_stale;
+use super::exchange::Exchange;
+use super::job::{Job, Post};
+use super::operation::Operation;
+use super::promise::Promise;
+use super::sight::{Sight, history};
+use super::when::{Span, When};
+use super::wire::{Chunk, Streamed, Word, read_chunk, read_result};
+
+impl Auditor {
+    /// A worker's post arrived at the server.
+    pub(super) fn post_arrived(&mut self, id: u64, exchange: &Exchange) {
+        let (Some(no), Some(worker)) = (exchange.job, exchange.worker) else { return };
+        let now = self.ledger.now;
+        let is_chunk = exchange.operation == Operation::Chunk;
+        let word = if is_chunk { read_chunk(&exchange.body) } else { read_result(&exchange.body) };
+        let fails = matches!(word, Word::Failed(..));
+        let ends = fails || matches!(word, Word::Completed(_) | Word::Garbled);
+        let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
+        let may_retry = fails && endpoint.settings.may_retry_errors;
+        let span = Span { from: now, until: None };
+        let post = Post { exchange: id, worker, word, span, accepted: false };
+        if is_chunk {
+            job.chunks.push(post);
+        } else {
+            job.posts.push(post);
+        }
+        if ends {
+            if may_retry {
+                self.doubt(worker, Some(no), |doubts| doubts.failed = true);
+            } else {
+                self.doubt(worker, Some(no), |doubts| doubts.denied = true);
+            }
+            self.let_go(worker, no);
+        }
+    }
+
+    /// A worker's post was answered.
+    pub(super) fn post_answered(&mut self, id: u64, exchange: &Exchange, status: u16) {
+        let Some(no) = exchange.job else { return };
+        let now = self.ledger.now;
+        let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
+        let posts = if exchange.operation == Operation::Chunk { &mut job.chunks } else { &mut job.posts };
+        let Some(at) = posts.iter().rposition(|post| post.exchange == id) else { return };
+        if (400..500).contains(&status) {
+            posts.remove(at);
+            return;
+        }
+        if status != 200 {
+            return;
+        }
+        posts[at].span.until = Some(now);
+        posts[at].accepted = true;
+        let post = posts[at].clone();
+        if exchange.operation == Operation::Chunk
+            || post.span.from.seq < job.life.began.1.seq && job.lives > 0
+        {
+            return;
+        }
+        let was_given = job
+            .deliveries
+            .iter()
+            .any(|delivery| delivery.worker == post.worker && delivery.got.seq < post.span.from.seq);
+        if !was_given || !job.retries.is_empty() {
+            return;
+        }
+        let ends = match &post.word {
+            Word::Completed(_) => true,
+            // Only the holder's failure counts, and only where it is not tried again.
+            Word::Failed(..) => is_only_holder(job, &post) && !endpoint.settings.may_retry_errors,
+            _ => false,
+        };
+        if ends {
+            job.end_life(now, "a result was accepted");
+            self.watch_stop(no);
+        }
+    }
+
+    /// A running job shows an output: it must be progress from who holds the job.
+    pub(super) fn check_progress(&mut self, sight: &Sight, output: &Bytes) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(sight.job) else { return };
+        let found = job.posts.iter().any(|post| {
+            matches!(&post.word, Word::Progress(shown) if shown == output)
+                && post.span.may_precede(now)
+                && !is_stale(&job.deliveries, post)
+        });
+        let text = || format!("{} shows progress {output:.100?} in {}; {}", job.id, sight.what, history(job));
+        self.ledger.check(Promise::FromHolder, found, text);
+    }
+
+    /// Chunks were shown: each must have been posted by who held the job.
+    pub(super) fn stream_shown(&mut self, exchange: &Exchange, body: &Bytes) {
+        let Some(no) = exchange.job else { return };
+        let chunks = if body.first() == Some(&b'[') {
+            serde_json::from_slice::<Vec<Chunk<'_>>>(body)
+        } else {
+            serde_json::from_slice::<Streamed<'_>>(body).map(|streamed| {
+                self.stream_state(exchange, streamed.status);
+                streamed.stream
+            })
+        };
+        let Ok(chunks) = chunks else {
+            return self
+                .ledger
+                .fail(Promise::WellFormed, || format!("{}: no chunks: {body:.100?}", exchange.path));
+        };
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(no) else { return };
+        if job.chunks.iter().any(|post| exchange_is_large(post, self.rules.chunk_bytes_max)) {
+            return;
+        }
+        for chunk in &chunks {
+            let shown = chunk.output.get().as_bytes();
+            let found = job.chunks.iter().any(|post| {
+                matches!(&post.word, Word::Progress(posted) if posted == shown)
+                    && post.span.may_precede(now)
+                    && !is_stale(&job.deliveries, post)
+            });
+            let text = || format!("{} streams {shown:.100?}; {}", job.id, history(job));
+            self.ledger.check(Promise::FromHolder, found, text);
+        }
+        if let Operation::Stream { offset: Some(0) } = exchange.operation
+            && let Some(from) = exchange.arrived
+            && let Some(expected) = certain_chunks(job, from)
+        {
+            let shown: Vec<&str> = chunks.iter().map(|chunk| chunk.output.get()).collect();
+            let complete = shown.len() >= expected.len()
+                && expected.iter().zip(&shown).all(|(one, other)| *one == other.as_bytes());
+            let text =
+                || format!("{} streams {shown:.200?} instead of {expected:.200?}; {}", job.id, history(job));
+            self.ledger.check(Promise::FromHolder, complete, text);
+        }
+    }
+
+    fn stream_state(&mut self, exchange: &Exchange, status: &str) {
+        // A terminal state may be held back until the last chunk is shown; it may not come too early.
+        let (Some(job), Some(from), Some(state)) =
+            (exchange.job, exchange.arrived, super::wire::State::parse(status))
+        else {
+            return;
+        };
+        if state.is_terminal() {
+            self.sighted(&Sight { job, from, state, shown: None, what: "stream" });
+        }
+    }
+}
+
+fn exchange_is_large(post: &Post, chunk_bytes_max: usize) -> bool {
+    matches!(&post.word, Word::Progress(chunk) if chunk.len() > chunk_bytes_max)
+}
+
+/// Whether its worker certainly held the job from the post's arrival until its answer.
+fn is_only_holder(job: &Job, post: &Post) -> bool {
+    let Some(holder) = job.deliveries.last() else { return false };
+    let Some(until) = post.span.until else { return false };
+    let doubts = holder.doubts;
+    // Its own post made it let go; nothing else may have.
+    let lost = doubts.silent || doubts.ended.is_some() || holder.unlisted >= 2;
+    holder.worker == post.worker
+        && holder.got.seq < post.span.from.seq
+        && !lost
+        && until.seq > post.span.from.seq
+}
+
+/// The chunks that a stream must begin with, when that is certain: there was but one attempt, and every chunk was
+/// accepted after the one before.
+fn certain_chunks(job: &Job, from: When) -> Option<Vec<&Bytes>> {
+    let [only] = job.deliveries.as_slice() else { return None };
+    let lost = only.doubts.silent || only.doubts.ended.is_some() || only.unlisted >= 2;
+    if lost || job.lives > 0 {
+        return None;
+    }
+    let mut expected = Vec::new();
+    let mut before: Option<When> = None;
+    for post in &job.chunks {
+        let Word::Progress(chunk) = &post.word else { return None };
+        let until = post.span.until.filter(|_| post.accepted)?;
+        let in_order = before.is_none_or(|before| before.seq < post.span.from.seq);
+        // Whether one that came when the job may have been over counts is not certain.
+        let is_early = job.life.over.is_none_or(|(over, _)| until.seq < over.seq);
+        if post.worker != only.worker || !in_order || !is_early {
+            return None;
+        }
+        if until.seq < from.seq {
+            expected.push(chunk);
+        }
+        before = Some(until);
+    }
+    Some(expected)
+}

@@ -1,0 +1,74 @@
+//! An acknowledged job is there until its time has passed, and ends once.
+
+use super::Story;
+use crate::auditor::Edge;
+
+#[test]
+fn a_healthy_life_raises_no_alarm() {
+    let mut story = Story::default();
+    story.submit("a", r#"{"n": 1.0}"#).status("a", r#""status":"IN_QUEUE""#);
+    story.take("w", "a", r#"{"n": 1.0}"#).ping("w", "a");
+    story.done("w", "a", r#"{"status": "IN_PROGRESS", "output": 50}"#);
+    story.status("a", r#""status":"IN_PROGRESS","workerId":"w","output":50"#);
+    story.done("w", "a", r#"{"output": {"x": 1.0}}"#);
+    story.status("a", r#""status":"COMPLETED","workerId":"w","output":{"x": 1.0}"#);
+    story.change("cancel", "a", "COMPLETED").wait(1_800_000).missing("a");
+    story.is_fine();
+    for edge in [Edge::Accepted, Edge::Taken, Edge::Completed, Edge::ForgottenCompleted] {
+        assert_eq!(story.edge(edge), 1, "{edge:?}");
+    }
+}
+
+#[test]
+fn a_job_may_not_be_missing_before_its_time() {
+    let mut story = Story::default();
+    story.submit("a", "{}").wait(60_000).missing("a");
+    story.breaks("an acknowledged job is there until its time has passed");
+}
+
+#[test]
+fn a_result_may_not_be_missing_before_its_retention_ends() {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("w", "a", "{}").done("w", "a", "{}").status("a", r#""status":"COMPLETED""#);
+    story.wait(1_799_000).missing("a");
+    story.breaks("an acknowledged job is there until its time has passed");
+}
+
+#[test]
+fn a_jump_of_the_clock_explains_a_missing_job() {
+    let mut story = Story::default();
+    story.submit("a", "{}").jump(86_400_000).missing("a");
+    story.is_fine();
+}
+
+#[test]
+fn a_job_may_not_end_twice() {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("w", "a", "{}").done("w", "a", "{}").status("a", r#""status":"COMPLETED""#);
+    story.change("cancel", "a", "CANCELLED");
+    story.breaks("a job ends once, and its outcome does not change");
+}
+
+#[test]
+fn an_outcome_needs_a_cause() {
+    for record in [
+        r#""status":"COMPLETED""#,
+        r#""status":"FAILED","error":"e""#,
+        r#""status":"CANCELLED""#,
+        r#""status":"TIMED_OUT""#,
+    ] {
+        let mut story = Story::default();
+        story.submit("a", "{}").take("w", "a", "{}").status("a", record);
+        story.breaks("an outcome has a cause that came first");
+    }
+}
+
+#[test]
+fn a_request_without_an_answer_may_have_taken_effect() {
+    let mut story = Story::default();
+    story.submit("a", "{}");
+    let cancel = story.arrive("POST", "/v2/e/cancel/a", "");
+    story.lose(cancel).status("a", r#""status":"IN_QUEUE""#).status("a", r#""status":"CANCELLED""#);
+    story.is_fine();
+    story.status("a", r#""status":"IN_QUEUE""#).breaks("a job ends once, and its outcome does not change");
+}

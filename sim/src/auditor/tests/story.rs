@@ -1,0 +1,178 @@
+//! Tells an auditor what was seen, line by line.
+
+use bytes::Bytes;
+
+use crate::auditor::{Auditor, Edge, Rules};
+use crate::seen::{Answer, ExchangeId, Moment, Party, Request, Seen};
+
+/// When stories begin by the wall clock.
+const BEGINNING_MS: u64 = 1_000_000_000;
+
+/// Tells an auditor what was seen.
+pub(super) struct Story {
+    pub auditor: Auditor,
+    now: Moment,
+    last_id: u64,
+}
+
+impl Default for Story {
+    fn default() -> Self {
+        Self::with(Rules::default())
+    }
+}
+
+impl Story {
+    /// A story of a server with this configuration.
+    pub fn with(rules: Rules) -> Self {
+        let now = Moment { ms: 1_000, wall_ms: BEGINNING_MS };
+        let mut story = Self { auditor: Auditor::new(rules), now, last_id: 0 };
+        story.see(&Seen::ServerUp);
+        story
+    }
+
+    pub fn see(&mut self, seen: &Seen) {
+        self.auditor.see(self.now, seen);
+    }
+
+    /// Time passes.
+    pub fn wait(&mut self, ms: u64) -> &mut Self {
+        self.now = Moment { ms: self.now.ms + ms, wall_ms: self.now.wall_ms + ms };
+        self
+    }
+
+    /// The wall clock jumps.
+    pub fn jump(&mut self, by_ms: i64) -> &mut Self {
+        self.now.wall_ms = self.now.wall_ms.saturating_add_signed(by_ms);
+        self
+    }
+
+    /// A request leaves.
+    pub fn send(&mut self, method: &'static str, path: &str, body: &str) -> ExchangeId {
+        self.send_with(method, path, body, Vec::new())
+    }
+
+    pub fn send_with(
+        &mut self,
+        method: &'static str,
+        path: &str,
+        body: &str,
+        headers: Vec<(&'static str, String)>,
+    ) -> ExchangeId {
+        self.last_id += 1;
+        let id = ExchangeId(self.last_id);
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        let request = Request { method, path: path.to_owned(), headers, body };
+        self.see(&Seen::Sent(id, Party::Client(1), request));
+        id
+    }
+
+    /// It leaves and arrives.
+    pub fn arrive(&mut self, method: &'static str, path: &str, body: &str) -> ExchangeId {
+        let id = self.send(method, path, body);
+        self.wait(1);
+        self.see(&Seen::Arrived(id));
+        id
+    }
+
+    /// Its answer comes.
+    pub fn answer(&mut self, id: ExchangeId, status: u16, body: &str) -> &mut Self {
+        let mut headers = Vec::new();
+        if status != 204 {
+            headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        }
+        if matches!(status, 429 | 503) {
+            headers.push(("retry-after".to_owned(), "1".to_owned()));
+        }
+        let body = if status >= 400 && body.is_empty() { r#"{"error":"no","code":"no"}"# } else { body };
+        self.wait(1);
+        self.see(&Seen::Answered(
+            id,
+            Answer { status, headers, body: Bytes::copy_from_slice(body.as_bytes()) },
+        ));
+        self
+    }
+
+    /// No answer comes.
+    pub fn lose(&mut self, id: ExchangeId) -> &mut Self {
+        self.wait(1);
+        self.see(&Seen::Broken(id));
+        self
+    }
+
+    /// A request and its answer.
+    pub fn ask(
+        &mut self,
+        method: &'static str,
+        path: &str,
+        body: &str,
+        status: u16,
+        answer: &str,
+    ) -> &mut Self {
+        let id = self.arrive(method, path, body);
+        self.answer(id, status, answer)
+    }
+
+    /// A job is submitted with this input.
+    pub fn submit(&mut self, job: &str, input: &str) -> &mut Self {
+        let verb = if job.starts_with("sync-") { "runsync?wait=1000" } else { "run" };
+        let body = format!(r#"{{"input":{input}}}"#);
+        self.ask(
+            "POST",
+            &format!("/v2/e/{verb}"),
+            &body,
+            200,
+            &format!(r#"{{"id":"{job}","status":"IN_QUEUE"}}"#),
+        )
+    }
+
+    /// A worker takes a job.
+    pub fn take(&mut self, worker: &str, job: &str, input: &str) -> &mut Self {
+        let path = format!("/v2/e/job-take/{worker}?gpu=x&job_in_progress=0");
+        let answer = format!(r#"{{"id":"{job}","delayTime":1,"status":"IN_PROGRESS","input":{input}}}"#);
+        self.ask("GET", &path, "", 200, &answer)
+    }
+
+    /// A worker pings.
+    pub fn ping(&mut self, worker: &str, jobs: &str) -> &mut Self {
+        self.ask("GET", &format!("/v2/e/ping/{worker}?gpu=x&job_id={jobs}"), "", 200, "")
+    }
+
+    /// A worker posts a result or progress.
+    pub fn done(&mut self, worker: &str, job: &str, body: &str) -> &mut Self {
+        self.ask("POST", &format!("/v2/e/job-done/{worker}/{job}?gpu=x&isStream=false"), body, 200, "{}")
+    }
+
+    /// A client asks how the job stands, and is told this beside the id.
+    pub fn status(&mut self, job: &str, record: &str) -> &mut Self {
+        let answer = format!(r#"{{"id":"{job}",{record}}}"#);
+        self.ask("GET", &format!("/v2/e/status/{job}"), "", 200, &answer)
+    }
+
+    /// A client asks how the job stands, and there is none.
+    pub fn missing(&mut self, job: &str) -> &mut Self {
+        self.ask("GET", &format!("/v2/e/status/{job}"), "", 404, "")
+    }
+
+    /// An operation on a job is answered with this state.
+    pub fn change(&mut self, verb: &str, job: &str, state: &str) -> &mut Self {
+        let answer = format!(r#"{{"id":"{job}","status":"{state}"}}"#);
+        self.ask("POST", &format!("/v2/e/{verb}/{job}"), "", 200, &answer)
+    }
+
+    /// There was no alarm.
+    pub fn is_fine(&self) {
+        assert_eq!(self.auditor.violations(), []);
+    }
+
+    /// This promise, and no other, was broken.
+    pub fn breaks(&self, promise: &str) {
+        let broken: Vec<_> = self.auditor.violations().iter().map(|violation| violation.promise).collect();
+        assert!(!broken.is_empty(), "no alarm");
+        assert!(broken.iter().all(|name| *name == promise), "{:?}", self.auditor.violations());
+    }
+
+    /// So often this edge was seen.
+    pub fn edge(&self, edge: Edge) -> u64 {
+        self.auditor.edges().into_iter().find(|(known, _)| *known == edge).map_or(0, |(_, count)| count)
+    }
+}
