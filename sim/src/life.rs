@@ -7,27 +7,28 @@ use bytes::Bytes;
 use longshore_engine::{Post, PostFuture};
 use tokio::time::sleep;
 
-use crate::auditor::{Auditor, Violation};
+use crate::auditor::{Auditor, Edge, Violation};
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::disk::Disk;
+use crate::endpoints::Endpoints;
 use crate::faults::{Fault, Faults};
 use crate::network::Network;
+use crate::receivers::Receivers;
 use crate::record::Record;
 use crate::seen::Seen;
 use crate::server::{self, Machine};
 use crate::settings::ServerSettings;
 use crate::tasks::Tasks;
 use crate::world::World;
+use crate::{clients, keys, launcher, operator, workers};
 
 /// Steps of a world before it calms down, where nobody says.
 pub const STEPS: u64 = 20_000;
-/// How often to look whether there were enough steps.
-const LOOK: Duration = Duration::from_secs(1);
 /// How long a world lasts when nothing goes wrong any more.
 const CALM: Duration = Duration::from_mins(20);
 /// A world that needs more steps than this to come to rest is running in circles.
-const CALM_STEPS_MAX: u64 = 5_000_000;
+const CALM_STEPS_MAX: u64 = 400_000;
 /// The longest time between two jumps of the wall clock.
 const JUMP_EVERY_MS_MAX: u64 = 600_000;
 /// The longest jump.
@@ -43,6 +44,10 @@ pub struct Outcome {
     pub ms: u64,
     /// How often each kind of fault struck.
     pub faults: Vec<(Fault, u64)>,
+    /// How often each promise was checked.
+    pub checked: Vec<(&'static str, u64)>,
+    /// How often each edge of a job's life was taken, as far as could be told from outside.
+    pub edges: Vec<(Edge, u64)>,
     /// What was not as promised.
     pub violations: Vec<Violation>,
     /// Everything that happened, if it was asked for.
@@ -62,40 +67,45 @@ pub fn live(seed: u64, steps: u64, traced: bool) -> Outcome {
 
 async fn run(seed: u64, steps: u64, traced: bool) -> Outcome {
     let mut dice = Dice::new(seed);
-    let world = create(&mut dice, traced);
-    populate(&world, &mut dice);
-    while world.tasks.steps() < steps && world.record.auditor(|auditor| auditor.violations().is_empty()) {
-        sleep(LOOK).await;
-    }
+    let settings = ServerSettings::draw(&mut dice);
+    let world = create(&mut dice, &settings, traced);
+    populate(&world, &mut dice, settings);
+    world.tasks.reach(steps).await;
     world.faults.end();
     world.record.see(&Seen::Calm);
-    let rest = tokio::time::Instant::now() + CALM;
     let steps_max = world.tasks.steps() + CALM_STEPS_MAX;
-    while tokio::time::Instant::now() < rest && world.tasks.steps() < steps_max {
-        sleep(LOOK).await;
+    // Whichever comes first: a world that cannot come to rest would never get to the end of the time.
+    tokio::select! {
+        biased;
+        () = world.tasks.reach(steps_max) => {}
+        () = sleep(CALM) => {}
     }
     world.record.see(&Seen::End);
     verdict(seed, &world, steps_max)
 }
 
-fn create(dice: &mut Dice, traced: bool) -> World {
+fn create(dice: &mut Dice, settings: &ServerSettings, traced: bool) -> World {
     let clock = Clock::default();
     let faults = Faults::draw(dice);
     let tasks = Tasks::new(dice);
-    let record = Record::new(clock.clone(), Auditor::default(), traced);
+    let record = Record::new(clock.clone(), Auditor::new(settings.into()), traced);
     let network = Network::new(dice, faults.clone(), record.clone());
     World { clock, faults, tasks, record, network }
 }
 
-fn populate(world: &World, dice: &mut Dice) {
-    let settings = ServerSettings::draw(dice);
+fn populate(world: &World, dice: &mut Dice, settings: ServerSettings) {
     let disk = Disk::new(dice, world.faults.clone(), world.record.clone());
+    let workers = launcher::Machine::new(world, dice);
     let machine = Machine {
         disk,
-        launcher: Box::new(|_| Arc::new(longshore_launch::MemoryLauncher::default())),
-        post: Arc::new(Receivers { world: world.clone() }),
+        launcher: Box::new(move |server| Arc::new(workers.launcher(server))),
+        post: Arc::new(Outside { receivers: Receivers::new(world, dice) }),
         settings,
     };
+    let endpoints = Endpoints::default();
+    operator::start(world, dice, keys::OPERATOR_KEY, &endpoints);
+    workers::start(world, dice, endpoints.clone());
+    clients::start(world, dice, &keys::client_keys(), &endpoints);
     let nature = world.tasks.process();
     nature.spawn(server::keep(world.clone(), machine, dice.fork()));
     nature.spawn(jump_clocks(world.clone(), dice.fork()));
@@ -131,19 +141,20 @@ fn verdict(seed: u64, world: &World, steps_max: u64) -> Outcome {
         steps: world.tasks.steps(),
         ms: at.ms,
         faults: world.faults.counts(),
+        checked: world.record.auditor(Auditor::checked),
+        edges: world.record.auditor(Auditor::edges),
         violations,
         trace: world.record.take_trace(),
     }
 }
 
 /// Carries webhook calls from the server to the receivers.
-struct Receivers {
-    world: World,
+struct Outside {
+    receivers: Receivers,
 }
 
-impl Post for Receivers {
+impl Post for Outside {
     fn post(&self, call: http::Request<Bytes>) -> PostFuture<'_> {
-        let _ = (&self.world, call);
-        Box::pin(async { Ok(http::StatusCode::OK) })
+        Box::pin(self.receivers.deliver(call))
     }
 }

@@ -67,9 +67,20 @@ fn print(summary: &Summary, took_s: f64) {
     let Summary { worlds, steps, ms, .. } = summary;
     let days = *ms as f64 / 86_400_000.0;
     println!("{worlds} worlds, {steps} steps, {days:.1} simulated days in {took_s:.1} s");
+    println!("faults:");
     for (fault, count) in &summary.faults {
         println!("  {count:>12}  {fault:?}");
     }
+    println!("promises checked:");
+    for (promise, count) in &summary.checked {
+        println!("  {count:>12}  {promise}");
+    }
+    println!("edges of a job's life:");
+    for (edge, count) in &summary.edges {
+        println!("  {count:>12}  {edge:?}");
+    }
+    let taken = summary.edges.values().filter(|count| **count > 0).count();
+    println!("{taken} of {} edges taken", summary.edges.len());
 }
 
 fn print_failed(outcome: &Outcome) {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::auditor::Edge;
 use crate::faults::Fault;
 use crate::life::{self, Outcome};
 
@@ -24,6 +25,10 @@ pub struct Summary {
     pub ms: u64,
     /// How often each kind of fault struck.
     pub faults: BTreeMap<Fault, u64>,
+    /// How often each promise was checked.
+    pub checked: BTreeMap<&'static str, u64>,
+    /// How often each edge of a job's life was taken.
+    pub edges: BTreeMap<Edge, u64>,
     /// Those in which something was not as promised.
     pub failed: Vec<Outcome>,
 }
@@ -36,6 +41,12 @@ impl Summary {
         self.ms += outcome.ms;
         for (fault, count) in &outcome.faults {
             *self.faults.entry(*fault).or_default() += count;
+        }
+        for (promise, count) in &outcome.checked {
+            *self.checked.entry(promise).or_default() += count;
+        }
+        for (edge, count) in &outcome.edges {
+            *self.edges.entry(*edge).or_default() += count;
         }
         if !outcome.violations.is_empty() {
             self.failed.push(outcome);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
 use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
 
+use crate::auditor::{Rate, Rates, Rules};
 use crate::dice::Dice;
 
 /// Where the server's workers reach it.
@@ -58,6 +59,40 @@ impl ServerSettings {
         };
         Self { engine, webhooks, workers, http }
     }
+}
+
+/// What an auditor may know of the settings: as much as an operator tells those who use the server.
+impl From<&ServerSettings> for Rules {
+    fn from(settings: &ServerSettings) -> Self {
+        let ServerSettings { engine, webhooks, workers, http } = settings;
+        Self {
+            rates: rates(&http.rate_limits),
+            ping_interval_ms: engine.ping_interval_ms,
+            stop_grace_ms: workers.stop_grace_ms,
+            kill_grace_ms: workers.kill_grace_ms,
+            webhook_attempts_max: webhooks.attempts_max,
+            webhook_gap_ms: webhooks.retry_delay.as_millis() as u64,
+            output_bytes_max: engine.output_bytes_max as usize,
+            sync_output_bytes_max: engine.sync_output_bytes_max as usize,
+            ..Self::default()
+        }
+    }
+}
+
+fn rates(limits: &RateLimits) -> Option<Rates> {
+    let RateLimits::On(table) = limits else { return None };
+    let rate =
+        |limit: Limit| Rate { per_10_s: u64::from(limit.per_10_s), concurrent: u64::from(limit.concurrent) };
+    Some(Rates {
+        run: rate(table.run),
+        runsync: rate(table.runsync),
+        status: rate(table.status),
+        stream: rate(table.stream),
+        cancel: rate(table.cancel),
+        purge_queue: rate(table.purge_queue),
+        requests: rate(table.requests),
+        requests_per_worker: u64::from(table.requests_per_worker),
+    })
 }
 
 fn rate_limits(dice: &mut Dice) -> RateLimits {

@@ -23,6 +23,9 @@ pub struct Tasks {
 
 struct Shuffle {
     steps: AtomicU64,
+    /// The step that somebody waits for.
+    mark: AtomicU64,
+    marked: Notify,
     panics: AtomicU64,
     /// How likely a task that could run is made to wait.
     disorder: f64,
@@ -33,15 +36,28 @@ impl Tasks {
     /// With an own amount of disorder per world.
     pub fn new(dice: &mut Dice) -> Self {
         let disorder = if dice.chance(0.2) { 0.0 } else { dice.range(1..=500) as f64 / 1_000.0 };
-        let dice = Mutex::new(dice.fork());
-        Self {
-            shared: Arc::new(Shuffle { steps: AtomicU64::new(0), panics: AtomicU64::new(0), disorder, dice }),
-        }
+        let shared = Shuffle {
+            steps: AtomicU64::new(0),
+            mark: AtomicU64::new(u64::MAX),
+            marked: Notify::new(),
+            panics: AtomicU64::new(0),
+            disorder,
+            dice: Mutex::new(dice.fork()),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Polls so far.
     pub fn steps(&self) -> u64 {
         self.shared.steps.load(Ordering::Relaxed)
+    }
+
+    /// Returns after so many steps. One caller at a time.
+    pub async fn reach(&self, steps: u64) {
+        self.shared.mark.store(steps, Ordering::Relaxed);
+        while self.steps() < steps {
+            self.shared.marked.notified().await;
+        }
     }
 
     /// How many tasks panicked.
@@ -67,7 +83,10 @@ impl Tasks {
     }
 
     fn must_wait(&self) -> bool {
-        self.shared.steps.fetch_add(1, Ordering::Relaxed);
+        let step = self.shared.steps.fetch_add(1, Ordering::Relaxed) + 1;
+        if step == self.shared.mark.load(Ordering::Relaxed) {
+            self.shared.marked.notify_one();
+        }
         self.shared.disorder > 0.0 && lock(&self.shared.dice).chance(self.shared.disorder)
     }
 }

@@ -120,6 +120,7 @@ impl Actor {
                         self.handle(ask);
                     }
                 }
+                () = line.advanced.notified(), if self.demolishing.is_some() => {}
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
             }
             if due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in)) {
@@ -138,7 +139,8 @@ impl Actor {
     /// How long until the queue has something to do by itself.
     fn due_in(&self) -> Option<Duration> {
         if self.demolishing.is_some() {
-            return Some(Duration::ZERO);
+            // The next slice when the last one is on disk.
+            return self.is_all_durable().then_some(Duration::ZERO);
         }
         let at = self.queue.next_deadline()?;
         Some(Duration::from_millis(at.since(self.now())))

@@ -41,6 +41,8 @@ pub(crate) struct Line {
     pub(crate) durable: AtomicU64,
     /// Tells the actor to look at its generation.
     pub(crate) failed: tokio::sync::Notify,
+    /// Tells the actor that `durable` has grown.
+    pub(crate) advanced: tokio::sync::Notify,
 }
 
 /// A way to a shard's committer.
@@ -129,6 +131,7 @@ fn next_batch(rest: &mut std::iter::Peekable<impl Iterator<Item = Prepared>>) ->
 fn release(covered: Vec<Prepared>) {
     for prepared in covered {
         prepared.line.durable.store(prepared.number, Ordering::Release);
+        prepared.line.advanced.notify_one();
         for release in prepared.releases {
             release(Ok(()));
         }
