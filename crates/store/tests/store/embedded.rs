@@ -2,6 +2,7 @@
 
 mod folder;
 mod foreign_bytes;
+mod hostile;
 mod killed;
 mod power_cut;
 mod torn_log;
