@@ -3,6 +3,8 @@
 //! A [`Launcher`] runs workers somewhere: as processes here, later as containers or pods. Workers outlive the
 //! server: after a restart [`Launcher::adopt`] finds the living ones.
 
+#[cfg(test)]
+mod hostile;
 mod log;
 mod memory;
 mod mirror;

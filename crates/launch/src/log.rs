@@ -77,6 +77,8 @@ pub(crate) fn tail(path: &Path) -> String {
     // A character cut at the beginning would become a longer replacement character.
     let cut = bytes.iter().take(3).take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
     let text = String::from_utf8_lossy(&bytes[cut..]);
+    // What is no text takes more room as replacement characters.
+    let text = &text[text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX))..];
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES_MAX)..].join("\n")
 }
@@ -130,5 +132,7 @@ mod tests {
         assert!(text.len() <= TAIL_BYTES_MAX && text.starts_with('é'), "{text}");
         fs::write(&path, b"bad \xff byte\n").unwrap();
         assert_eq!(tail(&path), "bad \u{fffd} byte");
+        fs::write(&path, [0xff; 5_000]).unwrap();
+        assert!((TAIL_BYTES_MAX - 3..=TAIL_BYTES_MAX).contains(&tail(&path).len()));
     }
 }

@@ -23,8 +23,9 @@ impl Identity {
         Some(Self { pid, start_ticks: Stat::read(pid)?.start_ticks, boot_id: boot_id()? })
     }
 
+    /// None where a damaged note says what can be no process: zero and less mean whole groups of them.
     pub(crate) fn pid(&self) -> Option<Pid> {
-        Pid::from_raw(self.pid)
+        if self.pid > 0 { Pid::from_raw(self.pid) } else { None }
     }
 
     /// Whether this very process still runs. One that ended and was not collected does not.
@@ -37,7 +38,7 @@ impl Identity {
     /// signalled as a whole, and its members may be in several process groups.
     pub(crate) fn kill_session(&self) {
         let reused = || Stat::read(self.pid).is_some_and(|stat| stat.start_ticks != self.start_ticks);
-        if boot_id().as_ref() != Some(&self.boot_id) || reused() {
+        if self.pid().is_none() || boot_id().as_ref() != Some(&self.boot_id) || reused() {
             return;
         }
         // A member may start another one while the list is made: look again until there is none.
@@ -116,6 +117,9 @@ impl Stat {
 
 #[cfg(test)]
 mod tests {
+    use longshore_hostile::{cases, spoiled};
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -131,6 +135,18 @@ mod tests {
         let own = Identity::of(rustix::process::getpid()).unwrap();
         assert!(own.is_alive());
         assert!(!Identity { start_ticks: own.start_ticks + 1, ..own.clone() }.is_alive());
-        assert!(!Identity { boot_id: "another boot".into(), ..own }.is_alive());
+        assert!(!Identity { boot_id: "another boot".into(), ..own.clone() }.is_alive());
+        for pid in [0, -1, i32::MIN] {
+            assert_eq!(Identity { pid, ..own.clone() }.pid(), None);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(cases(300))]
+
+        #[test]
+        fn any_line_about_a_process_is_survived(line in spoiled(Just("42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0"), &[b")", b" ", b"-", b"99999999999"])) {
+            let _ = Stat::parse(&String::from_utf8_lossy(&line));
+        }
     }
 }
