@@ -1,6 +1,8 @@
 //! Settings: data that the operator writes. The parts that do work are made from them in [`crate::parts`].
 
 mod error;
+#[cfg(test)]
+mod hostile;
 mod layers;
 mod limits;
 mod nearest;
@@ -23,6 +25,8 @@ pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
 
 /// The worker SDK counts in whole seconds; below one its pings end.
 const PING_INTERVAL_MS_MIN: u64 = 1_000;
+/// A lost worker is noticed after three of them; and three of them must fit a number.
+const PING_INTERVAL_MS_MAX: u64 = 3_600_000;
 /// One request of the largest size must fit.
 const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64;
 
@@ -150,20 +154,23 @@ impl Settings {
             }
             Err(SettingsError::Value(format!("`{name}` is {value}; it must be at least {least}")))
         };
+        let at_most = |name: &str, value: u64, most: u64| {
+            if value <= most {
+                return Ok(());
+            }
+            Err(SettingsError::Value(format!("`{name}` is {value}; it may be {most} at most")))
+        };
         at_least("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MIN)?;
+        at_most("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MAX)?;
         at_least("jobs_max", self.jobs_max, 1)?;
         at_least("webhook_attempts_max", u64::from(self.webhook_attempts_max), 1)?;
         at_least("webhook_calls_max", self.webhook_calls_max as u64, 1)?;
         at_least("webhook_calls_per_host_max", self.webhook_calls_per_host_max as u64, 1)?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
-        if self.worker_hold_ms > TAKE_HOLD_MS_MAX {
-            let text =
-                format!("`worker_hold_ms` is {}; it may be {TAKE_HOLD_MS_MAX} at most", self.worker_hold_ms);
-            return Err(SettingsError::Value(text));
-        }
+        at_most("worker_hold_ms", self.worker_hold_ms, TAKE_HOLD_MS_MAX)?;
         let url = &self.server_url;
         if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
-            let text = format!("`server_url` is `{url}`; it must start with http:// or https://");
+            let text = format!("`server_url` is {url:?}; it must start with http:// or https://");
             return Err(SettingsError::Value(text));
         }
         Ok(())
@@ -189,6 +196,16 @@ mod tests {
         let settings = Settings::load(&ServeArgs::default(), []).unwrap();
         assert_eq!(settings.listen, "127.0.0.1:8080");
         assert_eq!(settings.server_url(), None);
+    }
+
+    #[test]
+    fn an_interval_that_no_worker_keeps_is_refused() {
+        for (interval, fits) in
+            [("999", false), ("1000", true), ("3600000", true), ("9223372036854775807", false)]
+        {
+            let environment = [("LONGSHORE_PING_INTERVAL_MS".to_owned(), interval.to_owned())];
+            assert_eq!(Settings::load(&ServeArgs::default(), environment).is_ok(), fits, "{interval}");
+        }
     }
 
     #[test]
