@@ -164,7 +164,8 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
     let or_null = if field.nullable { " or null" } else { "" };
     let allowed = allowed(field.kind);
     Err(refused(match field.kind {
-        Kind::SecretTexts => format!("`{path}` must be {allowed}{or_null}"),
+        // What was meant for its members may be in the value.
+        Kind::SecretTexts | Kind::Object(_) => format!("`{path}` must be {allowed}{or_null}"),
         _ => format!("`{path}` is {}; it must be {allowed}{or_null}", excerpt(value)),
     }))
 }
@@ -286,9 +287,12 @@ mod tests {
 
     #[test]
     fn no_refusal_shows_an_environment_value() {
-        for body in
-            [r#"{"env": {"A": ["hush"]}}"#, r#"{"env": ["hush"]}"#, r#"{"env": {"A": "hush", "": ""}}"#]
-        {
+        for body in [
+            r#"{"env": {"A": ["hush"]}}"#,
+            r#"{"env": ["hush"]}"#,
+            r#"{"env": {"A": "hush", "": ""}}"#,
+            r#"{"inner": [{"env": "hush"}]}"#,
+        ] {
             assert!(!refusal(body, Verb::Create).contains("hush"));
         }
     }

@@ -10,6 +10,8 @@ mod document;
 mod endpoint_fields;
 mod endpoints;
 mod fields;
+#[cfg(test)]
+mod hostile;
 mod nearest;
 mod records;
 mod schemas;

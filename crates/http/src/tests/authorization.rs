@@ -139,6 +139,11 @@ fn routes() -> Vec<Route> {
     rows.map(|cells| Route { method: cells[0], pattern: cells[1], takes: cells[2] }).collect()
 }
 
+/// Method and path of every route.
+pub(super) fn patterns() -> Vec<(&'static str, &'static str)> {
+    routes().iter().map(|route| (route.method, route.pattern)).collect()
+}
+
 /// A server with everything that the routes name.
 struct World {
     server: Direct,

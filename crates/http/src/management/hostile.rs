@@ -1,0 +1,175 @@
+//! Bodies that nobody means well with, against the tables of fields that the server really has.
+
+use longshore_hostile::{JSON_TOKENS, cases, spoiled, text};
+use longshore_model::{Endpoint, Millis, Template};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::endpoint_fields::ENDPOINT_FIELDS;
+use super::fields::{Access, Field, Kind, Verb, read_members};
+use super::records::{Birth, changed_endpoint, changed_template, new_endpoint, new_template};
+use super::template_fields::TEMPLATE_FIELDS;
+use super::views::{self, Extras};
+
+const BIRTH: Birth<'static> = Birth { entropy: 7, at: Millis(5), by: "key-1" };
+/// No answer and no error may show it.
+const SECRET: &str = "hushhush";
+
+/// A value that fits the field, at the edges of what does.
+fn fitting(kind: Kind) -> BoxedStrategy<Value> {
+    let words = |words: &'static [&'static str]| prop::sample::select(words.to_vec());
+    match kind {
+        Kind::Text { chars_max } => prop_oneof![
+            text().prop_map(|text| text.replace('\0', "")),
+            Just("ü".repeat(chars_max)),
+            Just(String::new())
+        ]
+        .prop_map(move |text| text.chars().take(chars_max).collect::<String>().into())
+        .boxed(),
+        Kind::Form { .. } => "[a-z0-9][a-z0-9-]{1,62}".prop_map(Value::from).boxed(),
+        Kind::Integer { min, max } => {
+            prop_oneof![Just(min), Just(max), min..=max].prop_map(Value::from).boxed()
+        }
+        Kind::Flag => any::<bool>().prop_map(Value::from).boxed(),
+        Kind::Word(known) => words(known).prop_map(Value::from).boxed(),
+        Kind::Words(known) => prop::collection::vec(words(known), 0..3).prop_map(Value::from).boxed(),
+        Kind::Texts => prop::collection::vec("[^\\x00]{0,8}", 0..3).prop_map(Value::from).boxed(),
+        Kind::SecretTexts => prop::collection::hash_map("[^=\\x00]{1,6}", Just(SECRET), 0..3)
+            .prop_map(|entries| entries.into_iter().map(|(name, value)| (name, json!(value))).collect())
+            .boxed(),
+        Kind::Object(fields) => body(fields, Verb::Create).boxed(),
+        Kind::Objects => Just(json!([])).boxed(),
+    }
+}
+
+/// A value that no field takes that is not of its very kind.
+fn foreign(kind: Kind) -> impl Strategy<Value = Value> {
+    let any = prop_oneof![
+        Just(json!(null)),
+        Just(json!(-1)),
+        Just(json!(1.5)),
+        Just(json!(u64::MAX)),
+        Just(json!([[]])),
+        Just(json!({ "=": SECRET })),
+        Just(json!({ "a": [SECRET] })),
+        Just(json!("nul \0")),
+    ];
+    any.prop_filter("a value of this kind", move |value| match kind {
+        Kind::Integer { max, .. } => value.as_u64().is_none_or(|number| number > max),
+        _ => true,
+    })
+}
+
+fn is_settable(field: &Field, verb: Verb) -> bool {
+    match field.access {
+        Access::Write => true,
+        Access::Create => verb == Verb::Create,
+        Access::Read => false,
+    }
+}
+
+/// A body of some fields, each with a value that fits.
+fn body(fields: &'static [Field], verb: Verb) -> impl Strategy<Value = Value> {
+    let settable: Vec<&'static Field> = fields.iter().filter(|field| is_settable(field, verb)).collect();
+    let count = settable.len();
+    prop::sample::subsequence(settable, 0..=count).prop_flat_map(|chosen| {
+        let members: Vec<_> = chosen
+            .into_iter()
+            .map(|field| fitting(field.kind).prop_map(|value| (field.name.to_owned(), value)))
+            .collect();
+        members.prop_map(|members| Value::Object(members.into_iter().collect()))
+    })
+}
+
+fn read(fields: &[Field], body: &Value, verb: Verb) -> Result<Map<String, Value>, TestCaseError> {
+    read_members(fields, body.to_string().as_bytes(), verb)
+        .map_err(|failure| TestCaseError::fail(format!("{body} is refused: {failure:?}")))
+}
+
+fn template() -> Template {
+    let members = json!({ "name": "t", "imageName": "i", "dockerStartCmd": ["run"], "env": { "A": SECRET } });
+    new_template(read(TEMPLATE_FIELDS, &members, Verb::Create).unwrap(), BIRTH).unwrap()
+}
+
+fn endpoint() -> Endpoint {
+    new_endpoint(Map::new(), &template(), BIRTH).unwrap()
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn a_body_whose_every_value_fits_is_read_and_no_other(
+        body in body(ENDPOINT_FIELDS, Verb::Create),
+        (at, foreign) in (0..ENDPOINT_FIELDS.len()).prop_flat_map(|at| (Just(at), foreign(ENDPOINT_FIELDS[at].kind))),
+    ) {
+        let field = &ENDPOINT_FIELDS[at];
+        let mut members = read(ENDPOINT_FIELDS, &body, Verb::Create)?;
+        if !(field.nullable && foreign.is_null()) {
+            members.insert(field.name.to_owned(), foreign);
+            let spoiled = Value::Object(members).to_string();
+            let failure = read_members(ENDPOINT_FIELDS, spoiled.as_bytes(), Verb::Create).unwrap_err();
+            let shown = format!("{failure:?}");
+            prop_assert_eq!(failure.status().as_u16(), 400);
+            prop_assert!(shown.contains(field.name), "{} is not named: {shown}", field.name);
+            let has_secrets = matches!(field.kind, Kind::SecretTexts | Kind::Object(_));
+            prop_assert!(shown.len() < 2_000 && !(has_secrets && shown.contains(SECRET)), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_template_is_kept_as_it_was_sent_and_its_secrets_are_not_shown(body in body(TEMPLATE_FIELDS, Verb::Create)) {
+        let members = read(TEMPLATE_FIELDS, &body, Verb::Create)?;
+        let Ok(template) = new_template(members.clone(), BIRTH) else {
+            let name = body["name"].as_str().unwrap_or_default();
+            prop_assert!(name.trim().is_empty(), "{body}");
+            return Ok(());
+        };
+        let row = serde_json::to_string(&template).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<Template>(&row).unwrap(), &template);
+        prop_assert_eq!(&changed_template(&template, members).unwrap(), &template);
+        let view = views::template(&template);
+        prop_assert!(!view.to_string().contains(SECRET) || body["name"] == SECRET);
+        // What was read can be sent back as it is, and changes nothing.
+        let sent: Map<String, Value> = view.as_object().unwrap().iter()
+            .filter(|(name, _)| TEMPLATE_FIELDS.iter().any(|field| field.name == *name && is_settable(field, Verb::Update)))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let sent = read(TEMPLATE_FIELDS, &Value::Object(sent), Verb::Update)?;
+        prop_assert_eq!(&changed_template(&template, sent).unwrap(), &template);
+    }
+
+    #[test]
+    fn an_endpoint_is_kept_as_it_was_sent(body in body(ENDPOINT_FIELDS, Verb::Create)) {
+        let mut members = read(ENDPOINT_FIELDS, &body, Verb::Create)?;
+        members.remove("template");
+        members.remove("templateId");
+        let template = template();
+        let Ok(endpoint) = new_endpoint(members.clone(), &template, BIRTH) else {
+            let (min, max) = (body["workersMin"].as_u64().unwrap_or(0), body["workersMax"].as_u64().unwrap_or(3));
+            let nameless = body["name"].as_str().is_some_and(|name| name.trim().is_empty());
+            prop_assert!(min > max || nameless, "{body}");
+            return Ok(());
+        };
+        let row = serde_json::to_string(&endpoint).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<Endpoint>(&row).unwrap(), &endpoint);
+        prop_assert_eq!(&changed_endpoint(&endpoint, members, &template).unwrap(), &endpoint);
+        let extras = Extras { template: true, workers: None };
+        prop_assert!(!views::endpoint(&endpoint, Some(&template), extras).to_string().contains(SECRET) || body["name"] == SECRET);
+    }
+
+    #[test]
+    fn spoiled_bodies_are_refused_or_make_a_record(
+        body in spoiled(body(ENDPOINT_FIELDS, Verb::Update).prop_map(|body| body.to_string()), JSON_TOKENS),
+        template_body in spoiled(body(TEMPLATE_FIELDS, Verb::Create).prop_map(|body| body.to_string()), JSON_TOKENS),
+    ) {
+        match read_members(ENDPOINT_FIELDS, &body, Verb::Update) {
+            Ok(members) => drop(changed_endpoint(&endpoint(), members, &template())),
+            Err(failure) => prop_assert_eq!(failure.status().as_u16(), 400),
+        }
+        match read_members(TEMPLATE_FIELDS, &template_body, Verb::Create) {
+            Ok(members) => drop(new_template(members, BIRTH)),
+            Err(failure) => prop_assert_eq!(failure.status().as_u16(), 400),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Whole conversations of requests that nobody means well with, against the whole router and a real engine.
+
+use axum::body::Body;
+use http::{HeaderValue, Request, StatusCode};
+use longshore_hostile::{JSON_TOKENS, Names, cases, object, spoiled, text};
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+
+use super::authorization::patterns;
+use super::direct::{ADMIN, Direct, Reply, request};
+
+const NAMES: Names = &[
+    "input",
+    "output",
+    "error",
+    "status",
+    "stopPod",
+    "webhook",
+    "policy",
+    "ttl",
+    "executionTimeout",
+    "s3Config",
+    "name",
+    "slug",
+    "templateId",
+    "template",
+    "env",
+    "workersMax",
+    "workersMin",
+    "provider",
+    "dockerStartCmd",
+    "idleTimeout",
+    "durability",
+    "maxQueueLength",
+];
+
+const GOOD: &[&str] = &[
+    r#"{"input":{"n":1}}"#,
+    r#"{"input":{},"policy":{"ttl":10000,"executionTimeout":5000,"lowPriority":true},"webhook":"http://h/"}"#,
+    r#"{"output":{"x":[1.0,NaN]},"stopPod":true}"#,
+    r#"{"error":"e","output":null}"#,
+    r#"{"status":"IN_PROGRESS","output":"half"}"#,
+    r#"{"name":"n","env":{"A":"b"},"dockerStartCmd":["run"]}"#,
+    r#"{"templateId":"$TEMPLATE","provider":"external","slug":"new-one"}"#,
+    r#"{"template":{"name":"inline"},"workersMax":0}"#,
+    r#"{"workersMax":5,"slug":null,"maxQueueLength":1}"#,
+    "{}",
+    "",
+];
+
+const QUERIES: &[&str] = &[
+    "",
+    "wait=1000",
+    "wait=0",
+    "wait=-1",
+    "ttl=1000",
+    "ttl=604800000",
+    "limit=1",
+    "limit=0",
+    "status=IN_QUEUE",
+    "status=x",
+    "cursor=$JOB",
+    "cursor=x",
+    "offset=0",
+    "offset=18446744073709551615",
+    "drain=true",
+    "batch_size=3",
+    "job_in_progress=0",
+    "job_in_progress=1",
+    "job_id=$JOB%2Cx",
+    "status=unhealthy&check=c&reason=r",
+    "includeTemplate=1&includeWorkers=true",
+    "%ff=%ff&&=&%00",
+    "a&b",
+];
+
+/// One request, in words that stand for what the conversation has made so far.
+#[derive(Clone, Debug)]
+struct Ask {
+    method: &'static str,
+    path: String,
+    query: String,
+    key: &'static str,
+    header: Option<(&'static str, Vec<u8>)>,
+    body: Vec<u8>,
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let known = prop::sample::select(patterns()).prop_map(|(method, path)| (method, path.to_owned()));
+    let other_method = prop::sample::select(vec![
+        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "X-Y",
+    ]);
+    let other = (other_method, prop::sample::select(patterns()))
+        .prop_map(|(method, (_, path))| (method, path.to_owned()));
+    let odd = "(/(v1|v2|sdk|%ff|%2e%2e|demo|run|status|\\{job\\}|[a-z%&=.;:@-]{0,6})){0,6}/?";
+    let odd = (prop::sample::select(vec!["GET", "POST"]), odd)
+        .prop_map(|(method, path)| (method, format!("/{path}")));
+    let place = prop_oneof![12 => known, 2 => other, 1 => odd];
+    let parameter = prop_oneof![
+        8 => Just("$GOOD".to_owned()),
+        1 => prop::sample::select(vec!["other", "nosuchendpoint", "%ff", "a%00b", "$JOB", "w-1&job_id=$JOB", ".."]).prop_map(str::to_owned),
+        1 => "[A-Za-z0-9%._~!$&'()*+,;=:@-]{1,40}",
+    ];
+    let place = (place, prop::collection::vec(parameter, 3)).prop_map(|((method, path), given)| {
+        let names = ["{endpoint}", "{job}", "{worker}"];
+        let path = names
+            .iter()
+            .zip(given)
+            .fold(path, |path, (name, value)| path.replace(name, &value.replace("$GOOD", name)));
+        (method, path)
+    });
+    let query = prop_oneof![4 => prop::sample::select(QUERIES.to_vec()).prop_map(str::to_owned), 1 => "[a-z=&%0-9]{0,30}"];
+    let key =
+        prop::sample::select(vec!["admin", "admin", "admin", "admin", "admin", "worker", "none", "bad"]);
+    let header = prop::option::weighted(
+        0.3,
+        (
+            prop::sample::select(vec![
+                "idempotency-key",
+                "connection",
+                "x-forwarded-proto",
+                "x-forwarded-host",
+                "content-type",
+                "content-length",
+                "expect",
+                "authorization",
+            ]),
+            prop_oneof![
+                text().prop_map(String::into_bytes),
+                prop::sample::select(vec!["k1", "k2", "keep-alive", "https"])
+                    .prop_map(|text| text.as_bytes().to_vec())
+            ],
+        ),
+    );
+    let body = prop_oneof![
+        3 => prop::sample::select(GOOD.to_vec()).prop_map(|body| body.as_bytes().to_vec()),
+        3 => spoiled(prop::sample::select(GOOD.to_vec()), JSON_TOKENS),
+        3 => object(NAMES).prop_map(String::into_bytes),
+        1 => longshore_hostile::bytes(),
+    ];
+    let body = prop::option::weighted(0.5, body);
+    (place, query, key, header, body).prop_map(|((method, path), query, key, header, body)| {
+        // A name for good things where a request of a worker is concerned.
+        let is_workers = ["/job-", "/ping/"].iter().any(|part| path.contains(part));
+        let key = if is_workers && key == "admin" { "worker" } else { key };
+        let body = body.unwrap_or_else(|| fitting(&path).as_bytes().to_vec());
+        Ask { method, path, query, key, header, body }
+    })
+}
+
+/// A body with which a route does something.
+fn fitting(path: &str) -> &'static str {
+    match path.rsplit('/').next() {
+        Some("run" | "runsync") => GOOD[0],
+        Some("templates") => r#"{"name":"made"}"#,
+        Some("endpoints") => r#"{"templateId":"$TEMPLATE","provider":"external"}"#,
+        Some("update" | "{endpoint}" | "{template}") => r#"{"name":"renamed"}"#,
+        _ => r#"{"output":"half"}"#,
+    }
+}
+
+/// What the conversation has made so far.
+struct Conversation {
+    server: Direct,
+    jobs: Vec<String>,
+    template: String,
+}
+
+impl Conversation {
+    async fn start() -> Self {
+        let server = Direct::start().await;
+        let template = server.ask("POST", "/v1/templates", r#"{"name":"spare"}"#).await.json();
+        let template = template["id"].as_str().unwrap().to_owned();
+        let job = server.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await.json();
+        let jobs = vec![job["id"].as_str().unwrap().to_owned()];
+        Self { server, jobs, template }
+    }
+
+    fn request(&self, ask: &Ask) -> Option<Request<Body>> {
+        let job = self.jobs.last().unwrap();
+        let filled = |text: &str| {
+            let text = text.replace("{endpoint}", "demo").replace("{worker}", "w-1").replace("{job}", job);
+            text.replace("{template}", &self.template).replace("$JOB", job)
+        };
+        let uri = format!("{}?{}", filled(&ask.path), filled(&ask.query));
+        let token = self.server.engine.worker_token(&self.server.endpoint);
+        let key = match ask.key {
+            "admin" => Some(format!("Bearer {ADMIN}")),
+            "worker" => Some(token),
+            "bad" => Some("Bearer ls_0_0".to_owned()),
+            _ => None,
+        };
+        let body = String::from_utf8(ask.body.clone())
+            .map_or_else(|_| ask.body.clone(), |body| body.replace("$TEMPLATE", &self.template).into_bytes());
+        // What is no URI and no header's value does not get through to the router.
+        uri.parse::<http::Uri>().ok()?;
+        let mut request = request(ask.method, &uri, key.as_deref(), body);
+        if let Some((name, value)) = &ask.header {
+            request.headers_mut().append(*name, HeaderValue::from_bytes(value).ok()?);
+        }
+        Some(request)
+    }
+}
+
+/// What must hold of any answer.
+fn is_well_formed(ask: &Ask, reply: &Reply) {
+    assert!(!reply.status.is_server_error(), "{ask:?}: {reply:?}");
+    assert!(!reply.status.is_redirection() && !reply.status.is_informational(), "{ask:?}: {reply:?}");
+    assert!(reply.header("x-request-id").is_some_and(|id| id.len() == 16), "{reply:?}");
+    if ask.method == "HEAD" {
+        return;
+    }
+    if reply.status.is_client_error() {
+        reply.code();
+    } else if reply.status == StatusCode::NO_CONTENT {
+        assert!(reply.body.is_empty(), "{reply:?}");
+    } else if reply.header("content-type") == Some("application/json") {
+        serde_json::from_slice::<&RawValue>(&reply.body)
+            .unwrap_or_else(|error| panic!("{ask:?}: {error}: {reply:?}"));
+    } else {
+        let is_ping = ask.path.contains("/ping/") && reply.body.is_empty();
+        assert!(is_ping || ask.path.contains("/metrics"), "{ask:?}: {reply:?}");
+    }
+    let text = String::from_utf8_lossy(&reply.body);
+    assert!(!text.contains("hush"), "a secret got out: {ask:?}: {reply:?}");
+}
+
+async fn converse(asks: &[Ask]) {
+    let mut conversation = Conversation::start().await;
+    for ask in asks {
+        let Some(request) = conversation.request(ask) else { continue };
+        let before = conversation.server.content().await;
+        let reply = conversation.server.send(request).await;
+        is_well_formed(ask, &reply);
+        if reply.status.is_client_error() {
+            assert_eq!(
+                conversation.server.content().await,
+                before,
+                "refused and done all the same: {ask:?} {reply:?}"
+            );
+        } else if ask.path.contains("/run") && reply.body.starts_with(b"{") {
+            conversation.jobs.extend(reply.json()["id"].as_str().map(str::to_owned));
+        }
+        if conversation.server.engine.endpoint("demo").is_none() {
+            return;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(80))]
+
+    #[test]
+    fn any_conversation_ends_well(asks in prop::collection::vec(ask(), 1..16)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(converse(&asks));
+    }
+}
