@@ -4,7 +4,8 @@ import pytest
 
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
-from harness.server import Server
+from harness.server import QUICK, Server
+from harness.siege import raise_descriptor_limit
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +47,11 @@ def fresh_server():
     yield make
     for server in made:
         server.close()
+
+
+@pytest.fixture
+def besieged(fresh_server):
+    """A server without rate limits, so that nothing but the limits under test protects it. Polls are short: a test's
+    worker ends when its poll does."""
+    raise_descriptor_limit()
+    return fresh_server(flags=("--rate-limits", "off"), config=QUICK + "worker_hold_ms = 1000\n")

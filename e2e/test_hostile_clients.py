@@ -1,31 +1,28 @@
-"""Clients that mean harm, or cannot do better: the server stays within its memory, sheds them, and serves the others.
+"""Clients that use up connections, time and memory: the server stays within bounds, sheds them, and serves the others.
 
-Every test says how much memory the attack may cost and why, and most let a good client work all the while.
+Every test says how much memory the attack may cost and why, and a good client works all the while.
 """
 
 import os
 import sys
+import threading
 import time
 
 import pytest
 
 from harness.client import Api
+from harness.fake_worker import FakeWorker
 from harness.server import QUICK
-from harness.siege import GoodClient, Swarm, Vitals, head, raise_descriptor_limit
+from harness.siege import GoodClient, Swarm, Vitals, Wire, head, raise_descriptor_limit
+from harness.waiting import until
 
 CONNECTIONS = int(os.environ.get("LONGSHORE_SLOW_CONNECTIONS", "10000"))
+PARKED = int(os.environ.get("LONGSHORE_PARKED", "5000"))
+GIGABYTE = 1_000_000_000
 
 LONGEST_S = 5.0
 """What a good client may have to wait for a job that takes no time, while the server is besieged: with a debug build
-and one processor for everything."""
-
-
-@pytest.fixture
-def besieged(fresh_server):
-    """A server without rate limits: nothing but the limits under test may protect it."""
-    raise_descriptor_limit()
-    # Short polls: a test's worker ends when its poll does.
-    return fresh_server(flags=("--rate-limits", "off"), config=QUICK + "worker_hold_ms = 1000\n")
+and two processors for everything, the attackers included."""
 
 
 def tell(what: str) -> None:
@@ -59,3 +56,179 @@ def test_slow_loris(besieged):
         good.was_served(LONGEST_S)
         # Per connection: a task, an 8 KB buffer, a parsed head.
         assert vitals.grown_mb() < 20 + CONNECTIONS * 0.03
+
+
+@pytest.mark.timeout(180)
+def test_heads_that_grow_and_never_end(besieged):
+    """Each stops at the size of the largest head: the server reads no further, or hangs up."""
+    endpoint = Api(besieged).external()
+    count = CONNECTIONS // 20
+    with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good, Swarm(besieged.port) as swarm:
+        swarm.connect(count, b"GET /healthz HTTP/1.1\r\nHost: longshore\r\nX-Large: ")
+        for _ in range(40):
+            swarm.send(b"x" * 10_000)
+            swarm.receive()
+        seconds = wait_until_ended(swarm, 30)
+        good.stop()
+        tell(f"{count} endless heads: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        good.was_served(LONGEST_S)
+        # 64 KB of head each, in a buffer that may have doubled.
+        assert vitals.grown_mb() < 20 + count * 0.15
+
+
+@pytest.mark.timeout(180)
+def test_a_server_out_of_descriptors(fresh_server):
+    """More connections than the server may have files: it does not spin, keeps what it needs for its own work, serves
+    who is connected already, and everybody else as soon as there is room."""
+    raise_descriptor_limit()
+    config = QUICK + "worker_hold_ms = 1000\n"
+    server = fresh_server(flags=("--rate-limits", "off"), config=config, prefix=("prlimit", "--nofile=600:600"))
+    endpoint = Api(server).external()
+    with Vitals(server.process.pid) as vitals, Swarm(server.port) as swarm:
+        assert endpoint.health()["jobs"]["inQueue"] == 0
+        swarm.connect(650, b"GET /healthz HTTP/1.1\r\nHost: longshore\r\nX-Slow: ")
+        until(lambda: vitals.descriptors() > 350, "connections are accepted", 10)
+        used = vitals.cpu_s()
+        began = time.monotonic()
+        # The connection that was there before works, and so does what needs files: a payload of its own.
+        job = endpoint.run({"text": "x" * 3_000_000})
+        assert endpoint.status(job)["status"] == "IN_QUEUE"
+        assert vitals.descriptors() < 600
+        seconds = wait_until_ended(swarm, 90)
+        used = vitals.cpu_s() - used
+        tell(f"650 connections for 600 descriptors: shed after {seconds:.1f} s, {used:.2f} s of processor time")
+        assert used < 0.3 * (time.monotonic() - began), "it waits, it does not spin"
+    until(lambda: Api(server).call("GET", "/readyz", timeout=5).status_code == 200, "newcomers are served", 20)
+    assert len(server.log().splitlines()) < 100, "and the log is not flooded"
+
+
+HALF_OPEN = {
+    "shorter than its length": (("Content-Length: 5000",), b'{"input":'),
+    "nothing of its length": (("Content-Length: 9000000",), b""),
+    "a chunk that does not end": (("Transfer-Encoding: chunked",), b"ffff\r\n{"),
+    "chunks without an end": (("Transfer-Encoding: chunked",), b'1\r\n{\r\n1\r\n"\r\n'),
+    "half a chunk's size": (("Transfer-Encoding: chunked",), b"ff"),
+    "never asked for": (("Content-Length: 100", "Expect: 100-continue"), b""),
+}
+
+
+@pytest.mark.timeout(120)
+def test_bodies_that_stop(besieged):
+    """Silence, half a close or a reset within a body: refused or dropped in time, and nothing is left behind."""
+    endpoint = Api(besieged).external()
+    pid = besieged.process.pid
+    with Vitals(pid) as vitals, GoodClient(endpoint) as good:
+        with Swarm(besieged.port) as swarm:
+            for headers, body in HALF_OPEN.values():
+                for path in ("run", "runsync?wait=1000"):
+                    swarm.connect(25, head(f"POST {endpoint.mount}/{path}", *headers) + body)
+            for headers, body in HALF_OPEN.values():
+                for ending in ("half close", "reset"):
+                    with Wire(besieged.port) as wire:
+                        wire.send(head(f"POST {endpoint.mount}/run", *headers) + body)
+                        wire.half_close() if ending == "half close" else wire.reset()
+            seconds = wait_until_ended(swarm, 60)
+        good.stop()
+        until(lambda: vitals.descriptors() < 100, "their connections are closed", 10)
+        tell(f"300 bodies that stop: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        good.was_served(LONGEST_S)
+        assert endpoint.health()["jobs"]["inQueue"] == 0, "none of them became a job"
+        # 9 MB are announced by a sixth of them: memory is taken as bytes come.
+        assert vitals.grown_mb() < 60
+
+
+def routes_with_bodies(endpoint) -> dict[str, tuple[str, str]]:
+    """Every kind of route that reads a body: its path, and the credential."""
+    token = FakeWorker(endpoint).token
+    key = endpoint.api.key
+    return {
+        "run": (f"{endpoint.mount}/run", key),
+        "runsync": (f"{endpoint.mount}/runsync", key),
+        "cancel": (f"{endpoint.mount}/cancel/{endpoint.run()}", key),
+        "a result": (f"{endpoint.mount}/job-done/w/{endpoint.run()}?x", token),
+        "a chunk": (f"{endpoint.mount}/job-stream/w/{endpoint.run()}?x", token),
+        "an endpoint": ("/v1/endpoints", key),
+        "a template": ("/v1/templates", key),
+        "nowhere": ("/v2/nowhere/run", key),
+        "a stranger": (f"{endpoint.mount}/run", "ls_unknown"),
+    }
+
+
+@pytest.mark.timeout(240)
+def test_gigabyte_bodies(besieged):
+    """Announced or in endless chunks, on every route that reads a body: cut off far before the gigabyte."""
+    endpoint = Api(besieged).external()
+    routes = routes_with_bodies(endpoint)
+    worked = Api(besieged).external()
+    longest = 0
+    with Vitals(besieged.process.pid) as vitals, GoodClient(worked) as good:
+        for name, (path, credential) in routes.items():
+            for framing in (f"Content-Length: {GIGABYTE}", "Transfer-Encoding: chunked"):
+                with Wire(besieged.port) as wire:
+                    wire.send(head(f"POST {path}", framing, key=credential))
+                    chunk = b"x" * 65_536
+                    chunk = b"10000\r\n" + chunk + b"\r\n" if "chunked" in framing else chunk
+                    sent = wire.flood(chunk, GIGABYTE)
+                    longest = max(longest, sent)
+                    # The most that any route takes or throws away, and what the kernel holds on the way.
+                    assert sent < 160_000_000, f"{name}, {framing}: {sent} bytes were taken"
+        good.stop()
+        tell(f"gigabyte bodies: at most {longest / 1e6:.0f} MB taken, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        good.was_served(LONGEST_S)
+        # One at a time: the largest body that is kept (64 MB, in a buffer that may have doubled).
+        assert vitals.grown_mb() < 200
+    with Wire(besieged.port) as wire:
+        wire.send(head(f"POST {endpoint.mount}/run", f"Content-Length: {GIGABYTE}"))
+        assert wire.first_status() == 413, "and a client that listens is told before it sends"
+
+
+@pytest.mark.timeout(180)
+def test_large_slow_bodies_do_not_keep_small_ones_out(besieged):
+    """They may use up the memory for bodies, but for the part that is kept for small ones."""
+    endpoint = Api(besieged).external()
+    with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good, Swarm(besieged.port) as swarm:
+        swarm.connect(200, head(f"POST {endpoint.mount}/runsync", "Content-Length: 20000000") + b'{"input":')
+        large = {"text": "x" * 5_000_000}
+        refused = endpoint.call("POST", "/run", json={"input": large})
+        assert refused.status_code == 503 and refused.json()["code"] == "overloaded"
+        seconds = wait_until_ended(swarm, 60, b"x")
+        assert endpoint.call("POST", "/run", json={"input": large}).status_code == 200, "and then there is room again"
+        good.stop()
+        tell(f"200 slow large bodies: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        good.was_served(LONGEST_S)
+        assert vitals.grown_mb() < 60
+
+
+@pytest.mark.timeout(600)
+def test_parked_waits(besieged):
+    """So many clients wait for a result at once; then a purge answers them all."""
+    # Each is a connection of the server's too; some files are its own.
+    count = min(PARKED, raise_descriptor_limit() - 300)
+    api = Api(besieged)
+    endpoint, worked = api.external(), api.external()
+    body = b'{"input":{}}'
+    request = head(f"POST {endpoint.mount}/runsync?wait=300000", f"Content-Length: {len(body)}") + body
+    with Vitals(besieged.process.pid) as vitals, GoodClient(worked) as good, Swarm(besieged.port) as swarm:
+        began = time.monotonic()
+        swarm.connect(count, request)
+        until(lambda: endpoint.health()["jobs"]["inQueue"] == count, "all of them wait", 60, 0.2)
+        parked_s = time.monotonic() - began
+        parked_mb = vitals.now_mb() - vitals.before_mb
+        began = time.monotonic()
+        purge = threading.Thread(target=lambda: endpoint.ok("POST", "/purge-queue", timeout=60))
+        purge.start()
+        answered = set()
+        while len(answered) < count and time.monotonic() - began < 120:
+            swarm.receive(0.2)
+            answered = {fd for fd, data in swarm.received.items() if b"}" in data}
+        purge.join()
+        assert len(answered) == count, f"{len(answered)} of {count} were answered"
+        assert all(b"HTTP/1.1 200" in data and b'"CANCELLED"' in data for data in swarm.received.values())
+        good.stop()
+        tell(
+            f"{count} parked waits in {parked_s:.1f} s: {parked_mb:.0f} MB, {parked_mb * 1000 / count:.1f} KB each; all "
+            f"answered {time.monotonic() - began:.1f} s after the purge; {good.summary()}"
+        )
+        good.was_served(LONGEST_S)
+        # Per wait: a connection's buffers and task, a request's future, and the job.
+        assert vitals.grown_mb() < 20 + count * 0.05

@@ -4,6 +4,7 @@ import os
 import resource
 import selectors
 import socket
+import struct
 import threading
 import time
 from pathlib import Path
@@ -43,7 +44,10 @@ class Vitals:
 
     def _sample(self) -> None:
         while not self._stop.wait(0.02):
-            self.peak_mb = max(self.peak_mb, self.now_mb())
+            try:
+                self.peak_mb = max(self.peak_mb, self.now_mb())
+            except FileNotFoundError:
+                return
 
     def grown_mb(self) -> float:
         """How much more there was at the worst moment than in the beginning."""
@@ -106,7 +110,7 @@ class GoodClient:
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(30)
 
     def __enter__(self) -> "GoodClient":
         return self
@@ -231,6 +235,23 @@ class Wire:
             sent += len(piece)
         return sent
 
+    def flood_quietly(self, data: bytes) -> None:
+        """Sends while somebody else, the test, reads: the server stops reading from a client that does not."""
+        threading.Thread(target=self.send, args=(data,), daemon=True).start()
+
+    def statuses(self, count: int) -> set[int]:
+        """Reads so many answers, none of which may have anything like a status line in its body."""
+        found: list[int] = []
+        data = b""
+        while len(found) < count:
+            piece = self.socket.recv(65_536)
+            assert piece, f"the server hung up after {len(found)} of {count} answers"
+            *lines, data = (data + piece).split(b"\n")
+            # A body without a line end is followed by the next status line.
+            heads = [line.partition(b"HTTP/1.1 ")[2] for line in lines]
+            found += [int(rest[:3]) for rest in heads if rest]
+        return set(found)
+
     def answer(self) -> bytes:
         """Everything until the server closes, or says nothing more for the connection's timeout."""
         data = b""
@@ -254,6 +275,18 @@ class Wire:
             pass
         words = data.split(b" ", 2)
         return int(words[1]) if data.startswith(b"HTTP/1.") and len(words) > 1 else None
+
+    def half_close(self) -> None:
+        """Nothing more comes from us; we could still read."""
+        try:
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # It has hung up already.
+
+    def reset(self) -> None:
+        """Hangs up the rude way."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
 
     def close(self) -> None:
         self.socket.close()
