@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::files::Files;
 use crate::random::Random;
 use crate::record::{Op, Step};
 
@@ -29,15 +30,6 @@ impl Loss {
     /// Every kind.
     pub const ALL: [Self; 6] =
         [Self::Nothing, Self::Everything, Self::Writes, Self::Sectors, Self::Tail, Self::Order];
-}
-
-/// The content of a folder: files by their name relative to it, and the names of folders in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Files {
-    /// The files.
-    pub files: BTreeMap<String, Vec<u8>>,
-    /// The folders, those above before those below.
-    pub folders: Vec<String>,
 }
 
 /// A folder on a disk, as far as the record was followed.
@@ -102,7 +94,7 @@ impl<'a> Disk<'a> {
     }
 
     /// Follows the record by one step.
-    pub fn apply(&mut self, step: &'a Step) {
+    pub(crate) fn apply(&mut self, step: &'a Step) {
         self.steps += 1;
         match &step.op {
             Op::Folder { name, .. } if name.is_empty() && !self.nodes.is_empty() => {}

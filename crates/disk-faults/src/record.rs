@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What a program writes into a file of this name, directly in the recorded folder, is no content but a remark
 /// between the steps: [`Step::mark`].
-pub const MARKS: &str = ".marks";
+pub(crate) const MARKS: &str = ".marks";
 
 /// Something that happened to the folder.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) enum Op {
 }
 
 /// Reads a whole record.
-pub fn read(record: &Path) -> io::Result<Vec<Step>> {
+pub(crate) fn read(record: &Path) -> io::Result<Vec<Step>> {
     let bytes = std::fs::read(record)?;
     let mut rest = &bytes[..];
     let (mut steps, mut marks) = (Vec::new(), HashSet::new());

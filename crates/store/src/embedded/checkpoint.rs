@@ -53,8 +53,7 @@ impl Checkpointer {
                 if doubt.is_raised() {
                     continue;
                 }
-                if let Err(error) = passive(&db) {
-                    doubt.raise();
+                if let Err(error) = passive(&db).map_err(|error| doubt.after(from_sqlite(&error))) {
                     tracing::warn!(%error, "the write-ahead log could not be checkpointed, it will be tried again");
                 }
             }

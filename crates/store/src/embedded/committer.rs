@@ -132,7 +132,7 @@ impl Committer {
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.dispel_doubt()?;
         let synced = self.connection()?.wal.sync_data();
-        synced.map_err(|error| self.raise_doubt(StoreError::Io(error.to_string())))
+        synced.map_err(|error| self.doubt.after(StoreError::Io(error.to_string())))
     }
 
     /// Pages in the write-ahead log, the checkpointed ones included, until it starts over.
@@ -146,7 +146,7 @@ impl Committer {
         let doubt = Arc::clone(&self.doubt);
         let _turn = doubt.may_write_pages();
         let copied = super::checkpoint::passive(&self.connection()?.db);
-        copied.map_err(|error| self.raise_doubt(from_sqlite(&error)))
+        copied.map_err(|error| doubt.after(from_sqlite(&error)))
     }
 
     /// Closes the connection, which must be the last. The log goes into the database, unless that is in doubt.
@@ -154,11 +154,6 @@ impl Committer {
         if let Err(error) = self.dispel_doubt().and_then(|()| self.connection()?.checkpoint_on_close()) {
             tracing::error!(%error, "the write-ahead log stays as it is, the next start goes on with it");
         }
-    }
-
-    fn raise_doubt(&self, error: StoreError) -> StoreError {
-        self.doubt.raise();
-        error
     }
 
     /// Nothing is built on what may be missing on disk.
@@ -175,6 +170,8 @@ impl Committer {
         write_again(wal, &file, frames)
             .map_err(|error| StoreError::Io(format!("an earlier failure cannot be made up for: {error}")))?;
         doubt.dispel();
+        // The connection's own descriptors have yet to hear of the failure; new ones need not.
+        self.connection = None;
         Ok(())
     }
 
@@ -191,13 +188,10 @@ impl Committer {
             self.connection = None;
         }
         result.map_err(|error| {
-            let error = from_sqlite(&error);
-            if let StoreError::Io(_) = error {
-                self.doubt.raise();
-                // What it left in the log must not come back after a crash. If this fails too, it is tried again
-                // before the next commit.
-                let _ = self.dispel_doubt();
-            }
+            let error = self.doubt.after(from_sqlite(&error));
+            // What it left in the log must not come back after a crash. If this fails too, it is tried again
+            // before the next commit.
+            let _ = self.dispel_doubt();
             error
         })
     }

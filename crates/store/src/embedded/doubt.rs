@@ -9,12 +9,17 @@
 //! and synced once more: the log up to its last commit, then those pages of the database that are in the log. What
 //! a failed commit left in the log is cut off, so that it cannot come back after a crash.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::StoreError;
 
 /// The layout of a write-ahead log, see <https://www.sqlite.org/fileformat2.html#walformat>.
 const LOG_HEADER_BYTES: u64 = 32;
@@ -32,9 +37,12 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    /// Something could not be written or synced.
-    pub fn raise(&self) {
-        self.raised.store(true, Ordering::Release);
+    /// Takes note of a failure that may have been one of a sync.
+    pub fn after(&self, error: StoreError) -> StoreError {
+        if let StoreError::Io(_) = error {
+            self.raised.store(true, Ordering::Release);
+        }
+        error
     }
 
     /// Everything was written again.
@@ -55,6 +63,8 @@ impl Doubt {
 
 /// Writes the first frames of the log and their pages of the database again, and cuts the log off behind them.
 pub(super) fn write_again(log: &File, database: &File, frames: u32) -> io::Result<()> {
+    // Every descriptor hears of a failure once. What these hear now is what is made up for below.
+    let _ = (log.sync_all(), database.sync_all());
     if frames == 0 {
         // The log starts over: the database has everything, and was synced.
         log.set_len(0)?;
@@ -93,8 +103,7 @@ pub(super) fn write_again(log: &File, database: &File, frames: u32) -> io::Resul
     database.sync_all()
 }
 
-/// Writes a whole log again that was found when the folder was opened: the server that wrote it may have been
-/// killed after a sync had failed.
+/// Writes a whole log again.
 pub(super) fn write_log_again(log: &File) -> io::Result<()> {
     rewrite(log, 0, log.metadata()?.len())?;
     log.sync_all()

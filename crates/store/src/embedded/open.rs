@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, Row};
 
 use super::doubt::write_log_again;
 use super::schema::{APPLICATION_ID, FORMAT_VERSION, UPGRADES};
@@ -45,8 +45,8 @@ impl Folder {
         let database = dir.join("longshore.db");
         let file = private(&database).map_err(|error| unusable(dir, format!("is not writable: {error}")))?;
         let folder = Self { database, file: Arc::new(file), _lock: lock };
-        folder.write_log_again().map_err(|error| {
-            unusable(dir, format!("has a write-ahead log that cannot be synced: {error}; check its disk"))
+        folder.make_up_for_failed_syncs().map_err(|error| {
+            unusable(dir, format!("has files that cannot be synced: {error}; check its disk"))
         })?;
         let mut db = connect(&folder.database).map_err(|error| not_opened(dir, &error))?;
         bring_up_to_date(dir, &mut db)?;
@@ -55,7 +55,13 @@ impl Folder {
         Ok(folder)
     }
 
-    fn write_log_again(&self) -> io::Result<()> {
+    /// The server before may have been killed after a sync had failed.
+    fn make_up_for_failed_syncs(&self) -> io::Result<()> {
+        if self.file.metadata()?.len() == 0 {
+            // `SQLite` throws the journal of an empty database away, so it must be empty on disk too.
+            self.file.set_len(0)?;
+            self.file.sync_all()?;
+        }
         match File::options().read(true).write(true).open(log_of(&self.database)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             log => log.and_then(|log| write_log_again(&log)),
@@ -162,8 +168,10 @@ fn bring_up_to_date(dir: &Path, db: &mut Connection) -> Result<(), StoreError> {
     }
     let done = usize::try_from(version)
         .map_err(|_| unusable(dir, format!("has the unknown format {version}; restore it from a backup")))?;
-    let mode: String =
-        db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(failed)?;
+    let mut mode = String::new();
+    // To the end: the change is only then carried out, and can fail.
+    let read_mode = |row: &Row<'_>| row.get(0).map(|read| mode = read);
+    db.pragma(None, "journal_mode", "WAL", read_mode).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(unusable(
             dir,

@@ -11,20 +11,21 @@ mod workload;
 
 use std::time::Instant;
 
-use longshore_disk_faults::{Disk, Step};
+use longshore_disk_faults::{Disk, Step, after_every_step};
 
 use self::program::{Health, record};
 use self::verdict::{Promise, Verdicts};
 use self::workload::Workload;
 
-/// Batches of each program. More with `LONGSHORE_POWER_CUT_BATCHES`, for a long run by hand.
-const BATCHES: usize = 32;
-
-fn batches() -> usize {
-    std::env::var("LONGSHORE_POWER_CUT_BATCHES").ok().and_then(|text| text.parse().ok()).unwrap_or(BATCHES)
+/// The workload of a test: of so many batches unless `LONGSHORE_POWER_CUT_BATCHES` says otherwise, and other ones with
+/// `LONGSHORE_POWER_CUT_SEED`.
+fn workload(seed: u64, batches: u64) -> Workload {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let batches = number("LONGSHORE_POWER_CUT_BATCHES").unwrap_or(batches);
+    Workload::new(seed + number("LONGSHORE_POWER_CUT_SEED").unwrap_or_default() * 100, batches as usize)
 }
 
-/// Cuts at every prefix of the record, in two threads.
+/// Cuts at every prefix of the record, in every way.
 fn cut_everywhere<'a>(
     steps: &'a [Step],
     workload: &Workload,
@@ -32,37 +33,24 @@ fn cut_everywhere<'a>(
 ) -> Verdicts {
     let began = Instant::now();
     let (verdicts, promises) = (Verdicts::new(workload), Promise::after_each(steps));
-    let workers = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
-    std::thread::scope(|threads| {
-        for worker in 0..workers {
-            let (verdicts, promises, disk) = (&verdicts, &promises, &disk);
-            threads.spawn(move || {
-                let mut disk = disk();
-                for (number, (step, promise)) in steps.iter().zip(promises).enumerate() {
-                    disk.apply(step);
-                    // Neighbours go to the same worker: what they leave is often the same.
-                    if number / 16 % workers == worker {
-                        verdicts.judge(number, &disk, promise);
-                    }
-                }
-            });
-        }
-    });
+    after_every_step(steps, disk, |number, disk| verdicts.judge(number, disk, &promises[number - 1]));
     println!("{} prefixes, {verdicts}, in {:.1} s", steps.len(), began.elapsed().as_secs_f64());
     verdicts
 }
 
 #[test]
 fn no_cut_loses_what_was_acknowledged() {
-    let workload = Workload::new(1, batches());
+    let workload = workload(1, 32);
     let steps = record(&workload, Health::Good);
-    cut_everywhere(&steps, &workload, Disk::new).expect_no_loss();
+    let verdicts = cut_everywhere(&steps, &workload, Disk::new);
+    verdicts.expect_no_loss();
+    verdicts.expect_short_exposure();
 }
 
 /// A sync that failed has given up what it should have made durable; that a later one succeeds proves nothing.
 #[test]
 fn no_cut_after_failures_of_the_disk_loses_what_was_acknowledged() {
-    let workload = Workload::new(3, batches());
+    let workload = workload(3, 24);
     let steps = record(&workload, Health::Failing);
     cut_everywhere(&steps, &workload, Disk::new).expect_no_loss();
     cut_everywhere(&steps, &workload, || Disk::new().failed_syncs_leave_some(3)).expect_no_loss();

@@ -1,31 +1,36 @@
 //! The program that is recorded: it commits a workload, closes and opens its store in between, and says what was
 //! acknowledged.
 
-use std::fs::File;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::Command;
+use std::time::Duration;
 
-use longshore_disk_faults::{Control, MARKS, Random, Shim, Step, read};
+use longshore_disk_faults::{Random, Recorded, Step};
 use longshore_model::{Durability, Epoch};
 use longshore_store::{Batch, EmbeddedStore, LogLimits, Store, StoreError};
-use tempfile::TempDir;
+use rusqlite::Connection;
 
 use super::workload::Workload;
 use crate::rows::{SHARD, claim};
 
-const FOLDER: &str = "LONGSHORE_TEST_POWER_CUT_FOLDER";
 const SEED: &str = "LONGSHORE_TEST_POWER_CUT_SEED";
 const BATCHES: &str = "LONGSHORE_TEST_POWER_CUT_BATCHES";
-const CONTROL: &str = "LONGSHORE_TEST_POWER_CUT_CONTROL";
+const FAILING: &str = "LONGSHORE_TEST_POWER_CUT_FAILING";
 
-/// What is wrong with the disk at times: lines for the control file.
-const FAULTS: [&str; 6] =
-    ["sync EIO", "sync EIO .db-wal", "sync EIO .db", "write EIO .db-wal", "write ENOSPC", "write EIO .db"];
+/// What is wrong with a failing disk at times: lines for `disk.c`.
+const FAULTS: [&str; 7] = [
+    "sync EIO",
+    "sync EIO .db-wal",
+    "sync EIO .db",
+    "write EIO .db-wal",
+    "write ENOSPC",
+    "write ENOSPC\ncreate ENOSPC",
+    "write EIO .db",
+];
 /// Checkpoints come every few batches, so that the record is full of them.
 const LOG: LogLimits = LogLimits { background_pages: 20, pages_max: 60 };
 /// So many commits between two openings, so that the log also starts over while the store is open.
 const COMMITS_PER_LIFE: usize = 24;
+/// Longer than buffered commits may wait for their sync.
+const IDLE: Duration = Duration::from_millis(150);
 
 /// The disk of the program.
 #[derive(Clone, Copy)]
@@ -38,54 +43,49 @@ pub enum Health {
 
 /// Runs the program and answers everything that happened to its folder.
 pub fn record(workload: &Workload, disk: Health) -> Vec<Step> {
-    let (shim, dir) = (Shim::compile().unwrap(), TempDir::new().unwrap());
-    let outside = dir.path().canonicalize().unwrap();
-    let (folder, record, control) = (outside.join("data"), outside.join("record"), outside.join("control"));
-    std::fs::create_dir(&folder).unwrap();
-    let mut program = Command::new(std::env::current_exe().unwrap());
-    program
-        .args(["embedded::power_cut::program::the_program_that_is_recorded", "--exact", "--test-threads=1"])
-        .env(FOLDER, &folder)
-        .env(SEED, workload.seed.to_string())
-        .env(BATCHES, workload.batches.len().to_string());
-    shim.record(&mut program, &folder, &record);
+    let (seed, batches) = (workload.seed.to_string(), workload.batches.len().to_string());
+    let mut environment = vec![(SEED, seed), (BATCHES, batches)];
     if let Health::Failing = disk {
-        drop(Control::create(&control).unwrap());
-        Shim::control(&mut program, &control);
-        program.env(CONTROL, &control);
+        environment.push((FAILING, "yes".into()));
     }
-    let output = program.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    read(&record).unwrap()
+    let test = "embedded::power_cut::program::the_program_that_is_recorded";
+    longshore_disk_faults::record(test, &environment).unwrap()
 }
 
 /// Does nothing unless a test above started it.
 #[tokio::test]
 async fn the_program_that_is_recorded() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let Some(disk) = Recorded::here() else { return };
     let number = |name| std::env::var(name).unwrap().parse().unwrap();
     let workload = Workload::new(number(SEED), number(BATCHES) as usize);
-    let control = std::env::var_os(CONTROL).map(|control| Control::open(control.as_ref()).unwrap());
-    let mut program = Program {
-        random: Random(workload.seed),
-        marks: File::create(Path::new(&folder).join(MARKS)).unwrap(),
-        committed: 0,
-    };
+    let mut program =
+        Program { random: Random(workload.seed), disk: disk.unwrap(), committed: 0, onlooker: None };
     for life in workload.batches.chunks(COMMITS_PER_LIFE) {
-        let store = EmbeddedStore::open_with(folder.as_ref(), LOG).unwrap();
-        let epoch = claim(&store).await;
-        program.mark("epoch", epoch.0);
-        match &control {
-            None => program.commit(&store, epoch, life).await,
-            Some(control) => program.insist(&store, epoch, life, control).await,
+        if std::env::var_os(FAILING).is_none() {
+            let store = EmbeddedStore::open_with(&program.disk.folder, LOG).unwrap();
+            let epoch = claim(&store).await;
+            program.mark("epoch", epoch.0);
+            program.commit(&store, epoch, life).await;
+            program.onlooker = None;
+            wait_idle().await;
+        } else {
+            let (store, epoch) = program.insist_on_opening().await;
+            program.insist(&store, epoch, life).await;
+            program.onlooker = None;
+            wait_idle().await;
         }
     }
 }
 
+async fn wait_idle() {
+    tokio::time::sleep(IDLE).await;
+}
+
 struct Program {
     random: Random,
-    marks: File,
+    disk: Recorded,
     committed: u64,
+    onlooker: Option<Connection>,
 }
 
 impl Program {
@@ -94,6 +94,7 @@ impl Program {
         while !batches.is_empty() {
             let (group, rest) = batches.split_at(batches.len().min(1 + self.random.below(4) as usize));
             batches = rest;
+            self.look_or_look_away();
             let commits: Vec<_> =
                 group.iter().map(|batch| store.commit(SHARD, epoch, batch.clone())).collect();
             for (batch, commit) in group.iter().zip(commits) {
@@ -103,28 +104,62 @@ impl Program {
         }
     }
 
+    /// Opens on a disk that fails at first.
+    async fn insist_on_opening(&mut self) -> (EmbeddedStore, Epoch) {
+        self.break_disk();
+        loop {
+            let Ok(store) = EmbeddedStore::open_with(&self.disk.folder, LOG) else {
+                self.disk.fail("").unwrap();
+                continue;
+            };
+            if let Ok(epochs) = store.claim(vec![SHARD]).await {
+                self.mark("epoch", epochs[0].0);
+                return (store, epochs[0]);
+            }
+            self.disk.fail("").unwrap();
+        }
+    }
+
     /// Commits one by one on a disk that fails now and then, each until it is acknowledged.
-    async fn insist(&mut self, store: &EmbeddedStore, epoch: Epoch, batches: &[Batch], control: &Control) {
+    async fn insist(&mut self, store: &EmbeddedStore, epoch: Epoch, batches: &[Batch]) {
         for batch in batches {
+            self.look_or_look_away();
             let mut failures = 0_u64;
             if self.random.below(4) == 0 {
                 failures = 1 + self.random.below(3);
-                control.say(FAULTS[self.random.below(FAULTS.len() as u64) as usize]).unwrap();
+                self.break_disk();
             }
             while let Err(error) = store.commit(SHARD, epoch, batch.clone()).await {
                 assert!(matches!(error, StoreError::Io(_) | StoreError::Full(_)), "{error:?}");
                 self.mark("refused", self.committed + 1);
                 failures = failures.saturating_sub(1);
                 if failures == 0 {
-                    control.say("").unwrap();
+                    self.disk.fail("").unwrap();
                 }
             }
             self.acknowledge(batch);
             if self.random.coin() {
-                control.say("").unwrap();
+                self.disk.fail("").unwrap();
             }
         }
-        control.say("").unwrap();
+        self.disk.fail("").unwrap();
+    }
+
+    /// While somebody looks at an old state of the store, checkpoints stop before the end of the log.
+    fn look_or_look_away(&mut self) {
+        self.onlooker = match self.onlooker.take() {
+            None if self.random.below(4) == 0 => {
+                let onlooker = Connection::open(self.disk.folder.join("longshore.db")).unwrap();
+                onlooker.execute_batch("BEGIN; SELECT count(*) FROM job").unwrap();
+                Some(onlooker)
+            }
+            Some(onlooker) if self.random.below(3) > 0 => Some(onlooker),
+            _ => None,
+        };
+    }
+
+    fn break_disk(&mut self) {
+        self.disk.fail(FAULTS[self.random.below(FAULTS.len() as u64) as usize]).unwrap();
     }
 
     fn acknowledge(&mut self, batch: &Batch) {
@@ -135,8 +170,7 @@ impl Program {
         }
     }
 
-    /// Puts a remark among the steps of the record.
-    fn mark(&mut self, what: &str, number: u64) {
-        self.marks.write_all(format!("{what} {number}").as_bytes()).unwrap();
+    fn mark(&self, what: &str, number: u64) {
+        self.disk.mark(&format!("{what} {number}")).unwrap();
     }
 }

@@ -1,13 +1,11 @@
 //! Opening what a power cut left, and what should be in it.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use longshore_disk_faults::Files;
 use longshore_store::{EmbeddedStore, Store as _};
 use rusqlite::Connection;
-use tempfile::TempDir;
 
 use super::workload::{COUNT, Workload};
 use crate::rows::{SHARD, claim, commit, job, put};
@@ -16,7 +14,7 @@ use crate::rows::{SHARD, claim, commit, job, put};
 #[derive(Clone, Debug)]
 pub struct Content {
     /// How many batches it says to have.
-    batches: u64,
+    pub batches: u64,
     /// The shard's epoch.
     epoch: u64,
     /// All its rows but those of the epochs, as one number.
@@ -29,7 +27,7 @@ pub struct References(Vec<u64>);
 impl References {
     pub fn new(workload: &Workload) -> Self {
         block_on(async {
-            let dir = TempDir::new_in(memory()).unwrap();
+            let dir = Files::default().rebuild().unwrap();
             let store = EmbeddedStore::open(dir.path()).unwrap();
             let epoch = claim(&store).await;
             let mut rows = vec![read(dir.path(), &store).await.unwrap().rows];
@@ -58,13 +56,7 @@ impl References {
 
 /// Rebuilds the folder, opens it as the server does, reads it, and goes on working with it.
 pub fn open(files: &Files) -> Result<Content, String> {
-    let dir = TempDir::new_in(memory()).unwrap();
-    for folder in &files.folders {
-        fs::create_dir(dir.path().join(folder)).unwrap();
-    }
-    for (name, content) in &files.files {
-        fs::write(dir.path().join(name), content).unwrap();
-    }
+    let dir = files.rebuild().unwrap();
     let worked = block_on(async {
         let store = EmbeddedStore::open(dir.path()).map_err(|error| format!("does not open: {error}"))?;
         let content = read(dir.path(), &store).await?;
@@ -115,12 +107,6 @@ fn rows(database: &Connection) -> rusqlite::Result<(u64, u64)> {
         }
     }
     Ok((epoch, hasher.finish()))
-}
-
-/// Where a sync costs nothing, if there is such a place: these folders need not survive anything.
-fn memory() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {

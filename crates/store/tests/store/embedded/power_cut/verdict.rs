@@ -5,6 +5,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use longshore_disk_faults::{Disk, Files, Loss, Step};
 
@@ -14,11 +15,16 @@ use super::workload::Workload;
 /// What had been acknowledged at a moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Promise {
+    now: Duration,
     epoch: u64,
     /// The last batch that may not be lost.
     synced: u64,
-    /// The last batch that may not be lost unless the power goes.
+    /// The last batch that may not be lost unless the power goes, and when the first behind `synced` was
+    /// acknowledged.
     buffered: u64,
+    buffered_since: Option<Duration>,
+    /// The batch that was refused at this very moment.
+    refused: Option<u64>,
 }
 
 impl Promise {
@@ -26,19 +32,27 @@ impl Promise {
     pub fn after_each(steps: &[Step]) -> Vec<Self> {
         let mut promise = Self::default();
         let after = |step: &Step| {
+            promise.now = step.time;
+            promise.refused = None;
             if let Some((what, number)) = step.mark().and_then(|mark| mark.split_once(' ')) {
-                let number: u64 = number.parse().unwrap();
-                match what {
-                    "epoch" => promise.epoch = number,
-                    "synced" => (promise.synced, promise.buffered) = (number, number),
-                    "buffered" => promise.buffered = number,
-                    "refused" => {}
-                    other => panic!("{other}"),
-                }
+                promise.note(what, number.parse().unwrap(), step.time);
             }
             promise
         };
         steps.iter().map(after).collect()
+    }
+
+    fn note(&mut self, what: &str, number: u64, time: Duration) {
+        match what {
+            "epoch" => self.epoch = number,
+            "synced" => (self.synced, self.buffered, self.buffered_since) = (number, number, None),
+            "buffered" => {
+                self.buffered = number;
+                self.buffered_since.get_or_insert(time);
+            }
+            "refused" => self.refused = Some(number),
+            other => panic!("{other}"),
+        }
     }
 }
 
@@ -49,26 +63,43 @@ pub struct Verdicts {
     opened: Mutex<HashMap<u64, Result<Content, String>>>,
     cuts: AtomicUsize,
     violations: Mutex<Vec<String>>,
+    /// The longest time that a buffered batch was acknowledged and could still get lost.
+    exposed: Mutex<Duration>,
 }
 
 impl Verdicts {
     pub fn new(workload: &Workload) -> Self {
-        let references = References::new(workload);
-        Self { references, opened: Mutex::default(), cuts: AtomicUsize::new(0), violations: Mutex::default() }
+        Self {
+            references: References::new(workload),
+            opened: Mutex::default(),
+            cuts: AtomicUsize::new(0),
+            violations: Mutex::default(),
+            exposed: Mutex::default(),
+        }
     }
 
     /// Cuts here in every way.
     pub fn judge(&self, prefix: usize, disk: &Disk<'_>, promise: &Promise) {
         for loss in Loss::ALL {
             self.cuts.fetch_add(1, Ordering::Relaxed);
-            let verdict = self.content(&disk.cut(loss, prefix as u64)).and_then(|content| {
-                let promised = if loss == Loss::Nothing { promise.buffered } else { promise.synced };
-                self.references.check(&content, promise.epoch, promised)
-            });
-            if let Err(text) = verdict {
+            let content = self.content(&disk.cut(loss, prefix as u64));
+            if let Err(text) = content.and_then(|content| self.check(&content, loss, promise)) {
                 self.violations.lock().unwrap().push(format!("prefix {prefix}, {loss:?}: {text}"));
             }
         }
+    }
+
+    fn check(&self, content: &Content, loss: Loss, promise: &Promise) -> Result<(), String> {
+        let promised = if loss == Loss::Nothing { promise.buffered } else { promise.synced };
+        self.references.check(content, promise.epoch, promised)?;
+        if loss == Loss::Nothing && promise.refused.is_some_and(|refused| content.batches >= refused) {
+            return Err(format!("batch {} was refused and is there", content.batches));
+        }
+        if let Some(since) = promise.buffered_since.filter(|_| content.batches < promise.buffered) {
+            let mut exposed = self.exposed.lock().unwrap();
+            *exposed = promise.now.saturating_sub(since).max(*exposed);
+        }
+        Ok(())
     }
 
     fn content(&self, files: &Files) -> Result<Content, String> {
@@ -89,6 +120,13 @@ impl Verdicts {
         assert!(violations.is_empty(), "{} violations, such as {first:#?}", violations.len());
     }
 
+    /// That buffered commits were synced by themselves about as soon as promised.
+    pub fn expect_short_exposure(&self) {
+        let exposed = *self.exposed.lock().unwrap();
+        // A tenth of it is promised; the rest is for a busy machine.
+        assert!((1..1_000).contains(&exposed.as_millis()), "{exposed:?}");
+    }
+
     pub fn expect_losses(&self) {
         let violations = self.violations.lock().unwrap();
         assert!(violations.iter().any(|text| text.contains("is lost")), "{violations:#?}");
@@ -98,7 +136,11 @@ impl Verdicts {
 impl fmt::Display for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (cuts, opened) = (self.cuts.load(Ordering::Relaxed), self.opened.lock().unwrap().len());
-        let violations = self.violations.lock().unwrap().len();
-        write!(f, "{cuts} cuts, {opened} different folders opened, {violations} violations")
+        let (violations, exposed) = (self.violations.lock().unwrap().len(), *self.exposed.lock().unwrap());
+        write!(
+            f,
+            "{cuts} cuts, {opened} different folders opened, {violations} violations, \
+             buffered commits exposed for up to {exposed:?}"
+        )
     }
 }

@@ -27,7 +27,9 @@ impl Workload {
 }
 
 fn batch(number: u64, random: &mut Random) -> Batch {
-    let durability = if random.below(4) == 0 { Durability::Buffered } else { Durability::Synced };
+    // The last before a pause is buffered: it has to be synced without help.
+    let buffered = number.is_multiple_of(8) || random.below(4) == 0;
+    let durability = if buffered { Durability::Buffered } else { Durability::Synced };
     let mut writes = vec![Write::PutSetting(COUNT.into(), number.to_string().into())];
     for _ in 0..=random.below(3) {
         change(number, random, &mut writes);

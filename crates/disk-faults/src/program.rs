@@ -1,0 +1,84 @@
+//! Running a program on a disk that is recorded: a test of the running test program, in a process of its own.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::record::{MARKS, Step, read};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/disk.c");
+// As in `disk.c`.
+const FOLDER: &str = "DISK_FAULTS_FOLDER";
+const RECORD: &str = "DISK_FAULTS_RECORD";
+const CONTROL: &str = "DISK_FAULTS_CONTROL";
+const CONTROL_BYTES: usize = 256;
+
+/// Runs the test with this name with a [`Recorded`] folder and answers everything that happened to the folder.
+pub fn record(test: &str, environment: &[(&str, String)]) -> io::Result<Vec<Step>> {
+    let dir = TempDir::new()?;
+    let outside = dir.path().canonicalize()?;
+    let (folder, log, control) = (outside.join("folder"), outside.join("record"), outside.join("control"));
+    fs::create_dir(&folder)?;
+    fs::write(&control, [0; CONTROL_BYTES])?;
+    let output = Command::new(std::env::current_exe()?)
+        .args([test, "--exact", "--test-threads=1"])
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .env("LD_PRELOAD", compile(&outside)?)
+        .envs([(FOLDER, &folder), (RECORD, &log), (CONTROL, &control)])
+        .output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stdout).into_owned()));
+    }
+    read(&log)
+}
+
+/// With `cc`, which the bundled `SQLite` needs as well.
+fn compile(folder: &Path) -> io::Result<PathBuf> {
+    let library = folder.join("disk.so");
+    let arguments = ["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", SOURCE, "-o"];
+    let output = Command::new("cc").args(arguments).arg(&library).args(["-ldl", "-lpthread"]).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    Ok(library)
+}
+
+/// What the program that is recorded has: a folder, a way to put remarks into the record, and power over its disk.
+#[derive(Debug)]
+pub struct Recorded {
+    /// The folder; it is empty.
+    pub folder: PathBuf,
+    marks: fs::File,
+    control: fs::File,
+}
+
+impl Recorded {
+    /// None in a program that is not recorded.
+    pub fn here() -> Option<io::Result<Self>> {
+        let (folder, control) = (std::env::var_os(FOLDER)?, std::env::var_os(CONTROL)?);
+        let folder = PathBuf::from(folder);
+        let open = || {
+            let marks = fs::File::create(folder.join(MARKS))?;
+            let control = fs::File::options().write(true).open(control)?;
+            Ok(Self { folder: folder.clone(), marks, control })
+        };
+        Some(open())
+    }
+
+    /// Puts a remark among the steps of the record. Never fails for what [`Recorded::fail`] says.
+    pub fn mark(&self, remark: &str) -> io::Result<()> {
+        (&self.marks).write_all(remark.as_bytes())
+    }
+
+    /// From now on these operations fail, and no others: lines as described in `disk.c`, such as `sync EIO .db-wal`.
+    pub fn fail(&self, lines: &str) -> io::Result<()> {
+        let mut bytes = [0; CONTROL_BYTES];
+        let text = bytes.get_mut(..lines.len()).ok_or(io::ErrorKind::InvalidInput)?;
+        text.copy_from_slice(lines.as_bytes());
+        self.control.write_all_at(&bytes, 0)
+    }
+}
