@@ -169,7 +169,11 @@ impl EndpointHandle {
         let page = self.inspect(move |queue, now| queue.page(state, limit, before, now)).await?;
         let mut jobs = Vec::with_capacity(page.jobs.len());
         for row in page.jobs {
-            jobs.push(self.small_snapshot(row).await?);
+            match self.small_snapshot(row).await {
+                // Deleted in this moment.
+                Err(AskError::Refused(Refusal::NoSuchJob)) => {}
+                snapshot => jobs.push(snapshot?),
+            }
         }
         Ok(JobPage { jobs, cursor: page.cursor })
     }

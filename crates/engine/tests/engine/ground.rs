@@ -185,6 +185,9 @@ pub(crate) struct BreakableStore {
     inner: MemoryStore,
     broken: AtomicBool,
     commit_ms: AtomicU64,
+    outcome_ms: AtomicU64,
+    /// How often somebody asked for an outcome.
+    pub(crate) looks: AtomicU64,
 }
 
 impl BreakableStore {
@@ -194,6 +197,11 @@ impl BreakableStore {
 
     pub(crate) fn set_commit_ms(&self, ms: u64) {
         self.commit_ms.store(ms, Ordering::SeqCst);
+    }
+
+    /// How long it takes from the question for an outcome until the row is read.
+    pub(crate) fn set_outcome_ms(&self, ms: u64) {
+        self.outcome_ms.store(ms, Ordering::SeqCst);
     }
 }
 
@@ -243,7 +251,12 @@ impl Store for BreakableStore {
     }
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
-        self.inner.outcome(job)
+        let takes = Duration::from_millis(self.outcome_ms.load(Ordering::SeqCst));
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            wait_for_the_disk(takes).await;
+            self.inner.outcome(job).await
+        })
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {

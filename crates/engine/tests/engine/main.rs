@@ -6,5 +6,6 @@ mod faults;
 mod fleet;
 mod ground;
 mod jobs;
+mod looks;
 mod restart;
 mod streams;

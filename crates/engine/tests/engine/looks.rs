@@ -1,0 +1,74 @@
+//! Who looks at a job sees it as it was at one time, also when the job goes on during the look.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use longshore_engine::{AskError, EndpointHandle, JobSnapshot, ListQuery};
+use longshore_model::{JobId, JobState};
+use longshore_queue::Refusal;
+
+use crate::ground::{Disks, done, eventually, job, one_endpoint, output, take, worker};
+
+/// After a restart nothing is remembered: outcomes come from the store, which takes its time.
+async fn restarted(disks: &Disks) -> EndpointHandle {
+    let endpoint = disks.start().await.endpoint("demo").unwrap();
+    disks.store.set_outcome_ms(300);
+    endpoint
+}
+
+/// Looks at a job; `meanwhile` happens between the reading of its row and that of its outcome.
+async fn look(
+    disks: &Disks,
+    endpoint: &EndpointHandle,
+    job: JobId,
+    meanwhile: impl Future<Output = ()>,
+) -> Result<JobSnapshot, AskError> {
+    let looks_before = disks.store.looks.load(Ordering::SeqCst);
+    let endpoint = endpoint.clone();
+    let look = tokio::spawn(async move { endpoint.status(job).await });
+    eventually(async || disks.store.looks.load(Ordering::SeqCst) > looks_before).await;
+    meanwhile.await;
+    look.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_job_that_is_deleted_during_a_look_is_not_shown_without_its_output() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 0).await;
+    done(&demo, "w1", id, "1").await;
+    let demo = restarted(&disks).await;
+    let seen = look(&disks, &demo, id, async {
+        disks.clock.jump(61_000);
+        // A command wakes the queue, and its answer is durable after the deletion.
+        demo.purge().await.unwrap();
+        demo.purge().await.unwrap();
+    });
+    assert!(matches!(seen.await, Err(AskError::Refused(Refusal::NoSuchJob))));
+    let everything = ListQuery { state: None, limit: 10, before: None };
+    assert!(demo.list(everything).await.unwrap().jobs.is_empty());
+}
+
+#[tokio::test]
+async fn a_job_that_ends_during_a_look_does_not_show_its_result_as_progress() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 0).await;
+    demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
+    let demo = restarted(&disks).await;
+    let seen = look(&disks, &demo, id, done(&demo, "w1", id, "\"the result\"")).await.unwrap();
+    assert_eq!((seen.row.state, output(&seen)), (JobState::Completed, "\"the result\""));
+}
+
+#[tokio::test]
+async fn a_job_that_shows_progress_is_seen_with_it() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 0).await;
+    demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
+    let seen = demo.status(id).await.unwrap();
+    assert_eq!((seen.row.state, output(&seen)), (JobState::InProgress, "50"));
+}
