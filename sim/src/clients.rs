@@ -17,7 +17,8 @@ use tokio::time::sleep;
 
 use self::book::{Book, Known};
 use self::habits::{Action, Habits};
-use crate::asking::text_member;
+use crate::asking::{get, text_member};
+use crate::auditor::Auditor;
 use crate::dice::Dice;
 use crate::endpoints::Endpoints;
 use crate::faults::Faults;
@@ -25,8 +26,12 @@ use crate::seen::{Answer, Party, Request};
 use crate::tasks::Process;
 use crate::world::World;
 
-/// How often a client looks after its jobs once the world is calm, in milliseconds.
-const CALM_LOOK_MS_MAX: u64 = 2_000;
+/// How often a client looks after one of its jobs once the world is calm, in milliseconds.
+const CALM_LOOK_MS_MAX: u64 = 1_000;
+/// The same when it has seen the end of them all.
+const IDLE_LOOK_MS_MAX: u64 = 60_000;
+/// How often somebody asks for what everybody else has lost sight of.
+const SURVEY: Duration = Duration::from_mins(4);
 
 /// Starts some clients. Each uses one of the keys, of which there must be one.
 pub fn start(world: &World, dice: &mut Dice, keys: &[String], endpoints: &Endpoints) -> Vec<Process> {
@@ -36,6 +41,19 @@ pub fn start(world: &World, dice: &mut Dice, keys: &[String], endpoints: &Endpoi
         Client::start(world, dice, number, &key, endpoints)
     };
     (0..count).map(one).collect()
+}
+
+/// Asks for the jobs whose end nobody has seen, once the world is calm.
+async fn survey(client: Arc<Client>) {
+    loop {
+        sleep(SURVEY).await;
+        if !client.faults().are_over() {
+            continue;
+        }
+        for (endpoint, job) in client.world.record.auditor(Auditor::open_jobs) {
+            client.ask(get(format!("/v2/{endpoint}/status/{job}"), &client.credential)).await;
+        }
+    }
 }
 
 /// One client. Several hands work for it at once.
@@ -67,6 +85,9 @@ impl Client {
         for _ in 0..client.habits.hands {
             let client = Arc::clone(&client);
             process.spawn(async move { client.work().await });
+        }
+        if number == 0 {
+            process.spawn(survey(Arc::clone(&client)));
         }
         process.spawn(async move { client.look_after_jobs().await });
         process
@@ -117,9 +138,12 @@ impl Client {
         loop {
             let (pause, known) = {
                 let (mut dice, mut book) = (self.dice(), self.book());
-                let calm = self.faults().are_over();
-                let pause =
-                    if calm { dice.range(1..=CALM_LOOK_MS_MAX) } else { self.habits.look_ms(&mut dice) };
+                let pause = match (self.faults().are_over(), book.open_len()) {
+                    (false, _) => self.habits.look_ms(&mut dice),
+                    (true, 0) => dice.range(1..=IDLE_LOOK_MS_MAX),
+                    (true, _) => dice.range(1..=CALM_LOOK_MS_MAX),
+                };
+
                 (pause, book.next_open().or_else(|| book.pick_over(&mut dice)))
             };
             sleep(Duration::from_millis(pause)).await;
@@ -143,7 +167,9 @@ impl Client {
     fn note(&self, known: &Known, answer: &Answer) {
         match answer.status {
             200 => match text_member(&answer.body, "status") {
-                Some("IN_QUEUE" | "IN_PROGRESS") | None => {}
+                None => {}
+                // Also one that was over: another hand, or a resend, may have retried it.
+                Some("IN_QUEUE" | "IN_PROGRESS") => self.book().reopened(known),
                 Some(_) => self.book().ended(known),
             },
             404 => self.book().gone(known),

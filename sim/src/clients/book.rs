@@ -83,8 +83,11 @@ impl Book {
         self.over.retain(|over| over.number != known.number);
     }
 
-    /// It was sent back to the queue.
+    /// It is not over, or not any more.
     pub(super) fn reopened(&mut self, known: &Known) {
+        if self.open.contains_key(&known.number) {
+            return;
+        }
         self.over.retain(|over| over.number != known.number);
         self.open.insert(known.number, known.clone());
     }

@@ -72,10 +72,10 @@ impl Habits {
     pub(super) fn draw(dice: &mut Dice) -> Self {
         let mut eagerness =
             EAGERNESS_MAX.map(|(_, most)| if dice.chance(0.3) { 0 } else { dice.skewed(0..=most) });
-        eagerness[0] += dice.range(1..=30);
+        eagerness[0] += dice.range(5..=50);
         let share = |dice: &mut Dice| if dice.chance(0.3) { 0.0 } else { dice.range(0..=100) as f64 / 100.0 };
         Self {
-            hands: dice.skewed(1..=12),
+            hands: dice.skewed(1..=16),
             open_max: dice.skewed(3..=1_000),
             is_patient: dice.chance(0.7),
             promises: share(dice),
@@ -84,7 +84,7 @@ impl Habits {
             input_bytes_max: dice.skewed(1..=20_000),
             uses_sdk: share(dice),
             eagerness,
-            pause_ms_max: dice.skewed(10..=60_000),
+            pause_ms_max: dice.skewed(10..=20_000),
             burst_max: dice.skewed(1..=100),
             look_ms_max: dice.skewed(50..=10_000),
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::environment::Environment;
@@ -51,7 +51,8 @@ pub(super) struct Sdk {
     state: Mutex<State>,
     /// Slots or the wish to end changed.
     changed: Notify,
-    ended: watch::Sender<Option<Ending>>,
+    /// Not a `watch` channel: that one wakes several waiters in an order of its own.
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -64,6 +65,7 @@ struct State {
     paused_until: Option<Instant>,
     /// The machine asked it to end.
     asked: bool,
+    ending: Option<Ending>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +106,7 @@ impl Worker {
             dice: Mutex::new(dice),
             state: Mutex::default(),
             changed: Notify::new(),
-            ended: watch::Sender::new(None),
+            ended: Notify::new(),
             env,
         });
         let main = Arc::clone(&sdk);
@@ -138,7 +140,7 @@ impl Worker {
 
     /// How it ended, if it did.
     pub fn ending(&self) -> Option<Ending> {
-        *self.sdk.ended.borrow()
+        self.sdk.state().ending
     }
 
     /// Whether it neither asks nor answers any more.
@@ -148,10 +150,13 @@ impl Worker {
 
     /// Returns when it ended.
     pub async fn ended(&self) -> Ending {
-        let mut ended = self.sdk.ended.subscribe();
-        let ending = ended.wait_for(Option::is_some).await.map(|ending| *ending);
-        // The sender lives as long as `self`, and what was waited for is there.
-        ending.ok().flatten().unwrap_or(Ending { code: None, signal: None })
+        loop {
+            let ended = self.sdk.ended.notified();
+            if let Some(ending) = self.ending() {
+                return ending;
+            }
+            ended.await;
+        }
     }
 }
 
@@ -342,7 +347,8 @@ impl Sdk {
             });
         }
         if faults.strike(Fault::WorkerPaused) {
-            let pause = self.dice().skewed(100..=90_000);
+            // Long enough, at times, to be taken for lost, and to lose the jobs to others.
+            let pause = self.dice().range(100..=90_000);
             self.state().paused_until = Some(Instant::now() + Duration::from_millis(pause));
         }
         if faults.strike(Fault::WorkerHangs) {
@@ -389,19 +395,20 @@ impl Sdk {
 
     /// The process ends, wherever it stands.
     fn end(&self, ending: Ending) {
-        if self.ended.borrow().is_some() {
-            return;
-        }
-        self.process.kill();
         let (asked, running) = {
             let mut state = self.state();
+            if state.ending.is_some() {
+                return;
+            }
+            state.ending = Some(ending);
             (state.asked, std::mem::take(&mut state.running))
         };
+        self.process.kill();
         for run in running.values().filter(|run| run.in_handler) {
             self.world.record.see(&Seen::HandlerEnded(self.env.worker.clone(), run.job.to_string()));
         }
         self.world.record.see(&Seen::WorkerEnded(self.env.worker.clone(), asked));
-        self.ended.send_replace(Some(ending));
+        self.ended.notify_waiters();
     }
 
     pub(super) fn dice(&self) -> MutexGuard<'_, Dice> {
