@@ -162,9 +162,14 @@ static const char *name_of_fd(int fd, char out[PATH_MAX], ino_t *file) {
     return name;
 }
 
-/* What the control file says about an operation on this name: an error number, or 0. */
-static int fault(const char *operation, const char *name) {
-    if (!control || strcmp(name, MARKS) == 0) return 0;
+static int ends_with(const char *path, const char *end) {
+    size_t path_bytes = strlen(path), end_bytes = strlen(end);
+    return path_bytes >= end_bytes && strcmp(path + path_bytes - end_bytes, end) == 0;
+}
+
+/* What the control file says about an operation on this path: an error number, or 0. */
+static int fault(const char *operation, const char *path) {
+    if (!control || ends_with(path, "/" MARKS)) return 0;
     char said[CONTROL_BYTES + 1];
     memcpy(said, control, CONTROL_BYTES);
     said[CONTROL_BYTES] = '\0';
@@ -172,9 +177,7 @@ static int fault(const char *operation, const char *name) {
     for (char *line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char what[32], error[32], end[128] = "";
         if (sscanf(line, "%31s %31s %127s", what, error, end) < 2 || strcmp(what, operation) != 0) continue;
-        size_t end_bytes = strlen(end), name_bytes = strlen(name);
-        if (name_bytes < end_bytes || strcmp(name + name_bytes - end_bytes, end) != 0) continue;
-        return strcmp(error, "ENOSPC") == 0 ? ENOSPC : EIO;
+        if (ends_with(path, end)) return strcmp(error, "ENOSPC") == 0 ? ENOSPC : EIO;
     }
     return 0;
 }
@@ -206,7 +209,7 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     pthread_mutex_lock(&turn);
     struct stat is;
     int existed = stat(absolute, &is) == 0;
-    int error = existed || !(flags & O_CREAT) ? 0 : fault("create", name);
+    int error = existed || !(flags & O_CREAT) ? 0 : fault("create", absolute);
     int fd = error ? fails(error) : opened(REAL(openat)(dir, path, flags, mode), name, existed, flags);
     int saved = errno;
     pthread_mutex_unlock(&turn);
@@ -235,7 +238,7 @@ int mkdirat(int dir, const char *path, mode_t mode) {
     const char *name = name_of(dir, path, absolute);
     if (!name) return REAL(mkdirat)(dir, path, mode);
     pthread_mutex_lock(&turn);
-    int error = fault("create", name);
+    int error = fault("create", absolute);
     int result = error ? fails(error) : REAL(mkdirat)(dir, path, mode);
     struct stat is;
     if (result == 0 && stat(absolute, &is) == 0) append(FOLDER, is.st_ino, 0, name, strlen(name), NULL, 0);
@@ -271,7 +274,7 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to) {
     memcpy(names, old_name, old_bytes + 1);
     memcpy(names + old_bytes + 1, new_name, new_bytes);
     pthread_mutex_lock(&turn);
-    int error = fault("create", new_name);
+    int error = fault("create", to_path);
     int result = error ? fails(error) : REAL(renameat)(from_dir, from, to_dir, to);
     if (result == 0) append(RENAMED, 0, 0, names, old_bytes + 1 + new_bytes, NULL, 0);
     int saved = errno;
@@ -285,9 +288,9 @@ int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, A
 /* ---- bytes ------------------------------------------------------------------------------------------------ */
 
 /* `at` < 0: at the descriptor's own position. */
-static ssize_t write_at(int fd, const void *data, size_t bytes, off64_t at, const char *name, ino_t file) {
+static ssize_t write_at(int fd, const void *data, size_t bytes, off64_t at, const char *path, ino_t file) {
     pthread_mutex_lock(&turn);
-    int error = fault("write", name);
+    int error = fault("write", path);
     ssize_t done;
     if (error && bytes < 2) {
         done = fails(error);
@@ -312,14 +315,14 @@ ssize_t write(int fd, const void *data, size_t bytes) {
     char path[PATH_MAX];
     ino_t file;
     const char *name = name_of_fd(fd, path, &file);
-    return name ? write_at(fd, data, bytes, -1, name, file) : REAL(write)(fd, data, bytes);
+    return name ? write_at(fd, data, bytes, -1, path, file) : REAL(write)(fd, data, bytes);
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t at) {
     char path[PATH_MAX];
     ino_t file;
     const char *name = name_of_fd(fd, path, &file);
-    return name ? write_at(fd, data, bytes, at, name, file) : REAL(pwrite64)(fd, data, bytes, at);
+    return name ? write_at(fd, data, bytes, at, path, file) : REAL(pwrite64)(fd, data, bytes, at);
 }
 
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t at) { return pwrite64(fd, data, bytes, at); }
@@ -331,7 +334,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
     if (!name) return REAL(writev)(fd, parts, count);
     /* A short write is always allowed. */
     for (int i = 0; i < count; i++)
-        if (parts[i].iov_len) return write_at(fd, parts[i].iov_base, parts[i].iov_len, -1, name, file);
+        if (parts[i].iov_len) return write_at(fd, parts[i].iov_base, parts[i].iov_len, -1, path, file);
     return 0;
 }
 
@@ -341,7 +344,7 @@ int ftruncate64(int fd, off64_t length) {
     const char *name = name_of_fd(fd, path, &file);
     if (!name) return REAL(ftruncate64)(fd, length);
     pthread_mutex_lock(&turn);
-    int error = fault("write", name);
+    int error = fault("write", path);
     int result = error ? fails(error) : REAL(ftruncate64)(fd, length);
     if (result == 0) append(TRUNCATED, file, (uint64_t)length, NULL, 0, NULL, 0);
     int saved = errno;
@@ -376,7 +379,7 @@ static int sync_file(int fd, int (*sync)(int)) {
     const char *name = name_of_fd(fd, path, &file);
     if (!name) return sync(fd);
     pthread_mutex_lock(&turn);
-    int error = fault("sync", name);
+    int error = fault("sync", path);
     int news = hears_of_failure(fd, file, error);
     uint64_t number = ++syncs;
     append(error ? SYNC_FAILED : SYNC_BEGAN, file, number, NULL, 0, NULL, 0);

@@ -56,15 +56,15 @@ impl Program {
 /// Runs the test of this name by itself, and counts after every step what power cuts leave.
 fn expect_no_loss(test: &str) {
     let steps = record(&format!("embedded::doubt::tests::{test}"), &[(BY_ITSELF, "yes".into())]).unwrap();
-    let mut promised = 0;
+    let mut last = 0;
     let promises: Vec<u64> = steps
         .iter()
         .map(|step| {
-            promised = step.mark().map_or(promised, |mark| mark.parse().unwrap());
-            promised
+            last = step.mark().map_or(last, |mark| mark.parse().unwrap());
+            last
         })
         .collect();
-    assert!(promised > 10);
+    assert!(last > 10);
     after_every_step(&steps, Disk::new, |number, disk| {
         for loss in [Loss::Everything, Loss::Writes, Loss::Writes, Loss::Sectors] {
             let (inputs, damage) = count(&disk.cut(loss, number as u64));
