@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
@@ -28,12 +29,21 @@ const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// A request's head in bytes; over it the answer is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Serves a connection until either side ends it, or `closing` says that the server stops.
-pub(crate) async fn converse(stream: TcpStream, router: Router, mut closing: watch::Receiver<()>) {
+/// Serves a client's connection until either side ends it, or `closing` says that the server stops.
+pub(crate) async fn serve_client(stream: TcpStream, router: Router, closing: watch::Receiver<()>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "the connection closed before its first request");
         return;
     }
+    converse(stream, router, closing).await;
+}
+
+/// The same over any stream of bytes.
+pub(crate) async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    mut closing: watch::Receiver<()>,
+) {
     let asked = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         asked.store(true, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
-use crate::connection::converse;
+use crate::connection::serve_client;
 
 /// After a failed accept (mostly: out of file descriptors) others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -37,7 +37,7 @@ pub async fn serve(
             accepted = accepting.next() => accepted,
             () = &mut shutdown => break,
         };
-        let connection = converse(stream, router.clone(), on_closing.clone());
+        let connection = serve_client(stream, router.clone(), on_closing.clone());
         let open = open.clone();
         tokio::spawn(async move {
             connection.await;

@@ -11,6 +11,7 @@ mod limiting;
 mod listing;
 mod logging;
 mod management;
+mod parking;
 mod server;
 mod streaming;
 mod submitting;
