@@ -1,6 +1,6 @@
 //! The stop channel: jobs that a worker must stop, until it asks for them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ struct Mailbox {
 /// The stop signals of one endpoint's workers.
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
-    by_worker: Mutex<HashMap<WorkerId, Mailbox>>,
+    /// Ordered, so that those who are told at once are told in the same order in every replay.
+    by_worker: Mutex<BTreeMap<WorkerId, Mailbox>>,
 }
 
 impl Stops {
@@ -98,7 +99,7 @@ impl Stops {
         self.lock().clear();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkerId, Mailbox>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<WorkerId, Mailbox>> {
         self.by_worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

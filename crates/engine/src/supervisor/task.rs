@@ -71,6 +71,7 @@ impl<P: Port> Task<P> {
         let mut heard = true;
         while !(self.roster.is_closing() && self.roster.is_empty() && self.losses.is_empty()) {
             let soonest = tokio::select! {
+                biased;
                 event = events.recv(), if heard => match event {
                     Some(FleetEvent::Shutdown) => break,
                     Some(event) => self.handle(event),
