@@ -3,6 +3,7 @@
 use axum::Json;
 use serde_json::{Map, Value, json};
 
+use super::parameters::{DRAIN, INCLUDE, PAGE, Parameter, RUN, RUN_SYNC, STATUS, STATUS_SYNC, STREAM};
 use super::schemas;
 
 /// The version of the API that the document describes; the specification fixes it.
@@ -17,7 +18,7 @@ struct Operation {
     /// The schema of its body.
     takes: Option<&'static str>,
     gives: Gives,
-    query: &'static [(&'static str, &'static str)],
+    parameters: &'static [Parameter],
 }
 
 /// What an operation answers.
@@ -28,23 +29,16 @@ enum Gives {
     Nothing,
 }
 
-const FLAG: &str = "boolean";
-const NUMBER: &str = "integer";
-const TEXT: &str = "string";
-const INCLUDE: &[(&str, &str)] = &[("includeTemplate", FLAG), ("includeWorkers", FLAG)];
-
-const PAGE: &[(&str, &str)] = &[("status", TEXT), ("limit", NUMBER), ("cursor", TEXT)];
-
 /// Makes the table below one line per operation.
 const fn operation(
     id: &'static str,
     (method, path): (&'static str, &'static str),
     takes: Option<&'static str>,
     gives: Gives,
-    query: &'static [(&'static str, &'static str)],
+    parameters: &'static [Parameter],
     summary: &'static str,
 ) -> Operation {
-    Operation { id, method, path, summary, takes, gives, query }
+    Operation { id, method, path, summary, takes, gives, parameters }
 }
 
 use Gives::{Many, Nothing, One};
@@ -62,13 +56,16 @@ const OPERATIONS: &[Operation] = &[
     operation("GetEndpoint", ("get", "/v1/endpoints/{endpointId}"), None, One("Endpoint"), INCLUDE, "one endpoint"),
     operation("UpdateEndpoint", ("patch", "/v1/endpoints/{endpointId}"), Some("EndpointUpdateInput"), One("Endpoint"), &[], "changes what is sent"),
     operation("UpdateEndpointByPost", ("post", "/v1/endpoints/{endpointId}/update"), Some("EndpointUpdateInput"), One("Endpoint"), &[], "the same as PATCH"),
-    operation("DeleteEndpoint", ("delete", "/v1/endpoints/{endpointId}"), None, Nothing, &[("drain", FLAG)], "deletes an endpoint with its jobs; `drain` waits for the running ones"),
+    operation("DeleteEndpoint", ("delete", "/v1/endpoints/{endpointId}"), None, Nothing, DRAIN, "deletes an endpoint with its jobs; `drain` waits for the running ones"),
     operation("CreateWorkerToken", ("post", "/v1/endpoints/{endpointId}/worker-token"), None, One("WorkerToken"), &[], "what a worker from outside needs in its environment"),
-    operation("Run", ("post", "/v2/{endpointId}/run"), Some("JobRequest"), One("Job"), &[], "hands in a job"),
-    operation("RunSync", ("post", "/v2/{endpointId}/runsync"), Some("JobRequest"), One("Job"), &[("wait", NUMBER)], "hands in a job and waits for its end"),
-    operation("Status", ("get", "/v2/{endpointId}/status/{jobId}"), None, One("Job"), &[("ttl", NUMBER)], "a job as it is"),
-    operation("StatusSync", ("get", "/v2/{endpointId}/status-sync/{jobId}"), None, One("Job"), &[("wait", NUMBER)], "a job when it is over"),
-    operation("Stream", ("get", "/v2/{endpointId}/stream/{jobId}"), None, Many("StreamChunk"), &[("wait", NUMBER), ("offset", NUMBER)], "the next chunks of a job's stream"),
+    operation("Run", ("post", "/v2/{endpointId}/run"), Some("JobRequest"), One("Job"), RUN, "hands in a job"),
+    operation("RunSync", ("post", "/v2/{endpointId}/runsync"), Some("JobRequest"), One("Job"), RUN_SYNC, "hands in a job and waits for its end"),
+    operation("Status", ("get", "/v2/{endpointId}/status/{jobId}"), None, One("Job"), STATUS, "a job as it is"),
+    operation("StatusByPost", ("post", "/v2/{endpointId}/status/{jobId}"), None, One("Job"), STATUS, "the same as GET"),
+    operation("StatusSync", ("get", "/v2/{endpointId}/status-sync/{jobId}"), None, One("Job"), STATUS_SYNC, "a job when it is over"),
+    operation("StatusSyncByPost", ("post", "/v2/{endpointId}/status-sync/{jobId}"), None, One("Job"), STATUS_SYNC, "the same as GET"),
+    operation("Stream", ("get", "/v2/{endpointId}/stream/{jobId}"), None, Many("StreamChunk"), STREAM, "the next chunks of a job's stream"),
+    operation("StreamByPost", ("post", "/v2/{endpointId}/stream/{jobId}"), None, Many("StreamChunk"), STREAM, "the same as GET"),
     operation("Cancel", ("post", "/v2/{endpointId}/cancel/{jobId}"), None, One("Job"), &[], "ends a job"),
     operation("Retry", ("post", "/v2/{endpointId}/retry/{jobId}"), None, One("Job"), &[], "queues a failed or timed-out job again"),
     operation("PurgeQueue", ("post", "/v2/{endpointId}/purge-queue"), None, One("PurgeResult"), &[], "cancels every waiting job"),
@@ -95,8 +92,6 @@ pub(super) async fn document() -> Json<Value> {
 }
 
 fn describe(operation: &Operation) -> Value {
-    let error =
-        json!({ "description": "refused; the text says why", "content": content(&reference("Error")) });
     let (status, answer) = match operation.gives {
         One(name) => ("200", json!({ "description": "done", "content": content(&reference(name)) })),
         Many(name) => {
@@ -109,23 +104,43 @@ fn describe(operation: &Operation) -> Value {
         "operationId": operation.id,
         "summary": operation.summary,
         "parameters": parameters(operation),
-        "responses": { status: answer, "400": error, "401": error, "404": error },
+        "responses": refusals(operation),
     });
+    described["responses"][status] = answer;
     if let Some(name) = operation.takes {
         described["requestBody"] = json!({ "required": true, "content": content(&reference(name)) });
     }
     described
 }
 
+/// How an operation can be refused.
+fn refusals(operation: &Operation) -> Value {
+    let is_about_jobs = operation.path.starts_with("/v2/");
+    let possible = [
+        ("400", true, "the request is wrong"),
+        ("401", true, "the key is missing, unknown or does not permit this"),
+        ("404", true, "what the path names does not exist, or no longer"),
+        (
+            "409",
+            is_about_jobs && operation.takes.is_some(),
+            "the idempotency key came before with another body",
+        ),
+        ("413", operation.takes.is_some(), "the body is too large"),
+        ("429", is_about_jobs, "too many requests, or too many jobs; `Retry-After` says when to ask again"),
+        ("503", true, "the server cannot do this at the moment; `Retry-After` says when to ask again"),
+    ];
+    let refusals = possible.iter().filter(|(_, applies, _)| *applies).map(|(status, _, why)| {
+        ((*status).to_owned(), json!({ "description": why, "content": content(&reference("Error")) }))
+    });
+    Value::Object(refusals.collect())
+}
+
 fn parameters(operation: &Operation) -> Value {
     let names = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let in_path = names
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
-    let in_query = operation
-        .query
-        .iter()
-        .map(|(name, kind)| json!({ "name": name, "in": "query", "schema": { "type": kind } }));
-    in_path.chain(in_query).collect()
+    let others = operation.parameters.iter().map(Parameter::describe);
+    in_path.chain(others).collect()
 }
 
 fn content(schema: &Value) -> Value {

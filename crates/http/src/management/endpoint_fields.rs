@@ -15,7 +15,7 @@ const SLUG: Kind = Kind::Form { matches: is_slug, pattern: "^[a-z0-9][a-z0-9-]{1
 
 /// Every field of an endpoint: what clients may send and what they can read.
 pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
-    Field::new("name", SHORT_TEXT, "a name for people; the endpoint's id if none is given"),
+    Field::new("name", SHORT_TEXT, "a name for people, not blank; the endpoint's id if none is given"),
     Field::new("slug", SLUG, "a second address of the endpoint under `/v2`; unique").nullable(),
     Field::new("templateId", SHORT_TEXT, "the template that its workers run"),
     Field::new(

@@ -187,13 +187,13 @@ fn allowed(kind: Kind) -> String {
     let listed =
         |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     match kind {
-        Kind::Text { chars_max } => format!("a string of at most {chars_max} characters"),
+        Kind::Text { chars_max } => format!("a string of at most {chars_max} characters, without NUL"),
         Kind::Form { pattern, .. } => format!("a string of the form {pattern}"),
         Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
         Kind::Flag => "true or false".to_owned(),
         Kind::Word(words) => format!("one of {}", listed(words)),
         Kind::Words(words) => format!("a list of {}", listed(words)),
-        Kind::Texts => "a list of strings".to_owned(),
+        Kind::Texts => "a list of strings without NUL".to_owned(),
         Kind::SecretTexts => "an object with strings as values".to_owned(),
         Kind::Object(_) => "an object".to_owned(),
         Kind::Objects => "a list of objects".to_owned(),

@@ -13,6 +13,7 @@ mod fields;
 #[cfg(test)]
 mod hostile;
 mod nearest;
+mod parameters;
 mod records;
 mod schemas;
 mod template_fields;

@@ -12,6 +12,9 @@ use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Access, Field, Kind, Verb};
 use super::template_fields::TEMPLATE_FIELDS;
 
+/// The form of texts that can be arguments and environment of a process.
+const WITHOUT_NUL: &str = r"^[^\x00]*$";
+
 /// Every schema, by name.
 pub(super) fn all() -> Value {
     let text = json!({ "type": "string" });
@@ -72,13 +75,15 @@ fn sent(fields: &[Field], verb: Verb, required: &[&str]) -> Value {
 /// A field as it is sent with `verb`, or as it is read.
 fn schema(field: &Field, verb: Option<Verb>) -> Value {
     let mut schema = match field.kind {
-        Kind::Text { chars_max } => json!({ "type": "string", "maxLength": chars_max }),
+        Kind::Text { chars_max } => {
+            json!({ "type": "string", "maxLength": chars_max, "pattern": WITHOUT_NUL })
+        }
         Kind::Form { pattern, .. } => json!({ "type": "string", "pattern": pattern }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Word(words) => json!({ "type": "string", "enum": words }),
         Kind::Words(words) => json!({ "type": "array", "items": { "type": "string", "enum": words } }),
-        Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Texts => json!({ "type": "array", "items": { "type": "string", "pattern": WITHOUT_NUL } }),
         Kind::SecretTexts => texts_by_name(),
         Kind::Objects => json!({ "type": "array", "items": { "type": "object" } }),
         // Beside a reference nothing else may stand.
@@ -121,7 +126,7 @@ fn job_request(text: &Value) -> Value {
 fn job() -> Vec<(&'static str, Value)> {
     let (text, count) = (json!({ "type": "string" }), json!({ "type": "integer" }));
     vec![
-        ("id", text.clone()),
+        ("id", job_id()),
         ("status", states()),
         ("output", json!({})),
         ("error", text.clone()),
@@ -137,7 +142,14 @@ fn job_times() -> Vec<(&'static str, Value)> {
     vec![("createdAt", time(false)), ("startedAt", time(true)), ("completedAt", time(true))]
 }
 
-fn states() -> Value {
+/// A job's id.
+pub(super) fn job_id() -> Value {
+    let pattern = "^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
+    json!({ "type": "string", "pattern": pattern })
+}
+
+/// The states of a job.
+pub(super) fn states() -> Value {
     let mut names: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
     names.sort_unstable();
     json!({ "type": "string", "enum": names })

@@ -8,7 +8,7 @@ const GIGABYTES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
 
 /// Every field of a template: what clients may send and what they can read.
 pub(crate) const TEMPLATE_FIELDS: &[Field] = &[
-    Field::new("name", SHORT_TEXT, "a name for people; unique"),
+    Field::new("name", SHORT_TEXT, "a name for people; unique, and not blank"),
     Field::new("imageName", Kind::Text { chars_max: 1_000 }, "the container image; a label for `process` workers")
         .default(r#""""#),
     Field::new("dockerEntrypoint", Kind::Texts, "the beginning of the command line").default("[]"),

@@ -1,0 +1,41 @@
+"""What schemathesis is told about this API, in its own process: which endpoint is real, and what it must not do.
+
+Requests are changed only where they would find nothing (a random endpoint), wait for long, or start processes.
+"""
+
+import os
+import random
+
+import schemathesis
+
+# An endpoint with a worker, and jobs of it.
+ENDPOINT = os.environ["LONGSHORE_OPENAPI_ENDPOINT"]
+JOBS = os.environ["LONGSHORE_OPENAPI_JOBS"].split(",")
+_chance = random.Random(int(os.environ["LONGSHORE_OPENAPI_SEED"]))
+# The longest wait of a request, in milliseconds, by what names it.
+WAITS = {"/runsync": "1000", "/status-sync": "1000", "/stream": "0"}
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """Aims a generated request."""
+    path, parts = case.operation.path, case.path_parameters
+    if path.startswith("/v2/") and parts and _chance.random() < 0.8:
+        parts["endpointId"] = ENDPOINT
+        if "jobId" in parts:
+            parts["jobId"] = _chance.choice(JOBS)
+    if path.startswith("/v1/endpoints/") and case.method != "GET" and parts and parts.get("endpointId") == ENDPOINT:
+        parts["endpointId"] = "nosuchendpoint"
+    _shorten_wait(case, path)
+    if path.startswith("/v1/endpoints") and isinstance(case.body, dict):
+        case.body["provider"] = "external"
+
+
+def _shorten_wait(case, path: str) -> None:
+    """Nobody has 90 seconds; a wait that is not in order stays."""
+    most = next((wait for name, wait in WAITS.items() if name in path), None)
+    if most is None:
+        return
+    wait = str((case.query or {}).get("wait", ""))
+    if not wait or (wait.isdecimal() and int(wait) > int(most)):
+        case.query = {**(case.query or {}), "wait": most}

@@ -1,0 +1,85 @@
+"""The API against its own document: requests made from `/v1/openapi.json`, answers checked against it.
+
+    LONGSHORE_OPENAPI_EXAMPLES=1000 LONGSHORE_OPENAPI_SEED=7 pytest e2e/test_schemathesis.py      # a longer run
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.client import Api
+from harness.fake_worker import FakeWorker
+from harness.server import ADMIN_KEY
+
+EXAMPLES = os.environ.get("LONGSHORE_OPENAPI_EXAMPLES", "8")
+SEED = os.environ.get("LONGSHORE_OPENAPI_SEED", "1")
+CHECKS = [
+    "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
+    "response_headers_conformance", "ignored_auth", "unsupported_method",
+]
+E2E = Path(__file__).parent
+
+
+class Echo:
+    """A worker that gives every job its input back, until told to stop."""
+
+    def __init__(self, endpoint):
+        self.worker = FakeWorker(endpoint)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            answer = self.worker.take_raw()
+            if answer.status_code == 200:
+                job = answer.json()
+                self.worker.post("job-stream", job["id"], {"output": job["input"]})
+                self.worker.post("job-done", job["id"], {"output": job["input"]})
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(40)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def world(fresh_server):
+    """A server of its own (it makes and deletes what it likes), an endpoint with a worker, and jobs in every state."""
+    api = Api(fresh_server(flags=("--rate-limits", "off"), config="worker_hold_ms = 500\n"))
+    endpoint = api.external()
+    worker = FakeWorker(endpoint)
+    failed, running, done = (endpoint.run() for _ in range(3))
+    for job in (failed, running, done):
+        assert worker.take(busy=job != failed)["id"] == job
+    worker.done(failed, {"error": "it does"})
+    worker.done(done, {"output": [1, None]})
+    cancelled = endpoint.run()
+    endpoint.cancel(cancelled)
+    echo = Echo(endpoint)
+    yield endpoint, [failed, running, done, cancelled]
+    echo.close()
+
+
+@pytest.mark.timeout(3600 if "LONGSHORE_OPENAPI_EXAMPLES" in os.environ else 180)
+def test_every_answer_is_as_the_document_says(world, tmp_path):
+    endpoint, jobs = world
+    url = endpoint.api.server.url
+    environment = {
+        **os.environ, "SCHEMATHESIS_HOOKS": "harness.openapi_hooks", "PYTHONPATH": str(E2E),
+        "LONGSHORE_OPENAPI_ENDPOINT": endpoint.id, "LONGSHORE_OPENAPI_JOBS": ",".join(jobs), "LONGSHORE_OPENAPI_SEED": SEED,
+    }
+    command = [
+        sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()", "--no-color", "run",
+        f"{url}/v1/openapi.json", "--url", url, "--header", f"Authorization: Bearer {ADMIN_KEY}",
+        "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES,
+        "--seed", SEED, "--request-timeout", "30", "--continue-on-failure", "--warnings", "off",
+    ]
+    run = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    print(run.stdout)
+    assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
+    assert "panicked" not in endpoint.api.server.log()
