@@ -3,6 +3,9 @@
 //! As with [`longshore_launch::ProcessLauncher`], a worker and what is noted of it belong to the machine: a server
 //! that is killed leaves them as they are, and the next one finds them.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,8 @@
 //! Those whom webhooks call: each as fast and as reliable as it is.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A small world for tests, in which nothing goes wrong, and a server that answers as a test says.
+//! A small world for tests, and a server that answers as a test says.
 
 use std::time::Duration;
 
@@ -19,11 +19,18 @@ use crate::world::World;
 /// How long a test waits, in simulated time.
 const DEADLINE: Duration = Duration::from_hours(1);
 
-/// Nothing goes wrong in it. What is seen is traced.
+/// A world in which nothing goes wrong any more. What is seen is traced.
 pub(crate) fn calm_world(seed: u64) -> (World, Dice) {
+    let (world, dice) = world(seed);
+    world.faults.end();
+    (world, dice)
+}
+
+/// A world in which anything may go wrong. What is seen is traced.
+pub(crate) fn world(seed: u64) -> (World, Dice) {
     let mut dice = Dice::new(seed);
     let (clock, faults) = (Clock::default(), Faults::draw(&mut dice));
-    faults.end();
+
     let record = Record::new(clock.clone(), Auditor::default(), true);
     let network = Network::new(&mut dice, faults.clone(), record.clone());
     let tasks = Tasks::new(&mut dice);

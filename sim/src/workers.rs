@@ -10,7 +10,7 @@ mod outside;
 mod posting;
 mod sdk;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use gossip::Gossip;
 pub use outside::start;

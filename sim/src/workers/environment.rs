@@ -57,7 +57,7 @@ fn path_of(url: &str) -> &str {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// What a server would give a worker.

@@ -138,6 +138,12 @@ impl Worker {
         self.sdk.end(Ending { code: None, signal: Some(9) });
     }
 
+    /// From now on it hangs.
+    #[cfg(test)]
+    pub(crate) fn hang(&self) {
+        self.sdk.state().hangs = true;
+    }
+
     /// How it ended, if it did.
     pub fn ending(&self) -> Option<Ending> {
         self.sdk.state().ending

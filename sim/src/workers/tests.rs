@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::environment::tests::variables;
+pub(crate) use super::environment::tests::variables;
 use super::{Ending, Gossip, Worker};
 use crate::stage::{calm_world, serve, wait_for_trace};
 use crate::world::World;

@@ -1,0 +1,119 @@
+//! The contract of a launcher, also over the deaths of servers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use longshore_launch::{Exited, Launcher as _, Present, WorkerSpec};
+use longshore_model::WorkerId;
+use tokio::time::{Instant, timeout};
+
+use super::{GRACE_LEFT, Machine, SimLauncher};
+use crate::stage::{calm_world, serve};
+use crate::tasks::Process;
+use crate::workers::tests::variables;
+use crate::world::World;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn spec(worker: &str) -> WorkerSpec {
+    WorkerSpec {
+        worker: worker.parse().unwrap(),
+        endpoint: "abcdefghijklm1".parse().unwrap(),
+        version: 3,
+        command: vec!["worker".to_owned()],
+        workdir: None::<PathBuf>,
+        env: variables(worker),
+        private_home: false,
+    }
+}
+
+fn present(worker: &str) -> Present {
+    let WorkerSpec { worker, endpoint, version, .. } = spec(worker);
+    Present { worker, endpoint, version }
+}
+
+/// A machine, and a server on it that has looked what there is.
+async fn machine() -> (World, Machine, Process, SimLauncher) {
+    let (world, mut dice) = calm_world(7);
+    serve(&world, |_, _, _| (204, String::new()));
+    let machine = Machine::new(&world, &mut dice);
+    let server = world.tasks.process();
+    let launcher = machine.launcher(&server);
+    assert_eq!(launcher.adopt().await.unwrap(), []);
+    (world, machine, server, launcher)
+}
+
+/// The server dies, and the next one has not looked yet.
+fn next_server(world: &World, machine: &Machine, server: &Process) -> (Process, SimLauncher) {
+    server.kill();
+    let server = world.tasks.process();
+    let launcher = machine.launcher(&server);
+    (server, launcher)
+}
+
+async fn exit(launcher: &SimLauncher) -> Exited {
+    let mut exits = launcher.exits().unwrap();
+    timeout(60 * SECOND, exits.recv()).await.unwrap().unwrap()
+}
+
+fn hang(machine: &Machine, worker: &WorkerId) {
+    machine.state().folders[worker].worker.hang();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_server_finds_the_living_and_hears_of_the_dead() {
+    let (world, machine, server, first) = machine().await;
+    for worker in ["w1", "w2"] {
+        first.start(spec(worker)).await.unwrap();
+    }
+    let (_server, second) = next_server(&world, &machine, &server);
+    machine.state().folders[&"w1".parse().unwrap()].worker.clone().kill();
+    assert_eq!(second.adopt().await.unwrap(), [present("w2")]);
+    let exited = exit(&second).await;
+    assert_eq!((exited.worker.as_str(), exited.signal, exited.asked), ("w1", Some(9), false));
+    assert!(second.exits().is_none(), "they can be taken once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_hangs_is_killed_after_its_grace() {
+    let (_world, machine, _server, launcher) = machine().await;
+    launcher.start(spec("w1")).await.unwrap();
+    let id: WorkerId = "w1".parse().unwrap();
+    hang(&machine, &id);
+    let began = Instant::now();
+    launcher.stop(&id, 7 * SECOND).await.unwrap();
+    assert_eq!(began.elapsed(), 7 * SECOND);
+    let exited = exit(&launcher).await;
+    assert_eq!((exited.code, exited.signal, exited.asked), (None, Some(9), true));
+    launcher.stop(&id, SECOND).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_the_server_does_not_survive_is_seen_through_by_the_next() {
+    let (world, machine, server, first) = machine().await;
+    first.start(spec("w1")).await.unwrap();
+    let id: WorkerId = "w1".parse().unwrap();
+    hang(&machine, &id);
+    timeout(SECOND, first.stop(&id, 20 * SECOND)).await.unwrap_err();
+    let (_server, second) = next_server(&world, &machine, &server);
+    assert_eq!(second.adopt().await.unwrap(), [], "it counts as gone already");
+    let began = Instant::now();
+    let exited = exit(&second).await;
+    assert!(exited.asked);
+    assert!(began.elapsed() >= GRACE_LEFT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_goes_on_without_the_server_until_the_next_one_looks() {
+    let (world, machine, server, first) = machine().await;
+    timeout(Duration::ZERO, first.start(spec("w1"))).await.unwrap_err();
+    let (server, second) = next_server(&world, &machine, &server);
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(second.adopt().await.unwrap(), [present("w1")]);
+
+    timeout(Duration::ZERO, second.start(spec("w2"))).await.unwrap_err();
+    let (_server, third) = next_server(&world, &machine, &server);
+    assert_eq!(third.adopt().await.unwrap(), [present("w1")], "w2 had not begun");
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(machine.state().folders.len(), 1, "and does not begin any more");
+}
