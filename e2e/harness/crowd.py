@@ -114,7 +114,7 @@ class Crowd:
         path = f"/runsync?wait={chance.choice([1000, 2000])}" if order.sync else "/run"
         headers = {"Idempotency-Key": order.key} if order.idempotent else {}
         while True:
-            retries = order.retries_sent
+            asked = order.asked()
             try:
                 answer = self._ask(endpoint, "POST", path, data=order.body, headers=headers)
             except Gone:
@@ -126,7 +126,7 @@ class Crowd:
             record = answer.json()
             self.ledger.acknowledge(order, record["id"])
             if order.sync:
-                self.ledger.observe(order, record, answer.text, retries)
+                self.ledger.observe(order, record, answer.text, asked)
             return
 
     # Watching
@@ -142,9 +142,9 @@ class Crowd:
         time.sleep(0.1)
 
     def _look(self, endpoint: Endpoint, order: Order) -> None:
-        retries = order.retries_sent
+        asked = order.asked()
         answer = self._ask(endpoint, "GET", f"/status/{order.id}")
-        self.ledger.observe(order, answer.json(), answer.text, retries)
+        self.ledger.observe(order, answer.json(), answer.text, asked)
 
     # Meddling
 

@@ -30,6 +30,18 @@ class Order:
     def id(self) -> str | None:
         return next(iter(self.ids), None)
 
+    def asked(self) -> "Asked":
+        """What is known at the moment when a client asks about it."""
+        return Asked(self.retries_sent, self.end is not None)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was known of an order when a question was sent: answers arrive in another order than they were made in."""
+
+    retries_sent: int
+    was_over: bool
+
 
 class Ledger:
     """All orders, by their keys; what went wrong; and when the server was down."""
@@ -57,16 +69,17 @@ class Ledger:
         with self.lock:
             self.answers_lost += 1
 
-    def observe(self, order: Order, record: dict, text: str, retries_before: int) -> None:
-        """A status that a client read; `retries_before` is `retries_sent` when it asked."""
-        if record["status"] not in TERMINAL:
-            if order.end is not None and retries_before == order.retries_sent:
-                self.violation(f"{record['id']} is {text[:300]} after it was {order.end[:300]}")
-            return
+    def observe(self, order: Order, record: dict, text: str, asked: Asked) -> None:
+        """A record that a client read, and what was known when it asked for it."""
         with self.lock:
-            if retries_before != order.retries_sent:
+            if asked.retries_sent != order.retries_sent:
                 return
-            if order.end is None:
+            if record["status"] not in TERMINAL:
+                if asked.was_over:
+                    self.violations.append(f"{record['id']} is {text[:300]} after it was {order.end[:300]}")
+                if "error" in record:
+                    self.violations.append(f"{record['id']} goes on and has an error: {text[:300]}")
+            elif order.end is None:
                 order.end = text
             elif order.end != text:
                 self.violations.append(f"{record['id']} was {order.end[:300]} and is {text[:300]}")
