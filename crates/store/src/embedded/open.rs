@@ -39,14 +39,16 @@ impl Folder {
     /// Creates the folder if need be, locks it, and brings its database to the present format.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| {
-            unusable(dir, format!("cannot be created: {error}; choose a folder that this user can write to"))
+            let advice = advice(&error, "choose a folder that this user can write to");
+            unusable(dir, format!("cannot be created: {error}; {advice}"))
         })?;
         let lock = lock(dir)?;
         let database = dir.join("longshore.db");
-        let file = private(&database).map_err(|error| unusable(dir, format!("is not writable: {error}")))?;
+        let file = private(&database).map_err(|error| not_writable(dir, &error))?;
         let folder = Self { database, file: Arc::new(file), _lock: lock };
         folder.make_up_for_failed_syncs().map_err(|error| {
-            unusable(dir, format!("has files that cannot be synced: {error}; check its disk"))
+            let advice = advice(&error, "check its disk");
+            unusable(dir, format!("has files that cannot be synced: {error}; {advice}"))
         })?;
         let mut db = connect(&folder.database).map_err(|error| not_opened(dir, &error))?;
         bring_up_to_date(dir, &mut db)?;
@@ -110,12 +112,7 @@ pub(super) fn connect_beside(database: &Path) -> rusqlite::Result<Connection> {
 
 fn lock(dir: &Path) -> Result<File, StoreError> {
     let path = dir.join("lock");
-    let not_writable = |error: io::Error| {
-        unusable(
-            dir,
-            format!("is not writable: {error}; give this user the right to write or choose another folder"),
-        )
-    };
+    let not_writable = |error: io::Error| not_writable(dir, &error);
     let mut file = File::options()
         .read(true)
         .write(true)
@@ -210,6 +207,21 @@ fn not_opened(dir: &Path, error: &rusqlite::Error) -> StoreError {
         _ => "check its disk",
     };
     unusable(dir, format!("cannot be opened: {error}; {advice}"))
+}
+
+fn not_writable(dir: &Path, error: &io::Error) -> StoreError {
+    let advice = advice(error, "give this user the right to write or choose another folder");
+    unusable(dir, format!("is not writable: {error}; {advice}"))
+}
+
+/// What to do about an error of the system.
+fn advice(error: &io::Error, otherwise: &'static str) -> &'static str {
+    const EIO: i32 = 5;
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space on its disk",
+        _ if error.raw_os_error() == Some(EIO) => "check its disk",
+        _ => otherwise,
+    }
 }
 
 fn unusable(dir: &Path, what: impl std::fmt::Display) -> StoreError {

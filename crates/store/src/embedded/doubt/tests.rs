@@ -57,7 +57,7 @@ impl Program {
 fn expect_no_loss(test: &str) {
     let steps = record(&format!("embedded::doubt::tests::{test}"), &[(BY_ITSELF, "yes".into())]).unwrap();
     let mut last = 0;
-    let promises: Vec<u64> = steps
+    let due: Vec<u64> = steps
         .iter()
         .map(|step| {
             last = step.mark().map_or(last, |mark| mark.parse().unwrap());
@@ -68,7 +68,7 @@ fn expect_no_loss(test: &str) {
     after_every_step(&steps, Disk::new, |number, disk| {
         for loss in [Loss::Everything, Loss::Writes, Loss::Writes, Loss::Sectors] {
             let (inputs, damage) = count(&disk.cut(loss, number as u64));
-            let promised = promises[number - 1];
+            let promised = due[number - 1];
             assert!(
                 inputs >= promised && damage == "ok",
                 "{number} {loss:?}: {inputs} of {promised}, {damage}"
