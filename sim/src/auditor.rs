@@ -6,6 +6,7 @@
 //! history that fits what was seen keeps it.
 
 mod answers;
+mod buffered;
 mod caused;
 mod changing;
 mod edges;
@@ -133,12 +134,12 @@ impl Auditor {
             Seen::Called(call, url, body) => self.called(*call, url, body),
             Seen::CallAnswered(call, status) => self.call_over(*call, Some(*status)),
             Seen::CallBroken(call) => self.call_over(*call, None),
-            Seen::WorkerStarted(endpoint, worker) => self.worker_started(endpoint, worker),
+            Seen::WorkerStarted(worker, endpoint) => self.worker_started(worker, endpoint),
             Seen::WorkerEnded(worker, by_server) => self.worker_ended(worker, *by_server),
             Seen::HandlerBegan(worker, job) => self.handler_began(worker, job),
             Seen::HandlerEnded(worker, job) => self.handler_ended(worker, job),
             Seen::ServerUp => self.server_up(at),
-            Seen::ServerDown(_) => self.server_down(at),
+            Seen::ServerDown(killed) => self.server_down(at, *killed),
             // Every event tells what the clock shows; between two events it may have shown more.
             Seen::ClockSet => {}
             Seen::Calm => self.calm = Some(self.ledger.now),
@@ -191,6 +192,7 @@ impl Auditor {
             listed,
             ended: endpoint::Ended::default(),
             path: request.path.as_str().into(),
+            is_void: false,
             is_slow: address.operation == Operation::DeleteEndpoint,
         };
         self.exchanges.insert(id, exchange);
@@ -236,12 +238,12 @@ impl Auditor {
         }
     }
 
-    fn worker_started(&mut self, endpoint: &str, worker: &str) {
+    fn worker_started(&mut self, worker: &str, endpoint: &str) {
         let endpoint = self.notes.endpoint(endpoint, &self.rules);
         let worker = self.notes.worker(worker);
         let notes = &mut self.notes.workers[worker.0];
         notes.endpoint = Some(endpoint);
-        notes.is_managed = true;
+        notes.is_managed = !self.notes.endpoints[endpoint.0].settings.is_external;
         self.notes.endpoints[endpoint.0].workers.push(worker);
     }
 
@@ -253,8 +255,11 @@ impl Auditor {
         self.disturbed_ms = at.ms;
     }
 
-    fn server_down(&mut self, at: Moment) {
+    fn server_down(&mut self, at: Moment, killed: bool) {
         let now = self.ledger.now;
+        if killed {
+            self.forget_buffered();
+        }
         self.process_ended = Some(now);
         self.note_silence();
         if let Some((_, ended)) = self.processes.last_mut() {

@@ -27,6 +27,9 @@ impl Auditor {
             let text = || format!("{}: an answer to what never arrived", exchange.path);
             return self.ledger.fail(Promise::WellFormed, text);
         };
+        if exchange.is_void {
+            return self.void_answer(exchange, &answer.body);
+        }
         match answer.status {
             200..300 => self.success(id, exchange, arrived, answer),
             status => self.refusal(id, exchange, arrived, status),
@@ -90,11 +93,14 @@ impl Auditor {
                 if status == 400 && exchange.operation == Operation::Retry {
                     self.check_retry_refused(exchange, arrived);
                 }
-                self.change_settled(exchange, Some(now), is_refused);
+                // What could not be kept for certain may yet come to light.
+                self.change_settled(exchange, is_refused.then_some(now), is_refused);
             }
             Operation::Status { ttl_ms: Some(_) } if !is_refused => self.pin_lost(exchange),
             Operation::Done | Operation::Chunk => self.post_answered(id, exchange, status),
             Operation::DeleteEndpoint => self.deletion_settled(exchange, Some(self.ledger.now), Some(status)),
+            // What it was to hand out may be handed out, as far as the server knows.
+            Operation::Take { .. } => self.unanswered(exchange),
             _ => {}
         }
         let is_about_job = matches!(

@@ -26,7 +26,10 @@ impl Auditor {
             }
             return purges.push_back(span);
         }
-        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) else { return };
+        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)).filter(|job| !job.is_void) else {
+            return;
+        };
+        job.touched = now;
         match exchange.operation {
             Operation::Cancel => job.cancels.push(span),
             Operation::Retry => job.retries.push((id, span)),
@@ -65,7 +68,7 @@ impl Auditor {
 
     /// A cancel was answered.
     pub(super) fn cancelled(&mut self, no: JobNo, arrived: When, state: State) {
-        let Some(job) = self.notes.get(no) else { return };
+        let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
         let text = || format!("{} is {state:?} after its cancel; {}", job.id, history(job));
         self.ledger.check(Promise::CancelEnds, state.is_terminal(), text);
         self.sighted(&Sight { job: no, from: arrived, state, shown: None, what: "a cancel's answer" });
@@ -80,7 +83,7 @@ impl Auditor {
             other.job == Some(no)
                 && matches!(other.operation, Operation::Status { ttl_ms: Some(_) } | Operation::Retry)
         });
-        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
         if is_other_open || job.is_pin_lost || !job.retries.is_empty() {
             job.ttl.widen(Deadline { low_ms, high_ms });
         } else {
@@ -91,7 +94,7 @@ impl Auditor {
     /// A retry was answered with success.
     pub(super) fn retried(&mut self, id: u64, no: JobNo, arrived: When, state: State) {
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
         let text = || format!("{} is {state:?} after its retry", job.id);
         self.ledger.check(Promise::Retryable, state == State::InQueue, text);
         if let Some(gone) = job.gone.filter(|gone| gone.seq < arrived.seq) {

@@ -40,7 +40,11 @@ pub(super) struct Settings {
     pub may_be_full: bool,
     /// Whether a failed handler may be tried again.
     pub may_retry_errors: bool,
-    /// Whether its workers may be started by the server.
+    /// Whether a lost worker's job may fail at once.
+    pub may_not_retry: bool,
+    /// Whether a power cut may take its last changes.
+    pub is_buffered: bool,
+    /// Whether its workers are started by somebody else.
     pub is_external: bool,
 }
 
@@ -55,6 +59,8 @@ pub(super) struct Endpoint {
     pub is_deleted: bool,
     /// Whether its creation was answered, with all of its settings.
     pub is_created: bool,
+    /// Whether a power cut may have undone what was counted.
+    pub is_count_void: bool,
     /// Jobs that are still of interest.
     pub jobs: Vec<JobNo>,
     pub purges: VecDeque<Span>,
@@ -110,14 +116,17 @@ impl Endpoint {
                 sync_retention_ms: Range::only(rules.sync_retention_ms),
                 workers_min: Range::only(0),
                 workers_max: Range::only(3),
-                may_be_full: false,
+                may_be_full: rules.may_be_full,
                 may_retry_errors: false,
+                may_not_retry: false,
+                is_buffered: false,
                 is_external: false,
             },
             workers_min: None,
             deleted: None,
             is_deleted: false,
             is_created: false,
+            is_count_void: false,
             jobs: Vec::new(),
             purges: VecDeque::new(),
             takes_open: Vec::new(),

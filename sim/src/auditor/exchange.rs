@@ -29,6 +29,8 @@ pub(super) struct Exchange {
     pub ended: Ended,
     /// For error texts.
     pub path: Box<str>,
+    /// Whether a power cut may have undone what it was told.
+    pub is_void: bool,
     /// Whether its query asks for an endpoint to be drained, or similar slow ways.
     pub is_slow: bool,
 }

@@ -22,6 +22,9 @@ impl Auditor {
             });
             return self.ledger.check(Promise::HookTruthful, is_possible, text);
         };
+        if self.notes.get(no).is_none_or(|job| job.is_void) {
+            return;
+        }
         self.check_call(no, url, &record);
         let Some(job) = self.notes.get(no) else { return };
         let state = State::parse(record.status);
@@ -95,6 +98,7 @@ impl Auditor {
     pub(super) fn owes_hook(&self, job: &Job) -> bool {
         let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
         has_hook
+            && !job.is_void
             && job.life.terminal.is_some()
             && job.hook.accepted.is_none()
             && job.hook.calls < self.rules.webhook_attempts_max

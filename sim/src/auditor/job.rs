@@ -35,6 +35,10 @@ pub(super) struct Job {
     pub is_pinned: bool,
     /// Whether the answer to that choice was lost, so that nobody knows.
     pub is_pin_lost: bool,
+    /// When anybody last heard or said something about it.
+    pub touched: When,
+    /// Whether a power cut may have undone what is known of it: then nothing is checked any more.
+    pub is_void: bool,
     /// From here on nothing may show it.
     pub gone: Option<When>,
     pub lives: u32,
@@ -210,6 +214,8 @@ impl Job {
             ttl: Deadline::UNKNOWN,
             is_pinned: false,
             is_pin_lost: false,
+            touched: now,
+            is_void: false,
             gone: None,
             lives: 0,
             life: Life::new(When { seq: 0, ms: 0, wall_ms: 0 }, now),

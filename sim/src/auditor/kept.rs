@@ -59,7 +59,7 @@ impl Auditor {
         if job.known.seq > from.seq || endpoint.may_be_deleted(now) {
             return;
         }
-        if job.gone.is_some() {
+        if job.gone.is_some() || job.is_void {
             return;
         }
         let limit = job.life.over.map_or(now, |(over, _)| over);
@@ -115,7 +115,7 @@ impl Auditor {
         let Some(job) = self.notes.get(no) else { return false };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
         let Some(acknowledged) = job.acknowledged else { return false };
-        if job.gone.is_some() || endpoint.may_be_deleted(until) || !job.retries.is_empty() {
+        if job.gone.is_some() || job.is_void || endpoint.may_be_deleted(until) || !job.retries.is_empty() {
             return false;
         }
         let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit: until };

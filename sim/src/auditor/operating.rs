@@ -65,6 +65,9 @@ impl Auditor {
         let retry_on = record["retryOn"].as_array();
         settings.may_retry_errors |=
             retry_on.is_some_and(|list| list.iter().any(|word| word == "handlerError"));
+        let keeps_lost = |list: &Vec<Value>| list.iter().any(|word| word == "workerLost");
+        settings.may_not_retry |= retry_on.is_some_and(|list| !keeps_lost(list));
+        settings.is_buffered |= record["durability"] == "buffered";
         settings.may_be_full |= record["maxQueueLength"].is_u64();
         settings.is_external |= record["provider"].as_str().is_some_and(|provider| provider != "process");
     }

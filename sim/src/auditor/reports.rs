@@ -16,6 +16,9 @@ impl Auditor {
     /// A worker's post arrived at the server.
     pub(super) fn post_arrived(&mut self, id: u64, exchange: &Exchange) {
         let (Some(no), Some(worker)) = (exchange.job, exchange.worker) else { return };
+        if self.notes.get(no).is_none_or(|job| job.is_void) {
+            return;
+        }
         let now = self.ledger.now;
         let is_chunk = exchange.operation == Operation::Chunk;
         let word = if is_chunk { read_chunk(&exchange.body) } else { read_result(&exchange.body) };
@@ -45,6 +48,7 @@ impl Auditor {
         let Some(no) = exchange.job else { return };
         let now = self.ledger.now;
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
+        job.touched = now;
         let posts = if exchange.operation == Operation::Chunk { &mut job.chunks } else { &mut job.posts };
         let Some(at) = posts.iter().rposition(|post| post.exchange == id) else { return };
         if (400..500).contains(&status) {
@@ -111,7 +115,7 @@ impl Auditor {
                 .fail(Promise::WellFormed, || format!("{}: no chunks: {body:.100?}", exchange.path));
         };
         let now = self.ledger.now;
-        let Some(job) = self.notes.get(no) else { return };
+        let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
         if job.chunks.iter().any(|post| exchange_is_large(post, self.rules.chunk_bytes_max)) {
             return;
         }

@@ -18,6 +18,7 @@ impl Auditor {
 
     fn is_open(&self, job: &Job) -> bool {
         job.acknowledged.is_some()
+            && !job.is_void
             && job.gone.is_none()
             && job.life.terminal.is_none()
             && !self.notes.endpoints[job.endpoint.0].may_be_deleted(self.ledger.now)

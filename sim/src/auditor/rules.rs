@@ -51,6 +51,8 @@ impl Default for Rates {
 pub struct Rules {
     /// None: switched off.
     pub rates: Option<Rates>,
+    /// Whether queues are short enough to be full.
+    pub may_be_full: bool,
     /// How often workers ping.
     pub ping_interval_ms: u64,
     /// How long a worker may take to let go of a job, and to end after SIGTERM.
@@ -97,6 +99,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             rates: Some(Rates::default()),
+            may_be_full: false,
             ping_interval_ms: 5_000,
             stop_grace_ms: 10_000,
             kill_grace_ms: 5_000,

@@ -49,10 +49,15 @@ impl Auditor {
 
     /// A job was seen.
     pub(super) fn sighted(&mut self, sight: &Sight) {
+        if self.notes.get(sight.job).is_none_or(|job| job.is_void) {
+            return;
+        }
         if !self.check_not_gone(sight) {
             return;
         }
-        let Some(job) = self.notes.get(sight.job) else { return };
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        job.touched = now;
         if job.lives > 0 && sight.from.seq < job.life.began.1.seq {
             // Perhaps it shows the life before a retry.
             return;
@@ -124,10 +129,14 @@ impl Auditor {
             Some(known) => known.shown.is_none() && sight.shown.is_some(),
         };
         if !is_news {
-            let settled =
-                |span: &super::when::Span| span.until.is_some_and(|until| until.seq < sight.from.seq);
-            if sight.shown.is_some() {
-                job.retries.retain(|(_, span)| !settled(span));
+            // Those that are over by now did not take effect.
+            let process = self.processes.len() - 1;
+            if sight.shown.is_some() && process > 0 {
+                let began = self.process_began;
+                job.retries.retain(|(_, span)| {
+                    let until = span.until.or(began.filter(|began| span.from.seq < began.seq));
+                    until.is_none_or(|until| until.seq >= sight.from.seq)
+                });
             }
             return;
         }

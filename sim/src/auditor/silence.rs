@@ -86,10 +86,15 @@ impl Auditor {
         if self.is_silent(worker, self.rules.lease_ms()) {
             self.doubt(worker, None, |doubts| doubts.silent = true);
         }
-        self.doubt(worker, None, |doubts| doubts.ended = Some((now, by_server)));
+        if self.notes.workers[worker.0].is_managed {
+            // The end of any other the server cannot see.
+            self.doubt(worker, None, |doubts| doubts.ended = Some((now, by_server)));
+        }
         let notes = &mut self.notes.workers[worker.0];
         notes.ended = Some((now, by_server));
-        notes.held.clear();
+        if notes.is_managed {
+            notes.held.clear();
+        }
         if let Some(endpoint) = notes.endpoint {
             let endpoint = &mut self.notes.endpoints[endpoint.0];
             endpoint.workers.retain(|known| *known != worker);

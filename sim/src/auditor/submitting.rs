@@ -65,6 +65,10 @@ impl Auditor {
         let orphans = &mut self.notes.endpoints[endpoint.0].orphans;
         let own = orphans.iter().position(|orphan| orphan.exchange == id).map(|at| orphans.swap_remove(at));
         let job = self.notes.get_mut(no)?;
+        job.touched = now;
+        if job.is_void {
+            return None;
+        }
         if job.endpoint != endpoint {
             return Some(no);
         }

@@ -38,6 +38,9 @@ impl Auditor {
                 self.ledger.fail(Promise::HandedOut, text);
                 continue;
             }
+            if self.notes.get(no).is_none_or(|job| job.is_void) {
+                continue;
+            }
             self.check_input(no, is_new, &part(body, taken.input));
             self.hand_out(no, worker, asked);
         }
@@ -86,6 +89,7 @@ impl Auditor {
         }
         endpoint.handed_out.push_back(HandedOut { job: no, submitted, asked, got: now });
         job.life.retries.0 += u64::from(loss == Some(Loss::Died));
+        job.touched = now;
         job.life.queued_since = None;
         job.life.undelivered = None;
         job.deliveries.push(Delivery {

@@ -54,6 +54,24 @@ pub(super) struct Record<'a> {
     pub webhook: Option<&'a RawValue>,
 }
 
+/// Only whose it is.
+#[derive(Deserialize)]
+struct Named<'a> {
+    id: &'a str,
+}
+
+/// The ids of the jobs that an answer tells of.
+pub(super) fn ids(body: &[u8]) -> Vec<&str> {
+    if let Ok(one) = serde_json::from_slice::<Named<'_>>(body) {
+        return vec![one.id];
+    }
+    if let Ok(page) = serde_json::from_slice::<Page<'_>>(body) {
+        return page.requests.iter().map(|record| record.id).collect();
+    }
+    let many = serde_json::from_slice::<Vec<Named<'_>>>(body).unwrap_or_default();
+    many.iter().map(|one| one.id).collect()
+}
+
 /// A page of `/requests`.
 #[derive(Deserialize)]
 pub(super) struct Page<'a> {

@@ -1,0 +1,55 @@
+//! What endpoints with buffered durability may forget: a power cut takes their last moments.
+
+use super::Auditor;
+use super::exchange::Exchange;
+
+/// So long before a power cut a change can be lost.
+const LOST_MS: u64 = 100;
+
+impl Auditor {
+    /// The server was killed, perhaps by a power cut. What buffered endpoints said last is not certain any more.
+    pub(super) fn forget_buffered(&mut self) {
+        let now = self.ledger.now;
+        for exchange in self.exchanges.values_mut() {
+            let Some(endpoint) = exchange.endpoint.filter(|_| exchange.arrived.is_some()) else { continue };
+            exchange.is_void |= self.notes.endpoints[endpoint.0].settings.is_buffered;
+        }
+        let buffered: Vec<_> =
+            self.notes.endpoints.iter().map(|endpoint| endpoint.settings.is_buffered).collect();
+        for (endpoint, _) in buffered.iter().enumerate().filter(|(_, is_buffered)| **is_buffered) {
+            let notes = &mut self.notes.endpoints[endpoint];
+            notes.health = None;
+            notes.is_count_void = true;
+            for purge in &mut notes.purges {
+                purge.until = purge.until.filter(|until| until.ms + LOST_MS < now.ms);
+            }
+            for no in notes.jobs.clone() {
+                let Some(job) = self.notes.get_mut(no) else { continue };
+                job.is_void |= job.touched.ms + LOST_MS >= now.ms;
+            }
+        }
+        let open: Vec<_> = self
+            .exchanges
+            .values()
+            .filter(|exchange| exchange.is_void)
+            .filter_map(|exchange| exchange.job)
+            .collect();
+        for no in open {
+            if let Some(job) = self.notes.get_mut(no) {
+                job.is_void = true;
+            }
+        }
+    }
+
+    /// An answer of before a power cut: the jobs that it tells of may never have been.
+    pub(super) fn void_answer(&mut self, exchange: &Exchange, body: &[u8]) {
+        let Some(endpoint) = exchange.endpoint else { return };
+        let now = self.ledger.now;
+        for id in super::wire::ids(body) {
+            let (no, _) = self.notes.job(id, endpoint, now);
+            if let Some(job) = self.notes.get_mut(no) {
+                job.is_void = true;
+            }
+        }
+    }
+}
