@@ -67,6 +67,7 @@ impl From<&ServerSettings> for Rules {
         let ServerSettings { engine, webhooks, workers, http } = settings;
         Self {
             rates: rates(&http.rate_limits),
+            may_be_full: engine.jobs_max < 1_000_000,
             ping_interval_ms: engine.ping_interval_ms,
             stop_grace_ms: workers.stop_grace_ms,
             kill_grace_ms: workers.kill_grace_ms,

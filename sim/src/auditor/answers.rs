@@ -6,9 +6,9 @@ use super::Auditor;
 use super::exchange::Exchange;
 use super::operation::Operation;
 use super::promise::Promise;
-use super::sight::Sight;
+use super::sight::{LIST, Sight};
 use super::when::When;
-use super::wire::{Health, Page, PurgeResult, Record, State};
+use super::wire::{Health, Page, PurgeResult, Record, State, brief};
 use crate::seen::Answer;
 
 /// The one shape of an error.
@@ -171,7 +171,7 @@ impl Auditor {
                 self.watch_end(no);
             }
             shown.push(no);
-            self.record_shown(&answer.body, record, arrived, "a list");
+            self.record_shown(&answer.body, record, arrived, LIST);
         }
         shown.sort_unstable();
         let distinct = shown.windows(2).all(|pair| pair[0] != pair[1]);
@@ -223,7 +223,8 @@ impl Auditor {
 
     fn check_form(&mut self, exchange: &Exchange, answer: &Answer) {
         let (status, path) = (answer.status, &exchange.path);
-        self.ledger.check(Promise::NoDefect, status != 500, || format!("{path}: 500 {:?}", answer.body));
+        self.ledger
+            .check(Promise::NoDefect, status != 500, || format!("{path}: 500 {}", brief(&answer.body)));
         if status == 204 {
             let may_be_empty = matches!(
                 exchange.operation,
@@ -245,7 +246,7 @@ impl Auditor {
         let failure = serde_json::from_slice::<Failure>(&answer.body);
         let is_shaped =
             is_json && failure.is_ok_and(|failure| !failure.error.is_empty() && !failure.code.is_empty());
-        let text = || format!("{path}: {status} {:?} {:.200?}", answer.headers, answer.body);
+        let text = || format!("{path}: {status} {:?} {}", answer.headers, brief(&answer.body));
         self.ledger.check(Promise::WellFormed, is_shaped && (400..600).contains(&status), text);
         if matches!(status, 429 | 503) {
             let waits = header("retry-after").is_some_and(|text| text.parse::<u64>().is_ok());

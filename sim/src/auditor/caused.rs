@@ -8,7 +8,7 @@ use super::endpoint::Endpoint;
 use super::job::{Delivery, Job, Post};
 use super::promise::Promise;
 use super::rules::Rules;
-use super::sight::{Sight, history};
+use super::sight::{Sight, history, optional};
 use super::when::{WallClock, When};
 use super::wire::{State, Word, plain};
 
@@ -174,8 +174,16 @@ impl Auditor {
             return job.life.began.0;
         }
         let text = || {
-            let shown = sight.shown.as_ref().map(|shown| (&shown.output, &shown.error));
-            format!("{} {:?} {shown:?} in {}: no cause; {}", job.id, sight.state, sight.what, history(job))
+            let shown = sight.shown.as_ref();
+            let output = optional(shown.and_then(|shown| shown.output.as_ref()));
+            let error = optional(shown.and_then(|shown| shown.error.as_ref()));
+            format!(
+                "{} {:?}, output {output}, error {error}, in {}: no cause; {}",
+                job.id,
+                sight.state,
+                sight.what,
+                history(job)
+            )
         };
         let began = job.life.began.0;
         self.ledger.check(Promise::Caused, from.is_some(), text);

@@ -176,7 +176,7 @@ impl Auditor {
                 continue;
             };
             // A take whose answer was lost may have had it meanwhile.
-            let unknown = endpoint.takes_lost.iter().any(|(_, clear)| clear.ms + 30_000 >= since.ms);
+            let unknown = endpoint.may_be_taken_unseen(since, asked);
             let text = || {
                 format!(
                     "{} was handed out after the purge at {}..{} ms; {}",

@@ -152,6 +152,13 @@ impl Endpoint {
             + self.takes_open.iter().filter(|(_, arrived)| arrived.seq <= until.seq).count()
     }
 
+    /// Whether somebody else may have had any job between the two, and nobody knows.
+    pub fn may_be_taken_unseen(&self, from: When, until: When) -> bool {
+        let lost = self.takes_lost.iter().rev().take_while(|(_, clear)| clear.ms + 30_000 >= from.ms);
+        lost.into_iter().any(|(arrived, _)| arrived.seq <= until.seq)
+            || self.takes_open.iter().any(|(_, arrived)| arrived.seq < until.seq)
+    }
+
     /// Nobody will know what this take handed out.
     pub fn take_lost(&mut self, arrived: When, now: When) {
         if self.takes_lost.len() == TAKES_LOST_MAX {

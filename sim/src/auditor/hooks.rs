@@ -3,24 +3,21 @@
 use bytes::Bytes;
 
 use super::Auditor;
-use super::job::{Job, JobNo};
+use super::job::{EndpointNo, Job, JobNo};
 use super::promise::Promise;
 use super::sight::history;
-use super::wire::{Record, State, plain};
+use super::wire::{Record, State, brief, plain};
 
 impl Auditor {
     /// A receiver was called.
     pub(super) fn called(&mut self, call: u64, url: &str, body: &Bytes) {
         let Ok(record) = serde_json::from_slice::<Record<'_>>(body) else {
-            return self.ledger.fail(Promise::WellFormed, || format!("{url}: no record: {body:.200?}"));
+            return self.ledger.fail(Promise::WellFormed, || format!("{url}: no record: {}", brief(body)));
         };
-        let Some(no) = self.notes.find_job(record.id) else {
-            let text = || format!("{url}: {}, of which nobody knows: {body:.200?}", record.id);
-            // A submit whose answer was lost, and a purge or a cancel of everything, may have ended it unseen.
-            let is_possible = self.notes.endpoints.iter().any(|endpoint| {
-                endpoint.orphans.iter().any(|orphan| orphan.submission.webhook.as_deref() == Some(url))
-            });
-            return self.ledger.check(Promise::HookTruthful, is_possible, text);
+        let known = self.notes.find_job(record.id).or_else(|| self.introduced(url, &record));
+        let Some(no) = known else {
+            let text = || format!("{url}: {}, of which nobody knows: {}", record.id, brief(body));
+            return self.ledger.fail(Promise::HookTruthful, text);
         };
         if self.notes.get(no).is_none_or(|job| job.is_void) {
             return;
@@ -43,6 +40,26 @@ impl Auditor {
         let Some(job) = self.notes.get_mut(no) else { return };
         job.hook.calls += 1;
         job.hook.first_call.get_or_insert(now);
+    }
+
+    /// A job of which nobody was told yet: its submit must be under way, or its answer lost.
+    fn introduced(&mut self, url: &str, record: &Record<'_>) -> Option<JobNo> {
+        let now = self.ledger.now;
+        let mut found = None;
+        for (endpoint, notes) in self.notes.endpoints.iter().enumerate() {
+            let fits = notes.orphans.iter().map(|orphan| &orphan.submission).find(|submission| {
+                submission.webhook.as_deref() == Some(url)
+                    && record.input.is_some_and(|input| submission.input == input.get())
+            });
+            found = found.or(fits.map(|submission| (EndpointNo(endpoint), submission.span.from)));
+        }
+        let (endpoint, from) = found?;
+        let (no, _) = self.notes.job(record.id, endpoint, now);
+        self.watch_end(no);
+        if let Some(job) = self.notes.get_mut(no) {
+            job.life.began.0 = from;
+        }
+        Some(no)
     }
 
     fn check_call(&mut self, no: JobNo, url: &str, record: &Record<'_>) {

@@ -10,7 +10,7 @@ use super::operation::Operation;
 use super::promise::Promise;
 use super::sight::{Sight, history};
 use super::when::{Span, When};
-use super::wire::{Chunk, Streamed, Word, read_chunk, read_result};
+use super::wire::{Chunk, Streamed, Word, brief, read_chunk, read_result};
 
 impl Auditor {
     /// A worker's post arrived at the server.
@@ -94,7 +94,8 @@ impl Auditor {
                 && post.span.may_precede(now)
                 && !is_stale(&job.deliveries, post)
         });
-        let text = || format!("{} shows progress {output:.100?} in {}; {}", job.id, sight.what, history(job));
+        let text =
+            || format!("{} shows progress {} in {}; {}", job.id, brief(output), sight.what, history(job));
         self.ledger.check(Promise::FromHolder, found, text);
     }
 
@@ -112,7 +113,7 @@ impl Auditor {
         let Ok(chunks) = chunks else {
             return self
                 .ledger
-                .fail(Promise::WellFormed, || format!("{}: no chunks: {body:.100?}", exchange.path));
+                .fail(Promise::WellFormed, || format!("{}: no chunks: {}", exchange.path, brief(body)));
         };
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
@@ -126,7 +127,7 @@ impl Auditor {
                     && post.span.may_precede(now)
                     && !is_stale(&job.deliveries, post)
             });
-            let text = || format!("{} streams {shown:.100?}; {}", job.id, history(job));
+            let text = || format!("{} streams {}; {}", job.id, brief(shown), history(job));
             self.ledger.check(Promise::FromHolder, found, text);
         }
         if let Operation::Stream { offset: Some(0) } = exchange.operation
@@ -136,8 +137,15 @@ impl Auditor {
             let shown: Vec<&str> = chunks.iter().map(|chunk| chunk.output.get()).collect();
             let complete = shown.len() >= expected.len()
                 && expected.iter().zip(&shown).all(|(one, other)| *one == other.as_bytes());
-            let text =
-                || format!("{} streams {shown:.200?} instead of {expected:.200?}; {}", job.id, history(job));
+            let text = || {
+                format!(
+                    "{} streams {} chunks, not the first {} as posted; {}",
+                    job.id,
+                    shown.len(),
+                    expected.len(),
+                    history(job)
+                )
+            };
             self.ledger.check(Promise::FromHolder, complete, text);
         }
     }

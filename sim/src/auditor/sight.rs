@@ -7,7 +7,10 @@ use super::edges::Edge;
 use super::job::{Job, JobNo, Loss, Terminal, WorkerNo};
 use super::promise::Promise;
 use super::when::When;
-use super::wire::{Record, State, part};
+use super::wire::{Record, State, brief, part};
+
+/// What a record in a list is called.
+pub(super) const LIST: &str = "a list";
 
 /// How a job stood at some time between `from` and now.
 #[derive(Clone, Debug)]
@@ -38,13 +41,16 @@ impl Auditor {
                 .fail(Promise::WellFormed, || format!("{what}: status is {:?}", record.status));
         };
         let Some(job) = self.notes.find_job(record.id) else { return };
+        // A list may leave out what is large.
+        let is_complete = record.output.is_some() && (record.error.is_some() || state == State::Completed);
+        let is_whole = what != LIST || is_complete;
         let shown = Shown {
             output: record.output.map(|raw| part(body, raw)),
             error: record.error.map(|raw| part(body, raw)),
             worker: record.worker.map(|name| self.notes.worker(name)),
             retries: record.retries.unwrap_or(0),
         };
-        self.sighted(&Sight { job, from, state, shown: Some(shown), what });
+        self.sighted(&Sight { job, from, state, shown: Some(shown).filter(|_| is_whole), what });
     }
 
     /// A job was seen.
@@ -239,9 +245,20 @@ fn difference(known: &Terminal, sight: &Sight) -> Option<String> {
     let (output, error) = known.shown.as_ref()?;
     let shown = sight.shown.as_ref()?;
     if *output != shown.output {
-        return Some(format!("another output: {:?} after {output:?}", shown.output));
+        return Some(format!(
+            "another output: {} after {}",
+            optional(shown.output.as_ref()),
+            optional(output.as_ref())
+        ));
     }
-    (*error != shown.error).then(|| format!("another error: {:?} after {error:?}", shown.error))
+    (*error != shown.error).then(|| {
+        format!("another error: {} after {}", optional(shown.error.as_ref()), optional(error.as_ref()))
+    })
+}
+
+/// A part of a record, for people.
+pub(super) fn optional(part: Option<&Bytes>) -> String {
+    part.map_or("none".to_owned(), |part| brief(part))
 }
 
 /// What is known of a job, for people.
@@ -263,8 +280,12 @@ pub(super) fn history(job: &Job) -> String {
     let until = |until: Option<When>| until.map_or("?".to_owned(), |until| until.ms.to_string());
     for post in &job.posts {
         let (worker, from) = (post.worker.0, post.span.from.ms);
-        let _ =
-            write!(text, "; worker #{worker} posted {:.60?} {from}..{}", post.word, until(post.span.until));
+        let _ = write!(
+            text,
+            "; worker #{worker} posted {} {from}..{}",
+            post.word.brief(),
+            until(post.span.until)
+        );
     }
     for cancel in &job.cancels {
         let _ = write!(text, "; cancel {}..{}", cancel.from.ms, until(cancel.until));

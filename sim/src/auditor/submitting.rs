@@ -10,7 +10,7 @@ use super::exchange::Exchange;
 use super::job::{Deadline, EndpointNo, JobNo, Submission};
 use super::promise::Promise;
 use super::when::{Span, When};
-use super::wire::{Submitted, part};
+use super::wire::{Submitted, brief, part};
 
 /// What came under one idempotency key.
 #[derive(Debug, Default)]
@@ -100,7 +100,8 @@ impl Auditor {
             job.life.began.0 = submission.span.from;
         }
         if let Some(delivered) = job.delivered_input.take() {
-            let text = || format!("{job_id}: input {delivered:.200?}, submitted {:.200?}", submission.input);
+            let text =
+                || format!("{job_id}: input {}, submitted {}", brief(&delivered), brief(&submission.input));
             self.ledger.check(Promise::InputIntact, delivered == submission.input, text);
         }
         job.submission = Some(submission);

@@ -10,7 +10,7 @@ use super::job::{Delivery, Doubts, Job, JobNo, Loss, WorkerNo};
 use super::promise::Promise;
 use super::sight::{begin_retried_life, history};
 use super::when::When;
-use super::wire::{TakenJob, part};
+use super::wire::{TakenJob, brief, part};
 
 /// So many deliveries are remembered to compare later ones with.
 const REMEMBERED: usize = 64;
@@ -24,7 +24,9 @@ impl Auditor {
             serde_json::from_slice::<TakenJob<'_>>(body).map(|job| vec![job])
         };
         let (Ok(jobs), Some(worker), Some(asked)) = (parsed, exchange.worker, exchange.arrived) else {
-            return self.ledger.fail(Promise::WellFormed, || format!("{}: no jobs: {body:?}", exchange.path));
+            return self
+                .ledger
+                .fail(Promise::WellFormed, || format!("{}: no jobs: {}", exchange.path, brief(body)));
         };
         let Some(endpoint) = exchange.endpoint else { return };
         let now = self.ledger.now;
@@ -49,7 +51,8 @@ impl Auditor {
     fn check_input(&mut self, no: JobNo, is_new: bool, input: &Bytes) {
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
         if let Some(submission) = &job.submission {
-            let text = || format!("{}: input {input:.200?}, submitted {:.200?}", job.id, submission.input);
+            let text =
+                || format!("{}: input {}, submitted {}", job.id, brief(input), brief(&submission.input));
             return self.ledger.check(Promise::InputIntact, submission.input == input, text);
         }
         if is_new {
@@ -62,7 +65,7 @@ impl Auditor {
                 job.ttl.low_ms = first.span.from.wall_ms + first.ttl_ms;
             }
             let found = first.is_some();
-            let text = || format!("{}: input {input:.200?}, which nobody submitted", job.id);
+            let text = || format!("{}: input {}, which nobody submitted", job.id, brief(input));
             self.ledger.check(Promise::HandedOut, found, text);
         }
         job.delivered_input = Some(input.clone());
@@ -153,12 +156,8 @@ impl Auditor {
         let Some(job) = self.notes.get(no) else { return };
         let Some((queued, submitted)) = waiting_since(job) else { return };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
-        if endpoint.unknown_takes(queued, asked) > 0 && !endpoint.takes_lost.is_empty() {
-            let lost =
-                endpoint.takes_lost.iter().rev().take_while(|(_, clear)| clear.ms + 30_000 >= queued.ms);
-            if lost.count() > 0 {
-                return;
-            }
+        if endpoint.may_be_taken_unseen(queued, asked) {
+            return;
         }
         for other in &endpoint.handed_out {
             let while_waiting = queued.seq < other.asked.seq && other.got.seq < asked.seq;

@@ -17,6 +17,20 @@ pub(super) enum State {
     TimedOut,
 }
 
+impl Word {
+    /// In short, for people.
+    pub fn brief(&self) -> String {
+        match self {
+            Self::Completed(output) => {
+                format!("result {}", output.as_ref().map_or("-".to_owned(), |output| brief(output)))
+            }
+            Self::Failed(error, _) => format!("error {}", brief(error.as_bytes())),
+            Self::Progress(value) => format!("progress {}", brief(value)),
+            Self::Garbled => "nothing readable".to_owned(),
+        }
+    }
+}
+
 impl State {
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
@@ -208,6 +222,12 @@ pub(super) fn read_chunk(body: &Bytes) -> Word {
         (None, Some(output)) => Word::Progress(part(body, output)),
         (None, None) => Word::Garbled,
     }
+}
+
+/// The beginning of a text, for people.
+pub(super) fn brief(text: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(&text[..text.len().min(120)]).into_owned();
+    if text.len() > 120 { shown + "…" } else { shown }
 }
 
 /// A string's content, or anything else's text.
