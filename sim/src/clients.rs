@@ -30,6 +30,8 @@ use crate::world::World;
 const CALM_LOOK_MS_MAX: u64 = 1_000;
 /// The same when it has seen the end of them all.
 const IDLE_LOOK_MS_MAX: u64 = 60_000;
+/// How long a client waits for the first endpoint before it looks again.
+const NOTHING_THERE: Duration = Duration::from_millis(500);
 /// How often somebody asks for what everybody else has lost sight of.
 const SURVEY: Duration = Duration::from_mins(4);
 
@@ -96,6 +98,10 @@ impl Client {
     /// One hand: one thing after the other, until the world is calm.
     async fn work(&self) {
         loop {
+            if self.endpoints.are_none() {
+                sleep(NOTHING_THERE).await;
+                continue;
+            }
             let (pauses, burst) = {
                 let mut dice = self.dice();
                 (self.habits.pause(&mut dice), self.habits.burst(&mut dice))

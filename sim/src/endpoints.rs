@@ -48,6 +48,11 @@ impl Endpoints {
         lists.deleted.push(deleted);
     }
 
+    /// Whether there is none.
+    pub fn are_none(&self) -> bool {
+        self.lists().present.is_empty()
+    }
+
     /// One of those that should be there.
     pub fn pick(&self, dice: &mut Dice) -> Option<Published> {
         let lists = self.lists();
