@@ -78,14 +78,16 @@ class GoodClient:
         self.endpoint = endpoint
         self.latencies_s: list[float] = []
         self.failures: list[str] = []
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._work), threading.Thread(target=self._ask)]
-        for thread in self._threads:
-            thread.start()
+        self._asking_ends = threading.Event()
+        self._work_ends = threading.Event()
+        self._asker = threading.Thread(target=self._ask)
+        self._worker = threading.Thread(target=self._work)
+        self._asker.start()
+        self._worker.start()
 
     def _work(self) -> None:
         worker = FakeWorker(Endpoint(Api(self.endpoint.api.server), self.endpoint.record))
-        while not self._stop.is_set():
+        while not self._work_ends.is_set():
             try:
                 for job in worker.take_batch(10):
                     worker.done(job["id"], {"output": job["input"]})
@@ -96,7 +98,7 @@ class GoodClient:
         server = self.endpoint.api.server
         kept = Endpoint(Api(server), self.endpoint.record)
         n = 0
-        while not self._stop.wait(0.02):
+        while not self._asking_ends.wait(0.02):
             n += 1
             endpoint = kept if n % 2 else Endpoint(Api(server), self.endpoint.record)
             began = time.monotonic()
@@ -108,9 +110,11 @@ class GoodClient:
                 self.failures.append(f"after {time.monotonic() - began:.1f} s: {error!r}")
 
     def stop(self) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(30)
+        """The client first: its last job wants a worker."""
+        self._asking_ends.set()
+        self._asker.join(30)
+        self._work_ends.set()
+        self._worker.join(30)
 
     def __enter__(self) -> "GoodClient":
         return self
