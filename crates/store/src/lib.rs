@@ -19,7 +19,8 @@ pub use memory::MemoryStore;
 /// What a [`Store`] method returns: boxed, so that the engine can hold any store behind one pointer.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Why a store could not do what was asked. After any of these nothing of the batch is kept.
+/// Why a store could not do what was asked. After any of these nothing of the batch is kept. (If
+/// the disk fails so badly that a half-done commit cannot even be undone, a crash right then may keep all of it.)
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// Somebody else has claimed the shard since.

@@ -1,9 +1,9 @@
 //! What to do when a sync failed.
 //!
-//! Linux says once, to each open descriptor, that a sync failed (before version 4.13 only to one of them). What should have reached the disk counts as written from then on: programs
-//! still read it from memory, the next sync succeeds, and a power cut shows that it was never there. `SQLite` does
-//! not know this. It would go on behind a hole in its log, or start the log over although pages of the database
-//! file are missing.
+//! Linux says once, to each open descriptor, that a sync failed (before version 4.13 only to one of them). What
+//! should have reached the disk counts as written from then on: programs still read it from memory, the next sync
+//! succeeds, and a power cut shows that it was never there. `SQLite` does not know this. It would go on behind a
+//! hole in its log, or start the log over although pages of the database file are missing.
 //!
 //! So after any failure nothing is committed, synced or checkpointed until all that could be missing was written
 //! and synced once more: the log up to its last commit, then those pages of the database that are in the log. What

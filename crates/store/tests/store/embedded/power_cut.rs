@@ -3,6 +3,13 @@
 //! A program of its own commits batches while `disk.c` writes down everything that happens to its folder, the
 //! acknowledgements among it. For every prefix of this record and every kind of loss, the folder is rebuilt as the
 //! power cut could have left it, opened, and compared with what had been acknowledged by then.
+//!
+//! For longer, by hand, with figures:
+//!
+//! ```text
+//! LONGSHORE_POWER_CUT_SEED=1 LONGSHORE_POWER_CUT_BATCHES=400 \
+//!     cargo test --release -p longshore-store --test store power_cut -- --nocapture
+//! ```
 
 mod program;
 mod rebuilt;
