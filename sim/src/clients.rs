@@ -38,9 +38,11 @@ const SURVEY: Duration = Duration::from_mins(4);
 /// Starts some clients. Each uses one of the keys, of which there must be one.
 pub fn start(world: &World, dice: &mut Dice, keys: &[String], endpoints: &Endpoints) -> Vec<Process> {
     let count = dice.skewed(1..=12) as u32;
+    // In a slow world much time passes in few steps: what waits for hours comes to its turn, too.
+    let slowness = dice.skewed(1..=50);
     let one = |number| {
         let key = dice.pick(keys).clone();
-        Client::start(world, dice, number, &key, endpoints)
+        Client::start(world, dice, number, &key, slowness, endpoints)
     };
     (0..count).map(one).collect()
 }
@@ -71,7 +73,14 @@ struct Client {
 }
 
 impl Client {
-    fn start(world: &World, dice: &mut Dice, number: u32, key: &str, endpoints: &Endpoints) -> Process {
+    fn start(
+        world: &World,
+        dice: &mut Dice,
+        number: u32,
+        key: &str,
+        slowness: u64,
+        endpoints: &Endpoints,
+    ) -> Process {
         let mut dice = dice.fork();
         let bare = dice.chance(0.2);
         let client = Arc::new(Self {
@@ -79,7 +88,7 @@ impl Client {
             world: world.clone(),
             endpoints: endpoints.clone(),
             credential: if bare { key.to_owned() } else { format!("Bearer {key}") },
-            habits: Habits::draw(&mut dice),
+            habits: Habits::draw(&mut dice, slowness),
             dice: Mutex::new(dice),
             book: Mutex::default(),
         });

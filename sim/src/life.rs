@@ -24,13 +24,13 @@ use crate::world::World;
 use crate::{clients, keys, launcher, operator, workers};
 
 /// Steps of a world before it calms down, where nobody says.
-pub const STEPS: u64 = 20_000;
+pub const STEPS: u64 = 50_000;
 /// How long a world lasts when nothing goes wrong any more.
 const CALM: Duration = Duration::from_mins(20);
 /// A world that needs more steps than this to come to rest is running in circles.
-const CALM_STEPS_MAX: u64 = 400_000;
+const CALM_STEPS_MAX: u64 = 1_000_000;
 /// The longest time between two jumps of the wall clock.
-const JUMP_EVERY_MS_MAX: u64 = 600_000;
+const JUMP_EVERY_MS_MAX: u64 = 120_000;
 /// The longest jump.
 const JUMP_MS_MAX: u64 = 7_200_000;
 

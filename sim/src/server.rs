@@ -23,7 +23,7 @@ use crate::world::World;
 /// How long requests may take to end when the server is stopped; the default of the real one.
 const STOP_GRACE: Duration = Duration::from_secs(8);
 /// How often somebody may think of an orderly restart, or pull the plug.
-const WHIM_MS_MAX: u64 = 600_000;
+const WHIM_MS_MAX: u64 = 120_000;
 /// Milliseconds until a dead server is started again, at most.
 const DOWN_MS_MAX: u64 = 120_000;
 

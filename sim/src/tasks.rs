@@ -82,11 +82,14 @@ impl Tasks {
         Process { life: Arc::new(life) }
     }
 
-    fn must_wait(&self) -> bool {
+    fn count_step(&self) {
         let step = self.shared.steps.fetch_add(1, Ordering::Relaxed) + 1;
         if step == self.shared.mark.load(Ordering::Relaxed) {
             self.shared.marked.notify_one();
         }
+    }
+
+    fn must_wait(&self) -> bool {
         self.shared.disorder > 0.0 && lock(&self.shared.dice).chance(self.shared.disorder)
     }
 }
@@ -169,6 +172,7 @@ impl Future for Stepped {
         if self.life.dead.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
+        self.life.tasks.count_step();
         let task = AssertUnwindSafe(|| self.task.as_mut().poll(context));
         std::panic::catch_unwind(task).unwrap_or_else(|panic| {
             self.life.tasks.shared.panics.fetch_add(1, Ordering::Relaxed);

@@ -69,7 +69,8 @@ pub(super) struct Habits {
 }
 
 impl Habits {
-    pub(super) fn draw(dice: &mut Dice) -> Self {
+    /// Of a world in which everybody takes so many times as long as in the fastest.
+    pub(super) fn draw(dice: &mut Dice, slowness: u64) -> Self {
         let mut eagerness =
             EAGERNESS_MAX.map(|(_, most)| if dice.chance(0.3) { 0 } else { dice.skewed(0..=most) });
         eagerness[0] += dice.range(5..=50);
@@ -84,9 +85,9 @@ impl Habits {
             input_bytes_max: dice.skewed(1..=20_000),
             uses_sdk: share(dice),
             eagerness,
-            pause_ms_max: dice.skewed(10..=20_000),
+            pause_ms_max: dice.skewed(10..=20_000) * slowness,
             burst_max: dice.skewed(1..=100),
-            look_ms_max: dice.skewed(50..=10_000),
+            look_ms_max: dice.skewed(50..=10_000) * slowness,
         }
     }
 
