@@ -8,6 +8,10 @@ use super::operation::Operation;
 impl Auditor {
     /// A request of a worker arrived.
     pub(super) fn heard(&mut self, exchange: &Exchange, worker: WorkerNo) {
+        if exchange.operation == Operation::StopPoll {
+            // Whether somebody who only asks what to stop is silent is open; nobody may count on it.
+            return;
+        }
         let is_silent = self.is_silent(worker, self.rules.lease_ms());
         let now = self.ledger.now;
         let notes = &mut self.notes.workers[worker.0];

@@ -2,6 +2,11 @@
 
 mod story;
 
+mod calling;
+mod changing;
+mod handing;
 mod keeping;
+mod limiting;
+mod resting;
 
 use self::story::Story;

@@ -148,6 +148,42 @@ impl Story {
         self.ask("GET", &format!("/v2/e/status/{job}"), "", 200, &answer)
     }
 
+    /// A worker posts a chunk.
+    pub fn chunk(&mut self, worker: &str, job: &str, chunk: &str) -> &mut Self {
+        let body = format!(r#"{{"output":{chunk}}}"#);
+        self.ask("POST", &format!("/v2/e/job-stream/{worker}/{job}?gpu=x&isStream=false"), &body, 200, "{}")
+    }
+
+    /// A client reads these chunks.
+    pub fn stream(&mut self, job: &str, query: &str, chunks: &str) -> &mut Self {
+        self.ask("GET", &format!("/v2/e/stream/{job}?{query}"), "", 200, chunks)
+    }
+
+    /// A client purges the queue.
+    pub fn purge(&mut self, removed: u64) -> &mut Self {
+        let answer = format!(r#"{{"removed":{removed},"status":"completed"}}"#);
+        self.ask("POST", "/v2/e/purge-queue", "", 200, &answer)
+    }
+
+    /// A client submits under a key.
+    pub fn submit_with_key(&mut self, key: &str, input: &str, status: u16, job: &str) -> &mut Self {
+        let body = format!(r#"{{"input":{input}}}"#);
+        let id = self.send_with("POST", "/v2/e/run", &body, vec![("idempotency-key", key.to_owned())]);
+        self.wait(1);
+        self.see(&Seen::Arrived(id));
+        let answer = format!(r#"{{"id":"{job}","status":"IN_QUEUE"}}"#);
+        self.answer(id, status, if status == 200 { &answer } else { "" })
+    }
+
+    /// The receiver `http://h/` is called, and answers.
+    pub fn call(&mut self, number: u64, body: &str, status: u16) -> &mut Self {
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        self.see(&Seen::Called(number, "http://h/".to_owned(), body));
+        self.wait(1);
+        self.see(&Seen::CallAnswered(number, status));
+        self
+    }
+
     /// A client asks how the job stands, and there is none.
     pub fn missing(&mut self, job: &str) -> &mut Self {
         self.ask("GET", &format!("/v2/e/status/{job}"), "", 404, "")

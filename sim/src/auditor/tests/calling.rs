@@ -1,0 +1,61 @@
+//! Webhooks.
+
+use super::Story;
+use crate::seen::Seen;
+
+const PACED: &str = "a webhook is not called too soon, too often, or after it was accepted";
+const BODY: &str = r#"{"id":"a","status":"COMPLETED","output":1,"input":{},"webhook":"http://h/"}"#;
+
+fn completed() -> Story {
+    let mut story = Story::default();
+    let body = r#"{"input":{},"webhook":"http://h/"}"#;
+    story.ask("POST", "/v2/e/run", body, 200, r#"{"id":"a","status":"IN_QUEUE"}"#);
+    story
+        .take("w", "a", "{}")
+        .done("w", "a", r#"{"output":1}"#)
+        .status("a", r#""status":"COMPLETED","output":1"#);
+    story
+}
+
+#[test]
+fn a_webhook_is_called_until_it_is_accepted() {
+    let mut story = completed();
+    story.call(1, BODY, 500).wait(10_000).call(2, BODY, 200).wait(60_000);
+    story.see(&Seen::Calm);
+    story.see(&Seen::End);
+    story.is_fine();
+    story.wait(10_000).call(3, BODY, 200).breaks(PACED);
+}
+
+#[test]
+fn a_webhook_may_not_be_forgotten() {
+    let mut story = completed();
+    story.call(1, BODY, 500).wait(10_000).call(2, BODY, 500).wait(60_000);
+    story.see(&Seen::End);
+    story.breaks("a webhook is called until it is accepted or out of attempts");
+}
+
+#[test]
+fn attempts_keep_their_distance_and_end() {
+    let mut story = completed();
+    story.call(1, BODY, 500).wait(9_000).call(2, BODY, 500).breaks(PACED);
+    let mut story = completed();
+    for call in 1..=3 {
+        story.call(call, BODY, 500).wait(10_000);
+    }
+    story.is_fine();
+    story.call(4, BODY, 500).breaks(PACED);
+}
+
+#[test]
+fn a_webhook_tells_the_truth() {
+    const TRUTHFUL: &str = "a webhook tells how the job ended";
+    let mut story = completed();
+    story.call(1, &BODY.replace("COMPLETED", "IN_PROGRESS"), 200);
+    assert!(story.auditor.violations().iter().any(|violation| violation.promise == TRUTHFUL));
+    let mut story = completed();
+    story.call(1, &BODY.replace(r#""input":{}"#, r#""input":{"x":1}"#), 200).breaks(TRUTHFUL);
+    let mut story = completed();
+    story.call(1, &BODY.replace(r#""output":1"#, r#""output":2"#), 200);
+    story.breaks("a job ends once, and its outcome does not change");
+}

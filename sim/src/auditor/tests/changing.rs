@@ -1,0 +1,137 @@
+//! Cancels, retries, purges, keys, and what stops.
+
+use super::Story;
+use crate::auditor::Edge;
+use crate::seen::Seen;
+
+#[test]
+fn a_cancel_ends_the_job() {
+    let mut story = Story::default();
+    story.submit("a", "{}").change("cancel", "a", "IN_QUEUE").breaks("a cancelled job is over");
+}
+
+#[test]
+fn a_cancelled_job_stays_cancelled() {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("w", "a", "{}").change("cancel", "a", "CANCELLED");
+    story.done("w", "a", r#"{"output":1}"#).status("a", r#""status":"CANCELLED","workerId":"w""#).is_fine();
+    story.status("a", r#""status":"COMPLETED","output":1"#);
+    story.breaks("a job ends once, and its outcome does not change");
+}
+
+#[test]
+fn a_cancelled_job_stops_running() {
+    let mut story = Story::default();
+    story.see(&Seen::WorkerStarted("w".to_owned(), "e".to_owned()));
+    story.submit("a", "{}").take("w", "a", "{}");
+    story.see(&Seen::HandlerBegan("w".to_owned(), "a".to_owned()));
+    story.change("cancel", "a", "CANCELLED").wait(300_000).ping("w", "a");
+    story.breaks("a job that is over stops running");
+}
+
+#[test]
+fn a_retry_begins_a_new_life() {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("w", "a", "{}").done("w", "a", r#"{"error":"e"}"#);
+    story.status("a", r#""status":"FAILED","error":"e""#).change("retry", "a", "IN_QUEUE");
+    story
+        .take("w", "a", "{}")
+        .done("w", "a", r#"{"output":1}"#)
+        .status("a", r#""status":"COMPLETED","output":1"#);
+    story.is_fine();
+    assert_eq!((story.edge(Edge::FailedByHandler), story.edge(Edge::RetriedFailed)), (1, 1));
+    story.change("retry", "a", "IN_QUEUE").breaks("only a failed or timed-out job is retried");
+}
+
+#[test]
+fn a_retry_without_an_answer_may_begin_a_new_life() {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("w", "a", "{}").done("w", "a", r#"{"error":"e"}"#);
+    story.status("a", r#""status":"FAILED","error":"e""#);
+    let retry = story.arrive("POST", "/v2/e/retry/a", "");
+    story.lose(retry).status("a", r#""status":"FAILED","error":"e""#).status("a", r#""status":"IN_QUEUE""#);
+    story.is_fine();
+}
+
+#[test]
+fn a_failed_job_may_be_retried() {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("w", "a", "{}").done("w", "a", r#"{"error":"e"}"#);
+    story.status("a", r#""status":"FAILED","error":"e""#).ask("POST", "/v2/e/retry/a", "", 400, "");
+    story.breaks("only a failed or timed-out job is retried");
+}
+
+#[test]
+fn a_purge_hits_what_waits() {
+    let mut story = Story::default();
+    story.submit("a", "{}").purge(1).status("a", r#""status":"CANCELLED""#).is_fine();
+    assert_eq!(story.edge(Edge::Purged), 1);
+    let mut story = Story::default();
+    story
+        .submit("a", "{}")
+        .purge(1)
+        .take("w", "a", "{}")
+        .breaks("a purge cancels what waits, and nothing else");
+    let mut story = Story::default();
+    story.submit("a", "{}").purge(2).breaks("a purge cancels what waits, and nothing else");
+}
+
+#[test]
+fn a_purge_hits_nothing_that_comes_later_or_runs() {
+    let mut story = Story::default();
+    story.purge(0).submit("a", "{}").status("a", r#""status":"CANCELLED""#);
+    story.breaks("an outcome has a cause that came first");
+    let mut story = Story::default();
+    story
+        .submit("a", "{}")
+        .take("w", "a", "{}")
+        .purge(0)
+        .status("a", r#""status":"CANCELLED","workerId":"w""#);
+    story.breaks("an outcome has a cause that came first");
+}
+
+#[test]
+fn a_key_stands_for_one_job() {
+    const ONE_JOB: &str = "an idempotency key stands for one job";
+    let mut story = Story::default();
+    story.submit_with_key("k", "{}", 200, "a").submit_with_key("k", "{}", 200, "a");
+    story.submit_with_key("k", r#"{"x":1}"#, 409, "").is_fine();
+    story.submit_with_key("k", "{}", 200, "b").breaks(ONE_JOB);
+    let mut story = Story::default();
+    story.submit_with_key("k", "{}", 200, "a").submit_with_key("k", r#"{"x":1}"#, 200, "a").breaks(ONE_JOB);
+    let mut story = Story::default();
+    story.submit_with_key("k", "{}", 409, "").breaks(ONE_JOB);
+}
+
+#[test]
+fn a_key_is_free_when_its_job_is_gone() {
+    let mut story = Story::default();
+    story.submit_with_key("k", "{}", 200, "a").wait(86_400_000).submit_with_key("k", r#"{"x":1}"#, 200, "b");
+    story.is_fine();
+}
+
+#[test]
+fn a_ttl_of_a_clients_choice_counts() {
+    let mut story = Story::default();
+    story.submit("a", "{}").ask(
+        "GET",
+        "/v2/e/status/a?ttl=5000",
+        "",
+        200,
+        r#"{"id":"a","status":"IN_QUEUE"}"#,
+    );
+    story.wait(5_000).missing("a").is_fine();
+    assert_eq!(story.edge(Edge::ExpiredQueued), 1);
+    let mut story = Story::default();
+    story.submit("a", "{}").ask(
+        "GET",
+        "/v2/e/status/a?ttl=5000",
+        "",
+        200,
+        r#"{"id":"a","status":"IN_QUEUE"}"#,
+    );
+    story
+        .wait(5_100)
+        .status("a", r#""status":"IN_QUEUE""#)
+        .breaks("a job past its time is gone, and stays so");
+}
