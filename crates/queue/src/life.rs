@@ -21,13 +21,14 @@ pub(crate) enum Place {
 impl Queue {
     /// Puts the job into the line. The caller has set everything else and pushes the row afterwards.
     pub(crate) fn enqueue(&mut self, slot: Slot, place: Place, now: Millis, out: &mut Outbox) {
+        // A damaged row may have had the last number that there is: then order suffers, and nothing else.
         let order = match place {
             Place::Front => {
-                self.order_first -= 1;
+                self.order_first = self.order_first.saturating_sub(1);
                 self.order_first
             }
             Place::Back => {
-                self.order_last += 1;
+                self.order_last = self.order_last.saturating_add(1);
                 self.order_last
             }
         };
@@ -54,7 +55,7 @@ impl Queue {
         row.state = JobState::InProgress;
         row.fresh = false;
         row.started_at = now.max(Millis(1));
-        row.attempt = Attempt(row.attempt.0 + 1);
+        row.attempt = Attempt(row.attempt.0.saturating_add(1));
         row.worker = Some(worker.clone());
         self.running += 1;
         let job = row.id;
@@ -82,11 +83,12 @@ impl Queue {
         if !row.pinned {
             row.delete_at = row.delete_at.min(now + retention_ms);
         }
-        match state {
-            JobState::Completed => self.counters.completed += 1,
-            JobState::Cancelled => self.counters.cancelled += 1,
-            _ => self.counters.failed += 1,
-        }
+        let counter = match state {
+            JobState::Completed => &mut self.counters.completed,
+            JobState::Cancelled => &mut self.counters.cancelled,
+            _ => &mut self.counters.failed,
+        };
+        *counter = counter.saturating_add(1);
         row.webhook_owed = row.webhook;
         if row.webhook {
             out.changes.push(Change::OweHook(row.key));
@@ -114,7 +116,7 @@ impl Queue {
         let row = &mut self.jobs[slot];
         if counts {
             row.retries += 1 + u8::from(planted(Bug::RetryCountedTwice));
-            self.counters.retried += 1;
+            self.counters.retried = self.counters.retried.saturating_add(1);
         }
         if planted(Bug::TtlRestarts) {
             row.delete_at = now + u64::from(row.ttl_ms);

@@ -29,7 +29,7 @@ impl Queue {
         if core::mem::take(&mut row.webhook_owed) {
             out.changes.push(Change::ForgetHook(key));
         }
-        self.counters.retried += 1;
+        self.counters.retried = self.counters.retried.saturating_add(1);
         if !planted(Bug::OutcomeNotCleared) {
             out.changes.push(Change::ClearOutcome(key));
         }

@@ -50,8 +50,33 @@ pub(super) struct Reply {
 impl Direct {
     /// Must run in a runtime whose time is paused.
     pub(super) async fn start() -> Self {
+        Self::start_on(Arc::new(MemoryStore::new())).await
+    }
+
+    /// With an empty store that outlives the server.
+    pub(super) async fn start_on(store: Arc<MemoryStore>) -> Self {
+        let mut direct = Self::bare(store).await;
+        let template = direct.manage("/v1/templates", r#"{"name":"t","env":{"TOKEN":"hush"}}"#).await;
+        let template = &template["id"];
+        let create = |slug| {
+            format!(r#"{{"name":"{slug}","slug":"{slug}","templateId":{template},"provider":"external"}}"#)
+        };
+        direct.endpoint = id_of(&direct.manage("/v1/endpoints", &create("demo")).await);
+        direct.other = id_of(&direct.manage("/v1/endpoints", &create("other")).await);
+        direct
+    }
+
+    /// On a store that such a server has filled.
+    pub(super) async fn again_on(store: Arc<MemoryStore>) -> Self {
+        let mut direct = Self::bare(store).await;
+        let id = |slug| direct.engine.endpoint(slug).unwrap().record().id;
+        (direct.endpoint, direct.other) = (id("demo"), id("other"));
+        direct
+    }
+
+    async fn bare(store: Arc<MemoryStore>) -> Self {
         let parts = Parts {
-            store: Arc::new(MemoryStore::new()),
+            store,
             blobs: Arc::new(MemoryBlobs::new()),
             launcher: None,
             host: Arc::new(TimeStandsStill),
@@ -64,15 +89,7 @@ impl Direct {
         engine.put_key(admin_key(ADMIN, Millis(0))).await.unwrap();
         let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
         let router = router(HttpState::new(engine.clone(), &settings));
-        let mut direct = Self { engine, router, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) };
-        let template = direct.manage("/v1/templates", r#"{"name":"t","env":{"TOKEN":"hush"}}"#).await;
-        let template = &template["id"];
-        let create = |slug| {
-            format!(r#"{{"name":"{slug}","slug":"{slug}","templateId":{template},"provider":"external"}}"#)
-        };
-        direct.endpoint = id_of(&direct.manage("/v1/endpoints", &create("demo")).await);
-        direct.other = id_of(&direct.manage("/v1/endpoints", &create("other")).await);
-        direct
+        Self { engine, router, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Reply {

@@ -12,6 +12,7 @@ mod listing;
 mod logging;
 mod management;
 mod parking;
+mod rows;
 mod server;
 mod streaming;
 mod submitting;

@@ -121,7 +121,7 @@ pub(super) fn outcome(db: &Connection, job: JobKey) -> Result<Option<OutcomeRow>
 pub(super) fn stream(db: &Connection, job: JobKey) -> Result<Option<StreamRow>, StoreError> {
     column::first(db, "SELECT job, next, drained FROM stream WHERE job = ?", [job.to_row()], |row| {
         let at = at("stream", row)?;
-        Ok(StreamRow { next: at.unsigned(1)?, drained: at.unsigned(2)? })
+        Ok(StreamRow { next: at.number(1)?, drained: at.number(2)? })
     })
 }
 
