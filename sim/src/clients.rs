@@ -185,7 +185,10 @@ impl Client {
                 None => {}
                 // Also one that was over: another hand, or a resend, may have retried it.
                 Some("IN_QUEUE" | "IN_PROGRESS") => self.book().reopened(known),
-                Some(_) => self.book().ended(known),
+                Some(state) => {
+                    let may_retry = matches!(state, "FAILED" | "TIMED_OUT");
+                    self.book().ended(known, may_retry);
+                }
             },
             404 => self.book().gone(known),
             _ => {}

@@ -60,11 +60,11 @@ faults! {
     /// A worker could not be started.
     LaunchFailed = 0.2,
     /// A worker process dies.
-    WorkerDies = 0.02,
+    WorkerDies = 0.05,
     /// A worker hangs: it neither asks, pings nor answers any more.
-    WorkerHangs = 0.02,
+    WorkerHangs = 0.03,
     /// A worker is cut off for a while and then goes on as if nothing had happened.
-    WorkerPaused = 0.05,
+    WorkerPaused = 0.08,
     /// A handler fails.
     HandlerFails = 0.3,
     /// A handler does not heed the word to stop.

@@ -44,9 +44,8 @@ where
 {
     let handler = move |method: Method, uri: Uri, body: String| async move {
         let (status, body) = answer(&method, &uri, &body);
-        // Long polls are held, as they are by the real one.
         if status == 204 {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            wait_as_a_poll_is_held().await;
         }
         (StatusCode::from_u16(status).unwrap(), body)
     };
@@ -54,6 +53,11 @@ where
     let router = Router::new().fallback(any(handler));
     world.network.connect(Some((process.clone(), router)));
     process
+}
+
+/// Polls are held by the real server, too; else whoever polls would turn in circles.
+async fn wait_as_a_poll_is_held() {
+    tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
 /// Waits until the trace holds all of these, in this order; answers the whole trace.

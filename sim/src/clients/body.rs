@@ -22,6 +22,9 @@ pub(super) fn job(habits: &Habits, dice: &mut Dice, client: u32, number: u64) ->
     if dice.chance(habits.policies) {
         policy(dice, &mut body);
     }
+    if dice.chance(0.05) {
+        body.push_str(r#","s3Config":{"accessId":"id","accessSecret":"hush","bucketName":"b"}"#);
+    }
     body.push('}');
     body
 }

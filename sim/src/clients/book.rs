@@ -19,6 +19,8 @@ pub(super) struct Known {
     pub(super) job: Arc<str>,
     /// The endpoint that it was handed to.
     pub(super) endpoint: Arc<str>,
+    /// It failed or timed out when it was last seen.
+    may_retry: bool,
     /// Counts up with each job.
     number: u64,
 }
@@ -64,13 +66,15 @@ impl Book {
             return;
         }
         self.last_number += 1;
-        let known = Known { job: job.into(), endpoint: endpoint.clone(), number: self.last_number };
+        let known =
+            Known { job: job.into(), endpoint: endpoint.clone(), may_retry: false, number: self.last_number };
         self.open.insert(known.number, known);
     }
 
     /// Its end was seen.
-    pub(super) fn ended(&mut self, known: &Known) {
-        let Some(known) = self.open.remove(&known.number) else { return };
+    pub(super) fn ended(&mut self, known: &Known, may_retry: bool) {
+        let Some(mut known) = self.open.remove(&known.number) else { return };
+        known.may_retry = may_retry;
         if self.over.len() == OVER_KEPT {
             self.over.pop_front();
         }
@@ -111,6 +115,11 @@ impl Book {
         (!self.over.is_empty()).then(|| dice.pick(self.over.make_contiguous()).clone())
     }
 
+    /// The last job that may be retried.
+    pub(super) fn pick_failed(&self) -> Option<Known> {
+        self.over.iter().rev().find(|known| known.may_retry).cloned()
+    }
+
     /// Mostly an open job, else a finished one.
     pub(super) fn pick(&mut self, dice: &mut Dice) -> Option<Known> {
         if dice.chance(0.8) { self.pick_open(dice) } else { self.pick_over(dice) }
@@ -145,8 +154,9 @@ mod tests {
             (0..3).filter_map(|_| book.next_open()).map(|known| known.job.to_string()).collect();
         assert_eq!(turns, ["a", "b", "a"]);
         let known = book.next_open().unwrap();
-        book.ended(&known);
+        book.ended(&known, true);
         assert_eq!((book.open_len(), &*book.pick_over(&mut dice).unwrap().job), (1, "b"));
+        assert_eq!(&*book.pick_failed().unwrap().job, "b");
         book.reopened(&known);
         assert_eq!((book.open_len(), book.pick_over(&mut dice).is_none()), (2, true));
         book.gone(&known);

@@ -29,11 +29,15 @@ impl Client {
         }
     }
 
-    /// Retries a finished job, if it may be; an open one at times, which must be refused.
+    /// Retries a job, mostly one that may be retried; the others must be refused.
     pub(super) async fn retry_any(&self) {
         let known = {
             let (mut dice, mut book) = (self.dice(), self.book());
-            if dice.chance(0.9) { book.pick_over(&mut dice) } else { book.pick_open(&mut dice) }
+            match dice.range(0..=9) {
+                0 => book.pick_open(&mut dice),
+                1..=2 => book.pick_over(&mut dice),
+                _ => book.pick_failed(),
+            }
         };
         let Some(known) = known else { return };
         let path = {

@@ -45,6 +45,9 @@ const EAGERNESS_MAX: [(Action, u64); 14] = [
     (Action::Nonsense, 15),
 ];
 
+/// Where the purge is among them.
+const PURGE: usize = 10;
+
 /// What one client is like.
 #[derive(Clone, Debug)]
 pub(super) struct Habits {
@@ -74,6 +77,10 @@ impl Habits {
         let mut eagerness =
             EAGERNESS_MAX.map(|(_, most)| if dice.chance(0.3) { 0 } else { dice.skewed(0..=most) });
         eagerness[0] += dice.range(5..=50);
+        // One purge undoes what many clients did.
+        if dice.chance(0.7) {
+            eagerness[PURGE] = 0;
+        }
         let share = |dice: &mut Dice| if dice.chance(0.3) { 0.0 } else { dice.range(0..=100) as f64 / 100.0 };
         Self {
             hands: dice.skewed(1..=16),

@@ -22,8 +22,7 @@ pub(super) struct Habits {
     pub(super) ends_at_once: bool,
     /// It tries again where the network failed, as old SDKs do.
     pub(super) is_stubborn: bool,
-    /// It replaces itself after each job.
-    pub(super) refreshes_itself: bool,
+    pub(super) fate: Fate,
     /// How likely it asks to be replaced with a result.
     pub(super) refresh: f64,
     /// The longest that a handler takes, in milliseconds.
@@ -42,6 +41,16 @@ pub(super) struct Habits {
     output_bytes_max: u64,
     /// How likely an output holds what JSON does not know, or is none at all.
     odd_output: f64,
+}
+
+/// What becomes of a worker if nothing happens to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    GoesOn,
+    /// It ends after its first job, to be replaced.
+    RefreshesItself,
+    /// Its own checks fail: it says so once, and ends.
+    Unfit,
 }
 
 /// What a handler will do with its job.
@@ -76,7 +85,7 @@ impl Habits {
         let rarely = |dice: &mut Dice, most: f64| {
             if dice.chance(0.3) { most * dice.range(1..=100) as f64 / 100.0 } else { 0.0 }
         };
-        let many = dice.chance(0.3);
+        let many = dice.chance(0.4);
         Self {
             concurrency: if many { dice.range(2..=12) as u32 } else { 1 },
             boot: Duration::from_millis(dice.skewed(1..=20_000)),
@@ -84,9 +93,13 @@ impl Habits {
             patience: Duration::from_secs(if dice.chance(0.2) { 30 } else { 90 }),
             ends_at_once: dice.chance(0.1),
             is_stubborn: dice.chance(0.2),
-            refreshes_itself: dice.chance(0.03),
+            fate: match dice.range(0..=49) {
+                0 => Fate::Unfit,
+                1 => Fate::RefreshesItself,
+                _ => Fate::GoesOn,
+            },
             refresh: rarely(dice, 0.05),
-            work_ms_max: dice.skewed(5..=120_000),
+            work_ms_max: dice.skewed(20..=120_000),
             endless: rarely(dice, 0.05),
             streams: if dice.chance(0.4) { dice.range(1..=100) as f64 / 100.0 } else { 0.0 },
             aggregate: dice.range(0..=100) as f64 / 100.0,
@@ -114,7 +127,7 @@ impl Habits {
             oddity: dice
                 .chance(self.odd_output)
                 .then(|| *dice.pick(&[Oddity::NaN, Oddity::Text, Oddity::Nothing, Oddity::Garbage])),
-            asks_for_replacement: self.refreshes_itself || dice.chance(self.refresh),
+            asks_for_replacement: self.fate == Fate::RefreshesItself || dice.chance(self.refresh),
         }
     }
 

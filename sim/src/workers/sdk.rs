@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::environment::Environment;
 use super::gossip::Gossip;
-use super::habits::Habits;
+use super::habits::{Fate, Habits};
 use super::job;
 use crate::asking::get;
 use crate::dice::Dice;
@@ -24,6 +24,9 @@ const PAST_KEPT: usize = 16;
 /// How long it waits after an answer that is none. The real one asks again at once, thousands of times a second:
 /// here that would be all that is ever simulated.
 const AFTER_TROUBLE_MS_MAX: u64 = 1_000;
+
+/// How long a worker whose checks fail waits for an answer before it ends.
+const UNFIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +172,14 @@ impl Worker {
 impl Sdk {
     async fn run(self: Arc<Self>) {
         sleep(self.habits.boot).await;
+        if self.habits.fate == Fate::Unfit && !self.world.faults.are_over() {
+            let reason = "&status=unhealthy&check=memory&reason=RuntimeError%3A+too+little";
+            let path = format!("{}{reason}&runpod_version=1.12.0", self.env.ping);
+            let _ = timeout(UNFIT_PATIENCE, self.ask(get(path, &self.env.token))).await;
+            self.end(Ending { code: Some(1), signal: None });
+            return;
+        }
+
         self.state().phase = Phase::Working;
         let pings = Arc::clone(&self);
         self.process.spawn(async move { pings.ping().await });
@@ -279,7 +290,7 @@ impl Sdk {
             state.past.push_back(run.job);
         }
         drop(state);
-        if self.habits.refreshes_itself {
+        if self.habits.fate == Fate::RefreshesItself {
             self.state().phase = Phase::Ending;
         }
         self.changed.notify_waiters();
@@ -324,11 +335,11 @@ impl Sdk {
 
     fn pinged_jobs(&self) -> Vec<Arc<str>> {
         let names_past_ones = self.world.faults.strike(Fault::PingStale);
-        let state = self.state();
         if names_past_ones {
-            return state.past.iter().cloned().collect();
+            let foreign = self.foreign_job();
+            return self.state().past.iter().cloned().chain(foreign).collect();
         }
-        state.running.values().map(|run| run.job.clone()).collect()
+        self.state().running.values().map(|run| run.job.clone()).collect()
     }
 
     /// Sends a request; none if no answer comes.
