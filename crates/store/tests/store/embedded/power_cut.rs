@@ -47,7 +47,7 @@ fn cut_everywhere<'a>(
 
 #[test]
 fn no_cut_loses_what_was_acknowledged() {
-    let workload = workload(1, 32);
+    let workload = workload(1, 28);
     let steps = record(&workload, Health::Good);
     let verdicts = cut_everywhere(&steps, &workload, Disk::new);
     verdicts.expect_no_loss();
@@ -57,7 +57,7 @@ fn no_cut_loses_what_was_acknowledged() {
 /// A sync that failed has given up what it should have made durable; that a later one succeeds proves nothing.
 #[test]
 fn no_cut_after_failures_of_the_disk_loses_what_was_acknowledged() {
-    let workload = workload(3, 24);
+    let workload = workload(3, 22);
     let steps = record(&workload, Health::Failing);
     cut_everywhere(&steps, &workload, Disk::new).expect_no_loss();
     cut_everywhere(&steps, &workload, || Disk::new().failed_syncs_leave_some(3)).expect_no_loss();
