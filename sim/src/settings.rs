@@ -68,6 +68,7 @@ impl From<&ServerSettings> for Rules {
         Self {
             rates: rates(&http.rate_limits),
             may_be_full: engine.jobs_max < 1_000_000,
+            worker_hold_ms: http.worker_hold_ms,
             ping_interval_ms: engine.ping_interval_ms,
             stop_grace_ms: workers.stop_grace_ms,
             kill_grace_ms: workers.kill_grace_ms,

@@ -11,6 +11,9 @@ use super::when::When;
 use super::wire::{Health, Page, PurgeResult, Record, State, brief};
 use crate::seen::Answer;
 
+/// A question for jobs that was held so much longer than usual met a slow disk.
+const LAST_WORD_MS: u64 = 1_500;
+
 /// The one shape of an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +77,10 @@ impl Auditor {
             },
             Operation::Requests { whole, limit } => self.page_shown(exchange, arrived, answer, whole, limit),
             Operation::Take { .. } if answer.status == 200 => self.taken(exchange, body),
+            // The server waited for a write in vain: somebody has a job, and will not be told.
+            Operation::Take { .. } if self.is_past(arrived, self.rules.worker_hold_ms + LAST_WORD_MS) => {
+                self.unanswered(exchange);
+            }
             Operation::Done | Operation::Chunk => self.post_answered(id, exchange, answer.status),
             Operation::CreateEndpoint => self.endpoint_shown(exchange, body, true),
             Operation::ChangeEndpoint | Operation::ReadEndpoint => self.endpoint_shown(exchange, body, false),

@@ -25,7 +25,7 @@ pub(super) struct Causes<'a> {
 impl Causes<'_> {
     /// Since when a post with this outcome may have completed the job, and the worker that posted it.
     pub fn completed(&self, output: Option<&Option<Bytes>>) -> Option<&Post> {
-        self.posts().find(|post| match &post.word {
+        self.posts().filter(|post| self.was_taken(post)).find(|post| match &post.word {
             Word::Completed(posted) => {
                 !self.is_too_long(posted.as_ref()) && output.is_none_or(|shown| shown == posted)
             }
@@ -111,15 +111,20 @@ impl Causes<'_> {
         posts.chain(others.into_iter().flatten()).min_by_key(|when| when.wall_ms)
     }
 
-    /// Posts that may have taken effect in this life, and before the limit, from workers that were given the job.
+    /// Posts that may have taken effect in this life, and before the limit.
     fn posts(&self) -> impl Iterator<Item = &Post> {
         self.job.posts.iter().filter(|post| self.is_possible(post))
     }
 
     fn is_possible(&self, post: &Post) -> bool {
-        post.span.may_precede(self.limit)
-            && post.span.may_follow(self.job.life.began.0)
-            && self.job.was_given_to(post.worker)
+        post.span.may_precede(self.limit) && post.span.may_follow(self.job.life.began.0)
+    }
+
+    /// Whether anybody may have had the job when this was posted. Of a job that nobody ran there is no result.
+    fn was_taken(&self, post: &Post) -> bool {
+        let until = post.span.until.unwrap_or(self.limit);
+        self.job.possible_deliveries().any(|delivery| delivery.asked.seq <= until.seq)
+            || self.endpoint.unknown_takes(self.job.life.began.0, until) > 0
     }
 
     /// Whether its worker had certainly lost the job to another one when it posted this.
@@ -199,6 +204,7 @@ fn find(causes: &Causes<'_>, sight: &Sight) -> (Option<When>, Option<Edge>) {
     let shown = sight.shown.as_ref();
     match sight.state {
         State::Completed => match causes.completed(shown.map(|shown| &shown.output)) {
+            Some(post) if !causes.job.was_given_to(post.worker) => (Some(post.span.from), None),
             Some(post) if causes.is_stale(post) => (Some(post.span.from), Some(Edge::CompletedLate)),
             Some(post) => (Some(post.span.from), Some(Edge::Completed)),
             None => (None, None),

@@ -53,6 +53,8 @@ pub struct Rules {
     pub rates: Option<Rates>,
     /// Whether queues are short enough to be full.
     pub may_be_full: bool,
+    /// How long a worker's question for jobs is held.
+    pub worker_hold_ms: u64,
     /// How often workers ping.
     pub ping_interval_ms: u64,
     /// How long a worker may take to let go of a job, and to end after SIGTERM.
@@ -100,6 +102,7 @@ impl Default for Rules {
         Self {
             rates: Some(Rates::default()),
             may_be_full: false,
+            worker_hold_ms: 20_000,
             ping_interval_ms: 5_000,
             stop_grace_ms: 10_000,
             kill_grace_ms: 5_000,

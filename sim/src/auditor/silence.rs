@@ -4,6 +4,7 @@ use super::Auditor;
 use super::exchange::Exchange;
 use super::job::{Doubts, JobNo, WorkerNo};
 use super::operation::Operation;
+use super::when::When;
 
 impl Auditor {
     /// A request of a worker arrived.
@@ -134,5 +135,10 @@ impl Auditor {
     /// This worker does not have this job any more.
     pub(super) fn let_go(&mut self, worker: WorkerNo, job: JobNo) {
         self.notes.workers[worker.0].held.retain(|held| *held != job);
+    }
+
+    /// Whether `then` was long enough ago.
+    pub(super) fn is_past(&self, then: When, by_ms: u64) -> bool {
+        self.ledger.now.ms - then.ms >= by_ms
     }
 }

@@ -86,9 +86,9 @@ fn a_result_is_one_that_was_posted() {
 }
 
 #[test]
-fn a_result_of_who_never_had_the_job_is_none() {
+fn a_result_of_a_job_that_nobody_had_is_none() {
     let mut story = Story::default();
-    story.submit("a", "{}").take("w", "a", "{}").done("x", "a", r#"{"output":1}"#);
+    story.submit("a", "{}").done("w", "a", r#"{"output":1}"#);
     story.status("a", r#""status":"COMPLETED","output":1"#).breaks(CAUSED);
 }
 
