@@ -27,8 +27,8 @@ impl Workload {
 }
 
 fn batch(number: u64, random: &mut Random) -> Batch {
-    // The last before a pause is buffered: it has to be synced without help.
-    let buffered = number.is_multiple_of(8) || random.below(4) == 0;
+    // The last before a pause are buffered: they have to be synced without help.
+    let buffered = (number + 3) % 12 < 4 || random.below(4) == 0;
     let durability = if buffered { Durability::Buffered } else { Durability::Synced };
     let mut writes = vec![Write::PutSetting(COUNT.into(), number.to_string().into())];
     for _ in 0..=random.below(3) {
