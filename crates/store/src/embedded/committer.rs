@@ -144,7 +144,8 @@ impl Committer {
     pub fn checkpoint(&mut self) -> Result<(), StoreError> {
         self.dispel_doubt()?;
         let doubt = Arc::clone(&self.doubt);
-        let _turn = doubt.may_write_pages();
+        // The background is at it: commits do not wait for that.
+        let Some(_turn) = doubt.try_write_pages() else { return Ok(()) };
         let copied = super::checkpoint::passive(&self.connection()?.db);
         copied.map_err(|error| doubt.after(from_sqlite(&error)))
     }

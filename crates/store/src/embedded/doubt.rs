@@ -55,6 +55,11 @@ impl Doubt {
         self.raised.load(Ordering::Acquire)
     }
 
+    /// As [`Self::may_write_pages`], if nobody has it.
+    pub fn try_write_pages(&self) -> Option<MutexGuard<'_, ()>> {
+        self.checkpoint.try_lock().ok()
+    }
+
     /// The right to write to the database file, which checkpoints do and [`write_again`] does.
     pub fn may_write_pages(&self) -> MutexGuard<'_, ()> {
         self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner)
