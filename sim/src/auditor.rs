@@ -82,6 +82,7 @@ pub struct Auditor {
     processes: Vec<(When, Option<When>)>,
     process_began: Option<When>,
     process_ended: Option<When>,
+    /// When the server was last prevented from keeping what it knew.
     last_crash_ms: Option<u64>,
     /// When something went wrong last, as far as anybody outside can tell.
     disturbed_ms: u64,
@@ -142,6 +143,10 @@ impl Auditor {
             Seen::ServerDown(killed) => self.server_down(at, *killed),
             // Every event tells what the clock shows; between two events it may have shown more.
             Seen::ClockSet => {}
+            Seen::DiskFailed => {
+                self.disturbed_ms = at.ms;
+                self.last_crash_ms = Some(at.ms);
+            }
             Seen::Calm => self.calm = Some(self.ledger.now),
             Seen::End => self.check_rest(),
         }

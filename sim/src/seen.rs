@@ -83,6 +83,8 @@ pub enum Seen {
     ServerDown(bool),
     /// The wall clock of the server's machine was set; the moment says what it shows now.
     ClockSet,
+    /// A write to the disk of the server's machine failed, or nobody can say whether it did.
+    DiskFailed,
     /// From now on nothing goes wrong any more, and nobody submits, cancels or changes anything.
     Calm,
     /// The world ends. Long enough after [`Seen::Calm`] that everything should be at rest.

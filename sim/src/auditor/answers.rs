@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::Auditor;
 use super::exchange::Exchange;
+use super::job::Pin;
 use super::operation::Operation;
 use super::promise::Promise;
 use super::sight::{LIST, Sight};
@@ -190,7 +191,7 @@ impl Auditor {
 
     fn pin_lost(&mut self, exchange: &Exchange) {
         if let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) {
-            job.is_pin_lost = true;
+            job.pin = Pin::Lost;
         }
     }
 

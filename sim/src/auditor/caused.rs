@@ -54,8 +54,7 @@ impl Causes<'_> {
         let mut lost = self.job.possible_deliveries().filter(|delivery| delivery.asked.seq <= self.limit.seq);
         let unknown = self.endpoint.unknown_takes(self.job.life.began.0, self.limit);
         let takes = lost.clone().count() + unknown;
-        let settings = &self.endpoint.settings;
-        let needed = if settings.may_not_retry { 1 } else { settings.max_retries.low as usize + 1 };
+        let needed = self.endpoint.settings.max_retries.low as usize + 1;
         let earliest = lost.next_back().map_or(self.job.life.began.0, |delivery| delivery.asked);
         (takes >= needed).then_some(earliest)
     }

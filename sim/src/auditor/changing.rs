@@ -3,7 +3,7 @@
 use super::Auditor;
 use super::edges::Edge;
 use super::exchange::Exchange;
-use super::job::{Deadline, JobNo};
+use super::job::{Deadline, JobNo, Pin};
 use super::operation::Operation;
 use super::promise::Promise;
 use super::sight::{Sight, history};
@@ -34,7 +34,9 @@ impl Auditor {
             Operation::Cancel => job.cancels.push(span),
             Operation::Retry => job.retries.push((id, span)),
             Operation::Status { ttl_ms: Some(ttl_ms) } => {
-                job.is_pinned = true;
+                if job.pin == Pin::None {
+                    job.pin = Pin::Set;
+                }
                 job.ttl.widen(Deadline { low_ms: now.wall_ms + ttl_ms, high_ms: u64::MAX });
             }
             _ => {}
@@ -84,7 +86,7 @@ impl Auditor {
                 && matches!(other.operation, Operation::Status { ttl_ms: Some(_) } | Operation::Retry)
         });
         let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
-        if is_other_open || job.is_pin_lost || !job.retries.is_empty() {
+        if is_other_open || job.pin == Pin::Lost || !job.retries.is_empty() {
             job.ttl.widen(Deadline { low_ms, high_ms });
         } else {
             job.ttl = Deadline { low_ms, high_ms };
@@ -136,11 +138,11 @@ impl Auditor {
             return;
         };
         let deadline = Deadline { low_ms: least_ms + ttl_ms, high_ms: most_ms + ttl_ms };
-        if job.is_pin_lost {
+        if job.pin == Pin::Lost {
             job.ttl.widen(deadline);
         } else {
             job.ttl = deadline;
-            job.is_pinned = false;
+            job.pin = Pin::None;
         }
     }
 

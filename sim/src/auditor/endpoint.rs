@@ -36,12 +36,10 @@ pub(super) struct Settings {
     pub sync_retention_ms: Range,
     pub workers_min: Range,
     pub workers_max: Range,
-    /// Whether the queue's length may be limited.
-    pub may_be_full: bool,
+    /// No submit is refused for the queue's length while fewer wait.
+    pub queue_length_max: u64,
     /// Whether a failed handler may be tried again.
     pub may_retry_errors: bool,
-    /// Whether a lost worker's job may fail at once.
-    pub may_not_retry: bool,
     /// Whether a power cut may take its last changes.
     pub is_buffered: bool,
     /// Whether its workers are started by somebody else.
@@ -116,9 +114,8 @@ impl Endpoint {
                 sync_retention_ms: Range::only(rules.sync_retention_ms),
                 workers_min: Range::only(0),
                 workers_max: Range::only(3),
-                may_be_full: rules.may_be_full,
+                queue_length_max: if rules.may_be_full { 0 } else { u64::MAX },
                 may_retry_errors: false,
-                may_not_retry: false,
                 is_buffered: false,
                 is_external: false,
             },

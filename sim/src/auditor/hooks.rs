@@ -29,6 +29,9 @@ impl Auditor {
         let from = if job.known.seq > job.life.began.1.seq { job.known } else { job.life.began.1 };
         if is_old && job.life.terminal.is_none() || state.is_none() {
             // It may report the life before a retry.
+            if let Some(job) = self.notes.get_mut(no) {
+                job.hook.is_unsure = true;
+            }
             return;
         }
         if job.gone.is_none() {
@@ -79,6 +82,9 @@ impl Auditor {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return };
         let hook = &job.hook;
+        if hook.is_unsure {
+            return;
+        }
         let is_undisturbed = |since_ms: u64| self.last_crash_ms.is_none_or(|crash_ms| crash_ms < since_ms);
         if let Some(accepted) = hook.accepted {
             let text = || {
@@ -117,6 +123,7 @@ impl Auditor {
         has_hook
             && !job.is_void
             && job.life.terminal.is_some()
+            && !job.hook.is_unsure
             && job.hook.accepted.is_none()
             && job.hook.calls < self.rules.webhook_attempts_max
     }

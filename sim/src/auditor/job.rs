@@ -32,9 +32,7 @@ pub(super) struct Job {
     /// When the server's clock shows this much, its ttl has passed.
     pub ttl: Deadline,
     /// Whether a client chose when it is deleted.
-    pub is_pinned: bool,
-    /// Whether the answer to that choice was lost, so that nobody knows.
-    pub is_pin_lost: bool,
+    pub pin: Pin,
     /// When anybody last heard or said something about it.
     pub touched: When,
     /// Whether a power cut may have undone what is known of it: then nothing is checked any more.
@@ -55,6 +53,16 @@ pub(super) struct Job {
     pub hook: Hook,
     /// What a worker got, while the submission is not known.
     pub delivered_input: Option<Bytes>,
+}
+
+/// Whether a client chose when a job is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pin {
+    None,
+    /// It did, or perhaps it did.
+    Set,
+    /// The answer to that was lost, so that nobody knows.
+    Lost,
 }
 
 /// A submit that was sent.
@@ -195,6 +203,8 @@ pub(super) struct Post {
 /// A job's webhook.
 #[derive(Debug, Default)]
 pub(super) struct Hook {
+    /// Whether some of its calls may have been about the life before.
+    pub is_unsure: bool,
     /// Calls in this life, the number of the last one, and when it was made and answered.
     pub calls: u32,
     pub first_call: Option<When>,
@@ -212,8 +222,7 @@ impl Job {
             acknowledged: None,
             known: now,
             ttl: Deadline::UNKNOWN,
-            is_pinned: false,
-            is_pin_lost: false,
+            pin: Pin::None,
             touched: now,
             is_void: false,
             gone: None,

@@ -3,7 +3,7 @@
 use super::Auditor;
 use super::caused::Causes;
 use super::edges::Edge;
-use super::job::JobNo;
+use super::job::{JobNo, Pin};
 use super::promise::Promise;
 use super::sight::{Sight, history};
 use super::when::When;
@@ -29,7 +29,7 @@ impl Auditor {
             return false;
         }
         let mut high_ms = job.ttl.high_ms;
-        if let (Some((over, _)), Some(_), false) = (job.life.over, &job.life.terminal, job.is_pinned)
+        if let (Some((over, _)), Some(_), false) = (job.life.over, &job.life.terminal, job.pin != Pin::None)
             && job.retries.is_empty()
         {
             let retention = self.notes.endpoints[job.endpoint.0].retention_ms(job.is_sync).high;

@@ -108,7 +108,7 @@ impl Auditor {
                 let counted_before = window.arrived.iter().filter(|(_, when, _)| before(when)).count() as u64;
                 let is_over =
                     counted_before > rate.per_10_s || rate.concurrent > 0 && open_before > rate.concurrent;
-                let may_be_full = endpoint.settings.may_be_full && counted.2 <= Row::RunSync;
+                let may_be_full = endpoint.settings.queue_length_max < u64::MAX && counted.2 <= Row::RunSync;
                 let is_right = is_over
                     || may_be_full
                     || rate.concurrent > 0 && window.arrived.len() as u64 > rate.concurrent;

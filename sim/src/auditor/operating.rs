@@ -66,9 +66,13 @@ impl Auditor {
         settings.may_retry_errors |=
             retry_on.is_some_and(|list| list.iter().any(|word| word == "handlerError"));
         let keeps_lost = |list: &Vec<Value>| list.iter().any(|word| word == "workerLost");
-        settings.may_not_retry |= retry_on.is_some_and(|list| !keeps_lost(list));
+        if retry_on.is_some_and(|list| !keeps_lost(list)) {
+            // Perhaps the first loss is the last.
+            settings.max_retries.low = 0;
+        }
         settings.is_buffered |= record["durability"] == "buffered";
-        settings.may_be_full |= record["maxQueueLength"].is_u64();
+        settings.queue_length_max =
+            settings.queue_length_max.min(record["maxQueueLength"].as_u64().unwrap_or(u64::MAX));
         settings.is_external |= record["provider"].as_str().is_some_and(|provider| provider != "process");
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::rows::{Answer, Change, Rows};
 use crate::disk::{Drive, WriteError};
 use crate::faults::Fault;
+use crate::seen::Seen;
 use crate::tasks::Process;
 
 /// A group is cut here.
@@ -61,6 +62,7 @@ async fn write(drive: &Drive, rows: &Rows, group: Vec<Request>) {
         }
         Err(error) => {
             rows.forget();
+            drive.record.see(&Seen::DiskFailed);
             let error = match error {
                 WriteError::Full => StoreError::Full("no space left on the simulated disk".to_owned()),
                 WriteError::Failed => StoreError::Io("the simulated disk failed".to_owned()),
@@ -68,6 +70,9 @@ async fn write(drive: &Drive, rows: &Rows, group: Vec<Request>) {
             Some(replies.iter().map(|_| Err(error.clone())).collect())
         }
     };
+    if answers.is_none() {
+        drive.record.see(&Seen::DiskFailed);
+    }
     let unsure = || Err(StoreError::Io("the simulated disk could not sync".to_owned()));
     let answers = answers.unwrap_or_else(|| replies.iter().map(|_| unsure()).collect());
     for (reply, answer) in replies.into_iter().zip(answers) {
