@@ -111,6 +111,10 @@ impl Auditor {
     /// A submit was refused for good: it made no job.
     pub(super) fn submit_refused(&mut self, id: u64, exchange: &Exchange, status: u16) {
         let Some(endpoint) = exchange.endpoint else { return };
+        if status == 404 && self.notes.endpoints[endpoint.0].deleted.is_some() {
+            // It may have been accepted, and then its endpoint went.
+            return;
+        }
         if let Some(key) = exchange.key.clone() {
             let hash = hash_of(&exchange.body);
             if let Some(keyed) = self.keys.get_mut(&(endpoint, key)) {
