@@ -74,8 +74,8 @@ pub struct Auditor {
     exchanges: Exchanges,
     keys: Map<(EndpointNo, Box<str>), Keyed>,
     windows: Map<Counted, Window>,
-    /// Webhook calls under way.
-    calls: Map<u64, JobNo>,
+    /// Webhook calls under way: the job, and in which of its lives.
+    calls: Map<u64, (JobNo, u32)>,
     /// When somebody must look again.
     due: BTreeSet<(u64, Due)>,
     /// Server processes: when they began and ended.

@@ -38,9 +38,9 @@ impl Auditor {
             self.record_shown(body, &record, from, "a webhook");
         }
         self.check_pace(no, url);
-        self.calls.insert(call, no);
         let now = self.ledger.now;
         let Some(job) = self.notes.get_mut(no) else { return };
+        self.calls.insert(call, (no, job.lives));
         job.hook.calls += 1;
         job.hook.first_call.get_or_insert(now);
     }
@@ -108,9 +108,9 @@ impl Auditor {
 
     /// A call was answered, or failed.
     pub(super) fn call_over(&mut self, call: u64, status: Option<u16>) {
-        let Some(no) = self.calls.remove(&call) else { return };
+        let Some((no, lives)) = self.calls.remove(&call) else { return };
         let now = self.ledger.now;
-        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(job) = self.notes.get_mut(no).filter(|job| job.lives == lives) else { return };
         job.hook.last_end = Some(now);
         if status == Some(200) {
             job.hook.accepted.get_or_insert(now);

@@ -14,7 +14,13 @@ impl Auditor {
     pub(super) fn check_not_gone(&mut self, sight: &Sight) -> bool {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(sight.job) else { return false };
-        if let Some(gone) = job.gone.filter(|gone| gone.seq < sight.from.seq) {
+        // A process that began with an earlier clock may find that its time has not come yet.
+        let is_earlier = |gone: &When| {
+            self.process_began.is_some_and(|began| began.seq > gone.seq)
+                && now.wall_ms < self.clock.most(*gone, *gone)
+        };
+        let gone = job.gone.filter(|gone| gone.seq < sight.from.seq && !is_earlier(gone));
+        if let Some(gone) = gone {
             let text = || {
                 format!(
                     "{} {:?} in {}, though it was gone at {} ms; {}",

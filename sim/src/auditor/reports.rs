@@ -66,10 +66,13 @@ impl Auditor {
         {
             return;
         }
-        let was_given = job
-            .deliveries
-            .iter()
-            .any(|delivery| delivery.worker == post.worker && delivery.got.seq < post.span.from.seq);
+        // Whether a late result of before a retry counts is open.
+        let began = if job.lives > 0 { job.life.began.1.seq } else { 0 };
+        let was_given = job.deliveries.iter().any(|delivery| {
+            delivery.worker == post.worker
+                && delivery.asked.seq >= began
+                && delivery.got.seq < post.span.from.seq
+        });
         if !was_given || !job.retries.is_empty() {
             return;
         }
