@@ -141,7 +141,8 @@ impl Actor {
         for bytes in chunks {
             let chunk = longshore_store::ChunkRow { offset: stream.next, bytes };
             self.writes.push(Write::AppendChunk(job, chunk));
-            stream.next += 1;
+            // A stored offset that is the last there is makes no sense, and must not stop the actor.
+            stream.next = stream.next.saturating_add(1);
         }
         self.put_stream(job, stream);
         self.after.streams.extend(self.streams.watchers(job));
