@@ -118,9 +118,11 @@ async fn jump_clocks(world: World, mut dice: Dice) {
         let by_ms = dice.skewed(1..=JUMP_MS_MAX) as i64;
         if world.faults.strike(Fault::ClockForward) {
             world.clock.jump(by_ms);
+            world.record.see(&Seen::ClockSet);
         }
         if world.faults.strike(Fault::ClockBack) {
             world.clock.jump(-by_ms);
+            world.record.see(&Seen::ClockSet);
         }
     }
 }
