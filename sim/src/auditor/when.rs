@@ -32,8 +32,8 @@ impl Span {
     }
 }
 
-/// What the wall clock of the server's machine did. The server's own clock never shows less than the wall
-/// clock, and never goes back while the process lives.
+/// What the wall clock of the server's machine did. The server's own clock never shows less than the wall clock, and
+/// where that one is set back it goes on at its own pace, for as long as the process lives.
 #[derive(Debug, Default)]
 pub(super) struct WallClock {
     /// From this millisecond on, the wall clock was ahead by so much.
@@ -63,20 +63,19 @@ impl WallClock {
 
     /// The most that the server's clock can have shown between `from` and `until`.
     pub fn most(&self, from: When, until: When) -> u64 {
-        let process = self.processes.partition_point(|began| *began <= from.ms).checked_sub(1);
-        let since = process.map_or(0, |process| self.processes[process]);
-        let mut most = until.wall_ms;
-        let mut end = until.ms;
-        for (start, offset) in self.offsets.iter().rev() {
-            if *start <= until.ms {
-                most = most.max(offset.wrapping_add(end));
-                end = *start;
-            }
-            if *start <= since {
-                break;
-            }
-        }
-        most
+        let first = self.processes.partition_point(|began| *began <= from.ms).saturating_sub(1);
+        let processes = self.processes.iter().skip(first);
+        let ends = processes.clone().skip(1).copied().chain([until.ms]);
+        let shown =
+            processes.zip(ends).filter_map(|(began, end)| self.most_of_process(*began, end.min(until.ms)));
+        shown.max().map_or(until.wall_ms, |most| most.max(until.wall_ms))
+    }
+
+    /// The most that a process can have shown that lives between these milliseconds.
+    fn most_of_process(&self, began_ms: u64, end_ms: u64) -> Option<u64> {
+        let first = self.offsets.partition_point(|(start, _)| *start <= began_ms).saturating_sub(1);
+        let met = self.offsets.iter().skip(first).take_while(|(start, _)| *start <= end_ms);
+        met.map(|(_, offset)| offset.wrapping_add(end_ms)).max().filter(|_| began_ms <= end_ms)
     }
 
     /// The least that the server's clock can have shown between `from` and `until`.
