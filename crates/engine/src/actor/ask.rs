@@ -93,10 +93,14 @@ pub(crate) fn answer<T: Send + 'static>(reply: Answer<T>, value: T) -> Release {
     })
 }
 
-/// A release that answers a refusal once what it rests on is durable.
+/// A release that answers a refusal once what it rests on is durable. If that cannot be kept, nobody knows
+/// whether the refusal is right.
 pub(crate) fn refuse<T: Send + 'static>(reply: Answer<T>, refusal: AskError) -> Release {
-    Box::new(move |_| {
-        let _ = reply.send(Err(refusal));
+    Box::new(move |durable| {
+        let _ = reply.send(Err(match durable {
+            Ok(()) => refusal,
+            Err(error) => unavailable(error),
+        }));
     })
 }
 

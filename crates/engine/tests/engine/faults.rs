@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use longshore_engine::{AskError, EndpointHandle, Outcome, TakeAsk};
-use longshore_model::{JobId, JobState};
+use longshore_engine::{AskError, EndpointHandle, Outcome, Submission, TakeAsk};
+use longshore_model::{Idempotency, JobId, JobState};
 use longshore_store::Store as _;
 
 use crate::ground::{Disks, done, eventually, job, one_endpoint, take, worker};
@@ -26,6 +26,20 @@ async fn a_submit_that_cannot_be_kept_is_refused_and_leaves_nothing() {
     until_changes_are_kept(&demo, kept).await;
     assert!(matches!(demo.status(id).await, Err(AskError::Refused(_))));
     assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, kept);
+}
+
+#[tokio::test]
+async fn a_refusal_that_rests_on_what_cannot_be_kept_is_none() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let keyed = |input: &str, fingerprint| {
+        let idempotency = Some(Box::new(Idempotency { key: "once".into(), fingerprint: [fingerprint; 16] }));
+        Submission { idempotency, ..job(&engine, input) }
+    };
+    disks.store.set_broken(true);
+    let (first, second) = tokio::join!(demo.submit(keyed("1", 1)), demo.submit(keyed("2", 2)));
+    assert!(matches!(first, Err(AskError::Unavailable(_))), "{first:?}");
+    assert!(matches!(second, Err(AskError::Unavailable(_))), "there is no first job: {second:?}");
 }
 
 #[tokio::test]
