@@ -86,11 +86,8 @@ impl Auditor {
                 && matches!(other.operation, Operation::Status { ttl_ms: Some(_) } | Operation::Retry)
         });
         let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
-        if is_other_open || job.pin == Pin::Lost || !job.retries.is_empty() {
-            job.ttl.widen(Deadline { low_ms, high_ms });
-        } else {
-            job.ttl = Deadline { low_ms, high_ms };
-        }
+        let is_other_open = is_other_open || !job.retries.is_empty();
+        job.renew(arrived, now, Deadline { low_ms, high_ms }, is_other_open);
     }
 
     /// A retry was answered with success.
@@ -138,10 +135,13 @@ impl Auditor {
             return;
         };
         let deadline = Deadline { low_ms: least_ms + ttl_ms, high_ms: most_ms + ttl_ms };
-        if job.pin == Pin::Lost {
-            job.ttl.widen(deadline);
-        } else {
-            job.ttl = deadline;
+        let is_pin_open = self.exchanges.values().any(|other| {
+            other.job == Some(no) && matches!(other.operation, Operation::Status { ttl_ms: Some(_) })
+        });
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let was_renewed = job.renewed.is_some_and(|renewed| renewed.seq > arrived.seq);
+        job.renew(arrived, now, deadline, is_pin_open);
+        if job.pin == Pin::Set && !is_pin_open && !was_renewed {
             job.pin = Pin::None;
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Job {
     pub ttl: Deadline,
     /// Whether a client chose when it is deleted.
     pub pin: Pin,
+    /// When a new ttl, or a retry, was answered last.
+    pub renewed: Option<When>,
     /// When anybody last heard or said something about it.
     pub touched: When,
     /// Whether a power cut may have undone what is known of it: then nothing is checked any more.
@@ -73,6 +75,8 @@ pub(super) struct Submission {
     pub webhook: Option<String>,
     pub ttl_ms: u64,
     pub execution_timeout_ms: Option<u64>,
+    /// Whether no worker need be started for it.
+    pub is_low_priority: bool,
 }
 
 /// When the server's clock shows the low value, a deadline may have passed; when it shows the high one, it has.
@@ -223,6 +227,7 @@ impl Job {
             known: now,
             ttl: Deadline::UNKNOWN,
             pin: Pin::None,
+            renewed: None,
             touched: now,
             is_void: false,
             gone: None,
@@ -236,6 +241,17 @@ impl Job {
             chunks: Vec::new(),
             hook: Hook::default(),
             delivered_input: None,
+        }
+    }
+
+    /// A new ttl, or a retry, that arrived at `arrived` was answered. One that overlapped it and was answered
+    /// before may have come after it all the same.
+    pub fn renew(&mut self, arrived: When, now: When, deadline: Deadline, is_other_open: bool) {
+        let overlaps = self.renewed.replace(now).is_some_and(|renewed| renewed.seq > arrived.seq);
+        if overlaps || is_other_open || self.pin == Pin::Lost {
+            self.ttl.widen(deadline);
+        } else {
+            self.ttl = deadline;
         }
     }
 

@@ -35,11 +35,13 @@ impl Auditor {
             return false;
         }
         let mut high_ms = job.ttl.high_ms;
-        if let (Some((over, _)), Some(_), false) = (job.life.over, &job.life.terminal, job.pin != Pin::None)
+        if let (Some((over, _)), Some(terminal), false) =
+            (job.life.over, &job.life.terminal, job.pin != Pin::None)
             && job.retries.is_empty()
         {
             let retention = self.notes.endpoints[job.endpoint.0].retention_ms(job.is_sync).high;
-            high_ms = high_ms.min(self.clock.most(over, over).saturating_add(retention));
+            // It may have ended long before that was shown, when the clock was later.
+            high_ms = high_ms.min(self.clock.most(terminal.from, over).saturating_add(retention));
         }
         let least_ms = self.clock.least(sight.from, now);
         let is_shown_late = least_ms >= high_ms && job.retries.is_empty();

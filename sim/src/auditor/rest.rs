@@ -4,6 +4,7 @@ use super::Auditor;
 use super::job::{Job, JobNo};
 use super::promise::Promise;
 use super::sight::history;
+use super::wire::State;
 
 /// No request is held longer than this: five minutes of waiting, and room.
 const HELD_MS_MAX: u64 = 360_000;
@@ -41,7 +42,11 @@ impl Auditor {
         let is_paused = self.notes.endpoints[job.endpoint.0].is_paused();
         // Whoever is past its time needs no end.
         let may_be_gone = self.clock.most(job.known, now) >= job.ttl.low_ms;
-        let is_open = self.is_open(job) && !may_be_gone && !is_paused;
+        // One with low priority waits for a worker that others need.
+        let may_wait = job.submission.as_ref().is_none_or(|submission| submission.is_low_priority);
+        let is_waiting = may_wait && job.life.seen.is_some_and(|(state, _, _)| state == State::InQueue);
+        let is_over = job.life.over.is_some();
+        let is_open = self.is_open(job) && !is_over && !is_waiting && !may_be_gone && !is_paused;
         let text =
             || format!("{}: nobody saw its end; last seen {:?}; {}", job.id, job.life.seen, history(job));
         self.ledger.check(Promise::AllEnd, !is_open, text);

@@ -44,6 +44,7 @@ impl Auditor {
             webhook: submitted.webhook.as_ref().map(|url| url.clone().into_owned()),
             ttl_ms: policy.and_then(|policy| policy.ttl).unwrap_or(self.rules.ttl_ms),
             execution_timeout_ms: policy.and_then(|policy| policy.execution_timeout_ms),
+            is_low_priority: policy.is_some_and(|policy| policy.low_priority),
         })
     }
 

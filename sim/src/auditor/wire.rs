@@ -112,6 +112,8 @@ pub(super) struct Policy {
     pub execution_timeout_ms: Option<u64>,
     #[serde(default)]
     pub ttl: Option<u64>,
+    #[serde(default, rename = "lowPriority")]
+    pub low_priority: bool,
 }
 
 /// A job as a worker gets it.
