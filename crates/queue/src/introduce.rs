@@ -9,8 +9,12 @@ impl Queue {
     /// A launcher of ours runs this worker.
     pub(crate) fn introduce(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) -> Reply {
         self.greet(now, id, out);
+        let had_jobs = self.workers.recall(id);
         if let Some(worker) = self.workers.get_mut(id) {
             worker.managed = true;
+            // One that had jobs before a restart is not loading its model: if it is silent now, it hangs.
+            worker.asked |= had_jobs;
+            worker.pings |= had_jobs;
             self.workers.schedule(id, self.settings.lease_ms);
         }
         Reply::Done

@@ -16,6 +16,9 @@ impl Queue {
         self.enqueued_last = self.enqueued_last.max(row.enqueued_at);
         let (state, low_priority, order) = (row.state, row.low_priority, row.order);
         let purged = self.is_purged(&row);
+        if let Some(worker) = &row.worker {
+            self.workers.remember(worker);
+        }
         let slot = self.jobs.insert(row);
         if !planted(Bug::KeysNotLoaded) {
             self.restore_idempotency(slot);
@@ -34,6 +37,11 @@ impl Queue {
         if state != JobState::InProgress || !planted(Bug::TimeoutNotLoaded) {
             self.schedule(slot);
         }
+    }
+
+    /// Takes over the workers of a queue that was dropped, and not with its server: they are watched as before.
+    pub fn take_over_workers(&mut self, dropped: &Self, now: Millis) {
+        self.workers.take_over(&dropped.workers, now, self.settings.lease_ms);
     }
 
     /// The newest job with a key has it: an older one is past its time and only waits for its webhook.

@@ -98,6 +98,8 @@ pub(crate) struct Workers {
     checks: BTreeSet<(Millis, WorkerId)>,
     /// How many hold a job.
     busy: u32,
+    /// Those that rows name: they asked for jobs before a restart.
+    earlier: BTreeSet<WorkerId>,
 }
 
 impl Workers {
@@ -111,6 +113,34 @@ impl Workers {
         let Some(worker) = self.by_id.get_mut(id) else { return };
         self.busy += u32::from(worker.held.is_empty());
         worker.held.push(Held { slot, confirmed: false, missed: 0 });
+    }
+
+    /// A stored job was with this worker.
+    pub(crate) fn remember(&mut self, id: &WorkerId) {
+        if !self.earlier.contains(id) {
+            self.earlier.insert(id.clone());
+        }
+    }
+
+    /// Whether the worker had a job before a restart, asked once.
+    pub(crate) fn recall(&mut self, id: &WorkerId) -> bool {
+        self.earlier.remove(id)
+    }
+
+    /// Takes over what was known of the workers, but for their jobs: those are in the rows.
+    pub(crate) fn take_over(&mut self, earlier: &Self, now: Millis, lease_ms: u64) {
+        for (id, before) in &earlier.by_id {
+            self.seen(id, now, lease_ms);
+            if let Some(worker) = self.by_id.get_mut(id) {
+                worker.stopping.clone_from(&before.stopping);
+                worker.managed |= before.managed;
+                worker.asked |= before.asked;
+                worker.pings |= before.pings;
+                worker.draining |= before.draining;
+                worker.overlaps |= before.overlaps;
+            }
+            self.schedule(id, lease_ms);
+        }
     }
 
     pub(crate) fn get(&self, id: &WorkerId) -> Option<&Worker> {

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{Endpoint, JobId, JobKey, JobRow, WorkerPhase};
+use longshore_model::{Endpoint, JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
-use longshore_queue::{Command, Queue};
+use longshore_queue::Queue;
 use longshore_store::{HookRow, StoreError};
 
 use super::Actor;
 use super::after::After;
 use super::ask::{Ask, unavailable};
 use crate::shared::{Ground, blob_folder};
+use crate::supervisor::FleetEvent;
 
 /// Rows that are read at once.
 const PAGE: usize = 10_000;
@@ -150,14 +151,8 @@ impl Actor {
         self.shared.ground.recent.clear();
         self.streams.reload(self.queue.counters().reserved_seq);
         self.number = self.line.durable.load(Ordering::Acquire);
-        for worker in dropped.worker_loads() {
-            if worker.managed {
-                self.apply(Command::Introduce(worker.id.clone()));
-            }
-            if worker.phase == WorkerPhase::Draining {
-                self.apply(Command::Drain(worker.id));
-            }
-        }
+        self.queue.take_over_workers(&dropped, self.shared.now());
+        self.shared.tell_fleet(FleetEvent::Demand);
         // Whoever waits for a job looks again.
         self.watches.clear();
         self.jobs_are_ready = true;

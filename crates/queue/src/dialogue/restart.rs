@@ -212,3 +212,74 @@ fn the_last_number_of_a_sequence_is_given_out_and_then_no_more() {
     "#]]
     .assert_eq(&dialogue);
 }
+
+#[test]
+fn a_worker_that_had_jobs_before_is_missed_when_it_stays_silent() {
+    check(
+        "
+        introduce w1
+        introduce w2
+        submit a
+        take w1
+        done w1 a
+        restart
+        introduce w1
+        introduce w2
+        workers
+        wait 1h
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s introduce w2: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s done w1 a: recorded; a outcome kept; a COMPLETED
+            0s restart: 1 jobs
+            0s introduce w1: ok
+            0s introduce w2: ok
+            0s workers: w1 managed Idle idle since 0s; w2 managed Initializing idle since 0s
+            30s tick: replace w1: worker w1 was silent for 30 s
+            1800s tick: a deleted
+        "#]],
+    );
+}
+
+#[test]
+fn a_queue_that_is_loaded_again_watches_its_workers_as_before() {
+    check(
+        "
+        introduce w1
+        submit a
+        submit b
+        take w1
+        ping w1 a
+        cancel a
+        take w2
+        lose w2 drained
+        introduce w3
+        take w3
+        done w3 b
+        reload
+        workers
+        wait 1h
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            0s take w2: b
+            0s lose w2 drained: b back in line
+            0s introduce w3: ok
+            0s take w3: b
+            0s done w3 b: recorded; b outcome kept; b COMPLETED
+            0s reload: 2 jobs
+            0s workers: w1 managed Idle idle since 0s; w3 managed Idle idle since 0s
+            10s tick: replace w1: it did not stop job a within the grace period
+            30s tick: replace w1: worker w1 was silent for 30 s
+            1800s tick: a deleted; b deleted
+        "#]],
+    );
+}

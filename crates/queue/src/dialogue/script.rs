@@ -28,6 +28,11 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
             world.now = world.now - millis(span);
             format!("it is {}", time(world.now))
         }
+        ["reload"] => {
+            let before = world.restart(false);
+            world.queue.take_over_workers(&before, world.now);
+            format!("{} jobs", world.queue.len())
+        }
         // Nobody rings the clock meanwhile.
         ["skip", span] => {
             world.now = world.now + millis(span);

@@ -84,7 +84,8 @@ impl World {
     }
 
     /// Builds the queue anew from the rows, which a store may give in any order.
-    pub(super) fn restart(&mut self, newest_first: bool) {
+    /// Answers the one that was there before.
+    pub(super) fn restart(&mut self, newest_first: bool) -> Queue {
         let mut queue = Queue::new(ENDPOINT, self.settings, self.rows.counters);
         let mut rows: Vec<_> = self.rows.jobs.values().cloned().collect();
         if newest_first {
@@ -101,6 +102,7 @@ impl World {
             let seen = |queue: &Queue| queue.visible(row.id, self.now);
             assert_eq!(seen(&before), seen(&self.queue), "a restart changes nothing to see");
         }
+        before
     }
 }
 
