@@ -194,7 +194,7 @@ impl Auditor {
         if is_first && let Some(edge) = edge {
             self.ledger.edge(edge);
         }
-        from.unwrap_or(began)
+        from.map_or(began, |from| later(from, began))
     }
 }
 

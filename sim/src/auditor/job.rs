@@ -202,6 +202,8 @@ pub(super) struct Post {
     pub span: Span,
     /// Whether it was answered 200.
     pub accepted: bool,
+    /// Whether its worker certainly had the job when it arrived.
+    pub is_holders: bool,
 }
 
 /// A job's webhook.

@@ -3,7 +3,7 @@
 use super::Auditor;
 use super::caused::Causes;
 use super::edges::Edge;
-use super::job::{JobNo, Pin};
+use super::job::{Job, JobNo, Pin};
 use super::promise::Promise;
 use super::sight::{Sight, history};
 use super::when::When;
@@ -70,14 +70,11 @@ impl Auditor {
         if job.gone.is_some() || job.is_void {
             return;
         }
-        let limit = job.life.over.map_or(now, |(over, _)| over);
-        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
-        let ended =
-            job.life.terminal.as_ref().map(|terminal| terminal.from).or_else(|| causes.earliest_end());
+        let ended = self.earliest_end(job, job.life.over.map_or(now, |(over, _)| over));
         let by_ttl = self.clock.most(job.known, now) >= job.ttl.low_ms;
         let retention_ms = endpoint.retention_ms(job.is_sync).low;
         let by_retention =
-            ended.is_some_and(|ended| self.clock.most(job.known, now) >= ended.wall_ms + retention_ms);
+            ended.is_some_and(|ended_ms| self.clock.most(job.known, now) >= ended_ms + retention_ms);
         let text = || {
             format!(
                 "{} is missing in {what}: its ttl lasts until {} at least, the clock shows {}; {}",
@@ -126,12 +123,18 @@ impl Auditor {
         if job.gone.is_some() || job.is_void || endpoint.may_be_deleted(until) || !job.retries.is_empty() {
             return false;
         }
-        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit: until };
-        let ended =
-            job.life.terminal.as_ref().map(|terminal| terminal.from).or_else(|| causes.earliest_end());
+        let ended = self.earliest_end(job, until);
         let most_ms = self.clock.most(acknowledged.min(from), until);
         let retention_ms = endpoint.retention_ms(job.is_sync).low;
-        most_ms < job.ttl.low_ms && ended.is_none_or(|ended| most_ms < ended.wall_ms + retention_ms)
+        most_ms < job.ttl.low_ms && ended.is_none_or(|ended_ms| most_ms < ended_ms + retention_ms)
+    }
+
+    /// The least that the server's clock can have shown when the job ended, if it may have ended by `limit`.
+    fn earliest_end(&self, job: &Job, limit: When) -> Option<u64> {
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
+        let known = job.life.terminal.as_ref().map(|terminal| terminal.from);
+        known.or_else(|| causes.earliest_end()).map(|from| self.clock.least(from, limit))
     }
 
     /// A complete list of an endpoint's jobs was shown; `shown` is sorted.

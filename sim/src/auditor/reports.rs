@@ -27,7 +27,9 @@ impl Auditor {
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
         let may_retry = fails && endpoint.settings.may_retry_errors;
         let span = Span { from: now, until: None };
-        let post = Post { exchange: id, worker, word, span, accepted: false };
+        let is_holders =
+            job.deliveries.last().is_some_and(|holder| holder.worker == worker && !holder.doubts.any());
+        let post = Post { exchange: id, worker, word, span, accepted: false, is_holders };
         if is_chunk {
             job.chunks.push(post);
         } else {
@@ -47,6 +49,7 @@ impl Auditor {
     pub(super) fn post_answered(&mut self, id: u64, exchange: &Exchange, status: u16) {
         let Some(no) = exchange.job else { return };
         let now = self.ledger.now;
+        let denied = exchange.worker.and_then(|worker| self.notes.workers[worker.0].denied);
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
         job.touched = now;
         let posts = if exchange.operation == Operation::Chunk { &mut job.chunks } else { &mut job.posts };
@@ -61,6 +64,7 @@ impl Auditor {
         posts[at].span.until = Some(now);
         posts[at].accepted = true;
         let post = posts[at].clone();
+        let may_retry = endpoint.settings.may_retry_errors;
         if exchange.operation == Operation::Chunk
             || post.span.from.seq < job.life.began.1.seq && job.lives > 0
         {
@@ -79,10 +83,13 @@ impl Auditor {
         let ends = match &post.word {
             Word::Completed(_) => true,
             // Only the holder's failure counts, and only where it is not tried again.
-            Word::Failed(..) => is_only_holder(job, &post) && !endpoint.settings.may_retry_errors,
+            Word::Failed(..) => {
+                let let_go = denied.is_some_and(|denied| denied.seq > post.span.from.seq);
+                is_only_holder(job, &post) && !let_go && !may_retry
+            }
             _ => false,
         };
-        if ends {
+        if ends && let Some(job) = self.notes.get_mut(no) {
             job.end_life(now, "a result was accepted");
             self.watch_stop(no);
         }
@@ -176,7 +183,7 @@ fn is_only_holder(job: &Job, post: &Post) -> bool {
     let Some(until) = post.span.until else { return false };
     let doubts = holder.doubts;
     // Its own post made it let go; nothing else may have.
-    let lost = doubts.silent || doubts.ended.is_some() || holder.unlisted >= 2;
+    let lost = !post.is_holders || doubts.silent || doubts.ended.is_some() || holder.unlisted >= 2;
     holder.worker == post.worker
         && holder.got.seq < post.span.from.seq
         && !lost

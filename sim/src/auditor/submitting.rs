@@ -8,6 +8,7 @@ use super::edges::Edge;
 use super::endpoint::Orphan;
 use super::exchange::Exchange;
 use super::job::{Deadline, EndpointNo, JobNo, Submission};
+use super::operation::Operation;
 use super::promise::Promise;
 use super::when::{Span, When};
 use super::wire::{Submitted, brief, part};
@@ -112,8 +113,9 @@ impl Auditor {
     /// A submit was refused for good: it made no job.
     pub(super) fn submit_refused(&mut self, id: u64, exchange: &Exchange, status: u16) {
         let Some(endpoint) = exchange.endpoint else { return };
-        if status == 404 && self.notes.endpoints[endpoint.0].deleted.is_some() {
-            // It may have been accepted, and then its endpoint went.
+        let is_deleted = self.notes.endpoints[endpoint.0].deleted.is_some();
+        if status == 404 && (is_deleted || exchange.operation == Operation::RunSync) {
+            // It may have been accepted, and then its endpoint went, or the job itself while it was waited for.
             return;
         }
         if let Some(key) = exchange.key.clone() {

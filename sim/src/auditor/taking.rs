@@ -209,13 +209,13 @@ impl Auditor {
     }
 }
 
-/// Since when the job certainly waits, and when it was acknowledged unless it has a place at the front.
+/// Since when the job certainly waits, and since when it has its place in the line; none: it is at the front.
 fn waiting_since(job: &Job) -> Option<(When, Option<When>)> {
-    if job.possible_deliveries().next().is_some() {
-        return job.life.queued_since.map(|queued| (queued, None));
+    let since = if job.lives > 0 { Some(job.life.began.1) } else { job.acknowledged };
+    if job.possible_deliveries().next().is_none() {
+        return since.map(|since| (since, Some(since)));
     }
-    if job.lives > 0 {
-        return Some((job.life.began.1, Some(job.life.began.1)));
-    }
-    job.acknowledged.map(|acknowledged| (acknowledged, Some(acknowledged)))
+    // A delivery that may belong to the life before tells nothing of the place.
+    let place = since.filter(|_| job.holder().is_none());
+    job.life.queued_since.map(|queued| (queued, place))
 }
