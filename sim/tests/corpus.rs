@@ -10,7 +10,9 @@ fn worlds_that_found_a_mistake_keep_every_promise() {
     for line in CORPUS.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split_whitespace();
         let mut number = || words.next().and_then(|word| word.parse().ok());
-        let (Some(seed), Some(steps)) = (number(), number()) else { panic!("not a seed and its steps: {line}") };
+        let (Some(seed), Some(steps)) = (number(), number()) else {
+            panic!("not a seed and its steps: {line}")
+        };
         let outcome = life::live(seed, steps, false);
         let first = outcome.violations.first().map(|violation| (violation.promise, &violation.text));
         assert_eq!(first, None, "again: {line}");
