@@ -9,9 +9,11 @@ mod answers;
 mod buffered;
 mod caused;
 mod changing;
+mod draining;
 mod edges;
 mod endpoint;
 mod exchange;
+mod fleet;
 mod forgetting;
 mod healthy;
 mod hooks;
@@ -22,9 +24,11 @@ mod limits;
 mod notes;
 mod operating;
 mod operation;
+mod overdue;
 mod promise;
 mod reports;
 mod rest;
+mod retries;
 mod rules;
 mod sight;
 mod silence;
@@ -33,6 +37,8 @@ mod submitting;
 mod taking;
 #[cfg(test)]
 mod tests;
+mod trouble;
+mod waiting;
 mod when;
 mod wire;
 mod worker;
@@ -84,6 +90,8 @@ pub struct Auditor {
     process_ended: Option<When>,
     /// When the server was last prevented from keeping what it knew.
     last_crash_ms: Option<u64>,
+    /// When the server had trouble.
+    troubles_ms: Vec<u64>,
     /// When something went wrong last, as far as anybody outside can tell.
     disturbed_ms: u64,
     /// From here on nothing goes wrong.
@@ -101,6 +109,7 @@ impl Auditor {
         self.ledger.advance(at);
         if self.clock.note(at) {
             self.disturbed_ms = at.ms;
+            self.note_trouble();
         }
         while let Some((_, due)) = self.due.first().copied().filter(|(due_ms, _)| *due_ms <= at.ms) {
             self.due.pop_first();
@@ -122,6 +131,7 @@ impl Auditor {
                 self.limit_settled(id.0, &exchange, Some(answer.status));
                 if answer.status >= 500 {
                     self.disturbed_ms = at.ms;
+                    self.note_trouble();
                 }
                 self.answer(id.0, &exchange, answer);
             }
@@ -146,6 +156,7 @@ impl Auditor {
             Seen::DiskFailed => {
                 self.disturbed_ms = at.ms;
                 self.last_crash_ms = Some(at.ms);
+                self.note_trouble();
             }
             Seen::Calm => self.calm = Some(self.ledger.now),
             Seen::End => self.check_rest(),
@@ -229,7 +240,7 @@ impl Auditor {
             }
             Operation::Take { .. } => {
                 if let Some(endpoint) = exchange.endpoint {
-                    self.notes.endpoints[endpoint.0].takes_open.push((id, now));
+                    self.notes.endpoints[endpoint.0].takes_open.push((id, now, exchange.worker));
                 }
             }
             _ => {}
@@ -239,17 +250,8 @@ impl Auditor {
 
     fn close_take(&mut self, id: u64, exchange: &Exchange) {
         if let (Operation::Take { .. }, Some(endpoint)) = (exchange.operation, exchange.endpoint) {
-            self.notes.endpoints[endpoint.0].takes_open.retain(|(open, _)| *open != id);
+            self.notes.endpoints[endpoint.0].takes_open.retain(|(open, ..)| *open != id);
         }
-    }
-
-    fn worker_started(&mut self, worker: &str, endpoint: &str) {
-        let endpoint = self.notes.endpoint(endpoint, &self.rules);
-        let worker = self.notes.worker(worker);
-        let notes = &mut self.notes.workers[worker.0];
-        notes.endpoint = Some(endpoint);
-        notes.is_managed = !self.notes.endpoints[endpoint.0].settings.is_external;
-        self.notes.endpoints[endpoint.0].workers.push(worker);
     }
 
     fn server_up(&mut self, at: Moment) {
@@ -258,6 +260,7 @@ impl Auditor {
         self.processes.push((now, None));
         self.process_began = Some(now);
         self.disturbed_ms = at.ms;
+        self.note_trouble();
     }
 
     fn server_down(&mut self, at: Moment, killed: bool) {
@@ -272,5 +275,6 @@ impl Auditor {
         }
         self.disturbed_ms = at.ms;
         self.last_crash_ms = Some(at.ms);
+        self.note_trouble();
     }
 }

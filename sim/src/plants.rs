@@ -15,21 +15,25 @@ use crate::life;
 /// Steps of a world in a hunt, before it calms down.
 pub const STEPS: u64 = 20_000;
 /// Worlds of a hunt, where [`BUDGETS`] says nothing else.
-pub const WORLDS: u64 = 80;
+pub const WORLDS: u64 = 200;
 
-/// Mistakes that many worlds show, and their smaller budgets.
+/// Mistakes that many worlds show, or few, and their budgets.
 const BUDGETS: &[(Bug, u64)] = &[
-    (Bug::BodyNotCompared, 10),
-    (Bug::KeysNotLoaded, 10),
+    (Bug::BodyNotCompared, 20),
+    (Bug::KeysNotLoaded, 20),
     (Bug::RetryCountedTwice, 30),
-    (Bug::TimeoutFromSubmit, 10),
-    (Bug::ReplyBeforeCommit, 10),
-    (Bug::FailedCommitForgotten, 20),
+    (Bug::TimeoutFromSubmit, 20),
+    (Bug::ReplyBeforeCommit, 20),
+    (Bug::FailedCommitForgotten, 30),
     (Bug::CountersNotKept, 20),
-    (Bug::InputDeletedAtEnd, 10),
+    (Bug::InputDeletedAtEnd, 20),
     (Bug::OutputSwept, 30),
-    (Bug::HookNotKept, 10),
-    (Bug::HookAtOnce, 10),
+    (Bug::HookNotKept, 40),
+    (Bug::HookAtOnce, 20),
+    (Bug::TimeoutNotLoaded, 1_500),
+    (Bug::LeaseNotLoaded, 300),
+    (Bug::HungWorkerKept, 600),
+    (Bug::DrainKills, 500),
 ];
 
 const ONE_JOB_PER_KEY: &str = "an idempotency key stands for one job";
@@ -46,6 +50,15 @@ const HEALTHY: &str = "health agrees with what is known";
 const HOOK_MADE: &str = "a webhook is called until it is accepted or out of attempts";
 const HOOK_PACED: &str = "a webhook is not called too soon, too often, or after it was accepted";
 const LIMITED: &str = "no more requests pass than the limit";
+const FROM_HOLDER: &str = "progress and chunks come from who holds the job";
+const DRAINED_ONCE: &str = "a drained chunk does not come again";
+const TIMED_OUT: &str = "no job runs past its execution timeout";
+const LEASE_ENDS: &str = "a job does not stay with a worker that is gone";
+const WOKEN: &str = "who waits for a job's end is told soon";
+const WORKERS_SPARED: &str = "the server ends no worker that does its work";
+const OLD_WORKERS_LEFT: &str = "a worker of an old version gets no more jobs";
+const FLEET_BOUNDED: &str = "there are no more workers than allowed";
+const SILENT_ENDED: &str = "at rest no silent worker is kept";
 const ALL_END: &str = "at rest every job has ended";
 const FLEET_AT_MINIMUM: &str = "at rest the fleet is at its minimum";
 
@@ -54,25 +67,41 @@ const FLEET_AT_MINIMUM: &str = "at rest the fleet is at its minimum";
 const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::BodyNotCompared, &[ONE_JOB_PER_KEY]),
     (Bug::KeysNotLoaded, &[ONE_JOB_PER_KEY]),
+    (Bug::DrainedWorkerTakes, &[OLD_WORKERS_LEFT]),
     (Bug::RequeuedAtBack, &[IN_ORDER]),
     (Bug::RetryCountedTwice, &[RETRIES_COUNTED]),
+    (Bug::OneRunTooMany, &[RETRIES_COUNTED]),
+    (Bug::LostAnswerCounted, &[RETRIES_COUNTED]),
+    (Bug::LeaseNotLoaded, &[LEASE_ENDS]),
+    (Bug::HungWorkerKept, &[SILENT_ENDED]),
+    (Bug::StaleErrorAccepted, &[CAUSED]),
+    (Bug::UntakenResultAccepted, &[CAUSED]),
     (Bug::ResultAfterCancel, &[ENDS_ONCE]),
     (Bug::CancelAfterResult, &[ENDS_ONCE]),
     (Bug::TimeoutFromSubmit, &[CAUSED]),
+    (Bug::TimeoutNotLoaded, &[TIMED_OUT]),
     (Bug::TtlRestarts, &[GONE]),
     (Bug::TtlNotRenewed, &[KEPT]),
     (Bug::TtlIgnored, &[GONE]),
+    (Bug::OutcomeNotCleared, &[CAUSED, FROM_HOLDER]),
+    (Bug::StreamNotReset, &[FROM_HOLDER]),
     (Bug::PurgeHitsNewJobs, &[PURGED, HANDED_OUT]),
+    (Bug::ChunksOfLostAttempt, &[FROM_HOLDER]),
+    (Bug::DrainedTwice, &[DRAINED_ONCE]),
     (Bug::ReplyBeforeCommit, &[KEPT, CAUSED, ENDS_ONCE, HANDED_OUT]),
     (Bug::FailedCommitForgotten, &[KEPT, CAUSED, ENDS_ONCE, HANDED_OUT]),
     (Bug::CountersNotKept, &[COUNTED, HEALTHY]),
     (Bug::InputDeletedAtEnd, &[HOOK_MADE, ALL_END]),
     (Bug::OutputSwept, &[HOOK_MADE, ALL_END]),
+    (Bug::WaitNotWoken, &[WOKEN]),
     (Bug::HookNotKept, &[HOOK_MADE]),
+    (Bug::HookNotSettled, &[HOOK_PACED]),
     (Bug::HookWithoutEnd, &[HOOK_PACED]),
     (Bug::HookAtOnce, &[HOOK_PACED]),
     (Bug::AdoptedForgotten, &[FLEET_AT_MINIMUM]),
     (Bug::OneIdleKept, &[FLEET_AT_MINIMUM]),
+    (Bug::DrainKills, &[WORKERS_SPARED]),
+    (Bug::TooManyWorkers, &[FLEET_BOUNDED]),
     (Bug::RateOneTooMany, &[LIMITED]),
 ];
 

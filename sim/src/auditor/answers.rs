@@ -147,6 +147,7 @@ impl Auditor {
         let fits = exchange.key.is_some() || record.id.starts_with("sync-") == is_sync;
         self.ledger.check(Promise::WellFormed, fits, text);
         self.submitted(id, exchange, record.id);
+        self.check_woken(exchange, record.id);
         let Some(arrived) = exchange.arrived else { return };
         if is_sync {
             self.record_shown(&answer.body, &record, arrived, "a runsync");
@@ -162,6 +163,7 @@ impl Auditor {
         };
         let own = exchange.job.and_then(|no| self.notes.get(no)).is_none_or(|job| *job.id == *record.id);
         self.ledger.check(Promise::WellFormed, own, || format!("{} shows {}", exchange.path, record.id));
+        self.check_woken(exchange, record.id);
         let Some(arrived) = exchange.arrived else { return };
         self.record_shown(&answer.body, &record, arrived, what);
     }
@@ -209,7 +211,7 @@ impl Auditor {
             Operation::Take { .. } => {
                 let Some(endpoint) = exchange.endpoint else { return };
                 let now = self.ledger.now;
-                self.notes.endpoints[endpoint.0].take_lost(arrived, now);
+                self.notes.endpoints[endpoint.0].take_lost(arrived, now, exchange.worker);
             }
             _ => {}
         }

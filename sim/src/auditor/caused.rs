@@ -191,6 +191,9 @@ impl Auditor {
         };
         let began = job.life.began.0;
         self.ledger.check(Promise::Caused, from.is_some(), text);
+        if let (State::Completed, Some(posted)) = (sight.state, from) {
+            self.check_in_time(sight, posted);
+        }
         if is_first && let Some(edge) = edge {
             self.ledger.edge(edge);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::job::JobNo;
+use super::job::{JobNo, WorkerNo};
 use super::when::{Span, When};
 use super::wire::JobNumbers;
 
@@ -57,15 +57,19 @@ pub(super) struct Endpoint {
     pub is_deleted: bool,
     /// Whether its creation was answered, with all of its settings.
     pub is_created: bool,
+    /// The template that its workers are made from.
+    pub template: Option<Box<str>>,
+    /// When it last got another template, and when that was answered.
+    pub renewed: Option<(When, When)>,
     /// Whether a power cut may have undone what was counted.
     pub is_count_void: bool,
     /// Jobs that are still of interest.
     pub jobs: Vec<JobNo>,
     pub purges: VecDeque<Span>,
     /// Takes that arrived and are not answered, by exchange.
-    pub takes_open: Vec<(u64, When)>,
-    /// Takes that were never answered: when they arrived and when that was clear.
-    pub takes_lost: VecDeque<(When, When)>,
+    pub takes_open: Vec<(u64, When, Option<WorkerNo>)>,
+    /// Takes that were never answered: when they arrived, when that was clear, and whose they were.
+    pub takes_lost: VecDeque<(When, When, Option<WorkerNo>)>,
     /// Jobs that were handed out last.
     pub handed_out: VecDeque<HandedOut>,
     /// Submits that nobody knows the job of.
@@ -74,7 +78,7 @@ pub(super) struct Endpoint {
     /// What health said last.
     pub health: Option<(When, JobNumbers)>,
     /// The workers that live now and were started by the server.
-    pub workers: Vec<super::job::WorkerNo>,
+    pub workers: Vec<WorkerNo>,
     /// When workers ended.
     pub left_ms: VecDeque<u64>,
 }
@@ -123,6 +127,8 @@ impl Endpoint {
             deleted: None,
             is_deleted: false,
             is_created: false,
+            template: None,
+            renewed: None,
             is_count_void: false,
             jobs: Vec::new(),
             purges: VecDeque::new(),
@@ -144,24 +150,30 @@ impl Endpoint {
 
     /// Takes that may have handed out anything between the two, and nobody knows.
     pub fn unknown_takes(&self, from: When, until: When) -> usize {
-        let lost = self.takes_lost.iter().rev().take_while(|(_, clear)| clear.ms + 30_000 >= from.ms);
-        lost.filter(|(arrived, _)| arrived.seq <= until.seq).count()
-            + self.takes_open.iter().filter(|(_, arrived)| arrived.seq <= until.seq).count()
+        self.unknown_takers(from, until).count()
+    }
+
+    /// When these takes arrived, and whose they were.
+    pub fn unknown_takers(&self, from: When, until: When) -> impl Iterator<Item = (When, Option<WorkerNo>)> {
+        let lost = self.takes_lost.iter().rev().take_while(move |(_, clear, _)| clear.ms + 30_000 >= from.ms);
+        let lost = lost.map(|(arrived, _, worker)| (*arrived, *worker));
+        let open = self.takes_open.iter().map(|(_, arrived, worker)| (*arrived, *worker));
+        lost.chain(open).filter(move |(arrived, _)| arrived.seq <= until.seq)
     }
 
     /// Whether somebody else may have had any job between the two, and nobody knows.
     pub fn may_be_taken_unseen(&self, from: When, until: When) -> bool {
-        let lost = self.takes_lost.iter().rev().take_while(|(_, clear)| clear.ms + 30_000 >= from.ms);
-        lost.into_iter().any(|(arrived, _)| arrived.seq <= until.seq)
-            || self.takes_open.iter().any(|(_, arrived)| arrived.seq < until.seq)
+        let lost = self.takes_lost.iter().rev().take_while(|(_, clear, _)| clear.ms + 30_000 >= from.ms);
+        lost.into_iter().any(|(arrived, _, _)| arrived.seq <= until.seq)
+            || self.takes_open.iter().any(|(_, arrived, _)| arrived.seq < until.seq)
     }
 
     /// Nobody will know what this take handed out.
-    pub fn take_lost(&mut self, arrived: When, now: When) {
+    pub fn take_lost(&mut self, arrived: When, now: When, worker: Option<WorkerNo>) {
         if self.takes_lost.len() == TAKES_LOST_MAX {
             self.takes_lost.pop_front();
         }
-        self.takes_lost.push_back((arrived, now));
+        self.takes_lost.push_back((arrived, now, worker));
     }
 
     /// The most workers that may have run within the last ten seconds.

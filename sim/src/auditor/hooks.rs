@@ -6,6 +6,7 @@ use super::Auditor;
 use super::job::{EndpointNo, Job, JobNo};
 use super::promise::Promise;
 use super::sight::history;
+use super::trouble::SLACK_MS;
 use super::wire::{Record, State, brief, plain};
 
 impl Auditor {
@@ -91,7 +92,9 @@ impl Auditor {
                 format!("{url} is called again for {}, though it was accepted at {} ms", job.id, accepted.ms)
             };
             // A server that died, or could not write, just then does not know.
-            self.ledger.check(Promise::HookPaced, !is_undisturbed(accepted.ms.saturating_sub(1)), text);
+            let is_known =
+                self.is_smooth(accepted.ms.saturating_sub(1), (accepted.ms + SLACK_MS).min(now.ms));
+            self.ledger.check(Promise::HookPaced, !is_known, text);
             return;
         }
         let Some(first) = hook.first_call else { return };

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::draining::Drain;
 use super::when::{Span, When};
 use super::wire::{State, Word};
 
@@ -52,6 +53,10 @@ pub(super) struct Job {
     pub retries: Vec<(u64, Span)>,
     /// Chunks that workers posted.
     pub chunks: Vec<Post>,
+    /// Whether a worker spoke of it that was never given it.
+    pub is_strayed: bool,
+    /// Chunks that were taken away.
+    pub drains: Vec<Drain>,
     pub hook: Hook,
     /// What a worker got, while the submission is not known.
     pub delivered_input: Option<Bytes>,
@@ -107,6 +112,8 @@ pub(super) struct Life {
     pub terminal: Option<Terminal>,
     /// When it was last seen, where it stood then, and when that answer was asked for.
     pub seen: Option<(State, When, When)>,
+    /// When it was seen in the queue last, and when that answer was asked for.
+    pub seen_queued: Option<(When, When)>,
     /// It was certainly queued from here on until it was handed out again.
     pub queued_since: Option<When>,
     /// The fewest and the most retries that can be counted by now.
@@ -124,6 +131,7 @@ impl Life {
             over: None,
             terminal: None,
             seen: None,
+            seen_queued: None,
             queued_since: None,
             retries: (0, 0),
             undelivered: None,
@@ -173,6 +181,11 @@ pub(super) struct Doubts {
 }
 
 impl Doubts {
+    /// Whether it said that it does not have it, and that is all.
+    pub fn only_denied(&self) -> bool {
+        self.denied && !self.silent && !self.failed && self.ended.is_none()
+    }
+
     pub fn any(&self) -> bool {
         self.silent || self.denied || self.failed || self.ended.is_some()
     }
@@ -241,6 +254,8 @@ impl Job {
             cancels: Vec::new(),
             retries: Vec::new(),
             chunks: Vec::new(),
+            is_strayed: false,
+            drains: Vec::new(),
             hook: Hook::default(),
             delivered_input: None,
         }

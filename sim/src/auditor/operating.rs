@@ -38,7 +38,17 @@ impl Auditor {
         let is_alone = !self.exchanges.values().any(|other| {
             other.endpoint == Some(endpoint) && other.operation == super::operation::Operation::ChangeEndpoint
         });
+        let now = self.ledger.now;
         let notes = &mut self.notes.endpoints[endpoint.0];
+        if let Some(template) = record["templateId"].as_str()
+            && notes.template.as_deref() != Some(template)
+        {
+            // Where another change may have brought it, it is not clear since when.
+            let asked = serde_json::from_slice::<Value>(&exchange.body).unwrap_or_default();
+            let is_this = asked["templateId"] == template && is_alone;
+            notes.renewed = exchange.arrived.filter(|_| is_this).map(|arrived| (arrived, now));
+            notes.template = Some(template.into());
+        }
         notes.workers_min = record["workersMin"].as_u64().filter(|_| is_alone);
         if is_created {
             notes.is_created = true;

@@ -76,6 +76,22 @@ promises! {
     NoDefect = "no answer is an internal error",
     /// A deleted endpoint is gone.
     EndpointGone = "a deleted endpoint is gone",
+    /// Drained chunks are gone.
+    DrainedOnce = "a drained chunk does not come again",
+    /// Execution timeouts hold.
+    TimedOut = "no job runs past its execution timeout",
+    /// Jobs of lost workers go on.
+    LeaseEnds = "a job does not stay with a worker that is gone",
+    /// Waits end with what they wait for.
+    Woken = "who waits for a job's end is told soon",
+    /// Workers are drained, not killed.
+    WorkersSpared = "the server ends no worker that does its work",
+    /// Workers that are to be replaced take nothing new.
+    OldWorkersLeft = "a worker of an old version gets no more jobs",
+    /// The fleet does not outgrow its limit.
+    FleetBounded = "there are no more workers than allowed",
+    /// Hung workers are replaced.
+    SilentEnded = "at rest no silent worker is kept",
     /// At rest, every job has ended.
     AllEnd = "at rest every job has ended",
     /// At rest, nothing runs.

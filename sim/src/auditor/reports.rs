@@ -103,6 +103,7 @@ impl Auditor {
             matches!(&post.word, Word::Progress(shown) if shown == output)
                 && post.span.may_precede(now)
                 && !is_stale(&job.deliveries, post)
+                && !is_of_past_run(job, post, sight.from)
         });
         let text =
             || format!("{} shows progress {} in {}; {}", job.id, brief(output), sight.what, history(job));
@@ -130,18 +131,21 @@ impl Auditor {
         if job.chunks.iter().any(|post| exchange_is_large(post, self.rules.chunk_bytes_max)) {
             return;
         }
+        let from = exchange.arrived.unwrap_or(now);
         for chunk in &chunks {
             let shown = chunk.output.get().as_bytes();
             let found = job.chunks.iter().any(|post| {
                 matches!(&post.word, Word::Progress(posted) if posted == shown)
                     && post.span.may_precede(now)
                     && !is_stale(&job.deliveries, post)
+                    && !is_of_past_run(job, post, from)
             });
             let text = || format!("{} streams {}; {}", job.id, brief(shown), history(job));
             self.ledger.check(Promise::FromHolder, found, text);
         }
         if let Operation::Stream { offset: Some(0) } = exchange.operation
             && let Some(from) = exchange.arrived
+            && !job.deliveries.iter().any(|holder| self.is_silent(holder.worker, self.rules.lease_ms()))
             && let Some(expected) = certain_chunks(job, from)
         {
             let shown: Vec<&str> = chunks.iter().map(|chunk| chunk.output.get()).collect();
@@ -158,6 +162,7 @@ impl Auditor {
             };
             self.ledger.check(Promise::FromHolder, complete, text);
         }
+        self.drained(exchange, &chunks);
     }
 
     fn stream_state(&mut self, exchange: &Exchange, status: &str) {
@@ -177,6 +182,16 @@ fn exchange_is_large(post: &Post, chunk_bytes_max: usize) -> bool {
     matches!(&post.word, Word::Progress(chunk) if chunk.len() > chunk_bytes_max)
 }
 
+/// Whether the job certainly began anew between this post and what was asked for from here on.
+fn is_of_past_run(job: &Job, post: &Post, from: When) -> bool {
+    let Some(until) = post.span.until else { return false };
+    let retried = job.lives > 0 && until.seq < job.life.began.0.seq && job.life.began.1.seq < from.seq;
+    let queued =
+        job.life.seen_queued.is_some_and(|(since, seen)| until.seq < since.seq && seen.seq < from.seq);
+    let mut others = job.deliveries.iter().filter(|delivery| delivery.got.seq < from.seq);
+    retried || queued || others.any(|delivery| until.seq < delivery.asked.seq)
+}
+
 /// Whether its worker certainly held the job from the post's arrival until its answer.
 fn is_only_holder(job: &Job, post: &Post) -> bool {
     let Some(holder) = job.deliveries.last() else { return false };
@@ -194,8 +209,9 @@ fn is_only_holder(job: &Job, post: &Post) -> bool {
 /// accepted after the one before.
 fn certain_chunks(job: &Job, from: When) -> Option<Vec<&Bytes>> {
     let [only] = job.deliveries.as_slice() else { return None };
-    let lost = only.doubts.silent || only.doubts.ended.is_some() || only.unlisted >= 2;
-    if lost || job.lives > 0 {
+    let doubts = only.doubts;
+    let lost = doubts.silent || doubts.failed || doubts.ended.is_some() || only.unlisted >= 2;
+    if lost || job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > only.got.seq) || job.lives > 0 {
         return None;
     }
     let mut expected = Vec::new();

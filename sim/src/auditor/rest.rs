@@ -33,6 +33,7 @@ impl Auditor {
         }
         self.check_health_at_rest();
         self.check_workers_at_rest();
+        self.check_silent_ended();
         self.check_requests_at_rest();
     }
 

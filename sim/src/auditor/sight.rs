@@ -3,8 +3,7 @@
 use bytes::Bytes;
 
 use super::Auditor;
-use super::edges::Edge;
-use super::job::{Job, JobNo, Loss, Terminal, WorkerNo};
+use super::job::{Job, JobNo, Terminal, WorkerNo};
 use super::promise::Promise;
 use super::when::When;
 use super::wire::{Record, State, brief, part};
@@ -91,7 +90,11 @@ impl Auditor {
         }
         self.ledger.check(Promise::EndsOnce, true, String::new);
         job.life.seen = Some((sight.state, sight.from, now));
+        let is_errorless = sight.shown.as_ref().is_none_or(|shown| shown.error.is_none());
+        let text = || format!("{} {:?} shows an error; {}", sight.what, sight.state, history(job));
+        self.ledger.check(Promise::Caused, is_errorless, text);
         if sight.state == State::InQueue {
+            job.life.seen_queued = Some((sight.from, now));
             if job.life.queued_since.is_none()
                 && job.deliveries.last().is_none_or(|d| d.got.seq < sight.from.seq)
             {
@@ -108,6 +111,8 @@ impl Auditor {
         let takes = job.possible_deliveries().count() + endpoint.unknown_takes(job.life.began.0, now);
         let text = || format!("{} is IN_PROGRESS in {}, and nobody can have taken it", job.id, sight.what);
         self.ledger.check(Promise::Caused, takes > 0, text);
+        self.check_overdue(sight);
+        let Some(job) = self.notes.get_mut(sight.job) else { return };
         let Some(shown) = &sight.shown else { return };
         if let Some(worker) = shown.worker
             && !job.possible_deliveries().any(|delivery| delivery.worker == worker)
@@ -164,60 +169,6 @@ impl Auditor {
         }
         job.end_life(now, "its end was shown");
         self.watch_stop(sight.job);
-    }
-
-    fn check_retries(&mut self, sight: &Sight, retries: u64) {
-        let lease_ms = self.rules.lease_ms();
-        let now = self.ledger.now;
-        let Some(job) = self.notes.get(sight.job) else { return };
-        let endpoint = &self.notes.endpoints[job.endpoint.0];
-        let unknown = endpoint.unknown_takes(job.life.began.0, now) as u64;
-        let latest = job.deliveries.last().map(|delivery| delivery.got);
-        let lost = job.possible_deliveries().filter(|delivery| {
-            let is_last = Some(delivery.got) == latest;
-            let only_drained = delivery.doubts.ended.is_some_and(|(_, by_server)| by_server)
-                && !delivery.doubts.silent
-                && !delivery.doubts.denied
-                && !delivery.doubts.failed;
-            !only_drained && (!is_last || delivery.doubts.any() || self.is_silent(delivery.worker, lease_ms))
-        });
-        let most = lost.count() as u64 + unknown;
-        let text = || {
-            format!(
-                "{}: {retries} retries in {}, at most {most} losses; {}",
-                job.id,
-                sight.what,
-                history(job)
-            )
-        };
-        self.ledger.check(Promise::RetriesCounted, retries <= most, text);
-        let is_after_last = latest.is_none_or(|got| got.seq < sight.from.seq);
-        if is_after_last {
-            let fewest = job.life.retries.0;
-            let text = || {
-                format!(
-                    "{}: {retries} retries in {}, at least {fewest} losses; {}",
-                    job.id,
-                    sight.what,
-                    history(job)
-                )
-            };
-            self.ledger.check(Promise::RetriesCounted, retries >= fewest, text);
-        }
-        let Some(job) = self.notes.get_mut(sight.job) else { return };
-        if !is_after_last {
-            return;
-        }
-        let Some(delivery) = job.deliveries.last_mut() else { return };
-        let edge = match (delivery.predecessor, retries) {
-            (Some(Loss::Died | Loss::Silent), 1..) => Edge::WorkerLostRequeued,
-            (Some(Loss::Drained), 0) => Edge::DrainedRequeued,
-            (Some(Loss::Undelivered), 0) => Edge::UndeliveredRequeued,
-            (Some(Loss::HandlerError), 1..) => Edge::HandlerErrorRetried,
-            _ => return,
-        };
-        delivery.predecessor = None;
-        self.ledger.edge(edge);
     }
 }
 

@@ -11,12 +11,14 @@ impl Auditor {
     pub(super) fn heard(&mut self, exchange: &Exchange, worker: WorkerNo) {
         if exchange.operation == Operation::StopPoll {
             // Whether somebody who only asks what to stop is silent is open; nobody may count on it.
+            self.notes.workers[worker.0].polled = Some(self.ledger.now);
             return;
         }
         let is_silent = self.is_silent(worker, self.rules.lease_ms());
         let now = self.ledger.now;
         let notes = &mut self.notes.workers[worker.0];
         notes.heard = Some(now);
+        notes.unfit |= exchange.operation == Operation::Ping { unfit: true };
         if is_silent {
             notes.silent = Some(now);
         }
@@ -31,11 +33,19 @@ impl Auditor {
             notes.endpoint = Some(endpoint);
             self.notes.endpoints[endpoint.0].workers.push(worker);
         }
+        for no in exchange.listed.iter().copied().chain(exchange.job) {
+            if let Some(job) = self.notes.get_mut(no) {
+                job.is_strayed |= !job.was_given_to(worker);
+            }
+        }
         match exchange.operation {
             _ if is_silent => self.doubt(worker, None, |doubts| doubts.silent = true),
             Operation::Take { idle: true } => self.doubt(worker, None, |doubts| doubts.denied = true),
             Operation::Ping { unfit: true } => self.doubt(worker, None, |doubts| doubts.silent = true),
-            Operation::Ping { unfit: false } => self.listed(worker, &exchange.listed),
+            Operation::Ping { unfit: false } => {
+                self.note_clinging(worker, &exchange.listed);
+                self.listed(worker, &exchange.listed);
+            }
             Operation::Done | Operation::Chunk => {
                 if let Some(job) = exchange.job {
                     self.confirmed(worker, job);
@@ -90,6 +100,9 @@ impl Auditor {
         let worker = self.notes.worker(name);
         if self.is_silent(worker, self.rules.lease_ms()) {
             self.doubt(worker, None, |doubts| doubts.silent = true);
+        }
+        if by_server {
+            self.check_spared(worker);
         }
         if self.notes.workers[worker.0].is_managed {
             // The end of any other the server cannot see.

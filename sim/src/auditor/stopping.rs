@@ -68,6 +68,8 @@ impl Auditor {
     pub(super) fn handler_ended(&mut self, worker: &str, job: &str) {
         let worker = self.notes.worker(worker);
         if let Some(job) = self.notes.find_job(job) {
+            let may_cling = self.may_be_over(job);
+            self.notes.workers[worker.0].may_cling |= may_cling;
             let running = &mut self.notes.workers[worker.0].running;
             if let Some(at) = running.iter().position(|(known, _)| *known == job) {
                 running.remove(at);

@@ -29,6 +29,7 @@ impl Auditor {
                 .fail(Promise::WellFormed, || format!("{}: no jobs: {}", exchange.path, brief(body)));
         };
         let Some(endpoint) = exchange.endpoint else { return };
+        self.check_replaced(exchange, worker);
         let now = self.ledger.now;
         for taken in jobs {
             let (no, is_new) = self.notes.job(taken.id, endpoint, now);

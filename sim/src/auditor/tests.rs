@@ -8,5 +8,6 @@ mod handing;
 mod keeping;
 mod limiting;
 mod resting;
+mod watching;
 
 use self::story::Story;

@@ -10,10 +10,18 @@ pub(super) struct Worker {
     pub endpoint: Option<EndpointNo>,
     /// Whether the server's machine started it.
     pub is_managed: bool,
+    /// When its process began.
+    pub started: Option<When>,
     /// When its process ended, and whether the server's machine ended it.
     pub ended: Option<(When, bool)>,
     /// When the server heard of it last.
     pub heard: Option<When>,
+    /// When it last asked what to stop.
+    pub polled: Option<When>,
+    /// Whether it ever said that it is unfit.
+    pub unfit: bool,
+    /// Whether it may have run a job that was over: it is replaced if it does not let go.
+    pub may_cling: bool,
     /// When it was heard of again after too long a silence.
     pub silent: Option<When>,
     /// When it last asked for jobs with nothing in progress.
@@ -32,8 +40,12 @@ impl Worker {
             name: name.into(),
             endpoint: None,
             is_managed: false,
+            started: None,
             ended: None,
             heard: None,
+            polled: None,
+            unfit: false,
+            may_cling: false,
             silent: None,
             denied: None,
             pings: [None; 2],

@@ -28,7 +28,9 @@ impl Sdk {
             && let Some(foreign) = self.foreign_job()
         {
             let signature = Signature { job: &foreign, worker: &self.env.worker, run: self.next_run() };
-            let result = closed(signature.result(10, None), false);
+            let is_failure = self.dice().chance(0.5);
+            let result = if is_failure { signature.error(signature.run) } else { signature.result(10, None) };
+            let result = closed(result, false);
             self.post_later(self.env.done(&foreign, false), result.into());
         }
     }

@@ -421,10 +421,10 @@ impl Sdk {
             (state.asked, std::mem::take(&mut state.running))
         };
         self.process.kill();
+        self.world.record.see(&Seen::WorkerEnded(self.env.worker.clone(), asked));
         for run in running.values().filter(|run| run.in_handler) {
             self.world.record.see(&Seen::HandlerEnded(self.env.worker.clone(), run.job.to_string()));
         }
-        self.world.record.see(&Seen::WorkerEnded(self.env.worker.clone(), asked));
         self.ended.notify_waiters();
     }
 

@@ -1,0 +1,124 @@
+//! The workers that the server starts and ends.
+
+use super::Auditor;
+use super::caused::Causes;
+use super::exchange::Exchange;
+use super::job::{EndpointNo, JobNo, WorkerNo};
+use super::promise::Promise;
+use super::sight::history;
+use super::trouble::SLACK_MS;
+
+impl Auditor {
+    pub(super) fn worker_started(&mut self, worker: &str, endpoint: &str) {
+        let now = self.ledger.now;
+        let endpoint = self.notes.endpoint(endpoint, &self.rules);
+        let worker = self.notes.worker(worker);
+        let is_managed = !self.notes.endpoints[endpoint.0].settings.is_external;
+        let notes = &mut self.notes.workers[worker.0];
+        notes.endpoint = Some(endpoint);
+        notes.started = Some(now);
+        notes.is_managed = is_managed;
+        self.notes.endpoints[endpoint.0].workers.push(worker);
+        if is_managed {
+            self.check_fleet(endpoint);
+        }
+    }
+
+    /// Those that still have to end take up room, too.
+    fn check_fleet(&mut self, endpoint: EndpointNo) {
+        let notes = &self.notes.endpoints[endpoint.0];
+        let is_living = |no: &&WorkerNo| {
+            let worker = &self.notes.workers[no.0];
+            worker.is_managed && worker.ended.is_none()
+        };
+        let living = notes.workers.iter().filter(is_living).count() as u64;
+        let most = notes.settings.workers_max.high;
+        // Those that the process before was ending already have a short grace, and the next one does not wait.
+        let now_ms = self.ledger.now.ms;
+        let is_sure = notes.is_created && self.is_smooth(now_ms.saturating_sub(SLACK_MS), now_ms);
+        let text = || format!("{}: {living} workers, at most {most} may live", notes.name);
+        self.ledger.check(Promise::FleetBounded, !is_sure || living <= most, text);
+    }
+
+    /// The server asked for the end of this worker, which may be in the middle of a job.
+    pub(super) fn check_spared(&mut self, worker: WorkerNo) {
+        let now = self.ledger.now;
+        let notes = &self.notes.workers[worker.0];
+        let Some(endpoint) = notes.endpoint.filter(|_| notes.is_managed && !notes.running.is_empty()) else {
+            return;
+        };
+        let may_go = notes.may_cling
+            || notes.unfit
+            || self.notes.endpoints[endpoint.0].may_be_deleted(now)
+            || !notes.running.iter().all(|(job, _)| self.certainly_runs(*job, worker));
+        let text = || {
+            let job = notes.running.first().and_then(|(job, _)| self.notes.get(*job));
+            format!("{} was ended with its job {}", notes.name, job.map_or(String::new(), history))
+        };
+        self.ledger.check(Promise::WorkersSpared, may_go, text);
+    }
+
+    /// Whether the server can only think that this worker works on this job, and shall.
+    fn certainly_runs(&self, no: JobNo, worker: WorkerNo) -> bool {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(no) else { return false };
+        let Some(holder) = job.holder().filter(|holder| holder.worker == worker) else { return false };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        holder.confirmed
+            && !holder.doubts.any()
+            && holder.unlisted == 0
+            && job.life.over.is_none()
+            && !self.may_be_over(no)
+            && endpoint.unknown_takes(holder.got, now) == endpoint.takes_open.len()
+    }
+
+    /// Whether anything may have ended this job before its worker did.
+    pub(super) fn may_be_over(&self, no: JobNo) -> bool {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(no) else { return true };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit: now };
+        let is_expired = self.clock.most(job.known, now) >= job.ttl.low_ms;
+        let is_ended = causes.earliest_end().is_some() || job.life.over.is_some();
+        is_expired || is_ended || job.gone.is_some() || job.is_void || !job.retries.is_empty()
+    }
+
+    /// Notes whether this worker may be replaced because it says that it has jobs that it was told to stop: the
+    /// server takes its word for it, also where it names jobs of before.
+    pub(super) fn note_clinging(&mut self, worker: WorkerNo, listed: &[JobNo]) {
+        let running = &self.notes.workers[worker.0].running;
+        let runs = |no: &JobNo| running.iter().any(|(job, _)| job == no);
+        let may_cling = listed.iter().any(|no| !runs(no) || self.may_be_over(*no));
+        self.notes.workers[worker.0].may_cling |= may_cling;
+    }
+
+    /// A worker that was to be replaced by now was given a job.
+    pub(super) fn check_replaced(&mut self, exchange: &Exchange, worker: WorkerNo) {
+        let (Some(endpoint), Some(asked)) = (exchange.endpoint, exchange.arrived) else { return };
+        let (notes, worker) = (&self.notes.endpoints[endpoint.0], &self.notes.workers[worker.0]);
+        let Some((changed, answered)) = notes.renewed.filter(|_| worker.is_managed) else { return };
+        let is_old = worker.started.is_some_and(|started| started.seq < changed.seq);
+        // A process that begins first has to see what there is.
+        let is_told = asked.ms >= answered.ms + SLACK_MS / 4
+            && self.is_smooth(asked.ms.saturating_sub(SLACK_MS / 4), asked.ms);
+        let text = || {
+            let (worker, changed_ms) = (&worker.name, changed.ms);
+            format!("{}: {worker} is older than the change at {changed_ms} ms", exchange.path)
+        };
+        self.ledger.check(Promise::OldWorkersLeft, !(is_old && is_told), text);
+    }
+
+    /// The world ends, and was calm for long.
+    pub(super) fn check_silent_ended(&mut self) {
+        let now = self.ledger.now;
+        for no in 0..self.notes.workers.len() {
+            let worker = &self.notes.workers[no];
+            let Some(started) = worker.started.filter(|_| worker.is_managed && worker.ended.is_none()) else {
+                continue;
+            };
+            let is_kept = self.is_silent_since(WorkerNo(no), started, now);
+            let text = || format!("{} lives, and was last heard of at {:?}", worker.name, worker.heard);
+            self.ledger.check(Promise::SilentEnded, !is_kept, text);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Retries count the workers that a job lost.
+
+use super::Auditor;
+use super::edges::Edge;
+use super::job::{Delivery, Job, Loss, WorkerNo};
+use super::promise::Promise;
+use super::sight::{Sight, history};
+use super::when::When;
+
+/// So often a job may be handed over in vain before that counts, too: else one that breaks every answer with it
+/// would go round for ever.
+const UNDELIVERED_MAX: usize = 3;
+
+impl Auditor {
+    /// A job's retries were shown.
+    pub(super) fn check_retries(&mut self, sight: &Sight, retries: u64) {
+        let Some(job) = self.notes.get(sight.job) else { return };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let latest = job.deliveries.last().map(|delivery| delivery.got);
+        let most = self.losses_most(job);
+        let text = || {
+            format!(
+                "{}: {retries} retries in {}, at most {most} losses; {}",
+                job.id,
+                sight.what,
+                history(job)
+            )
+        };
+        self.ledger.check(Promise::RetriesCounted, retries <= most, text);
+        let most = endpoint.settings.max_retries.high;
+        let text = || format!("{}: {retries} retries in {}, at most {most} may be", job.id, sight.what);
+        self.ledger.check(Promise::RetriesCounted, !endpoint.is_created || retries <= most, text);
+        let is_after_last = latest.is_none_or(|got| got.seq < sight.from.seq);
+        if is_after_last {
+            let fewest = job.life.retries.0;
+            let text = || {
+                format!(
+                    "{}: {retries} retries in {}, at least {fewest} losses; {}",
+                    job.id,
+                    sight.what,
+                    history(job)
+                )
+            };
+            self.ledger.check(Promise::RetriesCounted, retries >= fewest, text);
+        }
+        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        if !is_after_last {
+            return;
+        }
+        let Some(delivery) = job.deliveries.last_mut() else { return };
+        let edge = match (delivery.predecessor, retries) {
+            (Some(Loss::Died | Loss::Silent), 1..) => Edge::WorkerLostRequeued,
+            (Some(Loss::Drained), 0) => Edge::DrainedRequeued,
+            (Some(Loss::Undelivered), 0) => Edge::UndeliveredRequeued,
+            (Some(Loss::HandlerError), 1..) => Edge::HandlerErrorRetried,
+            _ => return,
+        };
+        delivery.predecessor = None;
+        self.ledger.edge(edge);
+    }
+
+    /// The most retries that can be counted. Whoever never showed that it has the job, and goes on as if it did
+    /// not, has not lost it.
+    fn losses_most(&self, job: &Job) -> u64 {
+        let now = self.ledger.now;
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let latest = job.deliveries.last().map(|delivery| delivery.got);
+        let (mut lost, mut undelivered) = (0, 0);
+        for delivery in job.possible_deliveries() {
+            let is_last = Some(delivery.got) == latest;
+            if !self.may_be_lost(delivery, is_last) {
+                continue;
+            }
+            let is_sure = delivery.doubts.only_denied()
+                && !delivery.confirmed
+                && !job.is_strayed
+                && !self.is_silent(delivery.worker, self.rules.lease_ms());
+            *(if is_sure { &mut undelivered } else { &mut lost }) += 1;
+        }
+        for (arrived, worker) in endpoint.unknown_takers(job.life.began.0, now) {
+            let is_sure =
+                !job.is_strayed && worker.is_some_and(|worker| self.certainly_stayed(job, worker, arrived));
+            *(if is_sure { &mut undelivered } else { &mut lost }) += 1;
+        }
+        // What was lost is not counted among them, but may have come to nothing, too.
+        let counted = if lost + undelivered > UNDELIVERED_MAX { undelivered } else { 0 };
+        (lost + counted) as u64
+    }
+
+    fn may_be_lost(&self, delivery: &Delivery, is_last: bool) -> bool {
+        let doubts = delivery.doubts;
+        let only_drained = doubts.ended.is_some_and(|(_, by_server)| by_server)
+            && !doubts.silent
+            && !doubts.denied
+            && !doubts.failed;
+        let is_over = !is_last || doubts.any() || self.is_silent(delivery.worker, self.rules.lease_ms());
+        !only_drained && is_over
+    }
+
+    /// Whether the server can only think that this worker was there and well ever since, and never had the job.
+    fn certainly_stayed(&self, job: &Job, worker: WorkerNo, since: When) -> bool {
+        let notes = &self.notes.workers[worker.0];
+        !job.was_given_to(worker)
+            && notes.ended.is_none()
+            && !notes.unfit
+            && notes.silent.is_none_or(|silent| silent.seq <= since.seq)
+            && self.process_began.is_some_and(|began| began.seq < since.seq)
+            && self.process_ended.is_none_or(|ended| ended.seq < since.seq)
+            && !self.is_silent(worker, self.rules.lease_ms())
+    }
+}
