@@ -85,7 +85,9 @@ impl Auditor {
         let taken = asked.max(job.life.began.0);
         let is_first = job.possible_deliveries().next().is_none();
         let is_known = job.submission.is_some() || job.lives > 0;
-        let submitted = Some(job.life.began.0).filter(|_| is_first && is_known);
+        // What was asked for before a retry may belong to the life before it.
+        let is_of_life = job.lives == 0 || asked.seq >= job.life.began.1.seq;
+        let submitted = Some(job.life.began.0).filter(|_| is_first && is_known && is_of_life);
         let (doubts, unlisted) = self.doubts_since(worker, taken);
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
         if endpoint.handed_out.len() == REMEMBERED {
@@ -166,7 +168,8 @@ impl Auditor {
                 continue;
             };
             let is_later = submitted.is_none_or(|acknowledged| acknowledged.seq < other_submitted.seq);
-            if !is_later {
+            // One that was taken unseen, and came back, is at the front.
+            if !is_later || endpoint.may_be_taken_unseen(other_submitted, other.asked) {
                 continue;
             }
             let name = self.notes.get(other.job).map_or("?", |other| &*other.id);
