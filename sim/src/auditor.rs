@@ -92,6 +92,8 @@ pub struct Auditor {
     last_crash_ms: Option<u64>,
     /// When the server had trouble.
     troubles_ms: Vec<u64>,
+    /// Since when workers may have left without the server's noticing, and when leases were renewed last.
+    leases_renewed: (u64, u64),
     /// When something went wrong last, as far as anybody outside can tell.
     disturbed_ms: u64,
     /// From here on nothing goes wrong.
@@ -157,6 +159,7 @@ impl Auditor {
                 self.disturbed_ms = at.ms;
                 self.last_crash_ms = Some(at.ms);
                 self.note_trouble();
+                self.leases_renewed(at.ms);
             }
             Seen::Calm => self.calm = Some(self.ledger.now),
             Seen::End => self.check_rest(),
@@ -257,6 +260,8 @@ impl Auditor {
     fn server_up(&mut self, at: Moment) {
         let now = self.ledger.now;
         self.clock.restart(at);
+        // While there was no server, no lease ended.
+        self.leases_renewed(self.process_ended.map_or(at.ms, |ended| ended.ms));
         self.processes.push((now, None));
         self.process_began = Some(now);
         self.disturbed_ms = at.ms;

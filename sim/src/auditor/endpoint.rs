@@ -176,10 +176,10 @@ impl Endpoint {
         self.takes_lost.push_back((arrived, now, worker));
     }
 
-    /// The most workers that may have run within the last ten seconds.
-    pub fn workers_most(&self, now_ms: u64) -> usize {
+    /// The most workers that the server may take for running, if it may miss those that left since then.
+    pub fn workers_most(&self, missed_since_ms: u64) -> usize {
         self.workers.len()
-            + self.left_ms.iter().rev().take_while(|left_ms| **left_ms + 10_000 >= now_ms).count()
+            + self.left_ms.iter().rev().take_while(|left_ms| **left_ms >= missed_since_ms).count()
     }
 
     /// Whether its workers may be held back, so that jobs wait for ever.

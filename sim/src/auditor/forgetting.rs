@@ -6,6 +6,8 @@ use super::stopping::Due;
 
 /// So long after it must be gone, nothing that is still under way can show a job any more.
 const FORGOTTEN_AFTER_MS: u64 = 600_000;
+/// The same where its receiver may still be called: calls wait for one another.
+const CALLED_AFTER_MS: u64 = 3_600_000;
 /// So often a job is looked at again.
 const AGAIN_MS: u64 = 300_000;
 
@@ -22,10 +24,9 @@ impl Auditor {
         let is_deleted = self.notes.endpoints[job.endpoint.0]
             .deleted
             .is_some_and(|span| span.until.is_some_and(|until| until.ms + FORGOTTEN_AFTER_MS < now.ms));
-        let is_gone =
-            job.gone.is_some_and(|gone| gone.ms + FORGOTTEN_AFTER_MS < now.ms) && !self.owes_hook(job);
-        let is_past =
-            now.wall_ms > job.ttl.high_ms.saturating_add(FORGOTTEN_AFTER_MS) && !self.owes_hook(job);
+        let after_ms = if self.may_be_called(job) { CALLED_AFTER_MS } else { FORGOTTEN_AFTER_MS };
+        let is_gone = job.gone.is_some_and(|gone| gone.ms + after_ms < now.ms) && !self.owes_hook(job);
+        let is_past = now.wall_ms > job.ttl.high_ms.saturating_add(after_ms) && !self.owes_hook(job);
         let is_running = job.deliveries.iter().any(|delivery| {
             self.notes.workers[delivery.worker.0].running.iter().any(|(running, _)| *running == no)
         });

@@ -130,4 +130,10 @@ impl Auditor {
             && job.hook.accepted.is_none()
             && job.hook.calls < self.rules.webhook_attempts_max
     }
+
+    /// Whether somebody may still be called for the job, seen to have ended or not.
+    pub(super) fn may_be_called(&self, job: &Job) -> bool {
+        let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
+        has_hook && job.hook.accepted.is_none() && job.hook.calls < self.rules.webhook_attempts_max
+    }
 }

@@ -94,6 +94,7 @@ impl Auditor {
             return;
         };
         let rate = counted.2.rate(&rates);
+        let missed_since_ms = self.missed_since_ms(arrived.ms);
         let endpoint = &self.notes.endpoints[counted.1.0];
         let Some(window) = self.windows.get_mut(&counted) else { return };
         let open_before = window.open;
@@ -102,7 +103,8 @@ impl Auditor {
         match status {
             // Whether the request was counted is not known.
             None | Some(401 | 503) => return,
-            Some(404) if endpoint.deleted.is_some() => return,
+            // Nobody counts what asks for an endpoint that is not there.
+            Some(404) if endpoint.deleted.is_some() || !endpoint.is_created => return,
             Some(429) => {
                 let before = |when: &When| when.seq <= arrived.seq && when.ms + WINDOW_MS >= arrived.ms;
                 let counted_before = window.arrived.iter().filter(|(_, when, _)| before(when)).count() as u64;
@@ -127,9 +129,24 @@ impl Auditor {
             |when: &When| when.seq >= since && when.ms + WINDOW_MS > arrived.ms && when.ms <= arrived.ms;
         let passed =
             window.arrived.iter().filter(|(_, when, pass)| *pass == Pass::Passed && in_window(when)).count();
-        let workers = endpoint.workers_most(arrived.ms) as u64 * rates.requests_per_worker;
+        let workers = endpoint.workers_most(missed_since_ms) as u64 * rates.requests_per_worker;
         let most = rate.per_10_s.max(workers);
         let text = || format!("{}: {passed} requests within 10 s, at most {most} may pass", exchange.path);
         self.ledger.check(Promise::Limited, passed as u64 <= most, text);
+    }
+
+    /// The server may not have noticed yet that a worker left since then.
+    fn missed_since_ms(&self, at_ms: u64) -> u64 {
+        let recent_ms = at_ms.saturating_sub(self.rules.lease_ms() + WINDOW_MS);
+        let (since_ms, until_ms) = self.leases_renewed;
+        if until_ms >= recent_ms { since_ms.min(recent_ms) } else { recent_ms }
+    }
+
+    /// The server began anew, or with what is on its disk: every job that runs as far as it knows has a fresh lease.
+    pub(super) fn leases_renewed(&mut self, since_ms: u64) {
+        let recent_ms = since_ms.saturating_sub(self.rules.lease_ms() + WINDOW_MS);
+        let (known_ms, until_ms) = self.leases_renewed;
+        let is_chained = until_ms >= recent_ms;
+        self.leases_renewed = (if is_chained { known_ms } else { recent_ms }, self.ledger.now.ms);
     }
 }

@@ -248,8 +248,9 @@ impl<H: HookOwner> Dispatcher<H> {
     }
 
     fn wait_for_time(&mut self, ticket: Ticket<H>) {
-        let wait_ms = ticket.due.due_at.since(ticket.due.handle.now());
-        let at = Instant::now() + Duration::from_millis(wait_ms);
+        let wait = Duration::from_millis(ticket.due.due_at.since(ticket.due.handle.now()));
+        // No time was ever set further ahead: one that is was set by a server whose clock was ahead of ours.
+        let at = Instant::now() + wait.min(self.settings.retry_delay);
         self.waiting.insert((at, ticket.number), ticket);
     }
 

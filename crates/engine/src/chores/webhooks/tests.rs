@@ -371,3 +371,13 @@ async fn a_newer_debt_of_the_same_job_replaces_the_older_one() {
     endpoint.settled(1).await;
     assert_eq!(receiver.calls().len(), 2);
 }
+
+#[tokio::test]
+async fn a_time_that_a_clock_far_ahead_has_set_is_not_waited_for() {
+    let receiver = Receiver::start(&[Answer::Status(200)]).await;
+    let endpoint = Endpoint::new();
+    let due = HookDue { due_at: Millis(7_200_000), ..endpoint.owe(1, &receiver.url()) };
+    let webhooks = start(settings());
+    webhooks.owe(due.clone());
+    assert_eq!(endpoint.settled(1).await, [Record::Settled(due.job)]);
+}
