@@ -1,6 +1,7 @@
 //! The machine that a simulated server runs on.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use longshore_engine::{Host, Task};
 use longshore_model::Millis;
@@ -27,6 +28,10 @@ impl SimHost {
 impl Host for SimHost {
     fn wall_clock(&self) -> Millis {
         Millis(self.clock.now().wall_ms)
+    }
+
+    fn monotonic_clock(&self) -> Duration {
+        Duration::from_millis(self.clock.now().ms)
     }
 
     fn entropy(&self) -> u128 {

@@ -99,13 +99,13 @@ impl Auditor {
         let Some((changed, answered)) = notes.renewed.filter(|_| worker.is_managed) else { return };
         let is_old = worker.started.is_some_and(|started| started.seq < changed.seq);
         // A process that begins first has to see what there is.
-        let is_told = asked.ms >= answered.ms + SLACK_MS / 4
+        let has_heard = asked.ms >= answered.ms + SLACK_MS / 4
             && self.is_smooth(asked.ms.saturating_sub(SLACK_MS / 4), asked.ms);
         let text = || {
             let (worker, changed_ms) = (&worker.name, changed.ms);
             format!("{}: {worker} is older than the change at {changed_ms} ms", exchange.path)
         };
-        self.ledger.check(Promise::OldWorkersLeft, !(is_old && is_told), text);
+        self.ledger.check(Promise::OldWorkersLeft, !(is_old && has_heard), text);
     }
 
     /// The world ends, and was calm for long.

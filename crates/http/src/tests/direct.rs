@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -28,6 +29,10 @@ struct TimeStandsStill;
 impl Host for TimeStandsStill {
     fn wall_clock(&self) -> Millis {
         Millis(1_700_000_000_000)
+    }
+
+    fn monotonic_clock(&self) -> Duration {
+        Duration::ZERO
     }
 }
 
