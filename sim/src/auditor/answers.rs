@@ -83,6 +83,7 @@ impl Auditor {
                 self.unanswered(exchange);
             }
             Operation::Done | Operation::Chunk => self.post_answered(id, exchange, answer.status),
+            Operation::Ping { .. } => self.ping_answered(exchange),
             Operation::CreateEndpoint => self.endpoint_shown(exchange, body, true),
             Operation::ChangeEndpoint | Operation::ReadEndpoint => self.endpoint_shown(exchange, body, false),
             Operation::DeleteEndpoint => {

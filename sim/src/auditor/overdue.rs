@@ -68,7 +68,7 @@ impl Auditor {
         let heard =
             worker.heard.max(worker.polled).max(self.process_began).map_or(known, |heard| heard.max(known));
         // Silence means nothing of a worker that does not ping; and who pings is forgotten with every trouble.
-        let pings = worker.pings[0].is_some_and(|ping| self.is_smooth(ping.ms, until.ms));
+        let pings = worker.pings[0].is_some_and(|ping| self.is_smooth(ping.from.ms, until.ms));
         // The server's clock may be ahead of the wall clock, and wait for it.
         pings && until.ms > heard.ms + within_ms && until.wall_ms > self.clock.most(heard, heard) + within_ms
     }

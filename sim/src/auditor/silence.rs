@@ -4,7 +4,7 @@ use super::Auditor;
 use super::exchange::Exchange;
 use super::job::{Doubts, JobNo, WorkerNo};
 use super::operation::Operation;
-use super::when::When;
+use super::when::{Span, When};
 
 impl Auditor {
     /// A request of a worker arrived.
@@ -24,7 +24,9 @@ impl Auditor {
         }
         match exchange.operation {
             Operation::Take { idle: true } => notes.denied = Some(now),
-            Operation::Ping { unfit: false } => notes.pings = [notes.pings[1], Some(now)],
+            Operation::Ping { unfit: false } => {
+                notes.pings = [notes.pings[1], Some(Span { from: now, until: None })];
+            }
             _ => {}
         }
         if notes.endpoint.is_none()
@@ -55,6 +57,16 @@ impl Auditor {
         }
         if is_silent && matches!(exchange.operation, Operation::Take { idle: true }) {
             self.doubt(worker, None, |doubts| doubts.denied = true);
+        }
+    }
+
+    /// A ping was answered: by now the server has looked at it.
+    pub(super) fn ping_answered(&mut self, exchange: &Exchange) {
+        let (Some(worker), Some(arrived)) = (exchange.worker, exchange.arrived) else { return };
+        let now = self.ledger.now;
+        let mut pings = self.notes.workers[worker.0].pings.iter_mut().flatten();
+        if let Some(ping) = pings.find(|ping| ping.from.seq == arrived.seq) {
+            ping.until = Some(now);
         }
     }
 

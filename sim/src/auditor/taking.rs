@@ -117,7 +117,8 @@ impl Auditor {
     fn doubts_since(&self, worker: WorkerNo, taken: When) -> (Doubts, u32) {
         let holder = &self.notes.workers[worker.0];
         let since = |when: Option<When>| when.is_some_and(|when| when.seq > taken.seq);
-        let unlisted = holder.pings.iter().filter(|ping| since(**ping)).count() as u32;
+        // A ping that came first may be looked at last: it lists nothing of what was handed out before that.
+        let unlisted = holder.pings.iter().flatten().filter(|ping| ping.may_follow(taken)).count() as u32;
         let silent = self.is_silent(worker, self.rules.lease_ms()) || since(holder.silent);
         (Doubts { silent, denied: unlisted >= 2 || since(holder.denied), ..Doubts::default() }, unlisted)
     }

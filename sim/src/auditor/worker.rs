@@ -1,7 +1,7 @@
 //! What is known of a worker.
 
 use super::job::{EndpointNo, JobNo};
-use super::when::When;
+use super::when::{Span, When};
 
 /// What is known of a worker.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub(super) struct Worker {
     pub silent: Option<When>,
     /// When it last asked for jobs with nothing in progress.
     pub denied: Option<When>,
-    /// Its last two pings.
-    pub pings: [Option<When>; 2],
+    /// Its last two pings: when each arrived, and when it was answered, if it was.
+    pub pings: [Option<Span>; 2],
     /// The jobs that it was given and that it may still have.
     pub held: Vec<JobNo>,
     /// The jobs whose handlers run in it, and since when.

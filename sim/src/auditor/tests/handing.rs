@@ -44,6 +44,30 @@ fn a_job_has_one_holder() {
 }
 
 #[test]
+fn a_ping_under_way_lists_nothing_of_what_is_handed_out_meanwhile() {
+    let given = r#"{"id":"a","delayTime":1,"status":"IN_PROGRESS","input":{}}"#;
+    for is_under_way in [true, false] {
+        let mut story = Story::default();
+        started(&mut story, &["v", "w"]);
+        story.submit("a", "{}");
+        let ping = story.arrive("GET", "/v2/e/ping/v?gpu=x", "");
+        if !is_under_way {
+            story.answer(ping, 200, "");
+        }
+        let take = story.arrive("GET", "/v2/e/job-take/v?gpu=x&job_in_progress=0", "");
+        if is_under_way {
+            story.answer(ping, 200, "");
+        }
+        story.answer(take, 200, given).ping("v", "").take("w", "a", "{}");
+        if is_under_way {
+            story.is_fine();
+        } else {
+            story.breaks(HELD_ONCE);
+        }
+    }
+}
+
+#[test]
 fn a_dead_worker_is_followed_by_another_and_counts() {
     let mut story = Story::default();
     started(&mut story, &["v", "w"]);
