@@ -25,8 +25,9 @@ use crate::{clients, keys, launcher, operator, workers};
 
 /// Steps of a world before it calms down, where nobody says.
 pub const STEPS: u64 = 50_000;
-/// How long a world lasts when nothing goes wrong any more.
-const CALM: Duration = Duration::from_mins(20);
+/// How long a world lasts when nothing goes wrong any more. What takes longest is that a server that began late gives
+/// up on a worker which it took over and never hears of: that one has 30 minutes, as it may be loading a model.
+const CALM: Duration = Duration::from_mins(40);
 /// A world that needs more steps than this to come to rest is running in circles.
 const CALM_STEPS_MAX: u64 = 1_000_000;
 /// More steps than these without any time passing are a task that turns in circles.
