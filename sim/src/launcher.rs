@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::dice::Dice;
 use crate::faults::Fault;
+use crate::seen::Seen;
 use crate::tasks::Process;
 use crate::workers::{Gossip, Worker};
 use crate::world::World;
@@ -166,7 +167,9 @@ impl Seat {
 
     async fn start(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
         let id = spec.worker.clone();
+        let endpoint = spec.endpoint.to_string();
         let shared = &self.machine.shared;
+        shared.world.record.see(&Seen::StartBegan(endpoint.clone()));
         let fails = shared.world.faults.strike(Fault::LaunchFailed);
         let calm = shared.world.faults.are_over();
         let (adoptions, takes) = {
@@ -178,8 +181,10 @@ impl Seat {
         let (reply, started) = oneshot::channel();
         let machine = self.machine.clone();
         shared.process.spawn(async move {
+            let worker = machine.start(spec, adoptions, fails, takes).await;
+            machine.shared.world.record.see(&Seen::StartEnded(endpoint));
             // The server may be gone already; then nobody needs the answer.
-            let _ = reply.send(machine.start(spec, adoptions, fails, takes).await);
+            let _ = reply.send(worker);
         });
         let worker = started.await.map_err(|_| LaunchError("the machine is gone".to_owned()))??;
         self.watch(id, worker);

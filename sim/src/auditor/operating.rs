@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Auditor;
-use super::endpoint::Range;
+use super::endpoint::{Range, Renewal};
 use super::exchange::Exchange;
 use super::job::EndpointNo;
 use super::when::{Span, When};
@@ -46,7 +46,12 @@ impl Auditor {
             // Where another change may have brought it, it is not clear since when.
             let asked = serde_json::from_slice::<Value>(&exchange.body).unwrap_or_default();
             let is_this = asked["templateId"] == template && is_alone;
-            notes.renewed = exchange.arrived.filter(|_| is_this).map(|arrived| (arrived, now));
+            let starting_ms = notes.starting.until_ms(now);
+            notes.renewed = exchange.arrived.filter(|_| is_this).map(|changed| Renewal {
+                changed,
+                answered: now,
+                starting_ms,
+            });
             notes.template = Some(template.into());
         }
         notes.workers_min = record["workersMin"].as_u64().filter(|_| is_alone);
