@@ -235,7 +235,9 @@ fn find_failure(causes: &Causes<'_>, error: Option<&Bytes>) -> (Option<When>, Op
             Word::Completed(_) => Some(Edge::FailedBySize),
             _ => None,
         };
-        return (Some(post.span.from), edge);
+        // Where the error is not the post's, the job may have been given up long before that came.
+        let given_up = causes.failed_by_loss().filter(|_| edge != Some(Edge::FailedByHandler));
+        return (Some(given_up.map_or(post.span.from, |given_up| given_up.min(post.span.from))), edge);
     }
     let edge = causes.failed_by_post(None).is_none().then_some(Edge::WorkerLostFailed);
     (causes.failed_by_loss(), edge)

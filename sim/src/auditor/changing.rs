@@ -110,6 +110,11 @@ impl Auditor {
         job.retries.remove(own);
         let ended = job.life.terminal.as_ref().map(|terminal| terminal.state);
         let retryable = ended.is_none_or(|state| matches!(state, State::Failed | State::TimedOut));
+        if !retryable && job.lives > 0 && arrived.seq < job.life.began.1.seq {
+            // Of several retries that were under way, each may be the one that began this life; another one's life,
+            // which nobody saw, came before.
+            return self.renew_ttl(no, arrived);
+        }
         let may_differ = !job.retries.is_empty();
         let text = || format!("{} was retried after {ended:?}; {}", job.id, history(job));
         self.ledger.check(Promise::Retryable, retryable || may_differ, text);

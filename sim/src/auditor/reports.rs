@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Auditor;
-use super::caused::is_stale;
+use super::caused::{Causes, is_stale};
 use super::exchange::Exchange;
 use super::job::{Job, Post};
 use super::operation::Operation;
@@ -147,6 +147,7 @@ impl Auditor {
             && let Some(from) = exchange.arrived
             && !job.deliveries.iter().any(|holder| self.is_silent(holder.worker, self.rules.lease_ms()))
             && let Some(expected) = certain_chunks(job, from)
+            && !self.may_have_ended_before_chunks(job)
         {
             let shown: Vec<&str> = chunks.iter().map(|chunk| chunk.output.get()).collect();
             let complete = shown.len() >= expected.len()
@@ -163,6 +164,15 @@ impl Auditor {
             self.ledger.check(Promise::FromHolder, complete, text);
         }
         self.drained(exchange, &chunks);
+    }
+
+    /// Whether the job may have timed out, or been cancelled, before the last of its chunks was answered: one that
+    /// comes later is answered just so, and not kept.
+    fn may_have_ended_before_chunks(&self, job: &Job) -> bool {
+        let Some(limit) = job.chunks.iter().filter_map(|post| post.span.until).max() else { return false };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
+        causes.timed_out().is_some() || causes.cancelled().is_some()
     }
 
     fn stream_state(&mut self, exchange: &Exchange, status: &str) {

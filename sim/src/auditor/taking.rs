@@ -90,6 +90,10 @@ impl Auditor {
         let submitted = Some(job.life.began.0).filter(|_| is_first && is_known && is_of_life);
         let (doubts, unlisted) = self.doubts_since(worker, taken);
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
+        // This take came first, and answers crossed: what was handed out before it went back to the front between.
+        for crossed in endpoint.handed_out.iter_mut().filter(|other| other.job == no) {
+            crossed.submitted = crossed.submitted.filter(|_| crossed.asked.seq < asked.seq);
+        }
         if endpoint.handed_out.len() == REMEMBERED {
             endpoint.handed_out.pop_front();
         }
