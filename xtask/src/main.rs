@@ -11,7 +11,8 @@ usage: cargo xtask <task>
 
   test [--filter TEXT] [--skip-install]
         Installs what the tests need, where it is missing, and runs everything: format, tidy, clippy,
-        build, Rust tests, docs, and the black-box tests with the official SDKs.
+        build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, and the
+        black-box tests with the official SDKs.
         --filter TEXT   only the tests whose name contains TEXT, and none of the other checks
         --skip-install  fail where something is missing instead of installing it
   tidy

@@ -43,7 +43,7 @@ impl Options {
 
 /// Runs the steps until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut report = Report::new(if options.filter.is_some() { 4 } else { 8 });
+    let mut report = Report::new(if options.filter.is_some() { 4 } else { 9 });
     let outcome = run_steps(options, &mut report);
     report.print(outcome.is_ok());
     outcome
@@ -56,7 +56,11 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         report.step("format", || cargo(&["fmt", "--all", "--check"]))?;
         report.step("tidy", tidy::run)?;
         let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        report.step("clippy", || cargo(&lint))?;
+        report.step("clippy", || {
+            cargo(&lint)?;
+            let planted = ["--package", "longshore-sim", "--features", "planted"];
+            cargo(&[&lint[..1], &planted, &lint[2..]].concat())
+        })?;
     }
     let binary = report.step("build", build)?;
     report.step("rust tests", || {
@@ -65,6 +69,10 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         cargo(&args)
     })?;
     if filter.is_none() {
+        // A build of its own: the mistakes must not be in any other. And a fast one: it lives through days.
+        let hunt = ["test", "--profile", "sim", "--package", "longshore-sim", "--features", "planted"];
+        let hunt = [&hunt[..], &["--test", "plants", "--quiet"]].concat();
+        report.step("planted mistakes", || cargo(&hunt))?;
         report.step("docs", || {
             let mut doc = Command::new(workspace::cargo());
             doc.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `disk.c` stands between a program and the C library; it writes down every change of a folder and every sync, and
-//! lets them fail when its control file says so. [`record`] runs a test in this way. [`Disk`] follows such a record step by step. At every step
+//! lets them fail when its control file says so. [`record()`] runs a test in this way. [`Disk`] follows such a record step by step. At every step
 //! [`Disk::cut`] makes up a folder that a power cut at this moment may leave: what was synced is there, the rest is
 //! kept, dropped, torn or reordered at random. The test rebuilds the folder and opens it.
 //!

@@ -2,7 +2,7 @@
 //!
 //! A place where such a mistake could be made asks [`planted`]. Without the feature of that name, which the
 //! server refuses to be built with, the answer is a constant `false` and nothing of the mistake is compiled in.
-//! With it, [`plant`] chooses one mistake for the calling thread; worlds on other threads have their own.
+//! With it, `plant` chooses one mistake for the calling thread; worlds on other threads have their own.
 #![no_std]
 
 #[cfg(feature = "planted")]
