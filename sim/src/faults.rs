@@ -72,7 +72,7 @@ faults! {
     /// A worker posts a result twice.
     ResultTwice = 0.1,
     /// A worker posts a result for a job that it let go, or never had.
-    ResultForeign = 0.05,
+    ResultForeign = 0.4,
     /// A ping names jobs that are long over, or none of those that run.
     PingStale = 0.05,
     /// A receiver answers a webhook call with an error.

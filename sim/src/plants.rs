@@ -34,6 +34,7 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::LeaseNotLoaded, 300),
     (Bug::HungWorkerKept, 600),
     (Bug::DrainKills, 500),
+    (Bug::UntakenResultAccepted, 500),
 ];
 
 const ONE_JOB_PER_KEY: &str = "an idempotency key stands for one job";
@@ -74,7 +75,6 @@ const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::LostAnswerCounted, &[RETRIES_COUNTED]),
     (Bug::LeaseNotLoaded, &[LEASE_ENDS]),
     (Bug::HungWorkerKept, &[SILENT_ENDED]),
-    (Bug::StaleErrorAccepted, &[CAUSED]),
     (Bug::UntakenResultAccepted, &[CAUSED]),
     (Bug::ResultAfterCancel, &[ENDS_ONCE]),
     (Bug::CancelAfterResult, &[ENDS_ONCE]),

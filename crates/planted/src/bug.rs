@@ -52,8 +52,6 @@ bugs! {
     HungWorkerKept,
 
     // Reports.
-    /// An error that a former holder reports ends the job.
-    StaleErrorAccepted,
     /// A result counts although nobody has taken the job since it was submitted or retried.
     UntakenResultAccepted,
     /// A result counts although the job was cancelled.

@@ -89,7 +89,7 @@ impl Queue {
         if (row.state.is_terminal() && !reopens) || row.delete_at <= now || self.is_purged(row) {
             return false;
         }
-        let good = matches!(verdict, Verdict::Completed { .. }) || planted(Bug::StaleErrorAccepted);
+        let good = matches!(verdict, Verdict::Completed { .. });
         let fresh = row.fresh && !planted(Bug::UntakenResultAccepted);
         self.is_held_by(slot, worker) || (good && !fresh)
     }
