@@ -34,6 +34,7 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::LeaseNotLoaded, 300),
     (Bug::HungWorkerKept, 600),
     (Bug::DrainKills, 500),
+    (Bug::PurgeHitsNewJobs, 1_000),
     (Bug::UntakenResultAccepted, 500),
 ];
 
