@@ -87,7 +87,7 @@ impl Auditor {
             return;
         }
         let is_undisturbed = |since_ms: u64| self.last_crash_ms.is_none_or(|crash_ms| crash_ms < since_ms);
-        if let Some(accepted) = hook.accepted {
+        if let Some(accepted) = hook.accepted.filter(|_| !hook.may_linger) {
             let text = || {
                 format!("{url} is called again for {}, though it was accepted at {} ms", job.id, accepted.ms)
             };
@@ -100,7 +100,12 @@ impl Auditor {
         let Some(first) = hook.first_call else { return };
         if is_undisturbed(first.ms) {
             let text = || format!("{url}: call {} for {}; {}", hook.calls + 1, job.id, history(job));
-            self.ledger.check(Promise::HookPaced, hook.calls < self.rules.webhook_attempts_max, text);
+            // Each end of a job has its own call: the one for the life before may come on top.
+            let calls_max = self.rules.webhook_attempts_max + u32::from(hook.may_linger);
+            self.ledger.check(Promise::HookPaced, hook.calls < calls_max, text);
+        }
+        if hook.may_linger {
+            return;
         }
         if let Some(end) = hook.last_end.filter(|end| is_undisturbed(end.ms)) {
             let passed_ms = (now.ms - end.ms).max(self.clock.most(end, now).saturating_sub(end.wall_ms));

@@ -48,6 +48,25 @@ fn attempts_keep_their_distance_and_end() {
 }
 
 #[test]
+fn a_call_that_was_not_made_before_a_retry_comes_on_top() {
+    let mut story = Story::default();
+    let body = r#"{"input":{},"webhook":"http://h/"}"#;
+    story.ask("POST", "/v2/e/run", body, 200, r#"{"id":"a","status":"IN_QUEUE"}"#);
+    story
+        .take("w", "a", "{}")
+        .done("w", "a", r#"{"error":"no"}"#)
+        .status("a", r#""status":"FAILED","error":"no""#);
+    story.ask("POST", "/v2/e/retry/a", "", 200, r#"{"id":"a","status":"IN_QUEUE"}"#);
+    story
+        .take("w", "a", "{}")
+        .done("w", "a", r#"{"output":1}"#)
+        .status("a", r#""status":"COMPLETED","output":1"#);
+    story.call(1, BODY, 200).wait(1_000).call(2, BODY, 500).wait(10_000).call(3, BODY, 500);
+    story.wait(10_000).call(4, BODY, 500).is_fine();
+    story.wait(10_000).call(5, BODY, 500).breaks(PACED);
+}
+
+#[test]
 fn a_webhook_tells_the_truth() {
     const TRUTHFUL: &str = "a webhook tells how the job ended";
     let mut story = completed();
