@@ -1,6 +1,6 @@
 //! Rows that no version of the program wrote: reading them is an error with an address, never a panic.
 
-use longshore_model::EndpointNo;
+use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_store::{EmbeddedStore, HookRow, OutcomeRow, Store, StoreError, StreamRow, Write};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ const NONSENSE: [&str; 12] = [
 ];
 
 /// A store with one row in every table, and a connection to spoil them with.
-async fn filled() -> (EmbeddedStore, TempDir, Connection) {
+pub(super) async fn filled() -> (EmbeddedStore, TempDir, Connection) {
     let (store, dir) = fresh();
     let epoch = claim(&store).await;
     let one = key(1, 1);
@@ -34,8 +34,8 @@ async fn filled() -> (EmbeddedStore, TempDir, Connection) {
         Write::PutOutcome(one, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
         Write::PutStream(one, StreamRow { next: 1, drained: 0 }),
         chunk(one, 0, "chunk"),
-        Write::PutHook(HookRow { job: one, attempts: 1, due_at: longshore_model::Millis(1) }),
-        Write::PutCounters(EndpointNo(1), longshore_model::Counters::default()),
+        Write::PutHook(HookRow { job: one, attempts: 1, due_at: Millis(1) }),
+        Write::PutCounters(EndpointNo(1), Counters::default()),
         Write::PutEndpoint(Box::new(endpoint(1))),
         Write::PutTemplate(Box::new(template(1))),
         Write::PutKey(Box::new(api_key("k"))),
@@ -47,19 +47,27 @@ async fn filled() -> (EmbeddedStore, TempDir, Connection) {
 }
 
 /// Reads everything; the errors that came.
-async fn read_all(store: &EmbeddedStore) -> Vec<StoreError> {
+pub(super) async fn read_all(store: &EmbeddedStore) -> Vec<StoreError> {
     let one = key(1, 1);
     let results = [
         store.catalog().await.map(drop),
         store.counters(EndpointNo(1)).await.map(drop),
-        store.jobs(EndpointNo(1), 0, 10).await.map(drop),
+        store.jobs(EndpointNo(1), 0, 10_000).await.map(drop),
         store.hooks(EndpointNo(1)).await.map(drop),
         store.input(one).await.map(drop),
         store.outcome(one).await.map(drop),
         store.stream(one).await.map(drop),
-        store.chunks(one, 0, 100).await.map(drop),
+        store.chunks(one, 0, 1_000_000).await.map(drop),
     ];
-    results.into_iter().filter_map(Result::err).collect()
+    let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    for error in &errors {
+        let text = error.to_string();
+        assert!(
+            !text.contains("did not finish") && !text.contains("has stopped"),
+            "a thread panicked: {text}"
+        );
+    }
+    errors
 }
 
 #[tokio::test]

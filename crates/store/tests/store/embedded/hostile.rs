@@ -6,17 +6,16 @@ use std::sync::OnceLock;
 
 use longshore_hostile::{cases, spoiled, text};
 use longshore_model::{Attempt, Counters, EndpointNo, Idempotency, JobId, JobRow, JobState, Millis};
-use longshore_store::{
-    BlobRef, EmbeddedStore, HookRow, OutcomeRow, Payload, Store, StoreError, StreamRow, Write,
-};
+use longshore_store::{BlobRef, EmbeddedStore, OutcomeRow, Payload, Store, StoreError, StreamRow, Write};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use super::foreign_bytes::{filled, read_all};
 use super::fresh;
-use crate::rows::{api_key, chunk, claim, commit, endpoint, full_job, inline, job, key, put, template};
+use crate::rows::{chunk, claim, commit, endpoint, full_job, inline, job, key, put};
 
 /// What `SQLite` takes for something, or a page of it.
 const TOKENS: &[&[u8]] = &[
@@ -84,53 +83,6 @@ fn any_cell() -> impl Strategy<Value = Value> {
         text().prop_map(Value::Text),
         longshore_hostile::bytes().prop_map(Value::Blob),
     ]
-}
-
-/// A store with one row in every table, and a connection to spoil them with.
-async fn filled() -> (EmbeddedStore, TempDir, Connection) {
-    let (store, dir) = fresh();
-    let epoch = claim(&store).await;
-    let one = key(1, 1);
-    let writes = vec![
-        put(full_job(1, 1)),
-        Write::PutInput(one, inline("in")),
-        Write::PutOutcome(one, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
-        Write::PutStream(one, StreamRow { next: 1, drained: 0 }),
-        chunk(one, 0, "chunk"),
-        Write::PutHook(HookRow { job: one, attempts: 1, due_at: Millis(1) }),
-        Write::PutCounters(EndpointNo(1), Counters::default()),
-        Write::PutEndpoint(Box::new(endpoint(1))),
-        Write::PutTemplate(Box::new(template(1))),
-        Write::PutKey(Box::new(api_key("k"))),
-        Write::PutSetting("s".into(), "v".into()),
-    ];
-    commit(&store, epoch, writes).await.unwrap();
-    let db = Connection::open(dir.path().join("longshore.db")).unwrap();
-    (store, dir, db)
-}
-
-/// Reads everything; the errors that came.
-async fn read_all(store: &EmbeddedStore) -> Vec<StoreError> {
-    let one = key(1, 1);
-    let results = [
-        store.catalog().await.map(drop),
-        store.counters(EndpointNo(1)).await.map(drop),
-        store.jobs(EndpointNo(1), 0, 10_000).await.map(drop),
-        store.hooks(EndpointNo(1)).await.map(drop),
-        store.input(one).await.map(drop),
-        store.outcome(one).await.map(drop),
-        store.stream(one).await.map(drop),
-        store.chunks(one, 0, 1_000_000).await.map(drop),
-    ];
-    let errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-    for error in &errors {
-        let text = error.to_string();
-        assert!(
-            !text.contains("did not finish") && !text.contains("has stopped"),
-            "a thread panicked: {text}"
-        );
-    }
-    errors
 }
 
 /// The columns of every table.
