@@ -1,5 +1,6 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 
+mod counts;
 mod test;
 mod tidy;
 mod workspace;
@@ -11,10 +12,13 @@ usage: cargo xtask <task>
 
   test [--filter TEXT] [--skip-install]
         Installs what the tests need, where it is missing, and runs everything: format, tidy, clippy,
-        build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, and the
-        black-box tests with the official SDKs.
+        build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, the
+        instructions of the hot paths, and the black-box tests with the official SDKs.
         --filter TEXT   only the tests whose name contains TEXT, and none of the other checks
         --skip-install  fail where something is missing instead of installing it
+  counts [--write]
+        Counts the instructions of the hot paths and compares them with crates/counts/instructions.toml.
+        --write         notes them there instead
   tidy
         Checks what no other tool does: the dependency arrows, licences and bans, file and function
         sizes, leftovers, links. Prints one line per finding.
@@ -25,6 +29,8 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
         ["tidy"] => tidy::run(),
+        ["counts"] => counts::run(false),
+        ["counts", "--write"] => counts::run(true),
         ["test", options @ ..] => test::Options::parse(options).and_then(|options| test::run(&options)),
         [] | ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::counts;
 use crate::tidy;
 use crate::workspace::{self, Metadata};
 use tools::Tools;
@@ -43,7 +44,7 @@ impl Options {
 
 /// Runs the steps until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut report = Report::new(if options.filter.is_some() { 4 } else { 9 });
+    let mut report = Report::new(if options.filter.is_some() { 4 } else { 10 });
     let outcome = run_steps(options, &mut report);
     report.print(outcome.is_ok());
     outcome
@@ -79,6 +80,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
             // The readers are those who work on it: links to private items are welcome, broken ones are not.
             succeed(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
         })?;
+        report.step("instructions", || counts::run(false))?;
     }
     report.step("black-box tests", || pytest(&tools, &binary, filter))
 }
@@ -110,7 +112,7 @@ fn cargo(args: &[&str]) -> Result<(), String> {
 }
 
 /// Runs a program in the workspace's folder, its output going where ours goes.
-fn succeed(command: &mut Command) -> Result<(), String> {
+pub fn succeed(command: &mut Command) -> Result<(), String> {
     let shown = shown(command);
     let status = command.current_dir(workspace::root()).status();
     let status = status.map_err(|error| format!("cannot run `{shown}`: {error}"))?;

@@ -29,6 +29,7 @@ mod workers;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
+pub use jobs::members_of_submit;
 pub use keys::{MintedKey, admin_key, mint_key};
 pub use rate_limits::{Limit, RateLimits, RateTable};
 pub use serve::serve;

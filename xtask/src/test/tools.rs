@@ -25,6 +25,7 @@ impl Tools {
             ("python3", "python3"),
             ("node", "nodejs"),
             ("npm", "npm"),
+            ("valgrind", "valgrind"),
         ])?;
         let venv = setup.python_packages()?;
         setup.node_packages()?;

@@ -23,6 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Input and a disk for tests; only tests may depend on them.
     ("hostile", &[]),
     ("disk-faults", &[]),
+    // Goes the hot paths one by one.
+    ("counts", &["model", "queue", "http"]),
     // Puts the parts together, so it knows them all.
     ("server", &["model", "planted", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
     // Puts the same parts together, on a simulated machine.

@@ -19,6 +19,7 @@ use axum::routing::{MethodRouter, get, post};
 use longshore_model::Operation::{Jobs, Read};
 
 use self::call::{Call, Gate};
+pub use self::envelope::members_of_submit;
 use self::stream::Shape;
 use crate::HttpState;
 use crate::errors::Failure;
