@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 use longshore_blobs::Blobs;
-use longshore_model::{Endpoint, JobId, JobKey, Millis};
+use longshore_model::{End, Endpoint, JobId, JobKey, Millis};
 use longshore_store::{BlobRef, Payload, Store};
 use tokio::sync::{mpsc, watch};
 
@@ -116,9 +116,16 @@ impl Shared {
     }
 
     /// Hands an owed webhook call to the chore.
-    pub(crate) fn owe_hook(self: &Arc<Self>, job: JobId, key: JobKey, attempts: u32, due_at: Millis) {
+    pub(crate) fn owe_hook(
+        self: &Arc<Self>,
+        job: JobId,
+        key: JobKey,
+        end: End,
+        attempts: u32,
+        due_at: Millis,
+    ) {
         let handle = EndpointHandle::new(Arc::clone(self));
-        self.ground.hooks.owe(HookDue { handle, job, key, attempts, due_at });
+        self.ground.hooks.owe(HookDue { handle, job, key, end, attempts, due_at });
     }
 
     /// Payload bytes on their way into the store: big ones become files first.

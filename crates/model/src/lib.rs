@@ -7,6 +7,7 @@
 extern crate alloc;
 
 mod counters;
+mod end;
 mod endpoint;
 mod id;
 mod job;
@@ -17,6 +18,7 @@ mod time;
 mod worker;
 
 pub use counters::Counters;
+pub use end::End;
 pub use endpoint::{ComputeType, Durability, Endpoint, Provider, RetryOn, ScalerType};
 pub use id::{
     Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, ShardId, TemplateId, WorkerId,

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{Idempotency, JobId, WorkerId};
+use longshore_model::{End, Idempotency, JobId, WorkerId};
 
 /// One request to the machine. Whoever sends it waits for the [`crate::Reply`] in the effects.
 #[derive(Clone, Debug)]
@@ -72,8 +72,14 @@ pub enum Command {
     /// Nobody listened for a while: the machine slept, this process was stopped, or its clock jumped. What the
     /// workers did not say meanwhile is not held against them.
     ForgiveSilence,
-    /// The receiver of a job's webhook accepted it, or the attempts are used up.
-    WebhookSettled(JobId),
+    /// The receiver of a job's webhook was told of this end, or the attempts are used up. It means nothing to a job
+    /// that was retried and has ended again meanwhile.
+    WebhookSettled {
+        /// The job.
+        job: JobId,
+        /// The end that the call reported.
+        end: End,
+    },
     /// Time passed: handle deadlines, at most a slice of them.
     Tick,
     /// The endpoint's settings changed.

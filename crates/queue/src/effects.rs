@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{Attempt, Counters, EndpointNo, JobId, JobKey, JobRow, WorkerId};
+use longshore_model::{Attempt, Counters, End, EndpointNo, JobId, JobKey, JobRow, WorkerId};
 
 /// What one command caused. The engine's only law: commit `changes`, then release `reply` and `signals`.
 #[must_use]
@@ -57,8 +57,8 @@ pub enum Signal {
     Stop(WorkerId, JobId),
     /// The worker did not let go, or was silent: replace it. The text says why.
     Replace(WorkerId, String),
-    /// A webhook call is due.
-    Webhook(JobId, JobKey),
+    /// A webhook call that reports this end is due.
+    Webhook(JobId, JobKey, End),
     /// The number of waiting or running jobs, or of workers, changed.
     Demand,
 }

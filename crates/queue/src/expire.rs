@@ -1,6 +1,6 @@
 //! Time passed.
 
-use longshore_model::{JobId, JobState, Millis};
+use longshore_model::{End, JobId, JobState, Millis};
 
 use crate::jobs::Slot;
 use crate::queue::{Outbox, SLICE};
@@ -44,9 +44,9 @@ impl Queue {
         }
     }
 
-    pub(crate) fn webhook_settled(&mut self, job: JobId, out: &mut Outbox) -> Reply {
+    pub(crate) fn webhook_settled(&mut self, job: JobId, end: End, out: &mut Outbox) -> Reply {
         let Some(slot) = self.jobs.find(job) else { return Reply::Done };
-        if self.jobs[slot].webhook_owed {
+        if self.jobs[slot].owed_end() == Some(end) {
             // It had no deadline while the call was owed.
             self.jobs[slot].webhook_owed = false;
             self.schedule(slot);

@@ -90,9 +90,9 @@ impl Queue {
         };
         *counter = counter.saturating_add(1);
         row.webhook_owed = row.webhook;
-        if row.webhook {
+        if let Some(end) = row.owed_end() {
             out.changes.push(Change::OweHook(row.key));
-            out.signals.push(Signal::Webhook(row.id, row.key));
+            out.signals.push(Signal::Webhook(row.id, row.key, end));
         }
         out.signals.push(Signal::Ended(row.id, row.key));
         out.signals.push(Signal::Demand);

@@ -87,7 +87,7 @@ impl Queue {
                 self.lose(now, &worker, counts_retry, &reason, &mut out)
             }
             Command::ForgiveSilence => self.forgive_silence(now),
-            Command::WebhookSettled(job) => self.webhook_settled(job, &mut out),
+            Command::WebhookSettled { job, end } => self.webhook_settled(job, end, &mut out),
             Command::Tick => self.tick(now, &mut out),
             Command::Configure(settings) => self.configure(settings, &mut out),
             Command::Demolish => self.demolish(now, &mut out),

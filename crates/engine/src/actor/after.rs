@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longshore_model::{JobId, JobKey, JobRow, Millis, WorkerId};
+use longshore_model::{End, JobId, JobKey, JobRow, Millis, WorkerId};
 use tokio::sync::oneshot;
 
 use super::ask::Watch;
@@ -19,7 +19,7 @@ pub(crate) struct After {
     pub(crate) streams: Vec<oneshot::Sender<()>>,
     pub(crate) stops: Vec<(WorkerId, JobId)>,
     pub(crate) fleet: Vec<FleetEvent>,
-    pub(crate) hooks: Vec<(JobId, JobKey, Millis)>,
+    pub(crate) hooks: Vec<(JobId, JobKey, End, Millis)>,
     pub(crate) blobs: Vec<String>,
 }
 
@@ -53,8 +53,8 @@ impl After {
             for event in self.fleet {
                 shared.tell_fleet(event);
             }
-            for (job, key, due_at) in self.hooks {
-                shared.owe_hook(job, key, 0, due_at);
+            for (job, key, end, due_at) in self.hooks {
+                shared.owe_hook(job, key, end, 0, due_at);
             }
             shared.delete_blobs(self.blobs);
         })

@@ -1,7 +1,7 @@
 //! What can be put into an actor's mailbox.
 
 use bytes::Bytes;
-use longshore_model::{Endpoint, JobId, JobKey, JobRow, Millis, WorkerId};
+use longshore_model::{End, Endpoint, JobId, JobKey, JobRow, Millis, WorkerId};
 use longshore_queue::{Command, Queue, Reply, Submit, Verdict};
 use longshore_store::{OutcomeRow, Payload, StoreError, StreamRow};
 use tokio::sync::oneshot;
@@ -43,8 +43,8 @@ pub(crate) enum Ask {
     Warm { key: JobKey, stream: StreamRow },
     /// Chunks below `offset` reached their reader.
     Drained { job: JobId, offset: u64 },
-    /// A webhook was tried and will be tried again.
-    HookAttempted { job: JobId, attempts: u32, due_at: Millis, reply: Answer<()> },
+    /// A webhook that reports this end was tried and will be tried again.
+    HookAttempted { job: JobId, end: End, attempts: u32, due_at: Millis, reply: Answer<()> },
     /// The endpoint's record changed.
     Configure(Box<Endpoint>),
     /// Answer every open poll: the server stops. Later polls are answered at once.

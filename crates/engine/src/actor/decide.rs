@@ -32,8 +32,8 @@ impl Actor {
             Ask::Stream { job, watch, reply } => self.stream(job, watch, reply),
             Ask::Warm { key, stream } => self.streams.warm(key, stream),
             Ask::Drained { job, offset } => self.drained(job, offset),
-            Ask::HookAttempted { job, attempts, due_at, reply } => {
-                if let Some(row) = self.queue.stored(job).filter(|row| row.webhook_owed) {
+            Ask::HookAttempted { job, end, attempts, due_at, reply } => {
+                if let Some(row) = self.queue.stored(job).filter(|row| row.owed_end() == Some(end)) {
                     self.writes.push(Write::PutHook(HookRow { job: row.key, attempts, due_at }));
                 }
                 self.releases.push(answer(reply, ()));

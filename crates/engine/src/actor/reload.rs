@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{Endpoint, JobId, JobKey, JobRow};
+use longshore_model::{End, Endpoint, JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
 use longshore_queue::Queue;
 use longshore_store::{HookRow, StoreError};
@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A queue as it was stored.
 pub(crate) struct LoadedQueue {
     pub(crate) queue: Queue,
-    /// Webhook calls that are owed.
-    pub(crate) owed: Vec<(HookRow, JobId)>,
+    /// Webhook calls that are owed, and the end that each reports.
+    pub(crate) owed: Vec<(HookRow, JobId, End)>,
     /// Payload files by job.
     pub(crate) blobs: HashMap<JobId, Vec<String>>,
 }
@@ -50,8 +50,8 @@ pub(crate) async fn load_queue(
         let Some(last) = rows.last() else { break };
         after_seq = last.key.seq;
         for row in rows {
-            if row.webhook_owed {
-                owed.extend(hooks.remove(&row.key).map(|hook| (hook, row.id)));
+            if let Some(end) = row.owed_end() {
+                owed.extend(hooks.remove(&row.key).map(|hook| (hook, row.id, end)));
             }
             queue.restore(row, ground.clock.now());
         }

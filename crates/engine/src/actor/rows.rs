@@ -86,7 +86,7 @@ impl Actor {
                 Signal::Replace(worker, reason) => {
                     self.after.fleet.push(FleetEvent::Replace { worker, reason });
                 }
-                Signal::Webhook(id, key) => self.after.hooks.push((id, key, self.now())),
+                Signal::Webhook(id, key, end) => self.after.hooks.push((id, key, end, self.now())),
             }
         }
     }

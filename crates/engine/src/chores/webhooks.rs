@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{JobId, JobKey, Millis};
+use longshore_model::{End, JobId, JobKey, Millis};
 use tokio::sync::mpsc;
 
 pub use post::{HttpPost, Post, PostFuture};
@@ -70,15 +70,18 @@ pub(crate) trait HookOwner: Clone + Send + Sync + 'static {
     fn status(&self, job: JobId) -> impl Future<Output = Result<JobSnapshot, AskError>> + Send;
     /// The members of the job's JSON object, as submitted.
     fn members(&self, job: JobId) -> impl Future<Output = Result<Bytes, AskError>> + Send;
-    /// So many attempts were made and the next is due then. Changes nothing if no call is owed any more.
+    /// So many attempts to report this end were made and the next is due then. Changes nothing if it is not owed
+    /// any more.
     fn hook_attempted(
         &self,
         job: JobId,
+        end: End,
         attempts: u32,
-        next_due_at: Millis,
+        due_at: Millis,
     ) -> impl Future<Output = Result<(), AskError>> + Send;
-    /// The receiver accepted, or the attempts are used up: nothing is owed any more.
-    fn hook_settled(&self, job: JobId) -> impl Future<Output = Result<(), AskError>> + Send;
+    /// The receiver was told of this end, or the attempts are used up. Changes nothing if it is another end that is
+    /// owed.
+    fn hook_settled(&self, job: JobId, end: End) -> impl Future<Output = Result<(), AskError>> + Send;
     /// The engine's clock.
     fn now(&self) -> Millis;
 }
@@ -92,6 +95,8 @@ pub(crate) struct HookDue<H> {
     pub job: JobId,
     /// The job's row. A later `HookDue` of the same row replaces an earlier one.
     pub key: JobKey,
+    /// The end that it reports: the call for an earlier one can still be on its way when the job has ended again.
+    pub end: End,
     /// Attempts made so far.
     pub attempts: u32,
     /// When the next one is due.

@@ -103,9 +103,9 @@ impl Engine {
                 loading.fetch_sub(1, Ordering::AcqRel);
             }
             let LoadedQueue { queue, owed, blobs } = loaded;
-            for (hook, job) in owed {
+            for (hook, job, end) in owed {
                 let HookRow { job: key, attempts, due_at } = hook;
-                shared.owe_hook(job, key, attempts, due_at);
+                shared.owe_hook(job, key, end, attempts, due_at);
             }
             Actor::new(shared, queue, blobs, mailbox, committer).run().await;
         });

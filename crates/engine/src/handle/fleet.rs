@@ -1,7 +1,7 @@
 //! What the supervisor and the webhook chore ask.
 
 use bytes::Bytes;
-use longshore_model::{JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
+use longshore_model::{End, JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
 use longshore_queue::{Command, WorkerLoad};
 
 use super::EndpointHandle;
@@ -78,12 +78,18 @@ impl HookOwner for EndpointHandle {
         Self::members(self, job).await
     }
 
-    async fn hook_attempted(&self, job: JobId, attempts: u32, next_due_at: Millis) -> Result<(), AskError> {
-        self.ask(|reply| Ask::HookAttempted { job, attempts, due_at: next_due_at, reply }).await
+    async fn hook_attempted(
+        &self,
+        job: JobId,
+        end: End,
+        attempts: u32,
+        due_at: Millis,
+    ) -> Result<(), AskError> {
+        self.ask(|reply| Ask::HookAttempted { job, end, attempts, due_at, reply }).await
     }
 
-    async fn hook_settled(&self, job: JobId) -> Result<(), AskError> {
-        self.command(Command::WebhookSettled(job)).await.map(drop)
+    async fn hook_settled(&self, job: JobId, end: End) -> Result<(), AskError> {
+        self.command(Command::WebhookSettled { job, end }).await.map(drop)
     }
 
     fn now(&self) -> Millis {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, Host, HttpPost, JobSnapshot, Outcome, Parts, Submission, TakeAsk,
-    TakenJob, ThisMachine, WebhookSettings, WorkerSettings,
+    EndpointHandle, Engine, EngineSettings, Host, HttpPost, JobSnapshot, Outcome, Parts, Post, Submission,
+    TakeAsk, TakenJob, ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{
     ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
@@ -33,12 +33,17 @@ impl Disks {
 
     /// Starts an engine on the disks and waits until it is ready.
     pub(crate) async fn start(&self) -> Engine {
+        self.start_with(Arc::new(HttpPost::new(&WebhookSettings::default()))).await
+    }
+
+    /// The same; webhook calls go to `post`.
+    pub(crate) async fn start_with(&self, post: Arc<dyn Post>) -> Engine {
         let parts = Parts {
             store: self.store.clone(),
             blobs: self.blobs.clone(),
             launcher: None,
             host: self.clock.clone(),
-            post: Arc::new(HttpPost::new(&WebhookSettings::default())),
+            post,
             settings: EngineSettings { blob_bytes_min: 1000, ..EngineSettings::default() },
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),

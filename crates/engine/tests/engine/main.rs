@@ -9,3 +9,4 @@ mod jobs;
 mod looks;
 mod restart;
 mod streams;
+mod webhooks;

@@ -53,7 +53,7 @@ fn signal_note(world: &World, command: &Command, signal: &Signal) -> Option<(Str
         Signal::Deleted(job, _) => Some((name(world, *job), "deleted".to_string())),
         Signal::Stop(worker, job) => Some((name(world, *job), format!("stop at {worker}"))),
         Signal::Replace(worker, why) => Some((String::new(), format!("replace {worker}: {why}"))),
-        Signal::Webhook(job, _) => Some((name(world, *job), "webhook due".to_string())),
+        Signal::Webhook(job, ..) => Some((name(world, *job), "webhook due".to_string())),
     }
 }
 

@@ -210,7 +210,11 @@ impl Life {
             3..6 => Command::Retry(job),
             6 => Command::Purge,
             7 => Command::Keep { job, ttl_ms: 1_000 + self.dice.roll(100_000) },
-            _ => Command::WebhookSettled(job),
+            _ => {
+                let ends = self.world.ends.get(&job).map(Vec::as_slice).unwrap_or_default();
+                let Some(end) = self.dice.pick(ends) else { return };
+                Command::WebhookSettled { job, end }
+            }
         };
         self.say(command);
     }
@@ -242,8 +246,10 @@ impl Life {
     /// Everybody goes home: after the longest ttl nothing may be left but owed webhooks, and then nothing.
     fn end(&mut self) {
         self.pass(8 * 86_400_000);
-        for job in self.jobs.clone() {
-            self.say(Command::WebhookSettled(job));
+        for (job, ends) in self.world.ends.clone() {
+            for end in ends {
+                self.say(Command::WebhookSettled { job, end });
+            }
         }
         self.pass(1);
         assert!(self.world.queue.is_empty(), "every job is gone in the end");

@@ -6,7 +6,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
 
-use longshore_model::{Idempotency, JobState};
+use longshore_model::{Attempt, End, Idempotency, JobState};
 
 use super::print::{describe, page, status, time, workers};
 use super::world::{World, worker};
@@ -116,7 +116,8 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
             reason: line.split('\'').nth(1).unwrap_or("exit code 1").to_string(),
         },
         ["forgive"] => Command::ForgiveSilence,
-        ["settled", job] => Command::WebhookSettled(world.job(job, false)),
+        ["settled", job] => settled(world, job, <[End]>::last),
+        ["settled", job, "first"] => settled(world, job, <[End]>::first),
         ["tick"] => Command::Tick,
         ["set", ref flags @ ..] => set(world, flags),
         ["demolish"] => Command::Demolish,
@@ -156,6 +157,14 @@ fn take(who: &str, flags: &[&str]) -> Take {
 
 fn finish(world: &mut World, who: &str, job: &str, verdict: Verdict) -> Command {
     Command::Finish { worker: worker(who), job: world.job(job, false), verdict }
+}
+
+/// The call that reports the end which `pick` takes was accepted.
+fn settled(world: &mut World, job: &str, pick: impl Fn(&[End]) -> Option<&End>) -> Command {
+    let job = world.job(job, false);
+    let none = End { state: JobState::Completed, attempt: Attempt(1) };
+    let end = world.ends.get(&job).and_then(|ends| pick(ends)).copied().unwrap_or(none);
+    Command::WebhookSettled { job, end }
 }
 
 fn set(world: &mut World, flags: &[&str]) -> Command {

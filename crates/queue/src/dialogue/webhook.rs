@@ -109,6 +109,7 @@ fn a_retry_forgets_the_call_and_the_next_end_owes_a_new_one() {
         settled a
         take w1
         done w1 a
+        settled a first
         settled a
         ",
         expect![[r#"
@@ -119,6 +120,41 @@ fn a_retry_forgets_the_call_and_the_next_end_owes_a_new_one() {
             0s settled a: ok
             0s take w1: a
             0s done w1 a: recorded; a outcome kept; a COMPLETED; a webhook due
+            0s settled a first: ok
+            0s settled a: a webhook settled
+        "#]],
+    );
+}
+
+#[test]
+fn the_call_for_an_earlier_end_settles_no_other() {
+    check(
+        "
+        submit a hook
+        take w1
+        error w1 a
+        retry a
+        take w1
+        error w1 a
+        settled a first
+        retry a
+        cancel a
+        settled a first
+        restart
+        settled a
+        ",
+        expect![[r#"
+            0s submit a hook: accepted
+            0s take w1: a
+            0s error w1 a: recorded; a outcome kept; a FAILED; a webhook due
+            0s retry a: IN_QUEUE; a outcome cleared
+            0s take w1: a
+            0s error w1 a: recorded; a outcome kept; a FAILED; a webhook due
+            0s settled a first: ok
+            0s retry a: IN_QUEUE; a outcome cleared
+            0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            0s settled a first: ok
+            0s restart: 1 jobs
             0s settled a: a webhook settled
         "#]],
     );

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use longshore_model::{EndpointNo, JobId, Millis, WorkerId};
+use longshore_model::{End, EndpointNo, JobId, Millis, WorkerId};
 
 use super::audit;
 use super::rows::{Note, Rows};
-use crate::{Change, Command, Effects, Queue, Reply, Settings};
+use crate::{Change, Command, Effects, Queue, Reply, Settings, Signal};
 
 const ENDPOINT: EndpointNo = EndpointNo(7);
 pub(super) const START: Millis = Millis(1_700_000_000_000);
@@ -19,6 +19,8 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) now: Millis,
     pub(super) names: BTreeMap<String, JobId>,
+    /// The ends of each job that a webhook was to report, the latest last.
+    pub(super) ends: BTreeMap<JobId, Vec<End>>,
 }
 
 impl World {
@@ -38,7 +40,7 @@ impl World {
         };
         let rows = Rows::default();
         let queue = Queue::new(ENDPOINT, settings, rows.counters);
-        Self { queue, rows, settings, now: START, names: BTreeMap::new() }
+        Self { queue, rows, settings, now: START, names: BTreeMap::new(), ends: BTreeMap::new() }
     }
 
     /// The job of this name; a new name gets a new id, minted now.
@@ -64,6 +66,12 @@ impl World {
         }
         if let Reply::MayAppend(key, _) = effects.reply {
             *self.rows.streams.entry(key).or_default() += 1;
+        }
+        for signal in &effects.signals {
+            let Signal::Webhook(job, _, end) = signal else { continue };
+            let ends = self.ends.entry(*job).or_default();
+            assert!(!ends.contains(end), "no two ends of a job are equal: {end:?}");
+            ends.push(*end);
         }
         audit::audit_signals(&self.rows, &ended, &effects);
         audit::audit(&self.queue, &self.rows);

@@ -82,7 +82,7 @@ impl Caller {
             return Err(Verdict::Unreadable("the server is stopping".to_owned()));
         };
         let job = due.handle.status(due.job).await.map_err(unread)?;
-        if !job.row.webhook_owed || !job.row.state.is_terminal() {
+        if job.row.owed_end() != Some(due.end) {
             return Err(Verdict::NotOwed);
         }
         let members = due.handle.members(due.job).await.map_err(unread)?;

@@ -270,9 +270,9 @@ impl<H: HookOwner> Dispatcher<H> {
         }
         let ticket = ticket.at(ticket.due.due_at);
         self.records.spawn(async move {
-            let HookDue { handle, job, .. } = &ticket.due;
+            let HookDue { handle, job, end, .. } = &ticket.due;
             if !planted(Bug::HookNotSettled) {
-                record(|| handle.hook_settled(*job)).await;
+                record(|| handle.hook_settled(*job, *end)).await;
             }
             (ticket, Recorded::Settled)
         });
@@ -286,8 +286,8 @@ impl<H: HookOwner> Dispatcher<H> {
         let due_at = ticket.due.handle.now() + delay.as_millis() as u64;
         let ticket = ticket.at(due_at);
         self.records.spawn(async move {
-            let HookDue { handle, job, attempts, .. } = &ticket.due;
-            record(|| handle.hook_attempted(*job, *attempts, due_at)).await;
+            let HookDue { handle, job, end, attempts, .. } = &ticket.due;
+            record(|| handle.hook_attempted(*job, *end, *attempts, due_at)).await;
             (ticket, Recorded::Again)
         });
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
+use longshore_model::{Attempt, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -75,12 +75,12 @@ impl HookOwner for Endpoint {
         Ok(self.jobs.lock().unwrap().get(&job).ok_or(AskError::Gone)?.1.clone())
     }
 
-    async fn hook_attempted(&self, job: JobId, attempts: u32, _: Millis) -> Result<(), AskError> {
+    async fn hook_attempted(&self, job: JobId, _: End, attempts: u32, _: Millis) -> Result<(), AskError> {
         self.records.send_modify(|records| records.push(Record::Attempted(job, attempts)));
         Ok(())
     }
 
-    async fn hook_settled(&self, job: JobId) -> Result<(), AskError> {
+    async fn hook_settled(&self, job: JobId, _: End) -> Result<(), AskError> {
         if let Some(entry) = self.jobs.lock().unwrap().get_mut(&job) {
             entry.0.row.webhook_owed = false;
         }
@@ -103,9 +103,9 @@ impl Endpoint {
         let job = numbered(seq);
         let members =
             format!(r#""input":{{"seq":{seq}}},"webhook":"{url}","s3Config":{{"accessSecret":"hush"}}"#);
-        let (id, key) = (job.row.id, job.row.key);
+        let (id, key, end) = (job.row.id, job.row.key, job.row.owed_end().expect("it ended"));
         self.jobs.lock().unwrap().insert(id, (job, members.into()));
-        HookDue { handle: self.clone(), job: id, key, attempts: 0, due_at: Millis(0) }
+        HookDue { handle: self.clone(), job: id, key, end, attempts: 0, due_at: Millis(0) }
     }
 
     async fn settled(&self, count: usize) -> Vec<Record> {
@@ -348,8 +348,10 @@ async fn a_call_that_is_no_longer_owed_is_not_made() {
     let deleted = endpoint.owe(2, &receiver.url());
     endpoint.jobs.lock().unwrap().remove(&deleted.job);
     let broken = endpoint.owe(3, "nowhere");
+    let ended_again = endpoint.owe(5, &receiver.url());
+    endpoint.jobs.lock().unwrap().get_mut(&ended_again.job).unwrap().0.row.attempt = Attempt(2);
     let owed = endpoint.owe(4, &receiver.url());
-    for due in [retried, deleted, broken.clone(), owed.clone()] {
+    for due in [retried, deleted, broken.clone(), ended_again, owed.clone()] {
         webhooks.owe(due);
     }
     let records = endpoint.settled(2).await;
@@ -380,4 +382,24 @@ async fn a_time_that_a_clock_far_ahead_has_set_is_not_waited_for() {
     let webhooks = start(settings());
     webhooks.owe(due.clone());
     assert_eq!(endpoint.settled(1).await, [Record::Settled(due.job)]);
+}
+
+#[tokio::test]
+async fn how_the_call_for_an_earlier_end_went_changes_nothing_for_the_next() {
+    let receiver = Receiver::start(&[Answer::Silence, Answer::Status(200)]).await;
+    let endpoint = Endpoint::new();
+    let timeout = Duration::from_millis(100);
+    let webhooks = start(WebhookSettings { calls_per_host_max: 1, timeout, ..settings() });
+    let failed = endpoint.owe(1, &receiver.url());
+    webhooks.owe(failed.clone());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while receiver.calls().is_empty() {
+        assert!(Instant::now() < deadline, "it is called in time");
+        tokio::task::yield_now().await;
+    }
+    endpoint.jobs.lock().unwrap().get_mut(&failed.job).unwrap().0.row.attempt = Attempt(2);
+    let end = End { attempt: Attempt(2), ..failed.end };
+    webhooks.owe(HookDue { end, ..failed.clone() });
+    assert_eq!(endpoint.settled(1).await, [Record::Settled(failed.job)]);
+    assert_eq!(receiver.calls().len(), 2);
 }
