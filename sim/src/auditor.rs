@@ -147,8 +147,6 @@ impl Auditor {
             Seen::Called(call, url, body) => self.called(*call, url, body),
             Seen::CallAnswered(call, status) => self.call_over(*call, Some(*status)),
             Seen::CallBroken(call) => self.call_over(*call, None),
-            Seen::StartBegan(endpoint) => self.start_began(endpoint),
-            Seen::StartEnded(endpoint) => self.start_ended(endpoint),
             Seen::WorkerStarted(worker, endpoint) => self.worker_started(worker, endpoint),
             Seen::WorkerEnded(worker, by_server) => self.worker_ended(worker, *by_server),
             Seen::HandlerBegan(worker, job) => self.handler_began(worker, job),

@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::dice::Dice;
 use crate::faults::Fault;
-use crate::seen::Seen;
 use crate::tasks::Process;
 use crate::workers::{Gossip, Worker};
 use crate::world::World;
@@ -167,9 +166,7 @@ impl Seat {
 
     async fn start(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
         let id = spec.worker.clone();
-        let endpoint = spec.endpoint.to_string();
         let shared = &self.machine.shared;
-        shared.world.record.see(&Seen::StartBegan(endpoint.clone()));
         let fails = shared.world.faults.strike(Fault::LaunchFailed);
         let calm = shared.world.faults.are_over();
         let (adoptions, takes) = {
@@ -182,7 +179,6 @@ impl Seat {
         let machine = self.machine.clone();
         shared.process.spawn(async move {
             let worker = machine.start(spec, adoptions, fails, takes).await;
-            machine.shared.world.record.see(&Seen::StartEnded(endpoint));
             // The server may be gone already; then nobody needs the answer.
             let _ = reply.send(worker);
         });

@@ -69,10 +69,6 @@ pub enum Seen {
     CallAnswered(u64, u16),
     /// A webhook call failed: the receiver could not be reached, or hung up.
     CallBroken(u64),
-    /// The server began to have a worker started for this endpoint.
-    StartBegan(String),
-    /// That came to its end, well or not.
-    StartEnded(String),
     /// A worker process was started for an endpoint.
     WorkerStarted(String, String),
     /// A worker process ended; whether the server's machine ended it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use longshore_model::WorkerId;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use crate::{Exited, LaunchError, LaunchFuture, Launcher, Present, WorkerSpec};
 
@@ -22,6 +23,7 @@ struct List {
     stopped: Vec<(WorkerId, Duration)>,
     living: Vec<Present>,
     refuses: Option<String>,
+    start_takes: Duration,
 }
 
 impl Default for MemoryLauncher {
@@ -40,6 +42,11 @@ impl MemoryLauncher {
     /// From now on nothing can be started, for this reason; or it can again.
     pub fn refuse(&self, reason: Option<&str>) {
         self.list().refuses = reason.map(str::to_owned);
+    }
+
+    /// From now on a start takes so long.
+    pub fn slow_down(&self, start_takes: Duration) {
+        self.list().start_takes = start_takes;
     }
 
     /// Every worker that was started, in order.
@@ -79,17 +86,20 @@ impl Launcher for MemoryLauncher {
     }
 
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {
-        let mut list = self.list();
-        let answer = match &list.refuses {
-            Some(reason) => Err(LaunchError(reason.clone())),
-            None => Ok(()),
-        };
-        if answer.is_ok() {
+        Box::pin(async move {
+            let takes = self.list().start_takes;
+            if !takes.is_zero() {
+                sleep(takes).await;
+            }
+            let mut list = self.list();
+            if let Some(reason) = &list.refuses {
+                return Err(LaunchError(reason.clone()));
+            }
             let WorkerSpec { worker, endpoint, version, .. } = spec.clone();
             list.living.push(Present { worker, endpoint, version });
             list.started.push(spec);
-        }
-        Box::pin(async move { answer })
+            Ok(())
+        })
     }
 
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {

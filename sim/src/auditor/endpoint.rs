@@ -51,37 +51,6 @@ pub(super) struct Settings {
 pub(super) struct Renewal {
     pub changed: When,
     pub answered: When,
-    /// For how long workers had been started by then.
-    pub starting_ms: u64,
-}
-
-/// For how long an endpoint's workers were started.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Starting {
-    under_way: u32,
-    since_ms: u64,
-    before_ms: u64,
-}
-
-impl Starting {
-    pub fn begin(&mut self, now: When) {
-        if self.under_way == 0 {
-            self.since_ms = now.ms;
-        }
-        self.under_way += 1;
-    }
-
-    pub fn end(&mut self, now: When) {
-        self.before_ms = self.until_ms(now);
-        self.since_ms = now.ms;
-        self.under_way = self.under_way.saturating_sub(1);
-    }
-
-    /// For how long at least one start was under way.
-    pub fn until_ms(&self, now: When) -> u64 {
-        let present_ms = if self.under_way > 0 { now.ms - self.since_ms } else { 0 };
-        self.before_ms + present_ms
-    }
 }
 
 /// What is known of an endpoint.
@@ -99,7 +68,6 @@ pub(super) struct Endpoint {
     pub template: Option<Box<str>>,
     /// When it last got another template.
     pub renewed: Option<Renewal>,
-    pub starting: Starting,
     /// Whether a power cut may have undone what was counted.
     pub is_count_void: bool,
     /// Jobs that are still of interest.
@@ -168,7 +136,6 @@ impl Endpoint {
             is_created: false,
             template: None,
             renewed: None,
-            starting: Starting::default(),
             is_count_void: false,
             jobs: Vec::new(),
             purges: VecDeque::new(),

@@ -10,18 +10,6 @@ use super::sight::history;
 use super::trouble::SLACK_MS;
 
 impl Auditor {
-    pub(super) fn start_began(&mut self, endpoint: &str) {
-        let now = self.ledger.now;
-        let endpoint = self.notes.endpoint(endpoint, &self.rules);
-        self.notes.endpoints[endpoint.0].starting.begin(now);
-    }
-
-    pub(super) fn start_ended(&mut self, endpoint: &str) {
-        let now = self.ledger.now;
-        let endpoint = self.notes.endpoint(endpoint, &self.rules);
-        self.notes.endpoints[endpoint.0].starting.end(now);
-    }
-
     pub(super) fn worker_started(&mut self, worker: &str, endpoint: &str) {
         let now = self.ledger.now;
         let endpoint = self.notes.endpoint(endpoint, &self.rules);
@@ -109,16 +97,13 @@ impl Auditor {
     pub(super) fn check_replaced(&mut self, exchange: &Exchange, worker: WorkerNo) {
         let (Some(endpoint), Some(asked)) = (exchange.endpoint, exchange.arrived) else { return };
         let (notes, worker) = (&self.notes.endpoints[endpoint.0], &self.notes.workers[worker.0]);
-        let Some(Renewal { changed, answered, starting_ms }) = notes.renewed.filter(|_| worker.is_managed)
-        else {
+        let Some(Renewal { changed, answered }) = notes.renewed.filter(|_| worker.is_managed) else {
             return;
         };
         let is_old = worker.started.is_some_and(|started| started.seq < changed.seq);
-        // Until when workers of an old version get jobs is not promised. Who looks after a fleet starts one worker
-        // after the other, which may take long, and says who is to get no more only between: that time does not count.
-        let started_ms = notes.starting.until_ms(self.ledger.now) - starting_ms;
-        // A process that begins first has to see what there is.
-        let has_heard = asked.ms >= answered.ms + started_ms + SLACK_MS / 4
+        // Until when workers of an old version get jobs is not promised; a process that begins first has to see what
+        // there is.
+        let has_heard = asked.ms >= answered.ms + SLACK_MS / 4
             && self.is_smooth(asked.ms.saturating_sub(SLACK_MS / 4), asked.ms);
         let text = || {
             let (worker, changed_ms) = (&worker.name, changed.ms);

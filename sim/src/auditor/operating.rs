@@ -46,12 +46,8 @@ impl Auditor {
             // Where another change may have brought it, it is not clear since when.
             let asked = serde_json::from_slice::<Value>(&exchange.body).unwrap_or_default();
             let is_this = asked["templateId"] == template && is_alone;
-            let starting_ms = notes.starting.until_ms(now);
-            notes.renewed = exchange.arrived.filter(|_| is_this).map(|changed| Renewal {
-                changed,
-                answered: now,
-                starting_ms,
-            });
+            notes.renewed =
+                exchange.arrived.filter(|_| is_this).map(|changed| Renewal { changed, answered: now });
             notes.template = Some(template.into());
         }
         notes.workers_min = record["workersMin"].as_u64().filter(|_| is_alone);

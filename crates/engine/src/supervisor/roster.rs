@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_fleet::{Backoff, Load, Plan, Rules, STEADY_MS, Step, Worker, plan};
-use longshore_launch::{Exited, Present};
+use longshore_launch::{Exited, Present, WorkerSpec};
 use longshore_model::{Millis, WorkerId, WorkerPhase};
 
 use super::FleetStatus;
@@ -25,6 +25,8 @@ enum Fate {
 #[derive(Debug)]
 struct Member {
     version: u32,
+    /// The launcher is still starting it.
+    is_starting: bool,
     /// The queue knows that it is ours.
     introduced: bool,
     /// Since when it has asked for jobs.
@@ -34,6 +36,20 @@ struct Member {
     /// It let go of a job and lived on.
     has_served: bool,
     fate: Fate,
+}
+
+impl Member {
+    fn new(version: u32) -> Self {
+        Self {
+            version,
+            is_starting: false,
+            introduced: false,
+            ready_since: None,
+            held: 0,
+            has_served: false,
+            fate: Fate::Serves,
+        }
+    }
 }
 
 /// What the queue is to be told of a worker that is gone.
@@ -57,15 +73,21 @@ pub(super) struct Roster {
 impl Roster {
     /// The launcher runs this worker.
     pub(super) fn add(&mut self, present: Present) {
-        let member = Member {
-            version: present.version,
-            introduced: false,
-            ready_since: None,
-            held: 0,
-            has_served: false,
-            fate: Fate::Serves,
-        };
-        self.members.insert(present.worker, member);
+        self.members.insert(present.worker, Member::new(present.version));
+    }
+
+    /// The launcher is starting this worker. It counts as one that is there.
+    pub(super) fn starts(&mut self, spec: &WorkerSpec) {
+        let member = Member { is_starting: true, ..Member::new(spec.version) };
+        self.members.insert(spec.worker.clone(), member);
+    }
+
+    /// The launcher has started this worker. Answers whether it is to end it already.
+    pub(super) fn started(&mut self, worker: &WorkerId) -> bool {
+        self.members.get_mut(worker).is_some_and(|member| {
+            member.is_starting = false;
+            member.fate == Fate::Stops
+        })
     }
 
     /// Whether the worker is to serve and has never asked for a job.
@@ -73,7 +95,7 @@ impl Roster {
         self.members.get(worker).is_some_and(|m| m.fate == Fate::Serves && m.ready_since.is_none())
     }
 
-    /// The launcher has ended this worker, and nobody will say how.
+    /// There is no such worker any more, or there never was, and nobody will say how it ended.
     pub(super) fn forget(&mut self, worker: &WorkerId) {
         self.members.remove(worker);
     }
@@ -84,7 +106,11 @@ impl Roster {
 
     /// The workers that the queue has to be told are ours.
     pub(super) fn strangers(&self) -> Vec<WorkerId> {
-        self.members.iter().filter(|(_, m)| !m.introduced).map(|(id, _)| id.clone()).collect()
+        self.members
+            .iter()
+            .filter(|(_, m)| !m.introduced && !m.is_starting)
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     pub(super) fn introduced(&mut self, worker: &WorkerId) {
@@ -93,9 +119,9 @@ impl Roster {
         }
     }
 
-    /// The workers that the queue has to be told to give no more jobs.
+    /// The workers that the queue has to be told to give no more jobs. It must know them.
     pub(super) fn untold(&self) -> Vec<WorkerId> {
-        let untold = |m: &Member| m.fate == Fate::Drains { told: false };
+        let untold = |m: &Member| m.fate == Fate::Drains { told: false } && m.introduced;
         self.members.iter().filter(|(_, m)| untold(m)).map(|(id, _)| id.clone()).collect()
     }
 
@@ -113,10 +139,14 @@ impl Roster {
         }
     }
 
-    /// The launcher is to end the worker; false if it is ending it already, or there is none.
+    /// The worker is to end. False if the launcher has to do nothing now: it is ending it already, or still has to
+    /// start it, or there is none.
     pub(super) fn stop(&mut self, worker: &WorkerId) -> bool {
         let member = self.members.get_mut(worker).filter(|m| m.fate != Fate::Stops);
-        member.map(|member| member.fate = Fate::Stops).is_some()
+        member.is_some_and(|member| {
+            member.fate = Fate::Stops;
+            !member.is_starting
+        })
     }
 
     /// The endpoint is deleted.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_fleet::{Rules, STEADY_MS, Step};
-use longshore_launch::{Exited, Launcher, Present};
+use longshore_launch::{Exited, LaunchError, Launcher, WorkerSpec};
 use longshore_model::WorkerId;
 use longshore_planted::{Bug, planted};
 use tokio::sync::{mpsc, watch};
@@ -36,6 +36,8 @@ pub(super) struct Task<P> {
     roster: Roster,
     /// What the queue was not told yet.
     losses: Vec<Loss>,
+    /// Workers that the launcher is starting, and what came of it.
+    starts: JoinSet<(WorkerId, Result<(), LaunchError>)>,
     /// Workers that the launcher is ending.
     stops: JoinSet<WorkerId>,
     /// Workers of an earlier server, until it is time to see whether they reach this one.
@@ -56,6 +58,7 @@ impl<P: Port> Task<P> {
             parts,
             roster,
             losses: Vec::new(),
+            starts: JoinSet::new(),
             stops: JoinSet::new(),
             adopted,
             began: Instant::now(),
@@ -81,6 +84,12 @@ impl<P: Port> Task<P> {
                         Instant::now()
                     }
                 },
+                Some(started) = self.starts.join_next() => {
+                    if let Ok((worker, outcome)) = started {
+                        self.started(worker, outcome);
+                    }
+                    Instant::now()
+                }
                 Some(stopped) = self.stops.join_next() => {
                     if let (Ok(worker), false) = (stopped, heard) {
                         self.roster.forget(&worker);
@@ -100,7 +109,8 @@ impl<P: Port> Task<P> {
         if self.roster.is_closing() && self.roster.is_empty() {
             self.forget().await;
         }
-        // What is being ended goes on without us.
+        // A worker that begins has to be known to the launcher. What is being ended goes on without us.
+        while self.starts.join_next().await.is_some() {}
         self.stops.detach_all();
     }
 
@@ -187,7 +197,7 @@ impl<P: Port> Task<P> {
         for step in plan.steps {
             match step {
                 Step::Start => {
-                    if !self.start().await {
+                    if !self.start() {
                         break;
                     }
                 }
@@ -249,42 +259,69 @@ impl<P: Port> Task<P> {
         }
     }
 
-    /// Starts a worker; false if it could not be.
-    async fn start(&mut self) -> bool {
-        match self.try_start().await {
-            Ok(present) => {
-                tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "started a worker");
-                self.roster.add(present);
+    /// Starts a worker in the background: that may take long, and the others must not wait for it. False if there
+    /// is nothing to start.
+    fn start(&mut self) -> bool {
+        match self.next_spec() {
+            Ok(spec) => {
+                self.roster.starts(&spec);
+                let launcher = Arc::clone(&self.parts.launcher);
+                self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
                 true
             }
             Err(reason) => {
-                tracing::warn!(endpoint = %self.parts.port.record().id, %reason, "a worker could not be started");
-                self.roster.not_started(self.parts.port.now(), &reason);
+                self.not_started(&reason);
                 false
             }
         }
     }
 
-    async fn try_start(&self) -> Result<Present, String> {
-        let Supervisor { port, template, launcher, settings, token, host, .. } = &self.parts;
+    fn next_spec(&self) -> Result<WorkerSpec, String> {
+        let Supervisor { port, template, settings, token, host, .. } = &self.parts;
         let endpoint = port.record();
         let template =
             template().ok_or_else(|| format!("template {} does not exist", endpoint.template_id))?;
         let worker = mint_worker(host.entropy()).ok_or("no worker id could be made")?;
-        let spec = spec(&endpoint, &template, settings, token, worker.clone())?;
-        launcher.start(spec).await.map_err(|error| error.to_string())?;
-        Ok(Present { worker, endpoint: endpoint.id, version: endpoint.version })
+        spec(&endpoint, &template, settings, token, worker)
     }
 
-    /// Ends a worker in the background; its exit arrives as an event like any other.
+    /// A start came to its end.
+    fn started(&mut self, worker: WorkerId, outcome: Result<(), LaunchError>) {
+        match outcome {
+            Ok(()) => {
+                let endpoint = self.parts.port.record().id;
+                tracing::info!(%worker, %endpoint, "started a worker");
+                if self.roster.started(&worker) {
+                    self.end(worker, self.parts.settings.stop_grace());
+                }
+            }
+            Err(error) => {
+                self.roster.forget(&worker);
+                self.not_started(&error.to_string());
+            }
+        }
+    }
+
+    fn not_started(&mut self, reason: &str) {
+        let endpoint = self.parts.port.record().id;
+        tracing::warn!(%endpoint, %reason, "a worker could not be started");
+        self.roster.not_started(self.parts.port.now(), reason);
+    }
+
+    /// Ends a worker; one that is being started, as soon as it runs.
     fn stop(&mut self, worker: WorkerId, grace: Duration) {
         if self.roster.stop(&worker) {
-            let launcher = Arc::clone(&self.parts.launcher);
-            self.stops.spawn(async move {
-                stop(&*launcher, &worker, grace).await;
-                worker
-            });
+            self.end(worker, grace);
         }
+    }
+
+    /// Ends a worker that runs, in the background; its exit arrives as an event like any other.
+    fn end(&mut self, worker: WorkerId, grace: Duration) {
+        let launcher = Arc::clone(&self.parts.launcher);
+        self.stops.spawn(async move {
+            stop(&*launcher, &worker, grace).await;
+            worker
+        });
     }
 }
 

@@ -257,6 +257,8 @@ impl Scene {
 }
 
 const SOON: u64 = 200;
+/// How long a slow start takes.
+const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test(start_paused = true)]
 async fn from_nothing_to_three_and_back() {
@@ -394,6 +396,56 @@ async fn a_new_version_replaces_idle_workers_at_once_and_busy_ones_later() {
     scene.send(FleetEvent::Demand);
     scene.pass(SOON).await;
     assert!(!scene.living().contains(&old[1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_of_an_old_version_get_no_more_jobs_while_new_ones_are_being_started() {
+    let scene = Scene::open(Endpoint { workers_min: 1, ..an_endpoint() });
+    scene.pass(SOON).await;
+    let old = scene.living()[0].clone();
+    scene.desk.holds(&old, 1);
+    scene.launcher.slow_down(LONG);
+    scene.desk.with(|papers| papers.record.version = 2);
+    scene.send(FleetEvent::Configured);
+    scene.pass(SOON).await;
+    assert_eq!(scene.desk.with(|papers| papers.workers[&old].0), WorkerPhase::Draining);
+    assert_eq!(scene.living(), [old], "the new one does not run yet");
+}
+
+#[tokio::test(start_paused = true)]
+async fn workers_that_are_being_started_are_counted_on() {
+    let scene = Scene::open(Endpoint { workers_max: 5, ..an_endpoint() });
+    scene.launcher.slow_down(LONG);
+    for _ in 0..10 {
+        scene.queued(2);
+        scene.pass(SOON).await;
+    }
+    assert_eq!(scene.supervised.status.borrow().initializing, 2);
+    scene.pass(60_000).await;
+    assert_eq!(scene.launcher.started().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_outdated_before_it_runs_is_ended_as_soon_as_it_does() {
+    let scene = Scene::open(Endpoint { workers_min: 1, ..an_endpoint() });
+    scene.launcher.slow_down(LONG);
+    scene.pass(SOON).await;
+    scene.desk.with(|papers| papers.record.version = 2);
+    scene.send(FleetEvent::Configured);
+    scene.pass(90_000).await;
+    let started = scene.launcher.started();
+    assert_eq!(started.iter().map(|spec| spec.version).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(scene.living(), [started[1].worker.clone()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_is_being_started_when_its_endpoint_is_deleted_does_not_stay() {
+    let scene = Scene::open(Endpoint { workers_min: 1, ..an_endpoint() });
+    scene.launcher.slow_down(LONG);
+    scene.pass(SOON).await;
+    scene.send(FleetEvent::Deleted { drain: false });
+    scene.supervised.task.await.unwrap();
+    assert_eq!((scene.launcher.started().len(), scene.launcher.living()), (1, vec![]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -157,22 +157,6 @@ fn a_worker_of_an_old_version_gets_nothing_more() {
 }
 
 #[test]
-fn whoever_is_starting_workers_says_later_who_is_old() {
-    let mut story = Story::default();
-    create(&mut story, r#""templateId":"one""#);
-    started(&mut story, "v");
-    let change = story.arrive("PATCH", "/v1/endpoints/e", r#"{"templateId":"two"}"#);
-    story.answer(change, 200, r#"{"id":"e","templateId":"two"}"#);
-    for _ in 0..2 {
-        story.see(&Seen::StartBegan("e".to_owned()));
-        story.wait(20_000).see(&Seen::StartEnded("e".to_owned()));
-    }
-    story.submit("a", r#"{"n":1}"#).take("v", "a", r#"{"n":1}"#).is_fine();
-    story.wait(16_000).submit("b", r#"{"n":2}"#).take("v", "b", r#"{"n":2}"#);
-    story.breaks("a worker of an old version gets no more jobs");
-}
-
-#[test]
 fn a_fleet_has_a_limit() {
     let mut story = Story::default();
     create(&mut story, r#""workersMax":1"#);
