@@ -6,6 +6,7 @@ use std::sync::Arc;
 use longshore_fleet::{Backoff, Load, Plan, Rules, STEADY_MS, Step, Worker, plan};
 use longshore_launch::{Exited, Present, WorkerSpec};
 use longshore_model::{Millis, WorkerId, WorkerPhase};
+use tokio::time::Instant;
 
 use super::FleetStatus;
 use crate::FleetView;
@@ -25,6 +26,8 @@ enum Fate {
 #[derive(Debug)]
 struct Member {
     version: u32,
+    /// Until when it should ask for its first job.
+    asks_by: Instant,
     /// The launcher is still starting it.
     is_starting: bool,
     /// The queue knows that it is ours.
@@ -39,9 +42,10 @@ struct Member {
 }
 
 impl Member {
-    fn new(version: u32) -> Self {
+    fn new(version: u32, asks_by: Instant) -> Self {
         Self {
             version,
+            asks_by,
             is_starting: false,
             introduced: false,
             ready_since: None,
@@ -72,13 +76,13 @@ pub(super) struct Roster {
 
 impl Roster {
     /// The launcher runs this worker.
-    pub(super) fn add(&mut self, present: Present) {
-        self.members.insert(present.worker, Member::new(present.version));
+    pub(super) fn add(&mut self, present: Present, asks_by: Instant) {
+        self.members.insert(present.worker, Member::new(present.version, asks_by));
     }
 
     /// The launcher is starting this worker. It counts as one that is there.
-    pub(super) fn starts(&mut self, spec: &WorkerSpec) {
-        let member = Member { is_starting: true, ..Member::new(spec.version) };
+    pub(super) fn starts(&mut self, spec: &WorkerSpec, asks_by: Instant) {
+        let member = Member { is_starting: true, ..Member::new(spec.version, asks_by) };
         self.members.insert(spec.worker.clone(), member);
     }
 
@@ -90,9 +94,18 @@ impl Roster {
         })
     }
 
-    /// Whether the worker is to serve and has never asked for a job.
-    pub(super) fn is_unheard(&self, worker: &WorkerId) -> bool {
-        self.members.get(worker).is_some_and(|m| m.fate == Fate::Serves && m.ready_since.is_none())
+    /// The workers that are to serve and have not asked for a job in time.
+    pub(super) fn overdue(&self, now: Instant) -> Vec<WorkerId> {
+        self.unheard().filter(|(_, m)| m.asks_by <= now).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// When the next worker will not have asked for a job in time.
+    pub(super) fn next_overdue(&self) -> Option<Instant> {
+        self.unheard().map(|(_, m)| m.asks_by).min()
+    }
+
+    fn unheard(&self) -> impl Iterator<Item = (&WorkerId, &Member)> {
+        self.members.iter().filter(|(_, m)| m.fate == Fate::Serves && m.ready_since.is_none())
     }
 
     /// There is no such worker any more, or there never was, and nobody will say how it ended.

@@ -22,9 +22,10 @@ const LOOKS_APART: Duration = Duration::from_millis(50);
 const RETRY_IN: Duration = Duration::from_secs(1);
 /// How often the outcome of the steps is looked at at once. More would be a plan that contradicts itself.
 const ROUNDS_MAX: u32 = 8;
-/// How long an adopted worker may take to ask for its first job: it may be loading a model.
-const ADOPTED_PATIENCE: Duration = Duration::from_mins(30);
-/// The same where it was started for another address of this server, which it will most likely never reach.
+/// How long a worker may take to ask for its first job: it may be loading a model.
+const PATIENCE: Duration = Duration::from_mins(30);
+/// The same for an adopted one that was started for another address of this server, which it will most likely never
+/// reach.
 const MOVED_PATIENCE: Duration = Duration::from_mins(1);
 
 /// The endpoint could not answer; ask again later.
@@ -40,9 +41,6 @@ pub(super) struct Task<P> {
     starts: JoinSet<(WorkerId, Result<(), LaunchError>)>,
     /// Workers that the launcher is ending.
     stops: JoinSet<WorkerId>,
-    /// Workers of an earlier server, until it is time to see whether they reach this one.
-    adopted: Vec<WorkerId>,
-    began: Instant,
     publish: watch::Sender<FleetStatus>,
     looked_at: Option<Instant>,
 }
@@ -50,9 +48,9 @@ pub(super) struct Task<P> {
 impl<P: Port> Task<P> {
     pub(super) fn new(mut parts: Supervisor<P>, publish: watch::Sender<FleetStatus>) -> Self {
         let mut roster = Roster::default();
-        let adopted = parts.adopted.iter().map(|present| present.worker.clone()).collect();
         if !planted(Bug::AdoptedForgotten) {
-            parts.adopted.drain(..).for_each(|present| roster.add(present));
+            let asks_by = Instant::now() + if parts.moved { MOVED_PATIENCE } else { PATIENCE };
+            parts.adopted.drain(..).for_each(|present| roster.add(present, asks_by));
         }
         Self {
             parts,
@@ -60,8 +58,6 @@ impl<P: Port> Task<P> {
             losses: Vec::new(),
             starts: JoinSet::new(),
             stops: JoinSet::new(),
-            adopted,
-            began: Instant::now(),
             publish,
             looked_at: None,
         }
@@ -124,15 +120,10 @@ impl<P: Port> Task<P> {
 
     /// Notes what happened; answers when to look at the fleet.
     fn handle(&mut self, event: FleetEvent) -> Instant {
-        let now = self.parts.port.now();
         let soon = Instant::now();
         match event {
             FleetEvent::Demand => return self.looked_at.map_or(soon, |at| soon.max(at + LOOKS_APART)),
-            FleetEvent::Replace { worker, reason } => {
-                tracing::warn!(%worker, %reason, "replacing a worker");
-                self.roster.replaced(now, &worker, &reason);
-                self.stop(worker, self.parts.settings.kill_grace());
-            }
+            FleetEvent::Replace { worker, reason } => self.replace(worker, &reason),
             FleetEvent::Refresh { worker } => self.roster.drain(&worker),
             FleetEvent::Exited(exited) => self.exited(&exited),
             FleetEvent::Configured => self.roster.configured(),
@@ -188,11 +179,11 @@ impl<P: Port> Task<P> {
             *published = status;
             changed
         });
-        let judged_after = self.judge_adopted();
+        let given_up_after = self.give_up_on_the_silent();
         if plan.steps.is_empty() {
             let planned = plan.look_at.map(|at| Duration::from_millis(at.since(now)));
             let probation = self.roster.is_on_probation().then_some(Duration::from_millis(STEADY_MS));
-            return Ok(Round::Rests([planned, probation, judged_after].into_iter().flatten().min()));
+            return Ok(Round::Rests([planned, probation, given_up_after].into_iter().flatten().min()));
         }
         for step in plan.steps {
             match step {
@@ -208,23 +199,19 @@ impl<P: Port> Task<P> {
         Ok(Round::Acted)
     }
 
-    /// Replaces adopted workers that do not reach this server; answers when to look, if that is later.
-    fn judge_adopted(&mut self) -> Option<Duration> {
-        if self.adopted.is_empty() {
-            return None;
+    /// Replaces workers that should have asked for a job by now; answers after what time the next one should have.
+    fn give_up_on_the_silent(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        for worker in self.roster.overdue(now) {
+            self.replace(worker, "it never asked this server for a job");
         }
-        let patience = if self.parts.moved { MOVED_PATIENCE } else { ADOPTED_PATIENCE };
-        let left = patience.saturating_sub(self.began.elapsed());
-        if !left.is_zero() {
-            return Some(left);
-        }
-        for worker in std::mem::take(&mut self.adopted) {
-            if self.roster.is_unheard(&worker) {
-                tracing::warn!(%worker, "replacing an adopted worker: it does not reach this server");
-                self.stop(worker, self.parts.settings.kill_grace());
-            }
-        }
-        None
+        self.roster.next_overdue().map(|at| at - now)
+    }
+
+    fn replace(&mut self, worker: WorkerId, reason: &str) {
+        tracing::warn!(%worker, %reason, "replacing a worker");
+        self.roster.replaced(self.parts.port.now(), &worker, reason);
+        self.stop(worker, self.parts.settings.kill_grace());
     }
 
     /// Tells the queue what it does not know yet: who is gone, who is ours, who gets no more jobs.
@@ -264,7 +251,7 @@ impl<P: Port> Task<P> {
     fn start(&mut self) -> bool {
         match self.next_spec() {
             Ok(spec) => {
-                self.roster.starts(&spec);
+                self.roster.starts(&spec, Instant::now() + PATIENCE);
                 let launcher = Arc::clone(&self.parts.launcher);
                 self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
                 true

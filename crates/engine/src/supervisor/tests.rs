@@ -484,6 +484,20 @@ async fn adopted_workers_that_do_not_reach_this_server_are_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_never_asks_for_a_job_is_replaced() {
+    let scene = Scene::open(Endpoint { workers_min: 2, workers_max: 2, ..an_endpoint() });
+    scene.pass(SOON).await;
+    let [mute, well] = &scene.living()[..] else { panic!("two were started") };
+    scene.desk.holds(well, 0);
+    scene.send(FleetEvent::Demand);
+    scene.pass(29 * 60_000).await;
+    assert!(scene.living().contains(mute), "it may be loading a model");
+    scene.pass(2 * 60_000).await;
+    assert!(scene.living().contains(well) && !scene.living().contains(mute));
+    assert_eq!(scene.living().len(), 2, "another one was started");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_endpoint_lets_its_jobs_finish_if_asked_to() {
     let scene = Scene::open(Endpoint { workers_min: 2, ..an_endpoint() });
     scene.pass(SOON).await;
