@@ -1,5 +1,6 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 
+mod bench;
 mod counts;
 mod test;
 mod tidy;
@@ -10,6 +11,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
+  bench [OPTION…]
+        Builds the server and the bench for release and measures one with the other; all options are the
+        bench's: see `cargo xtask bench --help`.
   test [--filter TEXT] [--skip-install]
         Installs what the tests need, where it is missing, and runs everything: format, tidy, clippy,
         build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, the
@@ -28,6 +32,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
+        ["bench", options @ ..] => bench::run(options),
         ["tidy"] => tidy::run(),
         ["counts"] => counts::run(false),
         ["counts", "--write"] => counts::run(true),

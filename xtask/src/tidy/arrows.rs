@@ -29,6 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("server", &["model", "planted", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
     // Puts the same parts together, on a simulated machine.
     ("sim", &["model", "planted", "store", "blobs", "launch", "engine", "http"]),
+    // Speaks to the built program from outside, and knows nothing of it.
+    ("bench", &[]),
 ];
 
 /// Crates without I/O, clock and randomness, and what else they may depend on.

@@ -1,0 +1,69 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Measures a Longshore server against the floors of the machine.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask bench",
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  cargo xtask bench                                   everything, 5 times
+  cargo xtask bench --only submit,runsync --reps 9    two scenarios
+  cargo xtask bench --quick                           a look at whether it works
+  cargo xtask bench --server target/release/longshore the program as it is, without building it"
+)]
+pub struct Arguments {
+    /// Only these scenarios, by name; see --list
+    #[arg(long, value_name = "SCENARIO", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// How often each scenario is measured, in turn
+    #[arg(long, default_value_t = 5)]
+    pub reps: usize,
+    /// Small and short: shows that everything works, and no figure that means anything
+    #[arg(long)]
+    pub quick: bool,
+    /// The program to measure
+    #[arg(long, value_name = "PATH")]
+    pub server: Option<PathBuf>,
+    /// Where servers keep their data during the run: a folder on a real disk
+    #[arg(long, value_name = "DIR", default_value = "target/bench-data")]
+    pub data: PathBuf,
+    /// Where the results go
+    #[arg(long, value_name = "DIR", default_value = "bench/results")]
+    pub results: PathBuf,
+    /// List the scenarios and end
+    #[arg(long)]
+    pub list: bool,
+    /// What a run does in other processes.
+    #[command(subcommand)]
+    pub part: Option<Part>,
+}
+
+/// Parts of a run that are processes of their own.
+#[derive(Debug, Subcommand)]
+pub enum Part {
+    /// The server of a floor.
+    #[command(hide = true)]
+    Floor {
+        /// `echo` or `loopback`.
+        which: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+        let asked = Arguments::parse_from(["bench", "--only", "submit,runsync", "--reps", "3", "--quick"]);
+        assert_eq!((asked.only.join(" "), asked.reps, asked.quick), ("submit runsync".to_owned(), 3, true));
+        assert!(Arguments::parse_from(["bench", "floor", "echo"]).part.is_some());
+    }
+}

@@ -1,0 +1,140 @@
+//! Reads answers: the status, the length, the body where it lies.
+
+/// One answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The status code.
+    pub status: u16,
+    /// The body.
+    pub body: &'a [u8],
+    /// The server closes the connection after it.
+    pub closes: bool,
+}
+
+/// What a buffer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed<'a> {
+    /// An answer, and how many bytes it takes.
+    Whole(Answer<'a>, usize),
+    /// Less than one; it is not worth looking again before there are so many bytes.
+    Part(usize),
+}
+
+const STATUS_LINE_BYTES: usize = "HTTP/1.1 200".len();
+/// No measured server says more about itself.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Reads the first answer in `bytes`.
+pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, String> {
+    let Some(end) = find(bytes, b"\r\n\r\n") else {
+        return match bytes.len() {
+            0..HEAD_BYTES_MAX => Ok(Parsed::Part(bytes.len() + 1)),
+            _ => Err("the answer's head does not end".to_owned()),
+        };
+    };
+    let head = &bytes[..end];
+    let body_at = end + 4;
+    let status = status(head).ok_or_else(|| format!("not an HTTP/1.1 answer: {}", excerpt(bytes)))?;
+    let Headers { length, closes } = headers(head).map_err(|what| format!("{what}: {}", excerpt(bytes)))?;
+    let whole = body_at + length;
+    if bytes.len() < whole {
+        return Ok(Parsed::Part(whole));
+    }
+    Ok(Parsed::Whole(Answer { status, body: &bytes[body_at..whole], closes }, whole))
+}
+
+fn status(head: &[u8]) -> Option<u16> {
+    let line = head.get(..STATUS_LINE_BYTES)?.strip_prefix(b"HTTP/1.1 ")?;
+    std::str::from_utf8(line).ok()?.parse().ok()
+}
+
+struct Headers {
+    length: usize,
+    closes: bool,
+}
+
+fn headers(head: &[u8]) -> Result<Headers, &'static str> {
+    let mut found = Headers { length: 0, closes: false };
+    for line in head.split(|byte| *byte == b'\n').skip(1) {
+        // The names that matter differ in their first letters.
+        match line.first() {
+            Some(b'c' | b'C') => {}
+            Some(b't' | b'T') if value(line, b"transfer-encoding").is_some() => {
+                return Err("an answer without a length cannot be read here");
+            }
+            _ => continue,
+        }
+        if let Some(text) = value(line, b"content-length") {
+            found.length = text.parse().map_err(|_| "the answer's length is no number")?;
+        } else if let Some(text) = value(line, b"connection") {
+            found.closes = text.eq_ignore_ascii_case("close");
+        }
+    }
+    Ok(found)
+}
+
+/// The value of a header line if it has this name.
+fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a str> {
+    let (found, rest) = line.split_at_checked(name.len())?;
+    let rest = found.eq_ignore_ascii_case(name).then_some(rest)?.strip_prefix(b":")?;
+    std::str::from_utf8(rest).ok().map(str::trim)
+}
+
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes.windows(needle.len()).take(HEAD_BYTES_MAX).position(|window| window == needle)
+}
+
+fn excerpt(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> (u16, String, bool, usize) {
+        match parse(text.as_bytes()) {
+            Ok(Parsed::Whole(answer, used)) => {
+                let body = String::from_utf8(answer.body.to_vec()).unwrap();
+                (answer.status, body, answer.closes, used)
+            }
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_has_a_status_and_a_body() {
+        let text = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length:  2 \r\n\r\n{}";
+        assert_eq!(whole(text), (200, "{}".to_owned(), false, text.len()));
+        assert_eq!(whole("HTTP/1.1 204 No Content\r\n\r\n").0, 204);
+        assert!(whole("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n").2);
+        assert!(!whole("HTTP/1.1 200 OK\r\nconnection: keep-alive\r\n\r\n").2);
+    }
+
+    #[test]
+    fn what_follows_an_answer_is_left() {
+        let one = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na";
+        assert_eq!(whole(&format!("{one}{one}")).3, one.len());
+    }
+
+    #[test]
+    fn a_part_says_how_much_is_missing() {
+        assert_eq!(parse(b""), Ok(Parsed::Part(1)));
+        assert_eq!(parse(b"HTTP/1.1 200 OK\r\n"), Ok(Parsed::Part(18)));
+        let text = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc";
+        assert_eq!(parse(text), Ok(Parsed::Part(text.len() - 3 + 1000)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        for text in [
+            "HTTP/1.0 200 OK\r\n\r\n",
+            "nonsense\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+        ] {
+            assert!(parse(text.as_bytes()).is_err(), "{text:?}");
+        }
+        assert!(parse(&[b'x'; HEAD_BYTES_MAX]).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! Clients that each send their next request when the one before is answered.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::tally::Tally;
+use super::times::Times;
+use super::wire::{LineId, Role, Wire};
+use crate::http::Answer;
+
+/// How long a load lasts. What happens while it warms up is not counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Before counting.
+    pub warm_up: Duration,
+    /// While counting.
+    pub counted: Duration,
+}
+
+/// The same request over and over, on some connections.
+pub struct ClosedLoop {
+    address: SocketAddr,
+    request: Rc<[u8]>,
+    span: Span,
+    tally: Rc<Tally>,
+    connections: usize,
+    sent: Vec<Instant>,
+    first_line: LineId,
+    counts_from: Instant,
+    ends: Instant,
+    open: usize,
+    /// Whether the next request waits until a worker is parked, and who waits so.
+    gate: bool,
+    waiting: Vec<LineId>,
+    times: Times,
+}
+
+impl ClosedLoop {
+    /// Clients that are about to begin.
+    pub fn new(address: SocketAddr, request: Vec<u8>, connections: usize, span: Span) -> Self {
+        let now = Instant::now();
+        Self {
+            address,
+            request: request.into(),
+            span,
+            tally: Rc::new(Tally::submitting()),
+            connections,
+            sent: vec![now; connections],
+            first_line: 0,
+            counts_from: now,
+            ends: now,
+            open: 0,
+            gate: false,
+            waiting: Vec::new(),
+            times: Times::new(),
+        }
+    }
+
+    /// Counts what is accepted there.
+    #[must_use]
+    pub fn counting(mut self, tally: Rc<Tally>) -> Self {
+        self.tally = tally;
+        self
+    }
+
+    /// Each request waits until a worker is parked.
+    #[must_use]
+    pub fn when_parked(mut self) -> Self {
+        self.gate = true;
+        self
+    }
+
+    /// Answers per second.
+    pub fn per_s(&self) -> f64 {
+        self.times.count() as f64 / self.span.counted.as_secs_f64()
+    }
+
+    /// How long they took.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    fn close_if_over(&self) {
+        if self.open == 0 {
+            self.tally.close();
+        }
+    }
+
+    fn send(&mut self, wire: &mut Wire, line: LineId, now: Instant) -> Result<(), String> {
+        self.sent[line - self.first_line] = now;
+        self.open += 1;
+        wire.send(line, &self.request)
+    }
+}
+
+impl Role for ClosedLoop {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        for at in 0..self.connections {
+            let line = wire.open(self.address)?;
+            if at == 0 {
+                self.first_line = line;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+        self.counts_from = now + self.span.warm_up;
+        self.ends = self.counts_from + self.span.counted;
+        let lines = self.first_line..self.first_line + self.connections;
+        if self.gate {
+            self.waiting.extend(lines);
+            return Ok(());
+        }
+        lines.into_iter().try_for_each(|line| self.send(wire, line, now))
+    }
+
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: Answer<'_>) -> Result<(), String> {
+        let now = Instant::now();
+        self.open -= 1;
+        if answer.status != 200 {
+            return Err(format!("{}: {}", answer.status, String::from_utf8_lossy(answer.body)));
+        }
+        self.tally.submit();
+        if (self.counts_from..self.ends).contains(&now) {
+            self.times.add(now - self.sent[line - self.first_line]);
+        }
+        if now >= self.ends {
+            self.close_if_over();
+        } else if self.gate {
+            self.waiting.push(line);
+        } else {
+            self.send(wire, line, now)?;
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+        if now >= self.ends {
+            self.waiting.clear();
+            self.close_if_over();
+        } else if self.tally.is_parked() {
+            while let Some(line) = self.waiting.pop() {
+                self.send(wire, line, now)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_done(&self) -> bool {
+        self.open == 0 && self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,84 @@
+//! One connection: what is still to be written, what has come in part.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::SocketAddr;
+
+use mio::net::TcpStream;
+
+/// A connection with at most one question open at a time.
+pub(super) struct Line {
+    pub address: SocketAddr,
+    pub role: usize,
+    pub stream: TcpStream,
+    unwritten: Vec<u8>,
+    written: usize,
+    /// The part of an answer that has come.
+    pub part: Vec<u8>,
+    /// How many bytes it will at least have.
+    pub part_bytes: usize,
+}
+
+impl Line {
+    pub fn connect(address: SocketAddr, role: usize) -> io::Result<Self> {
+        let stream = connect(address)?;
+        Ok(Self { address, role, stream, unwritten: Vec::new(), written: 0, part: Vec::new(), part_bytes: 0 })
+    }
+
+    /// Puts a new connection in the place of this one.
+    pub fn reconnect(&mut self) -> io::Result<()> {
+        *self = Self::connect(self.address, self.role)?;
+        Ok(())
+    }
+
+    /// Sends what the connection takes now and keeps the rest.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let sent = write(&mut self.stream, bytes)?;
+        if sent < bytes.len() {
+            self.unwritten.clear();
+            self.unwritten.extend_from_slice(&bytes[sent..]);
+            self.written = 0;
+        }
+        Ok(())
+    }
+
+    /// Sends on what was kept.
+    pub fn send_rest(&mut self) -> io::Result<()> {
+        if self.written < self.unwritten.len() {
+            self.written += write(&mut self.stream, &self.unwritten[self.written..])?;
+        }
+        Ok(())
+    }
+
+    /// Reads what has come, at most a buffer full. None: nothing has.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            return match self.stream.read(buffer) {
+                Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => Ok(Some(count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+        }
+    }
+}
+
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = std::net::TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(TcpStream::from_std(stream))
+}
+
+fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match stream.write(&bytes[sent..]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
+}

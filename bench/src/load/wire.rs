@@ -1,0 +1,210 @@
+//! The loop that moves the bytes of all connections, and hands each answer to the role that asked.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
+
+use super::line::Line;
+use crate::http::{Answer, Parsed, parse};
+
+/// A load in which nothing happens for so long has got stuck.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
+/// What is due sooner than this is waited for without sleeping: the poll counts in milliseconds.
+const SPIN_MAX: Duration = Duration::from_millis(2);
+/// Holds nearly every answer, so that it can be read where it lies.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// One connection of a [`Wire`].
+pub type LineId = usize;
+
+/// One kind of participant of a load.
+pub trait Role {
+    /// Opens its connections, with [`Wire::open`].
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String>;
+    /// Sends what is to be sent at first.
+    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String>;
+    /// An answer came to one of its connections.
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: Answer<'_>) -> Result<(), String>;
+    /// All answers that had come were handed out; the time to do what is due. Says when to come back.
+    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+        let _ = (wire, now);
+        Ok(None)
+    }
+    /// It wants nothing more, as far as it can see.
+    fn is_done(&self) -> bool;
+}
+
+/// All connections of a load.
+pub struct Wire {
+    poll: Poll,
+    lines: Vec<Line>,
+    /// Whose turn it is: new connections are theirs.
+    role: usize,
+}
+
+impl Wire {
+    /// Runs a load until all of its roles are done.
+    pub fn run(roles: &mut [&mut dyn Role]) -> Result<(), String> {
+        let poll = Poll::new().map_err(|error| format!("cannot poll: {error}"))?;
+        let mut wire = Self { poll, lines: Vec::new(), role: 0 };
+        for (at, role) in roles.iter_mut().enumerate() {
+            wire.role = at;
+            role.open(&mut wire)?;
+        }
+        let now = Instant::now();
+        for (at, role) in roles.iter_mut().enumerate() {
+            wire.role = at;
+            role.begin(&mut wire, now)?;
+        }
+        wire.serve(roles)
+    }
+
+    fn serve(&mut self, roles: &mut [&mut dyn Role]) -> Result<(), String> {
+        let mut events = Events::with_capacity(1024);
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut heard = Instant::now();
+        loop {
+            let now = Instant::now();
+            let mut due: Option<Instant> = None;
+            for (at, role) in roles.iter_mut().enumerate() {
+                self.role = at;
+                due = due.into_iter().chain(role.turn(self, now)?).min();
+            }
+            if roles.iter().all(|role| role.is_done()) {
+                return Ok(());
+            }
+            let polled = self.poll.poll(&mut events, Some(pause(due, now)));
+            polled.map_err(|error| format!("cannot poll: {error}"))?;
+            if !events.is_empty() {
+                heard = now;
+            } else if now - heard > SILENCE_MAX {
+                return Err(format!("no answer for {} s", SILENCE_MAX.as_secs()));
+            }
+            for event in &events {
+                let line = event.token().0;
+                if event.is_writable() {
+                    self.lines[line].send_rest().map_err(|error| self.lost(line, &error))?;
+                }
+                if event.is_readable() {
+                    self.receive(line, &mut buffer, roles)?;
+                }
+            }
+        }
+    }
+
+    /// Opens a connection for the role whose turn it is.
+    pub fn open(&mut self, address: SocketAddr) -> Result<LineId, String> {
+        let id = self.lines.len();
+        let line = Line::connect(address, self.role);
+        self.lines.push(line.map_err(|error| format!("cannot connect to {address}: {error}"))?);
+        self.register(id)?;
+        Ok(id)
+    }
+
+    fn register(&mut self, id: LineId) -> Result<(), String> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().register(&mut self.lines[id].stream, Token(id), interest);
+        registered.map_err(|error| format!("cannot watch a connection: {error}"))
+    }
+
+    /// Sends a request. The one before on this connection must have been answered.
+    pub fn send(&mut self, line: LineId, bytes: &[u8]) -> Result<(), String> {
+        self.lines[line].send(bytes).map_err(|error| self.lost(line, &error))
+    }
+
+    fn lost(&self, line: LineId, error: &std::io::Error) -> String {
+        format!("a connection to {} broke: {error}", self.lines[line].address)
+    }
+
+    fn receive(&mut self, id: LineId, buffer: &mut [u8], roles: &mut [&mut dyn Role]) -> Result<(), String> {
+        loop {
+            let got = self.lines[id].read(buffer).map_err(|error| self.lost(id, &error))?;
+            let Some(count) = got else { return Ok(()) };
+            let line = &mut self.lines[id];
+            if line.part.is_empty() {
+                match parse(&buffer[..count])? {
+                    // One question was open, so nothing follows its answer and there is no need to read again.
+                    Parsed::Whole(answer, _) => return self.hand_out(id, answer, roles),
+                    Parsed::Part(bytes) => line.part_bytes = bytes,
+                }
+            }
+            line.part.extend_from_slice(&buffer[..count]);
+            if line.part.len() < line.part_bytes {
+                continue;
+            }
+            let part = std::mem::take(&mut line.part);
+            match parse(&part)? {
+                Parsed::Whole(answer, _) => self.hand_out(id, answer, roles)?,
+                Parsed::Part(bytes) => {
+                    let line = &mut self.lines[id];
+                    line.part_bytes = bytes;
+                    line.part = part;
+                    line.part.reserve(bytes - line.part.len());
+                }
+            }
+        }
+    }
+
+    fn hand_out(
+        &mut self,
+        id: LineId,
+        answer: Answer<'_>,
+        roles: &mut [&mut dyn Role],
+    ) -> Result<(), String> {
+        if answer.closes {
+            self.lines[id].reconnect().map_err(|error| self.lost(id, &error))?;
+            self.register(id)?;
+        }
+        self.role = self.lines[id].role;
+        let Some(role) = roles.get_mut(self.role) else { return Ok(()) };
+        role.answered(self, id, answer)
+    }
+}
+
+fn pause(due: Option<Instant>, now: Instant) -> Duration {
+    match due.map(|due| due.saturating_duration_since(now)) {
+        None => Duration::from_secs(1),
+        Some(left) if left < SPIN_MAX => Duration::ZERO,
+        Some(left) => left.saturating_sub(SPIN_MAX / 2).min(Duration::from_secs(1)),
+    }
+}
+
+/// Asks one question and answers the body of its answer, which must be 200.
+pub fn ask(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>, String> {
+    let mut question = Question { address, request, answer: None };
+    Wire::run(&mut [&mut question])?;
+    match question.answer {
+        Some((200, body)) => Ok(body),
+        Some((status, body)) => {
+            let (asked, said) = (String::from_utf8_lossy(request), String::from_utf8_lossy(&body));
+            Err(format!("{}: {status} {said}", asked.lines().next().unwrap_or_default()))
+        }
+        None => Err("no answer".to_owned()),
+    }
+}
+
+struct Question<'a> {
+    address: SocketAddr,
+    request: &'a [u8],
+    answer: Option<(u16, Vec<u8>)>,
+}
+
+impl Role for Question<'_> {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        wire.open(self.address).map(|_| ())
+    }
+
+    fn begin(&mut self, wire: &mut Wire, _: Instant) -> Result<(), String> {
+        wire.send(0, self.request)
+    }
+
+    fn answered(&mut self, _: &mut Wire, _: LineId, answer: Answer<'_>) -> Result<(), String> {
+        self.answer = Some((answer.status, answer.body.to_vec()));
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.is_some()
+    }
+}

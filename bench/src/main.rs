@@ -1,0 +1,107 @@
+//! Measures the built server: floors and scenarios in turn, ratios between them, a table and a file of results.
+//! Run it as `cargo xtask bench`.
+
+mod arguments;
+mod cores;
+mod floors;
+mod http;
+mod load;
+mod machine;
+mod process;
+mod readings;
+mod report;
+mod scenarios;
+mod server;
+mod table;
+mod targets;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Part};
+use cores::Cores;
+use machine::Machine;
+use readings::Readings;
+use report::Report;
+use scenarios::{Ground, SCENARIOS, Scenario};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match &arguments.part {
+        Some(Part::Floor { which }) => floors::serve(which),
+        None if arguments.list => {
+            for scenario in SCENARIOS {
+                println!("{:<16}{}", scenario.name, scenario.about);
+            }
+            Ok(())
+        }
+        None => run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let chosen = choose(&arguments.only)?;
+    let server = arguments.server.clone().ok_or("which program? name it with --server")?;
+    let server = std::path::absolute(server).map_err(|error| error.to_string())?;
+    let data = make_data_folder(&arguments.data)?;
+    let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
+    let ground = Ground { server, data, cores, quick: arguments.quick };
+    let mut report = Report {
+        command: std::iter::once("cargo xtask bench".to_owned())
+            .chain(std::env::args().skip(1))
+            .collect::<Vec<_>>()
+            .join(" "),
+        began: machine::now_utc(),
+        machine: Machine::describe(cores),
+        repetitions: Vec::new(),
+    };
+    eprintln!("{} ({})", report.machine.cpu, report.machine.pinning);
+    report.repetitions = measure(&ground, &chosen, arguments.reps)?;
+    print!("{}", report.text());
+    println!("\nwritten to {}", report.write(&arguments.results)?.display());
+    Ok(())
+}
+
+fn choose(only: &[String]) -> Result<Vec<&'static Scenario>, String> {
+    for name in only {
+        if !SCENARIOS.iter().any(|scenario| scenario.name == name) {
+            let known: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+            return Err(format!("no scenario is called `{name}`; there are {}", known.join(", ")));
+        }
+    }
+    let is_wanted = |scenario: &&Scenario| {
+        only.is_empty() || only.iter().any(|name| scenario.name == name) || scenario.name == "floors"
+    };
+    Ok(SCENARIOS.iter().filter(is_wanted).collect())
+}
+
+fn make_data_folder(folder: &Path) -> Result<PathBuf, String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    machine::require_disk(folder)?;
+    std::path::absolute(folder).map_err(|error| error.to_string())
+}
+
+/// Each scenario in turn, and all of it again: what disturbs the machine for a while disturbs all of them.
+fn measure(ground: &Ground, chosen: &[&Scenario], reps: usize) -> Result<Vec<Readings>, String> {
+    let began = Instant::now();
+    let mut repetitions = Vec::new();
+    for rep in 1..=reps {
+        let mut readings = Readings::default();
+        for scenario in chosen {
+            eprintln!("[{:>4} s] {rep}/{reps} {}", began.elapsed().as_secs(), scenario.name);
+            (scenario.run)(ground, &mut readings).map_err(|error| format!("{}: {error}", scenario.name))?;
+        }
+        repetitions.push(readings);
+    }
+    Ok(repetitions)
+}

@@ -1,0 +1,80 @@
+//! What a run leaves behind: tables on standard output, `<date>.json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+use crate::readings::{Readings, Spread, spreads};
+use crate::table::{Table, number};
+use crate::targets::{Verdict, judge};
+
+/// A run, as it is written down.
+#[derive(Serialize)]
+pub struct Report {
+    /// How to get it again.
+    pub command: String,
+    /// When it began.
+    pub began: String,
+    /// Where.
+    pub machine: Machine,
+    /// All readings of each repetition.
+    pub repetitions: Vec<Readings>,
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    targets: Vec<Verdict>,
+    summary: BTreeMap<&'a str, Spread>,
+}
+
+impl Report {
+    /// The tables.
+    pub fn text(&self) -> String {
+        let mut text = readings_table(&self.repetitions).text();
+        let targets = targets_table(&judge(&self.repetitions));
+        if !targets.is_empty() {
+            text.push('\n');
+            text.push_str(&targets.text());
+        }
+        text
+    }
+
+    /// Writes `<date>.json` to the folder; answers where it is.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
+        let path = folder.join(format!("{}.json", self.began.replace(':', "")));
+        let whole =
+            Whole { report: self, targets: judge(&self.repetitions), summary: spreads(&self.repetitions) };
+        let json =
+            serde_json::to_string_pretty(&whole).map_err(|error| format!("cannot write JSON: {error}"))?;
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, json + "\n"))
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        Ok(path)
+    }
+}
+
+fn readings_table(repetitions: &[Readings]) -> Table {
+    let mut table = Table::new(&["reading", "min", "median", "max"]);
+    for (name, spread) in spreads(repetitions) {
+        let Spread { min, median, max, .. } = spread;
+        table.row([vec![name.to_owned()], [min, median, max].map(number).to_vec()].concat());
+    }
+    table
+}
+
+fn targets_table(verdicts: &[Verdict]) -> Table {
+    let mut table = Table::new(&["target", "bound", "min", "median", "max", "", "of"]);
+    for Verdict { what, unit, bound, figure, met } in verdicts {
+        let Spread { min, median, max, .. } = *figure;
+        let figures = [min, median, max].map(number).to_vec();
+        let mark = if *met { "pass" } else { "MISS" };
+        let ends = vec![mark.to_owned(), (*unit).to_owned()];
+        table.row([vec![(*what).to_owned(), bound.clone()], figures, ends].concat());
+    }
+    table
+}

@@ -1,0 +1,67 @@
+//! Whole lives: jobs are submitted, taken and reported on at once. The clock stops when the last one has its result.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::{Ground, SMALL_BYTES, Scenario, job_body};
+use crate::load::{ClosedLoop, Role, Span, Tally, Wire, Worker, ask};
+use crate::process::Used;
+use crate::readings::Readings;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "end-to-end",
+    about: "submit, take and done of 100 B over 16 connections, 1 worker with 16 slots and 16 workers with 1 slot",
+    run,
+};
+
+const CONNECTIONS: usize = 16;
+const SLOTS: usize = 16;
+
+fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    readings.put("end-to-end.echo.per_s", ground.echo(&job_body(SMALL_BYTES), CONNECTIONS)?.per_s());
+    for workers in [1, 16] {
+        let name = format!("end-to-end.w{workers}");
+        let lives = live(ground, workers)?;
+        readings.put(format!("{name}.per_s"), lives.jobs as f64 / lives.took.as_secs_f64());
+        let jobs = lives.jobs as f64;
+        readings.put(format!("{name}.jobs_per_take"), jobs / lives.takes as f64);
+        readings.put(format!("{name}.cpu_us_per_job"), lives.used.cpu_s * 1e6 / jobs);
+        readings.put(format!("{name}.written_bytes_per_job"), lives.used.written_bytes / jobs);
+        readings.put("end-to-end.job_bytes", lives.job_bytes as f64);
+    }
+    Ok(())
+}
+
+/// What came of it.
+struct Lives {
+    jobs: u64,
+    takes: u64,
+    took: Duration,
+    used: Used,
+    /// What a job brings along: its input, its output, and the facts that a client is told of it.
+    job_bytes: usize,
+}
+
+fn live(ground: &Ground, workers: usize) -> Result<Lives, String> {
+    let server = ground.start_server()?;
+    let endpoint = server.endpoint()?;
+    let tally = Rc::new(Tally::submitting());
+    let request = endpoint.post("run").with_body(&job_body(SMALL_BYTES));
+    // Nothing is left out at the beginning: what was submitted then must be worked off too.
+    let span = Span { warm_up: Duration::ZERO, counted: ground.span().counted };
+    let mut clients =
+        ClosedLoop::new(endpoint.address(), request, CONNECTIONS, span).counting(Rc::clone(&tally));
+    let mut workers: Vec<Worker> = (0..workers)
+        .map(|at| Worker::new(&endpoint, format!("worker-{at}"), SLOTS / workers, Rc::clone(&tally)))
+        .collect();
+    let mut roles: Vec<&mut dyn Role> = workers.iter_mut().map(|worker| worker as &mut dyn Role).collect();
+    roles.push(&mut clients);
+    let (began, before) = (Instant::now(), Used::by(server.pid())?);
+    Wire::run(&mut roles)?;
+    let (took, used) = (began.elapsed(), Used::by(server.pid())?.since(before));
+    let takes = workers.iter().map(Worker::takes).sum();
+    let job = workers.iter().find_map(Worker::last_job).ok_or("no job was done")?;
+    let record = ask(endpoint.address(), &endpoint.get(&format!("status/{job}")).bare())?;
+    // The record has the output in it.
+    Ok(Lives { jobs: tally.finished(), takes, took, used, job_bytes: SMALL_BYTES + record.len() })
+}

@@ -1,0 +1,99 @@
+//! What is measured. Each scenario measures its own floor right beside itself, so that both meet the same machine.
+
+mod end_to_end;
+mod floor;
+mod runsync;
+mod start;
+mod submit;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cores::Cores;
+use crate::floors::Floor;
+use crate::http::Request;
+use crate::load::{ClosedLoop, Span, Wire};
+use crate::readings::Readings;
+use crate::server::Server;
+
+/// One thing to measure.
+pub struct Scenario {
+    /// For `--only` and for the names of its readings.
+    pub name: &'static str,
+    /// What it does, for `--list`.
+    pub about: &'static str,
+    /// Measures it once.
+    pub run: fn(&Ground, &mut Readings) -> Result<(), String>,
+}
+
+/// All scenarios, in the order in which they run.
+pub const SCENARIOS: &[Scenario] =
+    &[floor::SCENARIO, start::SCENARIO, submit::SCENARIO, end_to_end::SCENARIO, runsync::SCENARIO];
+
+/// What scenarios stand on.
+pub struct Ground {
+    /// The server's program.
+    pub server: PathBuf,
+    /// Where it keeps its data: on a real disk.
+    pub data: PathBuf,
+    /// The processors.
+    pub cores: Cores,
+    /// Everything small: to see that it works.
+    pub quick: bool,
+}
+
+impl Ground {
+    /// How long a closed loop runs.
+    pub fn span(&self) -> Span {
+        let ms = |full, quick| Duration::from_millis(if self.quick { quick } else { full });
+        Span { warm_up: ms(300, 20), counted: ms(2_000, 100) }
+    }
+
+    /// A server on a fresh folder.
+    pub fn start_server(&self) -> Result<Server, String> {
+        Server::start(&self.server, &self.data, self.cores)
+    }
+
+    /// Measures the echo floor with this body and so many connections.
+    pub fn echo(&self, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
+        let floor = Floor::start("echo", self.cores)?;
+        let request = Request::post("/echo").header("Authorization", "Bearer 0").with_body(body);
+        let mut clients = ClosedLoop::new(floor.address(), request, connections, self.span());
+        Wire::run(&mut [&mut clients])?;
+        Ok(clients)
+    }
+}
+
+/// A job of exactly so many bytes, as JSON.
+pub fn job_body(bytes: usize) -> Vec<u8> {
+    let (before, after) = (r#"{"input":{"prompt":""#, r#""}}"#);
+    let text = "x".repeat(bytes.saturating_sub(before.len() + after.len()));
+    format!("{before}{text}{after}").into_bytes()
+}
+
+/// The body of a small job.
+pub const SMALL_BYTES: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_the_length_that_was_asked_for() {
+        for bytes in [100, 65_536] {
+            let body = job_body(bytes);
+            assert_eq!(body.len(), bytes);
+            let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert!(parsed["input"]["prompt"].is_string());
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_have_no_dot() {
+        let mut names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        assert!(names.iter().all(|name| !name.contains('.')));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SCENARIOS.len());
+    }
+}

@@ -1,0 +1,28 @@
+//! How long a client waits for a job that a parked worker does at once.
+
+use std::rc::Rc;
+
+use super::{Ground, SMALL_BYTES, Scenario, job_body};
+use crate::load::{ClosedLoop, Tally, Wire, Worker};
+use crate::readings::Readings;
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "runsync",
+    about: "POST /runsync of 100 B by one client, with one worker that is parked when the request leaves",
+    run,
+};
+
+fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    let body = job_body(SMALL_BYTES);
+    readings.put_times("runsync.echo", ground.echo(&body, 1)?.times());
+    let server = ground.start_server()?;
+    let endpoint = server.endpoint()?;
+    let tally = Rc::new(Tally::submitting());
+    let request = endpoint.post("runsync").with_body(&body);
+    let mut client = ClosedLoop::new(endpoint.address(), request, 1, ground.span());
+    client = client.counting(Rc::clone(&tally)).when_parked();
+    let mut worker = Worker::new(&endpoint, "worker", 1, tally);
+    Wire::run(&mut [&mut worker, &mut client])?;
+    readings.put_times("runsync", client.times());
+    Ok(())
+}

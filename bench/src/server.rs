@@ -1,0 +1,163 @@
+//! Longshore under measurement: a process on a fresh data folder, and endpoints on it.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cores::Cores;
+use crate::http::Request;
+use crate::load::ask;
+
+const ADMIN_KEY: &str = "ls_bench_0123456789abcdef0123456789abcdef";
+const START_TIME_MAX: Duration = Duration::from_mins(1);
+/// The workers of the bench do not ping. All else is as it is by default.
+const CONFIG: &str = "ping_interval_ms = 3600000\nlog_level = \"warn\"\nrate_limits = \"off\"\n";
+
+/// A server that runs. It is killed, and what it kept is deleted, when this is dropped.
+pub struct Server {
+    folder: TempDir,
+    child: Child,
+    address: SocketAddr,
+    ready_after: Duration,
+}
+
+impl Server {
+    /// Starts one on a fresh folder within `data`, and returns when it is ready.
+    pub fn start(binary: &Path, data: &Path, cores: Cores) -> Result<Self, String> {
+        let folder = tempfile::tempdir_in(data);
+        let folder =
+            folder.map_err(|error| format!("cannot make a folder in {}: {error}", data.display()))?;
+        fs::write(folder.path().join("config.toml"), CONFIG)
+            .map_err(|error| format!("cannot write the server's config: {error}"))?;
+        let began = Instant::now();
+        let child = spawn(binary, folder.path(), cores)?;
+        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut server = Self { folder, child, address: unknown, ready_after: Duration::ZERO };
+        server.wait_ready(began)?;
+        Ok(server)
+    }
+
+    /// How long the last start took to get ready.
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn port_file(&self) -> PathBuf {
+        self.folder.path().join("port")
+    }
+
+    fn wait_ready(&mut self, began: Instant) -> Result<(), String> {
+        let ready = Request::get("/readyz").bare();
+        while began.elapsed() < START_TIME_MAX {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                return Err(format!("the server ended ({status}): {log}"));
+            }
+            if let Some(port) = self.port() {
+                self.address = (Ipv4Addr::LOCALHOST, port).into();
+                if ask(self.address, &ready).is_ok() {
+                    self.ready_after = began.elapsed();
+                    return Ok(());
+                }
+            }
+            thread::sleep(Duration::from_micros(500));
+        }
+        Err(format!("the server was not ready after {} s", START_TIME_MAX.as_secs()))
+    }
+
+    fn port(&self) -> Option<u16> {
+        fs::read_to_string(self.port_file()).ok()?.trim().parse().ok()
+    }
+
+    fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Makes an endpoint whose workers come from outside.
+    pub fn endpoint(&self) -> Result<Endpoint, String> {
+        let template = json!({"name": "bench", "imageName": "bench", "dockerStartCmd": ["true"]});
+        let template = self.manage("/v1/templates", &template)?;
+        let endpoint = json!({"name": "bench", "provider": "external", "templateId": template["id"]});
+        let endpoint = self.manage("/v1/endpoints", &endpoint)?;
+        let id = endpoint["id"].as_str().ok_or("an endpoint without an id")?.to_owned();
+        let token = self.manage(&format!("/v1/endpoints/{id}/worker-token"), &json!({}))?;
+        let worker_token = token["token"].as_str().ok_or("a token without text")?.to_owned();
+        Ok(Endpoint { address: self.address, mount: format!("/v2/{id}"), worker_token })
+    }
+
+    fn manage(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let answer =
+            ask(self.address, &with_key(Request::post(path)).with_body(body.to_string().as_bytes()))?;
+        serde_json::from_slice(&answer).map_err(|error| format!("{path}: {error}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(binary: &Path, folder: &Path, cores: Cores) -> Result<Child, String> {
+    let log = fs::File::create(folder.join("log")).map_err(|error| format!("cannot write a log: {error}"))?;
+    let mut command = Command::new(binary);
+    command.args(["serve", "--listen", "127.0.0.1:0"]).current_dir(folder);
+    for (flag, name) in [("--data-dir", "data"), ("--port-file", "port"), ("--config", "config.toml")] {
+        command.arg(flag).arg(folder.join(name));
+    }
+    command.env("LONGSHORE_ADMIN_KEY", ADMIN_KEY);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    cores.spawn_measured(&mut command).map_err(|error| format!("cannot start {}: {error}", binary.display()))
+}
+
+fn with_key(request: Request) -> Request {
+    request.header("Authorization", &format!("Bearer {ADMIN_KEY}"))
+}
+
+/// An endpoint on a server.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    address: SocketAddr,
+    mount: String,
+    worker_token: String,
+}
+
+impl Endpoint {
+    /// Where its server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What its paths begin with.
+    pub fn mount(&self) -> String {
+        self.mount.clone()
+    }
+
+    /// What its workers authorize themselves with.
+    pub fn worker_token(&self) -> &str {
+        &self.worker_token
+    }
+
+    /// A client's `POST` of one of its operations.
+    pub fn post(&self, operation: &str) -> Request {
+        with_key(Request::post(format!("{}/{operation}", self.mount)))
+    }
+
+    /// A client's `GET` of one of its operations.
+    pub fn get(&self, operation: &str) -> Request {
+        with_key(Request::get(format!("{}/{operation}", self.mount)))
+    }
+}

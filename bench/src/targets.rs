@@ -1,0 +1,142 @@
+//! What the server shall reach, as ratios against the floors of the same repetition.
+
+use serde::Serialize;
+
+use crate::readings::{Readings, Spread};
+
+/// How a figure is judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// More is better.
+    AtLeast(f64),
+    /// Less is better.
+    AtMost(f64),
+}
+
+impl Bound {
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(bound) => value >= bound,
+            Self::AtMost(bound) => value <= bound,
+        }
+    }
+
+    /// As in a table.
+    pub fn shown(self) -> String {
+        match self {
+            Self::AtLeast(bound) => format!("≥ {bound}"),
+            Self::AtMost(bound) => format!("≤ {bound}"),
+        }
+    }
+}
+
+/// One of the targets.
+pub struct Target {
+    /// What it is about.
+    pub what: &'static str,
+    /// The unit of its figure.
+    pub unit: &'static str,
+    /// Where the line is.
+    pub bound: Bound,
+    /// The figure, from what one repetition measured.
+    pub figure: fn(&Readings) -> Option<f64>,
+}
+
+/// All targets, in the order of the table.
+pub const TARGETS: &[Target] = &[
+    Target {
+        what: "submit 100 B, 64 connections",
+        unit: "× echo",
+        bound: Bound::AtLeast(0.50),
+        figure: |r| r.ratio("submit.c64.per_s", "submit.c64.echo.per_s"),
+    },
+    Target {
+        what: "submit 100 B, 16 connections",
+        unit: "× echo",
+        bound: Bound::AtLeast(0.40),
+        figure: |r| r.ratio("submit.c16.per_s", "submit.c16.echo.per_s"),
+    },
+    Target {
+        what: "submit 100 B, 1 connection",
+        unit: "× (echo + preallocated sync)",
+        bound: Bound::AtMost(1.5),
+        figure: |r| {
+            let floor_us = r.get("submit.c1.echo.p50_us")? + r.get("disk.preallocated.p50_us")?;
+            Some(r.get("submit.c1.p50_us")? / floor_us)
+        },
+    },
+    Target {
+        what: "end to end, 16 connections, 16 slots",
+        unit: "× (echo ÷ 3)",
+        bound: Bound::AtLeast(0.40),
+        figure: |r| Some(r.get("end-to-end.w1.per_s")? / (r.get("end-to-end.echo.per_s")? / 3.0)),
+    },
+    Target {
+        what: "bytes written in a small job's life",
+        unit: "× its payload and metadata",
+        bound: Bound::AtMost(8.0),
+        figure: |r| r.ratio("end-to-end.w1.written_bytes_per_job", "end-to-end.job_bytes"),
+    },
+    Target {
+        what: "runsync p50, 1 client",
+        unit: "× (3 echoes + 2 preallocated syncs + 100 µs)",
+        bound: Bound::AtMost(1.0),
+        figure: |r| {
+            let echoes_us = 3.0 * r.get("runsync.echo.p50_us")?;
+            let syncs_us = 2.0 * r.get("disk.preallocated.p50_us")?;
+            Some(r.get("runsync.p50_us")? / (echoes_us + syncs_us + 100.0))
+        },
+    },
+];
+
+/// A target and what was reached.
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    /// What it is about.
+    pub what: &'static str,
+    /// The unit of the figure.
+    pub unit: &'static str,
+    /// Where the line is, in words.
+    pub bound: String,
+    /// The figure over the repetitions.
+    pub figure: Spread,
+    /// Whether the median is on the right side of the line.
+    pub met: bool,
+}
+
+/// Judges the targets for which there are readings.
+pub fn judge(repetitions: &[Readings]) -> Vec<Verdict> {
+    let verdict = |target: &Target| {
+        let figure = Spread::of(repetitions.iter().filter_map(|readings| (target.figure)(readings)))?;
+        let (what, unit, bound) = (target.what, target.unit, target.bound.shown());
+        Some(Verdict { what, unit, bound, figure, met: target.bound.is_met(figure.median) })
+    };
+    TARGETS.iter().filter_map(verdict).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_decides() {
+        let readings = |per_s| {
+            let mut readings = Readings::default();
+            readings.put("submit.c64.per_s", per_s);
+            readings.put("submit.c64.echo.per_s", 100.0);
+            readings
+        };
+        let verdicts = judge(&[readings(40.0), readings(50.0), readings(60.0)]);
+        assert_eq!(verdicts.len(), 1);
+        assert!(verdicts[0].met && (verdicts[0].figure.median - 0.5).abs() < 1e-9);
+        assert!(!judge(&[readings(49.0)])[0].met);
+        assert!(judge(&[]).is_empty());
+    }
+
+    #[test]
+    fn bounds_have_a_side() {
+        assert!(Bound::AtMost(1.5).is_met(1.5) && !Bound::AtMost(1.5).is_met(1.6));
+        assert!(Bound::AtLeast(0.5).is_met(0.5) && !Bound::AtLeast(0.5).is_met(0.4));
+        assert_eq!(Bound::AtMost(1.5).shown(), "≤ 1.5");
+    }
+}
