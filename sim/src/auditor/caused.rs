@@ -134,10 +134,11 @@ impl Causes<'_> {
     fn certainly_ran_through(&self, from: When, until: Option<When>) -> bool {
         let Some(until) = until else { return false };
         let holder = self.job.deliveries.iter().rfind(|delivery| delivery.got.seq < from.seq);
+        // The server may have heard nothing of the worker since it asked, however long the answer took.
         holder.is_some_and(|delivery| {
             !delivery.doubts.any()
                 && delivery.got.seq >= self.job.life.began.1.seq
-                && until.ms.saturating_sub(delivery.got.ms) < self.rules.lease_ms()
+                && until.ms.saturating_sub(delivery.asked.ms) < self.rules.lease_ms()
         })
     }
 

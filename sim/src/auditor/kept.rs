@@ -17,7 +17,7 @@ impl Auditor {
         // A process that began with an earlier clock may find that its time has not come yet.
         let is_earlier = |gone: &When| {
             self.process_began.is_some_and(|began| began.seq > gone.seq)
-                && now.wall_ms < self.clock.most(*gone, *gone)
+                && self.clock.least(sight.from, now) < self.clock.most(*gone, *gone)
         };
         let gone = job.gone.filter(|gone| gone.seq < sight.from.seq && !is_earlier(gone));
         if let Some(gone) = gone {

@@ -220,7 +220,8 @@ fn is_only_holder(job: &Job, post: &Post) -> bool {
 fn certain_chunks(job: &Job, from: When) -> Option<Vec<&Bytes>> {
     let [only] = job.deliveries.as_slice() else { return None };
     let doubts = only.doubts;
-    let lost = doubts.silent || doubts.failed || doubts.ended.is_some() || only.unlisted >= 2;
+    let lost =
+        doubts.silent || doubts.denied || doubts.failed || doubts.ended.is_some() || only.unlisted >= 2;
     if lost || job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > only.got.seq) || job.lives > 0 {
         return None;
     }

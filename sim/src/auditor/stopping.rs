@@ -4,6 +4,7 @@ use super::Auditor;
 use super::job::JobNo;
 use super::promise::Promise;
 use super::sight::history;
+use super::worker::Worker;
 
 /// When somebody must look again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +42,14 @@ impl Auditor {
             self.due.insert((self.disturbed_ms + within_ms + 1, Due::Stop(no, lives, since_ms)));
             return;
         }
+        // Which workers it told to stop a server forgets with its process. One of which the next never hears may be
+        // loading a model, as far as that one can tell: it is ended in half an hour, and must be gone at rest.
+        let is_unknown = |worker: &Worker| {
+            self.process_began.is_some_and(|began| since_ms < began.ms && worker.heard < Some(began))
+        };
         let running = self.notes.workers.iter().find(|worker| {
             worker.is_managed
+                && !is_unknown(worker)
                 && worker.running.iter().any(|(job, began)| *job == no && began.ms + within_ms < now_ms)
         });
         let text = || {

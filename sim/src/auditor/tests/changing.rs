@@ -30,6 +30,40 @@ fn a_cancelled_job_stops_running() {
 }
 
 #[test]
+fn what_a_worker_was_told_to_stop_is_forgotten_with_the_server() {
+    let run = |is_heard: bool| {
+        let mut story = Story::default();
+        story.see(&Seen::WorkerStarted("w".to_owned(), "e".to_owned()));
+        story.submit("a", "{}").take("w", "a", "{}");
+        story.see(&Seen::HandlerBegan("w".to_owned(), "a".to_owned()));
+        story.change("cancel", "a", "CANCELLED").see(&Seen::ServerDown(true));
+        story.wait(1_000).see(&Seen::ServerUp);
+        if is_heard {
+            story.wait(1_000).ping("w", "a");
+        }
+        story.wait(300_000).ping("v", "");
+        story
+    };
+    run(false).is_fine();
+    run(true).breaks("a job that is over stops running");
+}
+
+#[test]
+fn a_purge_may_hit_what_a_silent_worker_lost() {
+    let run = |answer_takes_ms: u64, retries: u32| {
+        let mut story = Story::default();
+        story.submit("a", "{}");
+        let take = story.arrive("GET", "/v2/e/job-take/w?gpu=x&job_in_progress=0", "");
+        story.wait(answer_takes_ms);
+        story.answer(take, 200, r#"{"id":"a","delayTime":1,"status":"IN_PROGRESS","input":{}}"#);
+        story.wait(10_000).purge(1).status("a", &format!(r#""status":"CANCELLED","retries":{retries}"#));
+        story
+    };
+    run(8_000, 1).is_fine();
+    run(1_000, 0).breaks("an outcome has a cause that came first");
+}
+
+#[test]
 fn a_retry_begins_a_new_life() {
     let mut story = Story::default();
     story.submit("a", "{}").take("w", "a", "{}").done("w", "a", r#"{"error":"e"}"#);

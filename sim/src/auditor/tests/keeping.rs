@@ -2,6 +2,7 @@
 
 use super::Story;
 use crate::auditor::Edge;
+use crate::seen::Seen;
 
 #[test]
 fn a_healthy_life_raises_no_alarm() {
@@ -39,6 +40,25 @@ fn a_jump_of_the_clock_explains_a_missing_job() {
     let mut story = Story::default();
     story.submit("a", "{}").jump(86_400_000).missing("a");
     story.is_fine();
+}
+
+#[test]
+fn a_server_that_begins_with_an_earlier_clock_may_still_show_what_was_gone() {
+    let run = |is_restarted: bool| {
+        let mut story = Story::default();
+        story.submit("a", "{}").take("w", "a", "{}").done("w", "a", "{}");
+        story.status("a", r#""status":"COMPLETED""#).jump(1_800_000).missing("a").jump(-300_000);
+        if is_restarted {
+            story.see(&Seen::ServerDown(true));
+            story.wait(1_000).see(&Seen::ServerUp);
+        }
+        let asked = story.arrive("GET", "/v2/e/status/a", "");
+        // The clock goes on while the answer is under way.
+        story.wait(400_000).answer(asked, 200, r#"{"id":"a","status":"COMPLETED"}"#);
+        story
+    };
+    run(true).is_fine();
+    run(false).breaks("a job past its time is gone, and stays so");
 }
 
 #[test]

@@ -28,6 +28,14 @@ fn the_chunks_of_a_run_go_with_it() {
 }
 
 #[test]
+fn the_chunks_of_a_worker_that_has_nothing_in_progress_go_with_its_run() {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("w", "a", "{}").ping("w", "a").chunk("w", "a", "1");
+    story.ask("GET", "/v2/e/job-take/w?gpu=x&job_in_progress=0", "", 204, "");
+    story.stream("a", "offset=0", "[]").is_fine();
+}
+
+#[test]
 fn a_retry_begins_with_nothing() {
     let mut story = Story::default();
     story.submit("a", "{}").take("v", "a", "{}").ping("v", "a").chunk("v", "a", "1");
