@@ -224,7 +224,7 @@ impl Auditor {
         exchange.process = self.processes.len().saturating_sub(1);
         self.limit_arrived(id, &exchange);
         if let Some(worker) = exchange.worker {
-            self.heard(&exchange, worker);
+            self.spoke(&exchange, worker);
         }
         match exchange.operation {
             Operation::Run | Operation::RunSync => self.submit_arrived(id, &exchange),

@@ -43,6 +43,8 @@ pub enum Command {
         /// The jobs it says it holds; none for a contact that does not say.
         holds: Option<Vec<JobId>>,
     },
+    /// A worker asks what to stop. It says nothing of jobs, but it lives.
+    Alive(WorkerId),
     /// A client wants the job to end now.
     Cancel(JobId),
     /// A client wants a failed or timed-out job to run again.

@@ -61,6 +61,12 @@ impl Queue {
         }
     }
 
+    /// A sign of life of a worker that said nothing else. It makes no worker: only what asks for jobs gets some.
+    pub(crate) fn alive(&mut self, now: Millis, id: &WorkerId) -> Reply {
+        self.workers.still_there(id, now);
+        Reply::Done
+    }
+
     /// Back to the front of the line with jobs that their worker does not have. It counts as a retry if the
     /// worker had the job for sure, or if the job never arrives anywhere.
     pub(crate) fn redeliver(&mut self, mut dropped: Vec<Held>, now: Millis, out: &mut Outbox) {

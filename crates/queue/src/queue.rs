@@ -77,6 +77,7 @@ impl Queue {
             Command::Progress { worker, job } => self.progress(now, &worker, job, &mut out),
             Command::Append { worker, job } => self.append(now, &worker, job),
             Command::Ping { worker, holds } => self.ping(now, &worker, holds.as_deref(), &mut out),
+            Command::Alive(worker) => self.alive(now, &worker),
             Command::Cancel(job) => self.cancel(now, job, &mut out),
             Command::Retry(job) => self.retry(now, job, &mut out),
             Command::Purge => self.purge(now, &mut out),

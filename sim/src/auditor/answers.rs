@@ -42,6 +42,7 @@ impl Auditor {
 
     fn success(&mut self, id: u64, exchange: &Exchange, arrived: When, answer: &Answer) {
         let body = &answer.body;
+        self.heard(exchange);
         self.check_endpoint_there(exchange, arrived);
         match exchange.operation {
             Operation::Run | Operation::RunSync => self.submit_answered(id, exchange, answer),

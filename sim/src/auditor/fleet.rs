@@ -121,7 +121,7 @@ impl Auditor {
                 continue;
             };
             let is_kept = self.is_silent_since(WorkerNo(no), started, now);
-            let text = || format!("{} lives, and was last heard of at {:?}", worker.name, worker.heard);
+            let text = || format!("{} lives, and was last heard of at {:?}", worker.name, worker.spoke);
             self.ledger.check(Promise::SilentEnded, !is_kept, text);
         }
     }

@@ -65,8 +65,7 @@ impl Auditor {
     pub(super) fn is_silent_since(&self, worker: WorkerNo, known: When, until: When) -> bool {
         let within_ms = self.rules.lease_ms() + self.rules.kill_grace_ms + SLACK_MS;
         let worker = &self.notes.workers[worker.0];
-        let heard =
-            worker.heard.max(worker.polled).max(self.process_began).map_or(known, |heard| heard.max(known));
+        let heard = worker.spoke.max(self.process_began).map_or(known, |heard| heard.max(known));
         // Silence means nothing of a worker that does not ping; and who pings is forgotten with every trouble.
         let pings = worker.pings[0].is_some_and(|ping| self.is_smooth(ping.from.ms, until.ms));
         // The server's clock may be ahead of the wall clock, and wait for it.

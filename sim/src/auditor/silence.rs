@@ -8,16 +8,12 @@ use super::when::{Span, When};
 
 impl Auditor {
     /// A request of a worker arrived.
-    pub(super) fn heard(&mut self, exchange: &Exchange, worker: WorkerNo) {
-        if exchange.operation == Operation::StopPoll {
-            // Whether somebody who only asks what to stop is silent is open; nobody may count on it.
-            self.notes.workers[worker.0].polled = Some(self.ledger.now);
-            return;
-        }
+    pub(super) fn spoke(&mut self, exchange: &Exchange, worker: WorkerNo) {
         let is_silent = self.is_silent(worker, self.rules.lease_ms());
         let now = self.ledger.now;
         let notes = &mut self.notes.workers[worker.0];
-        notes.heard = Some(now);
+        notes.spoke = Some(now);
+        notes.heard.get_or_insert(now);
         notes.unfit |= exchange.operation == Operation::Ping { unfit: true };
         if is_silent {
             notes.silent = Some(now);
@@ -30,6 +26,7 @@ impl Auditor {
             _ => {}
         }
         if notes.endpoint.is_none()
+            && exchange.operation != Operation::StopPoll
             && let Some(endpoint) = exchange.endpoint
         {
             notes.endpoint = Some(endpoint);
@@ -57,6 +54,14 @@ impl Auditor {
         }
         if is_silent && matches!(exchange.operation, Operation::Take { idle: true }) {
             self.doubt(worker, None, |doubts| doubts.denied = true);
+        }
+    }
+
+    /// A request of a worker was answered well. Whoever is turned away is told so, and is as silent as before.
+    pub(super) fn heard(&mut self, exchange: &Exchange) {
+        if let Some(worker) = exchange.worker {
+            let notes = &mut self.notes.workers[worker.0];
+            notes.heard = notes.heard.max(exchange.arrived);
         }
     }
 

@@ -7,6 +7,7 @@ mod changing;
 mod handing;
 mod keeping;
 mod limiting;
+mod losing;
 mod resting;
 mod watching;
 

@@ -14,10 +14,11 @@ pub(super) struct Worker {
     pub started: Option<When>,
     /// When its process ended, and whether the server's machine ended it.
     pub ended: Option<(When, bool)>,
-    /// When the server heard of it last.
+    /// When the last of its requests arrived that was answered well: that one was heard for certain. Before there
+    /// is one, the first that arrived: of whom the server never heard it expects nothing.
     pub heard: Option<When>,
-    /// When it last asked what to stop.
-    pub polled: Option<When>,
+    /// When its last request arrived. It may have been turned away, or have broken off before anybody read it.
+    pub spoke: Option<When>,
     /// Whether it ever said that it is unfit.
     pub unfit: bool,
     /// Whether it may have run a job that was over: it is replaced if it does not let go.
@@ -43,7 +44,7 @@ impl Worker {
             started: None,
             ended: None,
             heard: None,
-            polled: None,
+            spoke: None,
             unfit: false,
             may_cling: false,
             silent: None,

@@ -31,6 +31,8 @@ pub(crate) enum Ask {
     Progress { worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: Answer<()> },
     /// A worker appends to a job's stream.
     Append { worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: Answer<Appended> },
+    /// A worker asks what to stop: it lives. Nobody waits for an answer.
+    Alive { worker: WorkerId },
     /// Any command that carries no payload.
     Command { command: Command, reply: Answer<Reply> },
     /// Read something; answered when everything that was seen is durable.
@@ -109,7 +111,8 @@ impl Ask {
     pub(crate) fn is_heard_in_pauses(&self) -> bool {
         matches!(
             self,
-            Self::Inspect(_)
+            Self::Alive { .. }
+                | Self::Inspect(_)
                 | Self::Watch { .. }
                 | Self::Stream { .. }
                 | Self::Warm { .. }
@@ -136,6 +139,7 @@ impl Ask {
             Self::Stream { reply, .. } => no(reply, why),
             // The asker hears of it by the dropped channel, or does not wait.
             Self::Unpark { .. }
+            | Self::Alive { .. }
             | Self::Inspect(_)
             | Self::Warm { .. }
             | Self::Drained { .. }

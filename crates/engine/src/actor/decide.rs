@@ -23,6 +23,7 @@ impl Actor {
             }
             Ask::Progress { worker, job, outcome, reply } => self.progress(worker, job, outcome, reply),
             Ask::Append { worker, job, chunks, reply } => self.append(worker, job, chunks, reply),
+            Ask::Alive { worker } => drop(self.apply(Command::Alive(worker))),
             Ask::Command { command, reply } => self.command(command, reply),
             Ask::Inspect(inspection) => {
                 let release = inspection(&self.queue, self.now());

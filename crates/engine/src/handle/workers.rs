@@ -114,6 +114,8 @@ impl EndpointHandle {
         if self.is_gone() {
             return Err(AskError::Gone);
         }
+        // A worker whose pings are held up somewhere is not silent while it asks this.
+        self.tell(Ask::Alive { worker: worker.clone() })?;
         Ok(self.shared.stops.next(&worker, hold).await)
     }
 

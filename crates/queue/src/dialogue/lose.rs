@@ -162,6 +162,36 @@ fn a_worker_that_pings_and_then_falls_silent_is_lost() {
 }
 
 #[test]
+fn a_worker_that_asks_what_to_stop_is_not_silent() {
+    check(
+        "
+        ping w1 -
+        submit a
+        take w1
+        ping w1 a
+        wait 29s
+        alive w1
+        wait 29s
+        load
+        wait 1s
+        alive w1
+        workers
+        ",
+        expect![[r#"
+            0s ping w1 -: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            29s alive w1: ok
+            58s load: queued 0 (0 normal), running 1
+            59s tick: a back in line, retry 1
+            59s alive w1: ok
+            59s workers: none
+        "#]],
+    );
+}
+
+#[test]
 fn silence_is_forgiven_when_nobody_listened() {
     check(
         "

@@ -193,6 +193,7 @@ impl Life {
             3..5 => Command::Finish { worker, job, verdict: Verdict::Failed },
             5 => Command::Progress { worker, job },
             6 => Command::Append { worker, job },
+            7 if self.dice.chance(50) => Command::Alive(worker),
             7 => Command::Ping { worker, holds: None },
             _ => {
                 let count = self.dice.roll(4);

@@ -104,6 +104,7 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
             let holds = jobs.split(',').map(|job| world.job(job, false)).collect();
             Command::Ping { worker: worker(who), holds: Some(holds) }
         }
+        ["alive", who] => Command::Alive(worker(who)),
         ["cancel", job] => Command::Cancel(world.job(job, false)),
         ["retry", job] => Command::Retry(world.job(job, false)),
         ["purge"] => Command::Purge,
