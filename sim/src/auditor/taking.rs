@@ -88,7 +88,7 @@ impl Auditor {
         // What was asked for before a retry may belong to the life before it.
         let is_of_life = job.lives == 0 || asked.seq >= job.life.began.1.seq;
         let submitted = Some(job.life.began.0).filter(|_| is_first && is_known && is_of_life);
-        let (doubts, unlisted) = self.doubts_since(worker, taken);
+        let (doubts, unlisted) = self.doubts_since(no, worker, taken);
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
         // This take came first, and answers crossed: what was handed out before it went back to the front between.
         for crossed in endpoint.handed_out.iter_mut().filter(|other| other.job == no) {
@@ -118,13 +118,16 @@ impl Auditor {
     }
 
     /// While an answer was under way, the server may have given up on its worker.
-    fn doubts_since(&self, worker: WorkerNo, taken: When) -> (Doubts, u32) {
+    fn doubts_since(&self, no: JobNo, worker: WorkerNo, taken: When) -> (Doubts, u32) {
         let holder = &self.notes.workers[worker.0];
         let since = |when: Option<When>| when.is_some_and(|when| when.seq > taken.seq);
         // A ping that came first may be looked at last: it lists nothing of what was handed out before that.
         let unlisted = holder.pings.iter().flatten().filter(|ping| ping.may_follow(taken)).count() as u32;
         let silent = self.is_silent(worker, self.rules.lease_ms()) || since(holder.silent);
-        (Doubts { silent, denied: unlisted >= 2 || since(holder.denied), ..Doubts::default() }, unlisted)
+        // An error of an earlier run in the same worker ends this one: they cannot be told apart.
+        let failed = self.notes.get(no).is_some_and(|job| self.may_have_failed_in(job, worker, taken));
+        let denied = unlisted >= 2 || since(holder.denied);
+        (Doubts { silent, denied, failed, ended: None }, unlisted)
     }
 
     fn check_alive(&mut self, no: JobNo, asked: When) {
@@ -147,7 +150,9 @@ impl Auditor {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return };
         let Some(before) = job.deliveries.last() else { return };
-        let is_retried = before.got.seq < job.life.began.1.seq || job.may_be_retried(before.asked, now);
+        // What was asked for before a retry may be an old answer: the server took the job back when that life ended.
+        let is_of_past = job.lives > 0 && before.asked.seq < job.life.began.1.seq;
+        let is_retried = is_of_past || job.may_be_retried(before.asked, now);
         let is_lost = before.doubts.any() || self.is_silent(before.worker, lease_ms);
         // If the answers crossed, this worker may have been the one that lost it.
         let crossed = asked.seq < before.got.seq;
