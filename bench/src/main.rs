@@ -7,6 +7,7 @@ mod floors;
 mod http;
 mod load;
 mod machine;
+mod plot;
 mod process;
 mod readings;
 mod report;
@@ -68,6 +69,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     eprintln!("{} ({})", report.machine.cpu, report.machine.pinning);
     report.repetitions = measure(&ground, &chosen, arguments.reps)?;
     print!("{}", report.text());
+    if ground.quick {
+        println!("\nquick: nothing of this means anything, except that everything ran");
+    }
     println!("\nwritten to {}", report.write(&arguments.results)?.display());
     Ok(())
 }
@@ -97,7 +101,7 @@ fn measure(ground: &Ground, chosen: &[&Scenario], reps: usize) -> Result<Vec<Rea
     let mut repetitions = Vec::new();
     for rep in 1..=reps {
         let mut readings = Readings::default();
-        for scenario in chosen {
+        for scenario in chosen.iter().filter(|scenario| rep == 1 || !scenario.once) {
             eprintln!("[{:>4} s] {rep}/{reps} {}", began.elapsed().as_secs(), scenario.name);
             (scenario.run)(ground, &mut readings).map_err(|error| format!("{}: {error}", scenario.name))?;
         }

@@ -14,9 +14,11 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Keeps a number.
+    /// Keeps a number. Something over nothing is none: it is missing then.
     pub fn put(&mut self, name: impl Into<String>, value: f64) {
-        self.values.insert(name.into(), value);
+        if value.is_finite() {
+            self.values.insert(name.into(), value);
+        }
     }
 
     /// Keeps the quantiles of some times.
@@ -93,6 +95,8 @@ mod tests {
         let mut readings = Readings::default();
         readings.put("a_per_s", 10.0);
         assert_eq!(readings.ratio("a_per_s", "b_per_s"), None);
+        readings.put("b_per_s", 0.0 / 0.0);
+        assert_eq!(readings.get("b_per_s"), None);
         readings.put("b_per_s", 20.0);
         assert_eq!(readings.ratio("a_per_s", "b_per_s"), Some(0.5));
     }

@@ -1,4 +1,5 @@
-//! What a run leaves behind: tables on standard output, `<date>.json`.
+//! What a run leaves behind: tables on standard output, `<date>.json` and
+//! `<date>.svg`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,9 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::machine::Machine;
+use crate::plot;
 use crate::readings::{Readings, Spread, spreads};
 use crate::table::{Table, number};
-use crate::targets::{Verdict, judge};
+use crate::targets::{Verdict, judge, missing};
 
 /// A run, as it is written down.
 #[derive(Serialize)]
@@ -29,6 +31,8 @@ struct Whole<'a> {
     #[serde(flatten)]
     report: &'a Report,
     targets: Vec<Verdict>,
+    /// Targets about which this run says nothing.
+    missing: Vec<&'static str>,
     summary: BTreeMap<&'a str, Spread>,
 }
 
@@ -44,15 +48,22 @@ impl Report {
         text
     }
 
-    /// Writes `<date>.json` to the folder; answers where it is.
+    /// Writes `<date>.json` and the picture to the folder; answers where it is.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
         let path = folder.join(format!("{}.json", self.began.replace(':', "")));
-        let whole =
-            Whole { report: self, targets: judge(&self.repetitions), summary: spreads(&self.repetitions) };
+        let whole = Whole {
+            report: self,
+            targets: judge(&self.repetitions),
+            missing: missing(&self.repetitions),
+            summary: spreads(&self.repetitions),
+        };
         let json =
             serde_json::to_string_pretty(&whole).map_err(|error| format!("cannot write JSON: {error}"))?;
+        let (cpu, times) = (&self.machine.cpu, self.repetitions.len());
+        let picture = plot::svg(&whole.targets, &format!("{}, {cpu}, {times} repetitions", self.began));
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, json + "\n"))
+            .and_then(|()| fs::write(path.with_extension("svg"), picture))
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(path)
     }
@@ -74,7 +85,7 @@ fn targets_table(verdicts: &[Verdict]) -> Table {
         let figures = [min, median, max].map(number).to_vec();
         let mark = if *met { "pass" } else { "MISS" };
         let ends = vec![mark.to_owned(), (*unit).to_owned()];
-        table.row([vec![(*what).to_owned(), bound.clone()], figures, ends].concat());
+        table.row([vec![(*what).to_owned(), bound.shown()], figures, ends].concat());
     }
     table
 }

@@ -1,5 +1,6 @@
 //! Longshore under measurement: a process on a fresh data folder, and endpoints on it.
 
+use std::cell::Cell;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -22,9 +23,13 @@ const CONFIG: &str = "ping_interval_ms = 3600000\nlog_level = \"warn\"\nrate_lim
 /// A server that runs. It is killed, and what it kept is deleted, when this is dropped.
 pub struct Server {
     folder: TempDir,
+    binary: PathBuf,
+    cores: Cores,
     child: Child,
     address: SocketAddr,
     ready_after: Duration,
+    /// Names must differ.
+    endpoints: Cell<usize>,
 }
 
 impl Server {
@@ -38,9 +43,28 @@ impl Server {
         let began = Instant::now();
         let child = spawn(binary, folder.path(), cores)?;
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut server = Self { folder, child, address: unknown, ready_after: Duration::ZERO };
+        let binary = binary.to_owned();
+        let mut server = Self {
+            folder,
+            binary,
+            cores,
+            child,
+            address: unknown,
+            ready_after: Duration::ZERO,
+            endpoints: Cell::new(0),
+        };
         server.wait_ready(began)?;
         Ok(server)
+    }
+
+    /// Kills it and starts it again on what it kept. Answers how long it took to get ready.
+    pub fn restart(&mut self) -> Result<Duration, String> {
+        self.kill();
+        fs::remove_file(self.port_file()).map_err(|error| format!("cannot remove the port file: {error}"))?;
+        let began = Instant::now();
+        self.child = spawn(&self.binary, self.folder.path(), self.cores)?;
+        self.wait_ready(began)?;
+        Ok(self.ready_after)
     }
 
     /// How long the last start took to get ready.
@@ -88,9 +112,11 @@ impl Server {
 
     /// Makes an endpoint whose workers come from outside.
     pub fn endpoint(&self) -> Result<Endpoint, String> {
-        let template = json!({"name": "bench", "imageName": "bench", "dockerStartCmd": ["true"]});
+        self.endpoints.set(self.endpoints.get() + 1);
+        let name = format!("bench-{}", self.endpoints.get());
+        let template = json!({"name": name, "imageName": "bench", "dockerStartCmd": ["true"]});
         let template = self.manage("/v1/templates", &template)?;
-        let endpoint = json!({"name": "bench", "provider": "external", "templateId": template["id"]});
+        let endpoint = json!({"name": name, "provider": "external", "templateId": template["id"]});
         let endpoint = self.manage("/v1/endpoints", &endpoint)?;
         let id = endpoint["id"].as_str().ok_or("an endpoint without an id")?.to_owned();
         let token = self.manage(&format!("/v1/endpoints/{id}/worker-token"), &json!({}))?;
@@ -141,14 +167,25 @@ impl Endpoint {
         self.address
     }
 
-    /// What its paths begin with.
-    pub fn mount(&self) -> String {
-        self.mount.clone()
+    /// A worker's `GET`.
+    pub fn worker_get(&self, operation: &str) -> Request {
+        self.with_token(Request::get(format!("{}/{operation}", self.mount)))
     }
 
-    /// What its workers authorize themselves with.
-    pub fn worker_token(&self) -> &str {
-        &self.worker_token
+    /// A worker's `POST`.
+    pub fn worker_post(&self, operation: &str) -> Request {
+        self.with_token(Request::post(format!("{}/{operation}", self.mount)))
+    }
+
+    fn with_token(&self, request: Request) -> Request {
+        // Without `keep-alive` the server closes a worker's connections, to be safe with the SDK's blocking handlers.
+        request.header("Authorization", &self.worker_token).header("Connection", "keep-alive")
+    }
+
+    /// The same endpoint where this server listens now.
+    #[must_use]
+    pub fn on(&self, server: &Server) -> Self {
+        Self { address: server.address, ..self.clone() }
     }
 
     /// A client's `POST` of one of its operations.

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::readings::{Readings, Spread};
 
 /// How a figure is judged.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// More is better.
     AtLeast(f64),
@@ -87,6 +88,78 @@ pub const TARGETS: &[Target] = &[
             Some(r.get("runsync.p50_us")? / (echoes_us + syncs_us + 100.0))
         },
     },
+    Target {
+        what: "runsync p99 at half of the highest rate",
+        unit: "ms",
+        bound: Bound::AtMost(10.0),
+        figure: |r| Some(r.get("runsync-half-load.p99_us")? / 1000.0),
+    },
+    Target {
+        what: "submit 64 KiB, 16 connections",
+        unit: "× echo",
+        bound: Bound::AtLeast(0.35),
+        figure: |r| r.ratio("submit-large.64k.c16.per_s", "submit-large.64k.c16.echo.per_s"),
+    },
+    Target {
+        what: "10 000 parked takes, memory",
+        unit: "MiB",
+        bound: Bound::AtMost(200.0),
+        figure: |r| r.get("parked.takes.resident_mib"),
+    },
+    Target {
+        what: "10 000 parked takes, wake-up p99",
+        unit: "ms",
+        bound: Bound::AtMost(5.0),
+        figure: |r| Some(r.get("parked.takes.p99_us")? / 1000.0),
+    },
+    Target {
+        what: "10 000 parked runsync waits, memory",
+        unit: "MiB",
+        bound: Bound::AtMost(200.0),
+        figure: |r| r.get("parked.waits.resident_mib"),
+    },
+    Target {
+        what: "10 000 parked runsync waits, wake-up p99",
+        unit: "ms",
+        bound: Bound::AtMost(5.0),
+        figure: |r| Some(r.get("parked.waits.p99_us")? / 1000.0),
+    },
+    Target {
+        what: "1 M waiting jobs, memory",
+        unit: "MiB",
+        bound: Bound::AtMost(200.0),
+        figure: |r| r.get("million.resident_mib"),
+    },
+    Target {
+        what: "1 M waiting jobs, submit",
+        unit: "× with an empty queue",
+        bound: Bound::AtLeast(0.85),
+        figure: |r| r.ratio("million.full.submit_per_s", "million.empty.submit_per_s"),
+    },
+    Target {
+        what: "1 M waiting jobs, take and done",
+        unit: "× with an empty queue",
+        bound: Bound::AtLeast(0.85),
+        figure: |r| r.ratio("million.full.take_per_s", "million.empty.take_per_s"),
+    },
+    Target {
+        what: "1 M waiting jobs, restart to ready",
+        unit: "s",
+        bound: Bound::AtMost(3.0),
+        figure: |r| Some(r.get("million.restart_ms")? / 1000.0),
+    },
+    Target {
+        what: "purge of 1 M, p99 of 1 000 others a second",
+        unit: "ms",
+        bound: Bound::AtMost(25.0),
+        figure: |r| Some(r.get("mass-end.purge.others.p99_us")? / 1000.0),
+    },
+    Target {
+        what: "expiry of 1 M, p99 of 1 000 others a second",
+        unit: "ms",
+        bound: Bound::AtMost(25.0),
+        figure: |r| Some(r.get("mass-end.expiry.others.p99_us")? / 1000.0),
+    },
 ];
 
 /// A target and what was reached.
@@ -96,8 +169,8 @@ pub struct Verdict {
     pub what: &'static str,
     /// The unit of the figure.
     pub unit: &'static str,
-    /// Where the line is, in words.
-    pub bound: String,
+    /// Where the line is.
+    pub bound: Bound,
     /// The figure over the repetitions.
     pub figure: Spread,
     /// Whether the median is on the right side of the line.
@@ -108,10 +181,17 @@ pub struct Verdict {
 pub fn judge(repetitions: &[Readings]) -> Vec<Verdict> {
     let verdict = |target: &Target| {
         let figure = Spread::of(repetitions.iter().filter_map(|readings| (target.figure)(readings)))?;
-        let (what, unit, bound) = (target.what, target.unit, target.bound.shown());
-        Some(Verdict { what, unit, bound, figure, met: target.bound.is_met(figure.median) })
+        let Target { what, unit, bound, .. } = *target;
+        Some(Verdict { what, unit, bound, figure, met: bound.is_met(figure.median) })
     };
     TARGETS.iter().filter_map(verdict).collect()
+}
+
+/// The targets for which there are none.
+pub fn missing(repetitions: &[Readings]) -> Vec<&'static str> {
+    let is_missing =
+        |target: &&Target| !repetitions.iter().any(|readings| (target.figure)(readings).is_some());
+    TARGETS.iter().filter(is_missing).map(|target| target.what).collect()
 }
 
 #[cfg(test)]
@@ -131,6 +211,8 @@ mod tests {
         assert!(verdicts[0].met && (verdicts[0].figure.median - 0.5).abs() < 1e-9);
         assert!(!judge(&[readings(49.0)])[0].met);
         assert!(judge(&[]).is_empty());
+        assert_eq!(missing(&[]).len(), TARGETS.len());
+        assert_eq!(missing(&[readings(40.0)]).len(), TARGETS.len() - 1);
     }
 
     #[test]

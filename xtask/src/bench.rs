@@ -1,8 +1,13 @@
 //! Builds the server and the bench for release, and measures one with the other.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use serde::Deserialize;
+
+use crate::test::succeed;
 use crate::workspace::{self, Metadata};
 
 /// Options after which nothing is measured, so that nothing needs to be built for it.
@@ -30,9 +35,70 @@ pub fn run(options: &[&str]) -> Result<(), String> {
     succeed(bench.args(options))
 }
 
-fn succeed(command: &mut Command) -> Result<(), String> {
-    let status = command.current_dir(workspace::root()).status();
-    let status =
-        status.map_err(|error| format!("cannot run {}: {error}", command.get_program().display()))?;
-    if status.success() { Ok(()) } else { Err(format!("the bench failed ({status})")) }
+/// Sees that every scenario still runs against this server and that nothing is missing from the results. Says nothing
+/// about speed: neither program is built for it.
+pub fn smoke(server: &Path) -> Result<(), String> {
+    let folder = Metadata::read()?.target_directory.join("bench-smoke");
+    // Left over from the run before.
+    let _ = fs::remove_dir_all(&folder);
+    let mut bench = Command::new(workspace::cargo());
+    bench.args([
+        "run",
+        "--quiet",
+        "--package",
+        "longshore-bench",
+        "--",
+        "--quick",
+        "--reps",
+        "2",
+        "--server",
+    ]);
+    bench.arg(server).arg("--data").arg(folder.join("data")).arg("--results").arg(folder.join("results"));
+    // Its figures would only mislead.
+    succeed(bench.stdout(Stdio::null()))?;
+    let entries = fs::read_dir(folder.join("results")).map_err(|error| format!("no results: {error}"))?;
+    let paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let of_kind = |kind: &str| paths.iter().find(|path| path.extension().is_some_and(|found| found == kind));
+    of_kind("svg").ok_or("the bench drew no picture")?;
+    let json = fs::read_to_string(of_kind("json").ok_or("the bench wrote no results")?);
+    check(&json.map_err(|error| format!("cannot read the results: {error}"))?)
+}
+
+/// What must be in the results.
+#[derive(Deserialize)]
+struct Results {
+    repetitions: Vec<BTreeMap<String, f64>>,
+    missing: Vec<String>,
+}
+
+fn check(json: &str) -> Result<(), String> {
+    let results: Results =
+        serde_json::from_str(json).map_err(|error| format!("the results are not readable: {error}"))?;
+    if !results.missing.is_empty() {
+        return Err(format!("nothing was measured for: {}", results.missing.join(", ")));
+    }
+    let [_, second] = &results.repetitions[..] else {
+        return Err(format!("{} repetitions instead of 2", results.repetitions.len()));
+    };
+    if second.is_empty() { Err("the second repetition measured nothing".to_owned()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incomplete_results_are_found() {
+        let results = |missing: &str, repetitions: &str| {
+            check(&format!(r#"{{"began": "x", "repetitions": {repetitions}, "missing": {missing}}}"#))
+        };
+        assert_eq!(results("[]", r#"[{"a": 1.5}, {"a": 2}]"#), Ok(()));
+        assert_eq!(
+            results(r#"["submit"]"#, r#"[{"a": 1}, {"a": 2}]"#),
+            Err("nothing was measured for: submit".to_owned())
+        );
+        for repetitions in ["[]", r#"[{"a": 1}]"#, r#"[{"a": 1}, {}]"#, r#"[{"a": null}, {"a": 1}]"#] {
+            assert!(results("[]", repetitions).is_err(), "{repetitions}");
+        }
+    }
 }

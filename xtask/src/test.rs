@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::bench;
 use crate::counts;
 use crate::tidy;
 use crate::workspace::{self, Metadata};
@@ -44,7 +45,7 @@ impl Options {
 
 /// Runs the steps until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut report = Report::new(if options.filter.is_some() { 4 } else { 10 });
+    let mut report = Report::new(if options.filter.is_some() { 4 } else { 11 });
     let outcome = run_steps(options, &mut report);
     report.print(outcome.is_ok());
     outcome
@@ -81,6 +82,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
             succeed(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
         })?;
         report.step("instructions", || counts::run(false))?;
+        report.step("bench", || bench::smoke(&binary))?;
     }
     report.step("black-box tests", || pytest(&tools, &binary, filter))
 }

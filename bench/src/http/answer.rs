@@ -1,18 +1,20 @@
 //! Reads answers: the status, the length, the body where it lies.
 
+use std::borrow::Cow;
+
 /// One answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
     /// The status code.
     pub status: u16,
-    /// The body.
-    pub body: &'a [u8],
+    /// The body: where it lies, or put together if it came in chunks.
+    pub body: Cow<'a, [u8]>,
     /// The server closes the connection after it.
     pub closes: bool,
 }
 
 /// What a buffer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
     /// An answer, and how many bytes it takes.
     Whole(Answer<'a>, usize),
@@ -35,12 +37,46 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, String> {
     let head = &bytes[..end];
     let body_at = end + 4;
     let status = status(head).ok_or_else(|| format!("not an HTTP/1.1 answer: {}", excerpt(bytes)))?;
-    let Headers { length, closes } = headers(head).map_err(|what| format!("{what}: {}", excerpt(bytes)))?;
+    let Headers { length, chunked, closes } =
+        headers(head).map_err(|what| format!("{what}: {}", excerpt(bytes)))?;
+    if chunked {
+        let body = Chunked::read(&bytes[body_at..]);
+        let body = body.ok_or_else(|| format!("a chunk without a length: {}", excerpt(bytes)))?;
+        let Chunked::Whole(body, used) = body else { return Ok(Parsed::Part(bytes.len() + 1)) };
+        return Ok(Parsed::Whole(Answer { status, body: body.into(), closes }, body_at + used));
+    }
     let whole = body_at + length;
     if bytes.len() < whole {
         return Ok(Parsed::Part(whole));
     }
-    Ok(Parsed::Whole(Answer { status, body: &bytes[body_at..whole], closes }, whole))
+    Ok(Parsed::Whole(Answer { status, body: bytes[body_at..whole].into(), closes }, whole))
+}
+
+/// A body in chunks, each after its length in hexadecimal digits; an empty one is the last.
+enum Chunked {
+    Whole(Vec<u8>, usize),
+    Part,
+}
+
+impl Chunked {
+    /// None if this is no such body.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (mut body, mut at) = (Vec::new(), 0);
+        loop {
+            let Some(line) = find(&bytes[at..], b"\r\n") else { return Some(Self::Part) };
+            let length = usize::from_str_radix(std::str::from_utf8(&bytes[at..at + line]).ok()?, 16).ok()?;
+            let begin = at + line + 2;
+            let Some(chunk) = bytes.get(begin..begin + length) else { return Some(Self::Part) };
+            body.extend_from_slice(chunk);
+            at = begin + length + 2;
+            if bytes.len() < at {
+                return Some(Self::Part);
+            }
+            if length == 0 {
+                return Some(Self::Whole(body, at));
+            }
+        }
+    }
 }
 
 fn status(head: &[u8]) -> Option<u16> {
@@ -50,24 +86,24 @@ fn status(head: &[u8]) -> Option<u16> {
 
 struct Headers {
     length: usize,
+    chunked: bool,
     closes: bool,
 }
 
 fn headers(head: &[u8]) -> Result<Headers, &'static str> {
-    let mut found = Headers { length: 0, closes: false };
+    let mut found = Headers { length: 0, chunked: false, closes: false };
     for line in head.split(|byte| *byte == b'\n').skip(1) {
         // The names that matter differ in their first letters.
         match line.first() {
-            Some(b'c' | b'C') => {}
-            Some(b't' | b'T') if value(line, b"transfer-encoding").is_some() => {
-                return Err("an answer without a length cannot be read here");
-            }
+            Some(b'c' | b'C' | b't' | b'T') => {}
             _ => continue,
         }
         if let Some(text) = value(line, b"content-length") {
             found.length = text.parse().map_err(|_| "the answer's length is no number")?;
         } else if let Some(text) = value(line, b"connection") {
             found.closes = text.eq_ignore_ascii_case("close");
+        } else if let Some(text) = value(line, b"transfer-encoding") {
+            found.chunked = text.eq_ignore_ascii_case("chunked");
         }
     }
     Ok(found)
@@ -126,12 +162,22 @@ mod tests {
     }
 
     #[test]
+    fn chunks_are_put_together() {
+        let text =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\n";
+        assert_eq!(whole(text), (200, "0123456789x".to_owned(), false, text.len()));
+        for cut in text.find("\r\n\r\n").unwrap() + 4..text.len() {
+            assert_eq!(parse(&text.as_bytes()[..cut]), Ok(Parsed::Part(cut + 1)), "{cut}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_is_said() {
         for text in [
             "HTTP/1.0 200 OK\r\n\r\n",
             "nonsense\r\n\r\n",
             "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n",
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nx\r\n",
         ] {
             assert!(parse(text.as_bytes()).is_err(), "{text:?}");
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::tally::Tally;
 use super::times::Times;
-use super::wire::{LineId, Role, Wire};
+use super::wire::{LineId, Role, Wire, must_be_200};
 use crate::http::Answer;
 
 /// How long a load lasts. What happens while it warms up is not counted.
@@ -18,13 +18,24 @@ pub struct Span {
     pub counted: Duration,
 }
 
-/// The same request over and over, on some connections.
+/// No server is so slow.
+const FILLING_TIME_MAX: Duration = Duration::from_hours(1);
+
+/// Where requests come from.
+enum Source {
+    Same(Rc<[u8]>),
+    Made(Box<dyn FnMut() -> Vec<u8>>),
+}
+
+/// Requests over and over, on some connections.
 pub struct ClosedLoop {
     address: SocketAddr,
-    request: Rc<[u8]>,
+    request: Source,
     span: Span,
     tally: Rc<Tally>,
     connections: usize,
+    /// Requests that may still be sent.
+    left: u64,
     sent: Vec<Instant>,
     first_line: LineId,
     counts_from: Instant,
@@ -42,7 +53,8 @@ impl ClosedLoop {
         let now = Instant::now();
         Self {
             address,
-            request: request.into(),
+            request: Source::Same(request.into()),
+            left: u64::MAX,
             span,
             tally: Rc::new(Tally::submitting()),
             connections,
@@ -55,6 +67,19 @@ impl ClosedLoop {
             waiting: Vec::new(),
             times: Times::new(),
         }
+    }
+
+    /// Clients that send so many requests, however long it takes.
+    pub fn filling(
+        address: SocketAddr,
+        make: impl FnMut() -> Vec<u8> + 'static,
+        connections: usize,
+        requests: u64,
+    ) -> Self {
+        let span = Span { warm_up: Duration::ZERO, counted: FILLING_TIME_MAX };
+        let connections = connections.min(requests as usize);
+        let request = Source::Made(Box::new(make));
+        Self { request, left: requests, ..Self::new(address, Vec::new(), connections, span) }
     }
 
     /// Counts what is accepted there.
@@ -90,7 +115,11 @@ impl ClosedLoop {
     fn send(&mut self, wire: &mut Wire, line: LineId, now: Instant) -> Result<(), String> {
         self.sent[line - self.first_line] = now;
         self.open += 1;
-        wire.send(line, &self.request)
+        self.left -= 1;
+        match &mut self.request {
+            Source::Same(bytes) => wire.send(line, bytes),
+            Source::Made(make) => wire.send(line, &make()),
+        }
     }
 }
 
@@ -116,17 +145,15 @@ impl Role for ClosedLoop {
         lines.into_iter().try_for_each(|line| self.send(wire, line, now))
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: Answer<'_>) -> Result<(), String> {
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
         let now = Instant::now();
         self.open -= 1;
-        if answer.status != 200 {
-            return Err(format!("{}: {}", answer.status, String::from_utf8_lossy(answer.body)));
-        }
+        must_be_200(answer)?;
         self.tally.submit();
         if (self.counts_from..self.ends).contains(&now) {
             self.times.add(now - self.sent[line - self.first_line]);
         }
-        if now >= self.ends {
+        if now >= self.ends || self.left == 0 {
             self.close_if_over();
         } else if self.gate {
             self.waiting.push(line);

@@ -1,13 +1,26 @@
 //! Load: roles that talk over many connections at once, all of them on one thread.
 
 mod closed_loop;
+mod first_chunk;
 mod line;
+mod open_loop;
+mod parked;
+mod stamp;
+mod stream;
+mod taker;
 mod tally;
+mod timer;
 mod times;
 mod wire;
 mod worker;
 
 pub use closed_loop::{ClosedLoop, Span};
+pub use first_chunk::FirstChunk;
+pub use open_loop::OpenLoop;
+pub use parked::Parked;
+pub use stamp::stamp;
+pub use stream::{Reading, Yielding};
+pub use taker::{Taken, Taker};
 pub use tally::Tally;
 pub use times::Times;
 pub use wire::{Role, Wire, ask};

@@ -1,17 +1,20 @@
 //! The loop that moves the bytes of all connections, and hands each answer to the role that asked.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token};
 
 use super::line::Line;
+use super::timer::Timer;
 use crate::http::{Answer, Parsed, parse};
 
 /// A load in which nothing happens for so long has got stuck.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
-/// What is due sooner than this is waited for without sleeping: the poll counts in milliseconds.
-const SPIN_MAX: Duration = Duration::from_millis(2);
+const TIMER: Token = Token(usize::MAX);
+/// How long the loop sleeps at most.
+const LOOK_ROUND: Duration = Duration::from_secs(1);
 /// Holds nearly every answer, so that it can be read where it lies.
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -25,7 +28,7 @@ pub trait Role {
     /// Sends what is to be sent at first.
     fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String>;
     /// An answer came to one of its connections.
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: Answer<'_>) -> Result<(), String>;
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String>;
     /// All answers that had come were handed out; the time to do what is due. Says when to come back.
     fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
         let _ = (wire, now);
@@ -38,6 +41,7 @@ pub trait Role {
 /// All connections of a load.
 pub struct Wire {
     poll: Poll,
+    timer: Timer,
     lines: Vec<Line>,
     /// Whose turn it is: new connections are theirs.
     role: usize,
@@ -46,8 +50,7 @@ pub struct Wire {
 impl Wire {
     /// Runs a load until all of its roles are done.
     pub fn run(roles: &mut [&mut dyn Role]) -> Result<(), String> {
-        let poll = Poll::new().map_err(|error| format!("cannot poll: {error}"))?;
-        let mut wire = Self { poll, lines: Vec::new(), role: 0 };
+        let mut wire = Self::new().map_err(|error| format!("cannot poll: {error}"))?;
         for (at, role) in roles.iter_mut().enumerate() {
             wire.role = at;
             role.open(&mut wire)?;
@@ -58,6 +61,20 @@ impl Wire {
             role.begin(&mut wire, now)?;
         }
         wire.serve(roles)
+    }
+
+    fn new() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
+        Ok(Self { poll, timer, lines: Vec::new(), role: 0 })
+    }
+
+    fn wait(&mut self, events: &mut Events, due: Option<Instant>, now: Instant) -> Result<(), String> {
+        let waited = self.timer.set(due, now).and_then(|()| self.poll.poll(events, Some(LOOK_ROUND)));
+        match waited {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(format!("cannot poll: {error}")),
+            _ => Ok(()),
+        }
     }
 
     fn serve(&mut self, roles: &mut [&mut dyn Role]) -> Result<(), String> {
@@ -74,14 +91,13 @@ impl Wire {
             if roles.iter().all(|role| role.is_done()) {
                 return Ok(());
             }
-            let polled = self.poll.poll(&mut events, Some(pause(due, now)));
-            polled.map_err(|error| format!("cannot poll: {error}"))?;
-            if !events.is_empty() {
+            self.wait(&mut events, due, now)?;
+            if events.iter().any(|event| event.token() != TIMER) {
                 heard = now;
             } else if now - heard > SILENCE_MAX {
                 return Err(format!("no answer for {} s", SILENCE_MAX.as_secs()));
             }
-            for event in &events {
+            for event in events.iter().filter(|event| event.token() != TIMER) {
                 let line = event.token().0;
                 if event.is_writable() {
                     self.lines[line].send_rest().map_err(|error| self.lost(line, &error))?;
@@ -113,7 +129,7 @@ impl Wire {
         self.lines[line].send(bytes).map_err(|error| self.lost(line, &error))
     }
 
-    fn lost(&self, line: LineId, error: &std::io::Error) -> String {
+    fn lost(&self, line: LineId, error: &io::Error) -> String {
         format!("a connection to {} broke: {error}", self.lines[line].address)
     }
 
@@ -125,7 +141,7 @@ impl Wire {
             if line.part.is_empty() {
                 match parse(&buffer[..count])? {
                     // One question was open, so nothing follows its answer and there is no need to read again.
-                    Parsed::Whole(answer, _) => return self.hand_out(id, answer, roles),
+                    Parsed::Whole(answer, _) => return self.hand_out(id, &answer, roles),
                     Parsed::Part(bytes) => line.part_bytes = bytes,
                 }
             }
@@ -135,7 +151,7 @@ impl Wire {
             }
             let part = std::mem::take(&mut line.part);
             match parse(&part)? {
-                Parsed::Whole(answer, _) => self.hand_out(id, answer, roles)?,
+                Parsed::Whole(answer, _) => self.hand_out(id, &answer, roles)?,
                 Parsed::Part(bytes) => {
                     let line = &mut self.lines[id];
                     line.part_bytes = bytes;
@@ -149,7 +165,7 @@ impl Wire {
     fn hand_out(
         &mut self,
         id: LineId,
-        answer: Answer<'_>,
+        answer: &Answer<'_>,
         roles: &mut [&mut dyn Role],
     ) -> Result<(), String> {
         if answer.closes {
@@ -162,11 +178,11 @@ impl Wire {
     }
 }
 
-fn pause(due: Option<Instant>, now: Instant) -> Duration {
-    match due.map(|due| due.saturating_duration_since(now)) {
-        None => Duration::from_secs(1),
-        Some(left) if left < SPIN_MAX => Duration::ZERO,
-        Some(left) => left.saturating_sub(SPIN_MAX / 2).min(Duration::from_secs(1)),
+/// The answer that a load is made for; any other ends it.
+pub fn must_be_200(answer: &Answer<'_>) -> Result<(), String> {
+    match answer.status {
+        200 => Ok(()),
+        status => Err(format!("{status}: {}", String::from_utf8_lossy(&answer.body))),
     }
 }
 
@@ -199,7 +215,7 @@ impl Role for Question<'_> {
         wire.send(0, self.request)
     }
 
-    fn answered(&mut self, _: &mut Wire, _: LineId, answer: Answer<'_>) -> Result<(), String> {
+    fn answered(&mut self, _: &mut Wire, _: LineId, answer: &Answer<'_>) -> Result<(), String> {
         self.answer = Some((answer.status, answer.body.to_vec()));
         Ok(())
     }

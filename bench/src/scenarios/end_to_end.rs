@@ -11,6 +11,7 @@ use crate::readings::Readings;
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "end-to-end",
     about: "submit, take and done of 100 B over 16 connections, 1 worker with 16 slots and 16 workers with 1 slot",
+    once: false,
     run,
 };
 

@@ -7,6 +7,7 @@ use crate::readings::Readings;
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "floors",
     about: "a durable write of 4 KiB, appending and into a preallocated file; a loopback round trip",
+    once: false,
     run,
 };
 

@@ -2,19 +2,27 @@
 
 mod end_to_end;
 mod floor;
+mod half_load;
+mod mass_end;
+mod million;
+mod parked;
 mod runsync;
 mod start;
+mod stream;
 mod submit;
+mod submit_large;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::cores::Cores;
 use crate::floors::Floor;
 use crate::http::Request;
-use crate::load::{ClosedLoop, Span, Wire};
+use crate::load::{ClosedLoop, Span, Wire, ask};
 use crate::readings::Readings;
-use crate::server::Server;
+use crate::server::{Endpoint, Server};
 
 /// One thing to measure.
 pub struct Scenario {
@@ -22,13 +30,27 @@ pub struct Scenario {
     pub name: &'static str,
     /// What it does, for `--list`.
     pub about: &'static str,
-    /// Measures it once.
+    /// It takes so long that one repetition has to do.
+    pub once: bool,
+    /// Measures it.
     pub run: fn(&Ground, &mut Readings) -> Result<(), String>,
 }
 
 /// All scenarios, in the order in which they run.
-pub const SCENARIOS: &[Scenario] =
-    &[floor::SCENARIO, start::SCENARIO, submit::SCENARIO, end_to_end::SCENARIO, runsync::SCENARIO];
+pub const SCENARIOS: &[Scenario] = &[
+    floor::SCENARIO,
+    start::SCENARIO,
+    submit::SCENARIO,
+    submit_large::SCENARIO,
+    end_to_end::SCENARIO,
+    runsync::SCENARIO,
+    half_load::RUNSYNC,
+    half_load::STATUS,
+    stream::SCENARIO,
+    parked::SCENARIO,
+    million::SCENARIO,
+    mass_end::SCENARIO,
+];
 
 /// What scenarios stand on.
 pub struct Ground {
@@ -49,6 +71,11 @@ impl Ground {
         Span { warm_up: ms(300, 20), counted: ms(2_000, 100) }
     }
 
+    /// How many jobs are a crowd.
+    pub fn many_jobs(&self) -> u64 {
+        if self.quick { 2_000 } else { 1_000_000 }
+    }
+
     /// A server on a fresh folder.
     pub fn start_server(&self) -> Result<Server, String> {
         Server::start(&self.server, &self.data, self.cores)
@@ -62,6 +89,26 @@ impl Ground {
         Wire::run(&mut [&mut clients])?;
         Ok(clients)
     }
+}
+
+/// Submits so many jobs as fast as it goes; answers how long it took.
+fn fill(
+    endpoint: &Endpoint,
+    jobs: u64,
+    mut body: impl FnMut() -> Vec<u8> + 'static,
+) -> Result<Duration, String> {
+    let run = endpoint.post("run");
+    let mut clients = ClosedLoop::filling(endpoint.address(), move || run.with_body(&body()), 128, jobs);
+    let began = Instant::now();
+    Wire::run(&mut [&mut clients])?;
+    Ok(began.elapsed())
+}
+
+/// How many jobs wait there.
+fn in_queue(endpoint: &Endpoint) -> Result<u64, String> {
+    let health = ask(endpoint.address(), &endpoint.get("health").bare())?;
+    let health: Value = serde_json::from_slice(&health).map_err(|error| format!("health: {error}"))?;
+    health["jobs"]["inQueue"].as_u64().ok_or_else(|| format!("health without inQueue: {health}"))
 }
 
 /// A job of exactly so many bytes, as JSON.

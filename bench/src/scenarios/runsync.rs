@@ -9,6 +9,7 @@ use crate::readings::Readings;
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "runsync",
     about: "POST /runsync of 100 B by one client, with one worker that is parked when the request leaves",
+    once: false,
     run,
 };
 

@@ -7,6 +7,7 @@ use crate::readings::Readings;
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "start",
     about: "from the start of the process to the first 200 of /readyz, on an empty folder; memory then",
+    once: false,
     run,
 };
 

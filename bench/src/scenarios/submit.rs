@@ -7,6 +7,7 @@ use crate::readings::Readings;
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "submit",
     about: "POST /run of 100 B in a closed loop over 1, 16 and 64 connections, beside the echo of the same body",
+    once: false,
     run,
 };
 

@@ -1,0 +1,144 @@
+//! Requests at a fixed rate, whatever the server does. Each is timed from the moment at which it was due, also when
+//! it had to wait for a connection: a server that stops for a second makes a thousand requests slow, not one.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::closed_loop::Span;
+use super::tally::Tally;
+use super::times::Times;
+use super::wire::{LineId, Role, Wire, must_be_200};
+use crate::http::Answer;
+
+/// Makes the request that is due at a moment.
+pub type MakeRequest<'a> = Box<dyn FnMut(Instant) -> Vec<u8> + 'a>;
+
+/// Clients that follow a timetable.
+pub struct OpenLoop<'a> {
+    address: SocketAddr,
+    make: MakeRequest<'a>,
+    interval: Duration,
+    span: Span,
+    connections: usize,
+    tally: Rc<Tally>,
+    next: Instant,
+    counts_from: Instant,
+    ends: Instant,
+    idle: Vec<LineId>,
+    /// When the open request of each connection was due.
+    due: Vec<Instant>,
+    first_line: LineId,
+    /// Due, and no connection was free.
+    late: VecDeque<Instant>,
+    after: Duration,
+    times: Times,
+}
+
+impl<'a> OpenLoop<'a> {
+    /// Clients that share some connections.
+    pub fn new(
+        address: SocketAddr,
+        make: impl FnMut(Instant) -> Vec<u8> + 'a,
+        per_s: f64,
+        connections: usize,
+        span: Span,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            address,
+            make: Box::new(make),
+            interval: Duration::from_secs_f64(1.0 / per_s),
+            span,
+            connections,
+            tally: Rc::new(Tally::submitting()),
+            next: now,
+            counts_from: now,
+            ends: now,
+            idle: Vec::with_capacity(connections),
+            due: vec![now; connections],
+            first_line: 0,
+            late: VecDeque::new(),
+            after: Duration::ZERO,
+            times: Times::new(),
+        }
+    }
+
+    /// Counts what is accepted there.
+    #[must_use]
+    pub fn counting(mut self, tally: Rc<Tally>) -> Self {
+        self.tally = tally;
+        self
+    }
+
+    /// The timetable begins that long after the load.
+    #[must_use]
+    pub fn starting_after(mut self, after: Duration) -> Self {
+        self.after = after;
+        self
+    }
+
+    /// How long they took, from when they were due.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    fn send(&mut self, wire: &mut Wire, line: LineId, due: Instant) -> Result<(), String> {
+        self.due[line - self.first_line] = due;
+        wire.send(line, &(self.make)(due))
+    }
+
+    fn is_over(&self) -> bool {
+        self.next >= self.ends && self.late.is_empty() && self.idle.len() == self.connections
+    }
+}
+
+impl Role for OpenLoop<'_> {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        for _ in 0..self.connections {
+            self.idle.push(wire.open(self.address)?);
+        }
+        self.first_line = self.idle.first().copied().unwrap_or_default();
+        Ok(())
+    }
+
+    fn begin(&mut self, _: &mut Wire, now: Instant) -> Result<(), String> {
+        self.next = now + self.after;
+        self.counts_from = self.next + self.span.warm_up;
+        self.ends = self.counts_from + self.span.counted;
+        Ok(())
+    }
+
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+        must_be_200(answer)?;
+        self.tally.submit();
+        let due = self.due[line - self.first_line];
+        if due >= self.counts_from {
+            self.times.add(due.elapsed());
+        }
+        if let Some(due) = self.late.pop_front() {
+            return self.send(wire, line, due);
+        }
+        self.idle.push(line);
+        Ok(())
+    }
+
+    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+        while self.next <= now && self.next < self.ends {
+            match self.idle.pop() {
+                Some(line) => self.send(wire, line, self.next)?,
+                None => self.late.push_back(self.next),
+            }
+            self.next += self.interval;
+        }
+        if self.is_over() {
+            self.tally.close();
+        }
+        Ok((self.next < self.ends).then_some(self.next))
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_over()
+    }
+}

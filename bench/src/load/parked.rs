@@ -1,0 +1,63 @@
+//! Many requests that wait, each on a connection of its own, for an answer that holds the moment it was caused.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::stamp::stamps;
+use super::times::Times;
+use super::wire::{LineId, Role, Wire, must_be_200};
+use crate::http::Answer;
+
+/// Requests that wait until so many of them are answered.
+pub struct Parked {
+    address: SocketAddr,
+    requests: Vec<Vec<u8>>,
+    wanted: u64,
+    first_line: LineId,
+    times: Times,
+}
+
+impl Parked {
+    /// One connection per request; done when `wanted` answers came.
+    pub fn new(address: SocketAddr, requests: Vec<Vec<u8>>, wanted: u64) -> Self {
+        Self { address, requests, wanted, first_line: 0, times: Times::new() }
+    }
+
+    /// From the cause to the answer.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+}
+
+impl Role for Parked {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        for at in 0..self.requests.len() {
+            let line = wire.open(self.address)?;
+            if at == 0 {
+                self.first_line = line;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, wire: &mut Wire, _: Instant) -> Result<(), String> {
+        let mut requests = (self.first_line..).zip(&self.requests);
+        requests.try_for_each(|(line, request)| wire.send(line, request))
+    }
+
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+        if answer.status == 204 {
+            // Nothing came in the time for which the server holds a request.
+            return wire.send(line, &self.requests[line - self.first_line]);
+        }
+        must_be_200(answer)?;
+        for caused in stamps(&answer.body) {
+            self.times.add(caused.elapsed());
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.times.count() >= self.wanted
+    }
+}

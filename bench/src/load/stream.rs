@@ -1,0 +1,159 @@
+//! Streams: a worker that yields chunks and a client that reads them, per job.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use super::closed_loop::Span;
+use super::stamp::{stamp, stamps};
+use super::tally::Tally;
+use super::times::Times;
+use super::wire::{LineId, Role, Wire, must_be_200};
+use crate::http::Answer;
+use crate::server::Endpoint;
+
+/// A worker's side of some jobs that run: each yields the next chunk when the one before was accepted.
+pub struct Yielding {
+    endpoint: Endpoint,
+    worker: String,
+    jobs: Vec<String>,
+    span: Span,
+    tally: Rc<Tally>,
+    first_line: LineId,
+    ends: Instant,
+    running: usize,
+}
+
+impl Yielding {
+    /// For jobs that this worker has.
+    pub fn new(endpoint: &Endpoint, worker: &str, jobs: Vec<String>, span: Span, tally: Rc<Tally>) -> Self {
+        let (worker, running) = (worker.to_owned(), jobs.len());
+        Self {
+            endpoint: endpoint.clone(),
+            worker,
+            jobs,
+            span,
+            tally,
+            first_line: 0,
+            ends: Instant::now(),
+            running,
+        }
+    }
+
+    fn send(&self, wire: &mut Wire, at: usize, now: Instant) -> Result<(), String> {
+        let path = format!("job-stream/{}/{}?gpu=none&isStream=false", self.worker, self.jobs[at]);
+        let chunk = format!("{{\"output\":{}}}", stamp(now));
+        wire.send(self.first_line + at, &self.endpoint.worker_post(&path).with_body(chunk.as_bytes()))
+    }
+}
+
+impl Role for Yielding {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        for at in 0..self.jobs.len() {
+            let line = wire.open(self.endpoint.address())?;
+            if at == 0 {
+                self.first_line = line;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+        self.ends = now + self.span.warm_up + self.span.counted;
+        (0..self.jobs.len()).try_for_each(|at| self.send(wire, at, now))
+    }
+
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+        must_be_200(answer)?;
+        self.tally.submit();
+        let now = Instant::now();
+        if now < self.ends {
+            return self.send(wire, line - self.first_line, now);
+        }
+        self.running -= 1;
+        if self.running == 0 {
+            self.tally.close();
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.running == 0
+    }
+}
+
+/// A client's side: for each job a reader that asks for the next chunks as soon as it has some.
+pub struct Reading {
+    endpoint: Endpoint,
+    requests: Vec<Vec<u8>>,
+    span: Span,
+    tally: Rc<Tally>,
+    first_line: LineId,
+    counts_from: Instant,
+    ends: Instant,
+    times: Times,
+}
+
+impl Reading {
+    /// Readers of these jobs.
+    pub fn new(endpoint: &Endpoint, jobs: &[String], span: Span, tally: Rc<Tally>) -> Self {
+        let requests =
+            jobs.iter().map(|job| endpoint.get(&format!("stream/{job}?wait=1000")).bare()).collect();
+        let now = Instant::now();
+        let (first_line, counts_from, ends) = (0, now, now);
+        Self {
+            endpoint: endpoint.clone(),
+            requests,
+            span,
+            tally,
+            first_line,
+            counts_from,
+            ends,
+            times: Times::new(),
+        }
+    }
+
+    /// From when the worker sent a chunk to when its reader had it.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// Chunks per second.
+    pub fn per_s(&self) -> f64 {
+        self.times.count() as f64 / self.span.counted.as_secs_f64()
+    }
+}
+
+impl Role for Reading {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        for at in 0..self.requests.len() {
+            let line = wire.open(self.endpoint.address())?;
+            if at == 0 {
+                self.first_line = line;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+        self.counts_from = now + self.span.warm_up;
+        self.ends = self.counts_from + self.span.counted;
+        let mut requests = (self.first_line..).zip(&self.requests);
+        requests.try_for_each(|(line, request)| wire.send(line, request))
+    }
+
+    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+        must_be_200(answer)?;
+        let now = Instant::now();
+        for yielded in stamps(&answer.body) {
+            self.tally.finish();
+            if (self.counts_from..self.ends).contains(&now) {
+                self.times.add(now.saturating_duration_since(yielded));
+            }
+        }
+        if self.tally.is_settled() { Ok(()) } else { wire.send(line, &self.requests[line - self.first_line]) }
+    }
+
+    fn is_done(&self) -> bool {
+        self.tally.is_settled()
+    }
+}

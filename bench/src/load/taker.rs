@@ -1,0 +1,71 @@
+//! A worker that takes jobs at one moment and leaves it to others to report on them.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::wire::{LineId, Role, Wire, must_be_200};
+use super::worker::job_ids;
+use crate::http::Answer;
+use crate::server::Endpoint;
+
+/// The most jobs that one take answers.
+const BATCH: usize = 1_000;
+
+/// Jobs that were taken, in their order.
+pub type Taken = Rc<RefCell<VecDeque<String>>>;
+
+/// Takes so many jobs, some time after the load began.
+pub struct Taker {
+    endpoint: Endpoint,
+    after: Duration,
+    wanted: usize,
+    taken: Taken,
+    line: LineId,
+    begins: Option<Instant>,
+}
+
+impl Taker {
+    /// The jobs go to `taken`.
+    pub fn new(endpoint: &Endpoint, after: Duration, wanted: usize, taken: Taken) -> Self {
+        Self { endpoint: endpoint.clone(), after, wanted, taken, line: 0, begins: None }
+    }
+
+    fn take(&self, wire: &mut Wire) -> Result<(), String> {
+        let have = self.taken.borrow().len();
+        let (size, busy) = (BATCH.min(self.wanted - have), u8::from(have > 0));
+        let operation = format!("job-take-batch/taker?gpu=none&job_in_progress={busy}&batch_size={size}");
+        wire.send(self.line, &self.endpoint.worker_get(&operation).bare())
+    }
+}
+
+impl Role for Taker {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        self.line = wire.open(self.endpoint.address())?;
+        Ok(())
+    }
+
+    fn begin(&mut self, _: &mut Wire, now: Instant) -> Result<(), String> {
+        self.begins = Some(now + self.after);
+        Ok(())
+    }
+
+    fn answered(&mut self, wire: &mut Wire, _: LineId, answer: &Answer<'_>) -> Result<(), String> {
+        must_be_200(answer)?;
+        self.taken.borrow_mut().extend(job_ids(&answer.body).map(str::to_owned));
+        if self.taken.borrow().len() < self.wanted { self.take(wire) } else { Ok(()) }
+    }
+
+    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+        if self.begins.is_some_and(|begins| begins <= now) {
+            self.begins = None;
+            self.take(wire)?;
+        }
+        Ok(self.begins)
+    }
+
+    fn is_done(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,77 @@
+//! Latency while the server has half of what it can do: `/runsync` and `/status` on a timetable.
+
+use std::rc::Rc;
+
+use super::{Ground, SMALL_BYTES, Scenario, job_body};
+use crate::load::{ClosedLoop, OpenLoop, Tally, Wire, Worker, ask};
+use crate::readings::Readings;
+use crate::server::Endpoint;
+
+pub(super) const RUNSYNC: Scenario = Scenario {
+    name: "runsync-half-load",
+    about: "POST /runsync of 100 B at half of the highest rate, on a timetable, with one worker of 16 slots",
+    once: false,
+    run: runsync,
+};
+
+pub(super) const STATUS: Scenario = Scenario {
+    name: "status-loaded",
+    about: "16 clients that poll /status in a closed loop while /runsync runs at half of the highest rate",
+    once: false,
+    run: status,
+};
+
+const CONNECTIONS: usize = 16;
+const SLOTS: usize = 16;
+/// Enough for a timetable: more are never busy at once.
+const OPEN_CONNECTIONS: usize = 256;
+
+fn runsync(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    let server = ground.start_server()?;
+    let endpoint = server.endpoint()?;
+    let highest_per_s = highest(ground, &endpoint)?;
+    let tally = Rc::new(Tally::submitting());
+    let mut clients = timetable(ground, &endpoint, highest_per_s / 2.0).counting(Rc::clone(&tally));
+    let mut worker = Worker::new(&endpoint, "worker", SLOTS, tally);
+    Wire::run(&mut [&mut worker, &mut clients])?;
+    readings.put("runsync-half-load.highest.per_s", highest_per_s);
+    readings.put_times("runsync-half-load", clients.times());
+    Ok(())
+}
+
+fn status(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    let server = ground.start_server()?;
+    let endpoint = server.endpoint()?;
+    let per_s = highest(ground, &endpoint)? / 2.0;
+    // A job of another endpoint, so that no worker takes it.
+    let polled = server.endpoint()?;
+    let answer = ask(polled.address(), &polled.post("run").with_body(&job_body(SMALL_BYTES)))?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    let job = answer["id"].as_str().ok_or("a job without an id")?;
+    let request = polled.get(&format!("status/{job}")).bare();
+    let mut pollers = ClosedLoop::new(polled.address(), request, CONNECTIONS, ground.span());
+    let tally = Rc::new(Tally::submitting());
+    let mut clients = timetable(ground, &endpoint, per_s).counting(Rc::clone(&tally));
+    let mut worker = Worker::new(&endpoint, "worker", SLOTS, tally);
+    Wire::run(&mut [&mut worker, &mut clients, &mut pollers])?;
+    readings.put("status-loaded.per_s", pollers.per_s());
+    readings.put_times("status-loaded", pollers.times());
+    readings.put_times("status-loaded.runsync", clients.times());
+    Ok(())
+}
+
+/// How many jobs pass when each client asks for the next as soon as it has one.
+fn highest(ground: &Ground, endpoint: &Endpoint) -> Result<f64, String> {
+    let tally = Rc::new(Tally::submitting());
+    let request = endpoint.post("runsync").with_body(&job_body(SMALL_BYTES));
+    let clients = ClosedLoop::new(endpoint.address(), request, CONNECTIONS, ground.span());
+    let mut clients = clients.counting(Rc::clone(&tally));
+    let mut worker = Worker::new(endpoint, "worker", SLOTS, tally);
+    Wire::run(&mut [&mut worker, &mut clients])?;
+    Ok(clients.per_s())
+}
+
+fn timetable(ground: &Ground, endpoint: &Endpoint, per_s: f64) -> OpenLoop<'static> {
+    let request = endpoint.post("runsync").with_body(&job_body(SMALL_BYTES));
+    OpenLoop::new(endpoint.address(), move |_| request.clone(), per_s, OPEN_CONNECTIONS, ground.span())
+}

@@ -1,0 +1,58 @@
+//! A million jobs that wait: what they cost, and what they do to those that come and go meanwhile.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::{Ground, SMALL_BYTES, Scenario, fill, in_queue, job_body};
+use crate::load::{ClosedLoop, Tally, Wire, Worker};
+use crate::process::Used;
+use crate::readings::Readings;
+use crate::server::{Endpoint, Server};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "million",
+    about: "submit and take with an empty queue and with 1 000 000 waiting jobs of 100 B; memory; restart after a kill",
+    once: true,
+    run,
+};
+
+const CONNECTIONS: usize = 64;
+const SLOTS: usize = 16;
+
+fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    let mut server = ground.start_server()?;
+    let endpoint = server.endpoint()?;
+    rates(ground, &endpoint, "million.empty", readings)?;
+    let waiting = in_queue(&endpoint)?;
+    let took = fill(&endpoint, ground.many_jobs().saturating_sub(waiting), || job_body(SMALL_BYTES))?;
+    readings.put("million.fill_s", took.as_secs_f64());
+    put_memory(readings, "million.resident_mib", &server)?;
+    rates(ground, &endpoint, "million.full", readings)?;
+    readings.put("million.restart_ms", milliseconds(server.restart()?));
+    put_memory(readings, "million.restarted_mib", &server)?;
+    let endpoint = endpoint.on(&server);
+    readings.put("million.waiting_after_restart", in_queue(&endpoint)? as f64);
+    Ok(())
+}
+
+/// How fast jobs come in, then how fast they are taken and done.
+fn rates(ground: &Ground, endpoint: &Endpoint, name: &str, readings: &mut Readings) -> Result<(), String> {
+    let request = endpoint.post("run").with_body(&job_body(SMALL_BYTES));
+    let mut clients = ClosedLoop::new(endpoint.address(), request, CONNECTIONS, ground.span());
+    Wire::run(&mut [&mut clients])?;
+    readings.put(format!("{name}.submit_per_s"), clients.per_s());
+    let (tally, span) = (Rc::new(Tally::submitting()), ground.span().counted);
+    let worker = Worker::new(endpoint, name, SLOTS, Rc::clone(&tally));
+    Wire::run(&mut [&mut worker.working_for(span)])?;
+    readings.put(format!("{name}.take_per_s"), tally.finished() as f64 / span.as_secs_f64());
+    Ok(())
+}
+
+fn put_memory(readings: &mut Readings, name: &str, server: &Server) -> Result<(), String> {
+    readings.put(name, Used::by(server.pid())?.resident_bytes / f64::from(1 << 20));
+    Ok(())
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
