@@ -3,6 +3,7 @@
 use longshore_model::{End, JobId, JobState, Millis};
 
 use crate::jobs::Slot;
+use crate::life::GONE;
 use crate::queue::{Outbox, SLICE};
 use crate::{Change, Queue, Reply};
 
@@ -26,7 +27,12 @@ impl Queue {
 
     fn job_due(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
         let row = &self.jobs[slot];
-        if row.delete_at <= now {
+        if row.delete_at <= now && row.webhook_owed && row.state.is_terminal() {
+            // Its row stays, and says for good that the job is gone: after a restart the clock may show less.
+            self.unschedule(slot);
+            self.jobs[slot].delete_at = GONE;
+            self.put(slot, out);
+        } else if row.delete_at <= now {
             self.stop_holder(slot, now, out);
             self.remove(slot, now, out);
         } else if row.state == JobState::InProgress {
@@ -47,7 +53,7 @@ impl Queue {
     pub(crate) fn webhook_settled(&mut self, job: JobId, end: End, out: &mut Outbox) -> Reply {
         let Some(slot) = self.jobs.find(job) else { return Reply::Done };
         if self.jobs[slot].owed_end() == Some(end) {
-            // It had no deadline while the call was owed.
+            self.unschedule(slot);
             self.jobs[slot].webhook_owed = false;
             self.schedule(slot);
             out.changes.push(Change::ForgetHook(self.jobs[slot].key));

@@ -200,6 +200,9 @@ impl Queue {
     }
 }
 
+/// When a job is deleted whose time is over, and whose row only waits for its webhook.
+pub(crate) const GONE: Millis = Millis(0);
+
 /// When something must happen to the job by itself; none while it only waits for its webhook.
 pub(crate) fn deadline(row: &JobRow) -> Option<Millis> {
     match row.state {
@@ -207,7 +210,7 @@ pub(crate) fn deadline(row: &JobRow) -> Option<Millis> {
             let since = if planted(Bug::TimeoutFromSubmit) { row.enqueued_at } else { row.started_at };
             Some(row.delete_at.min(since + u64::from(row.execution_timeout_ms)))
         }
-        _ if row.webhook_owed => None,
+        _ if row.webhook_owed && row.delete_at == GONE => None,
         _ => Some(row.delete_at),
     }
 }

@@ -83,6 +83,7 @@ fn a_job_that_waits_for_its_webhook_only_has_no_key_any_more() {
             0s set retention=5s: ok
             0s submit a key=k body=x hook: accepted
             0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            5s tick: a gone
             5s submit b key=k body=y: accepted
             5s restart: 2 jobs
             5s submit c key=k body=y: known as b IN_QUEUE
@@ -150,6 +151,7 @@ fn not_even_after_the_time_of_the_first_is_over() {
             0s set retention=5s: ok
             0s submit a hook: accepted
             0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            5s tick: a gone
             5s status a: no such job
             5s submit a: known as a CANCELLED
         "#]],

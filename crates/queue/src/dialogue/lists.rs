@@ -79,6 +79,7 @@ fn jobs_past_their_time_are_not_listed() {
             0s submit a ttl=10s hook: accepted
             0s cancel a: CANCELLED; a CANCELLED; a webhook due
             0s submit b: accepted
+            10s tick: a gone
             1800s list: b IN_QUEUE; the end
         "#]],
     );

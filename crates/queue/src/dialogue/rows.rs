@@ -7,6 +7,7 @@ use std::vec::Vec;
 
 use longshore_model::{Counters, JobId, JobKey, JobRow, JobState};
 
+use crate::life::GONE;
 use crate::{Change, Command};
 
 /// What is kept of a job's outcome.
@@ -143,7 +144,9 @@ fn is_touched_only(old: &JobRow, new: &JobRow) -> bool {
 
 fn what_changed(old: &JobRow, new: &JobRow) -> Option<String> {
     if old.state == new.state {
-        return (old.webhook_owed && !new.webhook_owed).then(|| "webhook settled".to_string());
+        let settled = (old.webhook_owed && !new.webhook_owed).then(|| "webhook settled".to_string());
+        let is_gone = new.delete_at == GONE && old.delete_at != GONE;
+        return settled.or(is_gone.then(|| "gone".to_string()));
     }
     match (old.state, new.state) {
         (JobState::InProgress, JobState::InQueue) if old.retries != new.retries => {

@@ -74,7 +74,9 @@ fn an_owed_call_keeps_the_row_but_not_the_job() {
         wait 5s
         status a
         list
+        clock back 4s
         restart
+        status a
         cancel a
         keep a 5s
         wait 24h
@@ -86,14 +88,17 @@ fn an_owed_call_keeps_the_row_but_not_the_job() {
             0s set retention=5s: ok
             0s submit a hook: accepted
             0s cancel a: CANCELLED; a CANCELLED; a webhook due
+            5s tick: a gone
             5s status a: no such job
             5s list: ; the end
-            5s restart: 1 jobs
-            5s cancel a: refused, NoSuchJob
-            5s keep a 5s: refused, NoSuchJob
-            86405s settled a: a webhook settled
-            86405s tick: a deleted
-            86406s status a: no such job
+            5s clock back 4s: it is 1s
+            1s restart: 1 jobs
+            1s status a: no such job
+            1s cancel a: refused, NoSuchJob
+            1s keep a 5s: refused, NoSuchJob
+            86401s settled a: a webhook settled
+            86401s tick: a deleted
+            86402s status a: no such job
         "#]],
     );
 }
