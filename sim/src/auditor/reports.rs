@@ -234,8 +234,10 @@ fn is_only_holder(job: &Job, post: &Post) -> bool {
 fn certain_chunks(job: &Job, from: When) -> Option<Vec<&Bytes>> {
     let [only] = job.deliveries.as_slice() else { return None };
     let doubts = only.doubts;
-    let lost =
-        doubts.silent || doubts.denied || doubts.failed || doubts.ended.is_some() || only.unlisted >= 2;
+    // Who posted a result has let go of the job. If that was not accepted, it may have gone back to the queue.
+    let mut results = job.posts.iter().filter(|post| !matches!(post.word, Word::Progress(_)));
+    let let_go = doubts.denied && results.next().is_none_or(|first| !first.accepted);
+    let lost = doubts.silent || let_go || doubts.failed || doubts.ended.is_some() || only.unlisted >= 2;
     if lost || job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > only.got.seq) || job.lives > 0 {
         return None;
     }

@@ -202,3 +202,19 @@ fn an_accepted_hook_is_settled_for_good() {
     run(10).is_fine();
     run(100_000).breaks("a webhook is not called too soon, too often, or after it was accepted");
 }
+
+#[test]
+fn the_chunks_of_a_run_whose_result_was_refused_may_go_with_its_worker() {
+    for status in [503, 200] {
+        let mut story = Story::default();
+        story.submit("a", "{}").take("w", "a", "{}").ping("w", "a").chunk("w", "a", "1");
+        let result = r#"{"output":[]}"#;
+        story.ask("POST", "/v2/e/job-done/w/a?gpu=x&isStream=true", result, status, "");
+        story.stream("a", "offset=0", "[]");
+        if status == 503 {
+            story.is_fine();
+        } else {
+            story.breaks(FROM_HOLDER);
+        }
+    }
+}
