@@ -3,11 +3,22 @@
 use bytes::Bytes;
 
 use super::Auditor;
-use super::job::{EndpointNo, Job, JobNo};
+use super::job::{EndpointNo, Job, JobNo, Terminal};
 use super::promise::Promise;
 use super::sight::history;
 use super::trouble::SLACK_MS;
-use super::wire::{Record, State, brief, plain};
+use super::wire::{Record, State, brief, part, plain};
+
+/// Which of a job's ends a call reports.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reported {
+    /// The one that nobody has retried.
+    Present,
+    /// One before a retry.
+    Past,
+    /// The one or the other.
+    Unclear,
+}
 
 impl Auditor {
     /// A receiver was called.
@@ -25,17 +36,13 @@ impl Auditor {
         }
         self.check_call(no, url, &record);
         let Some(job) = self.notes.get(no) else { return };
-        let state = State::parse(record.status);
-        let is_old = job.lives > 0 && job.past.iter().any(|past| Some(past.state) == state);
+        let reported = self.reported(job, body, &record);
         let from = if job.known.seq > job.life.began.1.seq { job.known } else { job.life.began.1 };
-        if is_old && job.life.terminal.is_none() || state.is_none() {
-            // It may report the life before a retry.
-            if let Some(job) = self.notes.get_mut(no) {
-                job.hook.is_unsure = true;
-            }
-            return;
+        let is_gone = job.gone.is_some();
+        if reported != Reported::Present {
+            return self.called_late(no, reported);
         }
-        if job.gone.is_none() {
+        if !is_gone {
             self.record_shown(body, &record, from, "a webhook");
         }
         self.check_pace(no, url);
@@ -44,6 +51,40 @@ impl Auditor {
         self.calls.insert(call, (no, job.lives));
         job.hook.calls += 1;
         job.hook.first_call.get_or_insert(now);
+    }
+
+    /// Which end the call reports. Who calls has looked at the job before: a retry may have come in between, and the
+    /// job may even have ended again.
+    fn reported(&self, job: &Job, body: &Bytes, record: &Record<'_>) -> Reported {
+        let Some(state) = State::parse(record.status) else { return Reported::Unclear };
+        let content = (record.output.map(|raw| part(body, raw)), record.error.map(|raw| part(body, raw)));
+        let fits =
+            |end: &Terminal| end.state == state && end.shown.as_ref().is_none_or(|shown| *shown == content);
+        // How an earlier life ended was perhaps never seen, but then it was retried.
+        let is_unseen =
+            job.past.len() < job.lives as usize && matches!(state, State::Failed | State::TimedOut);
+        let (now, began) = (self.ledger.now, job.life.began.1);
+        let is_too_late = began.ms + SLACK_MS < now.ms && self.is_smooth(began.ms, now.ms);
+        if is_too_late || !(is_unseen || job.past.iter().any(fits)) {
+            return Reported::Present;
+        }
+        match &job.life.terminal {
+            None => Reported::Unclear,
+            Some(present) if fits(present) => Reported::Present,
+            Some(_) => Reported::Past,
+        }
+    }
+
+    /// A receiver was called for an end before a retry, or perhaps for one. An end has one call under way at a time,
+    /// so that one at most comes late.
+    fn called_late(&mut self, no: JobNo, reported: Reported) {
+        let Some(job) = self.notes.get_mut(no) else { return };
+        job.hook.is_unsure |= reported == Reported::Unclear;
+        job.hook.late_calls += u32::from(reported == Reported::Past);
+        let Some(job) = self.notes.get(no) else { return };
+        let text =
+            || format!("{}: {} calls for its earlier ends; {}", job.id, job.hook.late_calls, history(job));
+        self.ledger.check(Promise::HookPaced, job.hook.late_calls <= job.lives, text);
     }
 
     /// A job of which nobody was told yet: its submit must be under way, or its answer lost.
@@ -87,7 +128,7 @@ impl Auditor {
             return;
         }
         let is_undisturbed = |since_ms: u64| self.last_crash_ms.is_none_or(|crash_ms| crash_ms < since_ms);
-        if let Some(accepted) = hook.accepted.filter(|_| !hook.may_linger) {
+        if let Some(accepted) = hook.accepted {
             let text = || {
                 format!("{url} is called again for {}, though it was accepted at {} ms", job.id, accepted.ms)
             };
@@ -100,12 +141,7 @@ impl Auditor {
         let Some(first) = hook.first_call else { return };
         if is_undisturbed(first.ms) {
             let text = || format!("{url}: call {} for {}; {}", hook.calls + 1, job.id, history(job));
-            // Each end of a job has its own call: the one for the life before may come on top.
-            let calls_max = self.rules.webhook_attempts_max + u32::from(hook.may_linger);
-            self.ledger.check(Promise::HookPaced, hook.calls < calls_max, text);
-        }
-        if hook.may_linger {
-            return;
+            self.ledger.check(Promise::HookPaced, hook.calls < self.rules.webhook_attempts_max, text);
         }
         if let Some(end) = hook.last_end.filter(|end| is_undisturbed(end.ms)) {
             let passed_ms = (now.ms - end.ms).max(self.clock.most(end, now).saturating_sub(end.wall_ms));

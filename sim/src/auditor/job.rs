@@ -224,9 +224,8 @@ pub(super) struct Post {
 pub(super) struct Hook {
     /// Whether some of its calls may have been about the life before.
     pub is_unsure: bool,
-    /// Whether a call for the life before was perhaps still to be made when this one began. It is made once more at
-    /// most, shows what this life came to, and nobody can tell it from this life's own calls.
-    pub may_linger: bool,
+    /// Calls that came in this life for the ends of earlier ones.
+    pub late_calls: u32,
     /// Calls in this life, the number of the last one, and when it was made and answered.
     pub calls: u32,
     pub first_call: Option<When>,
@@ -289,13 +288,10 @@ impl Job {
 
     /// A new life begins, between the two.
     pub fn begin_life(&mut self, from: When, until: When) {
-        // How the life before ended may not have been seen, but that it ended is certain: it was retried.
-        let has_hook = self.submission.as_ref().is_none_or(|submission| submission.webhook.is_some());
-        let may_linger = has_hook && self.hook.accepted.is_none();
         let old = std::mem::replace(&mut self.life, Life::new(from, until));
         self.past.extend(old.terminal);
         self.lives += 1;
-        self.hook = Hook { may_linger, ..Hook::default() };
+        self.hook = Hook::default();
         self.gone = None;
     }
 

@@ -47,8 +47,10 @@ fn attempts_keep_their_distance_and_end() {
     story.call(4, BODY, 500).breaks(PACED);
 }
 
-#[test]
-fn a_call_that_was_not_made_before_a_retry_comes_on_top() {
+const FAILED: &str = r#"{"id":"a","status":"FAILED","error":"no","input":{},"webhook":"http://h/"}"#;
+
+/// A job failed, was retried, and completed.
+fn completed_after_a_retry() -> Story {
     let mut story = Story::default();
     let body = r#"{"input":{},"webhook":"http://h/"}"#;
     story.ask("POST", "/v2/e/run", body, 200, r#"{"id":"a","status":"IN_QUEUE"}"#);
@@ -61,9 +63,26 @@ fn a_call_that_was_not_made_before_a_retry_comes_on_top() {
         .take("w", "a", "{}")
         .done("w", "a", r#"{"output":1}"#)
         .status("a", r#""status":"COMPLETED","output":1"#);
-    story.call(1, BODY, 200).wait(1_000).call(2, BODY, 500).wait(10_000).call(3, BODY, 500);
-    story.wait(10_000).call(4, BODY, 500).is_fine();
-    story.wait(10_000).call(5, BODY, 500).breaks(PACED);
+    story
+}
+
+#[test]
+fn a_call_that_was_under_way_when_its_job_was_retried_may_still_come() {
+    let mut story = completed_after_a_retry();
+    story.call(1, FAILED, 200).call(2, BODY, 500).wait(10_000).call(3, BODY, 200).is_fine();
+    let mut story = completed_after_a_retry();
+    story.call(1, FAILED, 500).wait(10_000).call(2, FAILED, 500).breaks(PACED);
+    let mut story = completed_after_a_retry();
+    story.wait(100_000).call(1, FAILED, 500).breaks("a job ends once, and its outcome does not change");
+}
+
+#[test]
+fn each_end_has_its_own_call() {
+    let mut story = completed_after_a_retry();
+    story.call(1, FAILED, 200).wait(60_000).see(&Seen::End);
+    story.breaks("a webhook is called until it is accepted or out of attempts");
+    let mut story = completed_after_a_retry();
+    story.call(1, BODY, 200).call(2, BODY, 200).breaks(PACED);
 }
 
 #[test]
