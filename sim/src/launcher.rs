@@ -59,7 +59,6 @@ struct Folder {
     worker: Worker,
     since: Instant,
     ran: Option<Duration>,
-    is_stopping: bool,
 }
 
 impl Machine {
@@ -105,9 +104,13 @@ impl Machine {
         }
         let worker = Worker::start(world, &mut state.dice, gossip, spec.endpoint.as_str(), &spec.env)
             .ok_or_else(|| failed("its environment lacks an address"))?;
-        let present = Present { worker: spec.worker.clone(), endpoint: spec.endpoint, version: spec.version };
-        let folder =
-            Folder { present, worker: worker.clone(), since: Instant::now(), ran: None, is_stopping: false };
+        let present = Present {
+            worker: spec.worker.clone(),
+            endpoint: spec.endpoint,
+            version: spec.version,
+            is_stopping: false,
+        };
+        let folder = Folder { present, worker: worker.clone(), since: Instant::now(), ran: None };
         state.folders.insert(spec.worker.clone(), folder);
         drop(state);
         let (machine, ending, id) = (self.clone(), worker.clone(), spec.worker.clone());
@@ -154,12 +157,11 @@ impl Seat {
                 continue;
             }
             self.watch(id.clone(), folder.worker);
-            if folder.is_stopping {
+            if folder.present.is_stopping {
                 let seat = self.clone();
                 self.server.spawn(async move { seat.stop(&id, GRACE_LEFT).await });
-            } else {
-                present.push(folder.present);
             }
+            present.push(folder.present);
         }
         present
     }
@@ -192,7 +194,7 @@ impl Seat {
             let mut state = self.machine.state();
             let Some(folder) = state.folders.get_mut(id) else { return };
             // Noted first, so that the next server goes on with it.
-            folder.is_stopping = true;
+            folder.present.is_stopping = true;
             folder.worker.clone()
         };
         worker.terminate();
@@ -215,7 +217,7 @@ impl Seat {
     fn handle_end(&self, id: &WorkerId) {
         let Some(folder) = self.machine.state().folders.remove(id) else { return };
         let ending = folder.worker.ending();
-        let Present { worker, endpoint, .. } = folder.present;
+        let Present { worker, endpoint, is_stopping, .. } = folder.present;
         let exited = Exited {
             log_tail: format!("the last words of {worker}"),
             worker,
@@ -223,7 +225,7 @@ impl Seat {
             code: ending.and_then(|ending| ending.code),
             signal: ending.and_then(|ending| ending.signal),
             ran_ms: folder.ran.unwrap_or_else(|| folder.since.elapsed()).as_millis() as u64,
-            asked: folder.is_stopping,
+            asked: is_stopping,
         };
         // Without a receiver nobody wants to know.
         let _ = self.ended.send(exited);
@@ -240,10 +242,11 @@ impl Launcher for SimLauncher {
     }
 
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
-        let worker = worker.clone();
+        let (seat, worker) = (self.seat.clone(), worker.clone());
         Box::pin(async move {
-            self.seat.stop(&worker, grace).await;
-            Ok(())
+            // It ends with the server's process, whoever waits for it.
+            let stop = self.seat.server.spawn(async move { seat.stop(&worker, grace).await });
+            stop.await.map_err(|_| LaunchError("the server is gone".to_owned()))
         })
     }
 

@@ -143,6 +143,9 @@ pub async fn adopt(
             adopted.entry(present.endpoint).or_default().push(present);
             continue;
         }
+        if present.is_stopping {
+            continue;
+        }
         tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "stopping a worker of an endpoint that is gone");
         let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace());
         host.spawn(Box::pin(async move { task::stop(&*launcher, &present.worker, grace).await }));

@@ -80,6 +80,8 @@ pub struct Present {
     pub endpoint: EndpointId,
     /// The endpoint's version that it was started for.
     pub version: u32,
+    /// The server before was ending it, and the launcher goes on with that.
+    pub is_stopping: bool,
 }
 
 /// A worker ended, for whatever reason.
@@ -104,8 +106,8 @@ pub struct Exited {
 /// Runs workers somewhere.
 pub trait Launcher: Send + Sync + 'static {
     /// Finds the workers that an earlier server started and that still live. Those that ended meanwhile are
-    /// reported as [`Exited`], and so are, as they end, those that the earlier server was stopping: they count as
-    /// gone already. Called once, before any `start`.
+    /// reported as [`Exited`]. Those that the earlier server was stopping are ended soon. Called once, before any
+    /// `start`.
     fn adopt(&self) -> LaunchFuture<'_, Vec<Present>>;
 
     /// Starts a worker. Returns when it runs (not when it is ready for jobs).

@@ -96,7 +96,7 @@ impl Launcher for MemoryLauncher {
                 return Err(LaunchError(reason.clone()));
             }
             let WorkerSpec { worker, endpoint, version, .. } = spec.clone();
-            list.living.push(Present { worker, endpoint, version });
+            list.living.push(Present { worker, endpoint, version, is_stopping: false });
             list.started.push(spec);
             Ok(())
         })

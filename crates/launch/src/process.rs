@@ -119,11 +119,11 @@ impl ProcessLauncher {
                 let State { worker, endpoint, version, .. } = state.clone();
                 let shim = watch::Watched::Other(state.shim.clone());
                 self.watch(state, shim);
-                if self.shared.live(&worker).is_stopping() {
-                    self.finish_stopping(worker);
-                } else {
-                    present.push(Present { worker, endpoint, version });
+                let is_stopping = self.shared.live(&worker).is_stopping();
+                if is_stopping {
+                    self.finish_stopping(worker.clone());
                 }
+                present.push(Present { worker, endpoint, version, is_stopping });
             } else {
                 ended::clear(self.shared.handle_end(state).await).await;
             }

@@ -34,11 +34,8 @@ impl Auditor {
         };
         let living = notes.workers.iter().filter(is_living).count() as u64;
         let most = notes.settings.workers_max.high;
-        // Those that the process before was ending already have a short grace, and the next one does not wait.
-        let now_ms = self.ledger.now.ms;
-        let is_sure = notes.is_created && self.is_smooth(now_ms.saturating_sub(SLACK_MS), now_ms);
         let text = || format!("{}: {living} workers, at most {most} may live", notes.name);
-        self.ledger.check(Promise::FleetBounded, !is_sure || living <= most, text);
+        self.ledger.check(Promise::FleetBounded, !notes.is_created || living <= most, text);
     }
 
     /// The server asked for the end of this worker, which may be in the middle of a job.

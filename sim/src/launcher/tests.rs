@@ -29,7 +29,7 @@ fn spec(worker: &str) -> WorkerSpec {
 
 fn present(worker: &str) -> Present {
     let WorkerSpec { worker, endpoint, version, .. } = spec(worker);
-    Present { worker, endpoint, version }
+    Present { worker, endpoint, version, is_stopping: false }
 }
 
 /// A machine, and a server on it that has looked what there is.
@@ -96,7 +96,8 @@ async fn a_stop_that_the_server_does_not_survive_is_seen_through_by_the_next() {
     hang(&machine, &id);
     timeout(SECOND, first.stop(&id, 20 * SECOND)).await.unwrap_err();
     let (_server, second) = next_server(&world, &machine, &server);
-    assert_eq!(second.adopt().await.unwrap(), [], "it counts as gone already");
+    let going = Present { is_stopping: true, ..present("w1") };
+    assert_eq!(second.adopt().await.unwrap(), [going]);
     let began = Instant::now();
     let exited = exit(&second).await;
     assert!(exited.asked);

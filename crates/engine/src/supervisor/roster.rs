@@ -16,14 +16,15 @@ use crate::FleetView;
 enum Fate {
     /// It serves.
     Serves,
-    /// It gets no more jobs; `told` once the queue knows.
-    Drains { told: bool },
+    /// It gets no more jobs.
+    Drains,
     /// The launcher is ending it.
     Stops,
 }
 
 /// A worker that the supervisor answers for.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that hold or not, each by itself")]
 struct Member {
     version: u32,
     /// Until when it should ask for its first job.
@@ -39,6 +40,8 @@ struct Member {
     /// It let go of a job and lived on.
     has_served: bool,
     fate: Fate,
+    /// The queue knows that it gets no more jobs.
+    told: bool,
 }
 
 impl Member {
@@ -52,6 +55,7 @@ impl Member {
             held: 0,
             has_served: false,
             fate: Fate::Serves,
+            told: false,
         }
     }
 }
@@ -77,7 +81,8 @@ pub(super) struct Roster {
 impl Roster {
     /// The launcher runs this worker.
     pub(super) fn add(&mut self, present: Present, asks_by: Instant) {
-        self.members.insert(present.worker, Member::new(present.version, asks_by));
+        let fate = if present.is_stopping { Fate::Stops } else { Fate::Serves };
+        self.members.insert(present.worker, Member { fate, ..Member::new(present.version, asks_by) });
     }
 
     /// The launcher is starting this worker. It counts as one that is there.
@@ -134,21 +139,20 @@ impl Roster {
 
     /// The workers that the queue has to be told to give no more jobs. It must know them.
     pub(super) fn untold(&self) -> Vec<WorkerId> {
-        let untold = |m: &Member| m.fate == Fate::Drains { told: false } && m.introduced;
+        let untold = |m: &Member| m.fate != Fate::Serves && m.introduced && !m.told;
         self.members.iter().filter(|(_, m)| untold(m)).map(|(id, _)| id.clone()).collect()
     }
 
     pub(super) fn told(&mut self, worker: &WorkerId) {
-        if let Some(member) = self.members.get_mut(worker).filter(|m| m.fate == Fate::Drains { told: false })
-        {
-            member.fate = Fate::Drains { told: true };
+        if let Some(member) = self.members.get_mut(worker) {
+            member.told = true;
         }
     }
 
     /// The worker gets no more jobs from now on.
     pub(super) fn drain(&mut self, worker: &WorkerId) {
         if let Some(member) = self.members.get_mut(worker).filter(|m| m.fate == Fate::Serves) {
-            member.fate = Fate::Drains { told: false };
+            member.fate = Fate::Drains;
         }
     }
 
@@ -267,7 +271,7 @@ impl Roster {
             let seen = seen(id);
             let phase = match member.fate {
                 Fate::Serves => seen.map_or(WorkerPhase::Initializing, |w| w.phase),
-                Fate::Drains { .. } | Fate::Stops => WorkerPhase::Draining,
+                Fate::Drains | Fate::Stops => WorkerPhase::Draining,
             };
             let (running, idle_ms) = seen.map_or((0, 0), |w| (w.running, w.idle_ms));
             Worker { id: id.clone(), version: Some(member.version), phase, running, idle_ms }

@@ -450,8 +450,18 @@ async fn a_worker_that_is_being_started_when_its_endpoint_is_deleted_does_not_st
 
 #[tokio::test(start_paused = true)]
 async fn adopted_workers_are_introduced_and_strangers_stopped() {
-    let mine = Present { worker: "mine".parse().unwrap(), endpoint: an_endpoint().id, version: 1 };
-    let other = Present { worker: "other".parse().unwrap(), endpoint: EndpointId::mint(99), version: 1 };
+    let mine = Present {
+        worker: "mine".parse().unwrap(),
+        endpoint: an_endpoint().id,
+        version: 1,
+        is_stopping: false,
+    };
+    let other = Present {
+        worker: "other".parse().unwrap(),
+        endpoint: EndpointId::mint(99),
+        version: 1,
+        is_stopping: false,
+    };
     let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![mine.clone(), other]));
     let mut found =
         adopt(&launcher, &ThisMachine, &WorkerSettings::default(), |id| *id == mine.endpoint).await.unwrap();
@@ -467,9 +477,29 @@ async fn adopted_workers_are_introduced_and_strangers_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn adopted_workers_that_are_being_ended_take_up_room_and_get_no_jobs() {
+    let worker: WorkerId = "going".parse().unwrap();
+    let going = Present { worker: worker.clone(), endpoint: an_endpoint().id, version: 1, is_stopping: true };
+    let launcher = MemoryLauncher::with_living(vec![going.clone()]);
+    let scene = Scene::open_with(Endpoint { workers_max: 1, ..an_endpoint() }, launcher, vec![going]);
+    scene.queued(1);
+    scene.pass(SOON).await;
+    assert_eq!(scene.desk.with(|papers| papers.workers[&worker].0), WorkerPhase::Draining);
+    assert_eq!((scene.living(), scene.stops()), (vec![worker.clone()], vec![]), "its launcher is at it");
+    scene.launcher.exit(&worker, None, Some(9), 90_000);
+    scene.pass(SOON).await;
+    assert_eq!(scene.launcher.started().len(), 1);
+    assert!(matches!(&scene.desk.losses()[..], [(lost, false, _)] if *lost == worker));
+}
+
+#[tokio::test(start_paused = true)]
 async fn adopted_workers_that_do_not_reach_this_server_are_replaced() {
-    let adopted =
-        |name: &str| Present { worker: name.parse().unwrap(), endpoint: an_endpoint().id, version: 1 };
+    let adopted = |name: &str| Present {
+        worker: name.parse().unwrap(),
+        endpoint: an_endpoint().id,
+        version: 1,
+        is_stopping: false,
+    };
     let (deaf, well) = (adopted("deaf"), adopted("well"));
     let launcher = MemoryLauncher::with_living(vec![deaf.clone(), well.clone()]);
     let endpoint = Endpoint { workers_min: 2, ..an_endpoint() };

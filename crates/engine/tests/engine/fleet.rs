@@ -92,8 +92,12 @@ async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
     engine.close().await;
     assert_eq!(launcher.stopped(), []);
 
-    let present =
-        Present { worker: worker.clone(), endpoint: demo.record().id, version: demo.record().version };
+    let present = Present {
+        worker: worker.clone(),
+        endpoint: demo.record().id,
+        version: demo.record().version,
+        is_stopping: false,
+    };
     let launcher = Arc::new(MemoryLauncher::with_living(vec![present]));
     let engine = start(&disks, &launcher).await;
     let demo = engine.endpoint("demo").unwrap();
