@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
     after_help = "Examples:
   cargo xtask bench                                   everything, 5 times
   cargo xtask bench --only submit,runsync --reps 9    two scenarios
+  cargo xtask bench --peers                           what could be used instead, installed from apt, pip and npm
   cargo xtask bench --quick                           a look at whether it works
   cargo xtask bench --server target/release/longshore the program as it is, without building it"
 )]
@@ -34,6 +35,9 @@ pub struct Arguments {
     /// Where the results go
     #[arg(long, value_name = "DIR", default_value = "bench/results")]
     pub results: PathBuf,
+    /// Measures what could be used instead; `cargo xtask bench --peers` installs it and names the folder
+    #[arg(long, value_name = "DIR")]
+    pub peers: Option<PathBuf>,
     /// List the scenarios and end
     #[arg(long)]
     pub list: bool,

@@ -32,6 +32,12 @@ impl Cores {
         Ok(cores)
     }
 
+    /// Everything runs anywhere.
+    #[cfg(test)]
+    pub fn unpinned() -> Self {
+        Self { pinned: None }
+    }
+
     /// Starts a program on the processor of what is measured. It and all its threads stay there.
     pub fn spawn_measured(&self, command: &mut Command) -> io::Result<Child> {
         // A child inherits the processors of the thread that starts it.

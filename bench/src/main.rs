@@ -7,8 +7,10 @@ mod floors;
 mod http;
 mod load;
 mod machine;
+mod peers;
 mod plot;
 mod process;
+mod program;
 mod readings;
 mod report;
 mod scenarios;
@@ -25,6 +27,7 @@ use clap::Parser as _;
 use arguments::{Arguments, Part};
 use cores::Cores;
 use machine::Machine;
+use peers::PEERS;
 use readings::Readings;
 use report::Report;
 use scenarios::{Ground, SCENARIOS, Scenario};
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.part {
         Some(Part::Floor { which }) => floors::serve(which),
         None if arguments.list => {
-            for scenario in SCENARIOS {
+            for scenario in offered(&arguments) {
                 println!("{:<16}{}", scenario.name, scenario.about);
             }
             Ok(())
@@ -51,12 +54,12 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let chosen = choose(&arguments.only)?;
+    let chosen = choose(offered(arguments), &arguments.only)?;
     let server = arguments.server.clone().ok_or("which program? name it with --server")?;
     let server = std::path::absolute(server).map_err(|error| error.to_string())?;
     let data = make_data_folder(&arguments.data)?;
     let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
-    let ground = Ground { server, data, cores, quick: arguments.quick };
+    let ground = Ground { server, data, cores, peers: arguments.peers.clone(), quick: arguments.quick };
     let mut report = Report {
         command: std::iter::once("cargo xtask bench".to_owned())
             .chain(std::env::args().skip(1))
@@ -76,17 +79,22 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-fn choose(only: &[String]) -> Result<Vec<&'static Scenario>, String> {
+/// What there is to choose from.
+fn offered(arguments: &Arguments) -> &'static [Scenario] {
+    if arguments.peers.is_some() { PEERS } else { SCENARIOS }
+}
+
+fn choose(offered: &'static [Scenario], only: &[String]) -> Result<Vec<&'static Scenario>, String> {
     for name in only {
-        if !SCENARIOS.iter().any(|scenario| scenario.name == name) {
-            let known: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        if !offered.iter().any(|scenario| scenario.name == name) {
+            let known: Vec<&str> = offered.iter().map(|scenario| scenario.name).collect();
             return Err(format!("no scenario is called `{name}`; there are {}", known.join(", ")));
         }
     }
     let is_wanted = |scenario: &&Scenario| {
         only.is_empty() || only.iter().any(|name| scenario.name == name) || scenario.name == "floors"
     };
-    Ok(SCENARIOS.iter().filter(is_wanted).collect())
+    Ok(offered.iter().filter(is_wanted).collect())
 }
 
 fn make_data_folder(folder: &Path) -> Result<PathBuf, String> {

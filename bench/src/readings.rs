@@ -95,7 +95,7 @@ mod tests {
         let mut readings = Readings::default();
         readings.put("a_per_s", 10.0);
         assert_eq!(readings.ratio("a_per_s", "b_per_s"), None);
-        readings.put("b_per_s", 0.0 / 0.0);
+        readings.put("b_per_s", f64::NAN);
         assert_eq!(readings.get("b_per_s"), None);
         readings.put("b_per_s", 20.0);
         assert_eq!(readings.ratio("a_per_s", "b_per_s"), Some(0.5));

@@ -8,10 +8,14 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::test::succeed;
+use crate::test::tools::Tools;
 use crate::workspace::{self, Metadata};
 
 /// Options after which nothing is measured, so that nothing needs to be built for it.
 const ASKING: [&str; 4] = ["--help", "-h", "--list", "--version"];
+
+/// What is compared with is installed first; the bench wants to know where.
+const PEERS: &str = "--peers";
 
 /// Runs the bench with these options.
 pub fn run(options: &[&str]) -> Result<(), String> {
@@ -28,11 +32,17 @@ pub fn run(options: &[&str]) -> Result<(), String> {
     if needs_server {
         bench.arg("--server").arg(target.join("release/longshore"));
     }
+    if options.contains(&PEERS) {
+        let folder = target.join("peers");
+        fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        Tools::ensure_peers(&folder)?;
+        bench.arg(PEERS).arg(folder);
+    }
     let is_placed = options.iter().any(|option| *option == "--data" || option.starts_with("--data="));
     if !is_placed {
         bench.arg("--data").arg::<PathBuf>(target.join("bench-data"));
     }
-    succeed(bench.args(options))
+    succeed(bench.args(options.iter().filter(|option| **option != PEERS)))
 }
 
 /// Sees that every scenario still runs against this server and that nothing is missing from the results. Says nothing

@@ -1,6 +1,6 @@
 //! Everything that must hold before a change lands, in the order that fails soonest.
 
-mod tools;
+pub mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use super::dial::Dial;
 use super::tally::Tally;
 use super::times::Times;
 use super::wire::{LineId, Role, Wire, must_be_200};
@@ -29,7 +30,7 @@ enum Source {
 
 /// Requests over and over, on some connections.
 pub struct ClosedLoop {
-    address: SocketAddr,
+    dial: Dial,
     request: Source,
     span: Span,
     tally: Rc<Tally>,
@@ -49,10 +50,10 @@ pub struct ClosedLoop {
 
 impl ClosedLoop {
     /// Clients that are about to begin.
-    pub fn new(address: SocketAddr, request: Vec<u8>, connections: usize, span: Span) -> Self {
+    pub fn new(dial: impl Into<Dial>, request: Vec<u8>, connections: usize, span: Span) -> Self {
         let now = Instant::now();
         Self {
-            address,
+            dial: dial.into(),
             request: Source::Same(request.into()),
             left: u64::MAX,
             span,
@@ -126,7 +127,7 @@ impl ClosedLoop {
 impl Role for ClosedLoop {
     fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
         for at in 0..self.connections {
-            let line = wire.open(self.address)?;
+            let line = wire.open(self.dial)?;
             if at == 0 {
                 self.first_line = line;
             }

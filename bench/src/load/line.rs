@@ -1,15 +1,18 @@
 //! One connection: what is still to be written, what has come in part.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::SocketAddr;
 
 use mio::net::TcpStream;
 
+use super::dial::Dial;
+
 /// A connection with at most one question open at a time.
 pub(super) struct Line {
-    pub address: SocketAddr,
+    pub dial: Dial,
     pub role: usize,
     pub stream: TcpStream,
+    /// Whether a question is open.
+    pub asked: bool,
     unwritten: Vec<u8>,
     written: usize,
     /// The part of an answer that has come.
@@ -19,19 +22,29 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub fn connect(address: SocketAddr, role: usize) -> io::Result<Self> {
-        let stream = connect(address)?;
-        Ok(Self { address, role, stream, unwritten: Vec::new(), written: 0, part: Vec::new(), part_bytes: 0 })
+    pub fn connect(dial: Dial, role: usize) -> io::Result<Self> {
+        let stream = TcpStream::from_std(dial.connect()?);
+        Ok(Self {
+            dial,
+            role,
+            stream,
+            asked: false,
+            unwritten: Vec::new(),
+            written: 0,
+            part: Vec::new(),
+            part_bytes: 0,
+        })
     }
 
     /// Puts a new connection in the place of this one.
     pub fn reconnect(&mut self) -> io::Result<()> {
-        *self = Self::connect(self.address, self.role)?;
+        *self = Self::connect(self.dial, self.role)?;
         Ok(())
     }
 
     /// Sends what the connection takes now and keeps the rest.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.asked = true;
         let sent = write(&mut self.stream, bytes)?;
         if sent < bytes.len() {
             self.unwritten.clear();
@@ -61,13 +74,6 @@ impl Line {
             };
         }
     }
-}
-
-fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = std::net::TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
-    Ok(TcpStream::from_std(stream))
 }
 
 fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {

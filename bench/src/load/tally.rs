@@ -34,6 +34,11 @@ impl Tally {
         self.finished.set(self.finished.get() + 1);
     }
 
+    /// So many jobs have their result by now.
+    pub fn finished_until_now(&self, count: u64) {
+        self.finished.set(count);
+    }
+
     /// Jobs whose result was accepted.
     pub fn finished(&self) -> u64 {
         self.finished.get()

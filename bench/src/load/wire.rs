@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Token};
 
+use super::dial::Dial;
 use super::line::Line;
 use super::timer::Timer;
-use crate::http::{Answer, Parsed, parse};
+use crate::http::{Answer, Parsed};
 
 /// A load in which nothing happens for so long has got stuck.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
@@ -110,12 +111,17 @@ impl Wire {
     }
 
     /// Opens a connection for the role whose turn it is.
-    pub fn open(&mut self, address: SocketAddr) -> Result<LineId, String> {
-        let id = self.lines.len();
-        let line = Line::connect(address, self.role);
-        self.lines.push(line.map_err(|error| format!("cannot connect to {address}: {error}"))?);
+    pub fn open(&mut self, dial: impl Into<Dial>) -> Result<LineId, String> {
+        let (id, dial) = (self.lines.len(), dial.into());
+        let line = Line::connect(dial, self.role);
+        self.lines.push(line.map_err(|error| format!("cannot connect to {}: {error}", dial.address()))?);
         self.register(id)?;
         Ok(id)
+    }
+
+    fn reconnect(&mut self, id: LineId) -> Result<(), String> {
+        self.lines[id].reconnect().map_err(|error| self.lost(id, &error))?;
+        self.register(id)
     }
 
     fn register(&mut self, id: LineId) -> Result<(), String> {
@@ -130,14 +136,19 @@ impl Wire {
     }
 
     fn lost(&self, line: LineId, error: &io::Error) -> String {
-        format!("a connection to {} broke: {error}", self.lines[line].address)
+        format!("a connection to {} broke: {error}", self.lines[line].dial.address())
     }
 
     fn receive(&mut self, id: LineId, buffer: &mut [u8], roles: &mut [&mut dyn Role]) -> Result<(), String> {
         loop {
-            let got = self.lines[id].read(buffer).map_err(|error| self.lost(id, &error))?;
+            let got = match self.lines[id].read(buffer) {
+                // Servers close what was idle for long.
+                Err(_) if !self.lines[id].asked => return self.reconnect(id),
+                got => got.map_err(|error| self.lost(id, &error))?,
+            };
             let Some(count) = got else { return Ok(()) };
             let line = &mut self.lines[id];
+            let parse = line.dial.speech();
             if line.part.is_empty() {
                 match parse(&buffer[..count])? {
                     // One question was open, so nothing follows its answer and there is no need to read again.
@@ -168,9 +179,9 @@ impl Wire {
         answer: &Answer<'_>,
         roles: &mut [&mut dyn Role],
     ) -> Result<(), String> {
+        self.lines[id].asked = false;
         if answer.closes {
-            self.lines[id].reconnect().map_err(|error| self.lost(id, &error))?;
-            self.register(id)?;
+            self.reconnect(id)?;
         }
         self.role = self.lines[id].role;
         let Some(role) = roles.get_mut(self.role) else { return Ok(()) };

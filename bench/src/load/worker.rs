@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use super::dial::Dial;
 use super::tally::Tally;
 use super::wire::{LineId, Role, Wire, must_be_200};
 use crate::http::Answer;
@@ -10,10 +11,52 @@ use crate::server::Endpoint;
 
 const OUTPUT: &[u8] = br#"{"output":{"ok":true}}"#;
 
-/// One worker with some slots: a connection for its takes and one per slot for its reports.
-pub struct Worker {
+/// What a worker says where it gets its jobs.
+pub trait Protocol {
+    /// Where it connects to.
+    fn dial(&self) -> Dial;
+    /// Asks for up to `free` jobs.
+    fn take(&self, free: usize, busy: bool) -> Vec<u8>;
+    /// The ids of the jobs that an answer to that brings.
+    fn jobs(&self, answer: &[u8]) -> Result<Vec<String>, String>;
+    /// Reports a result.
+    fn done(&self, job: &str) -> Vec<u8>;
+    /// How long it waits after an answer without jobs. Nothing where the question itself waits.
+    fn pause(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// The worker protocol.
+struct Longshore {
     endpoint: Endpoint,
     name: String,
+}
+
+impl Protocol for Longshore {
+    fn dial(&self) -> Dial {
+        self.endpoint.address().into()
+    }
+
+    fn take(&self, free: usize, busy: bool) -> Vec<u8> {
+        let (name, busy) = (&self.name, u8::from(busy));
+        let take = format!("job-take-batch/{name}?gpu=none&job_in_progress={busy}&batch_size={free}");
+        self.endpoint.worker_get(&take).bare()
+    }
+
+    fn jobs(&self, answer: &[u8]) -> Result<Vec<String>, String> {
+        Ok(job_ids(answer).map(str::to_owned).collect())
+    }
+
+    fn done(&self, job: &str) -> Vec<u8> {
+        let done = format!("job-done/{}/{job}?gpu=none&isStream=false", self.name);
+        self.endpoint.worker_post(&done).with_body(OUTPUT)
+    }
+}
+
+/// One worker with some slots: a connection for its takes and one per slot for its reports.
+pub struct Worker {
+    protocol: Box<dyn Protocol>,
     slots: usize,
     tally: Rc<Tally>,
     take_line: LineId,
@@ -22,6 +65,7 @@ pub struct Worker {
     is_over: bool,
     working_for: Option<Duration>,
     ends: Option<Instant>,
+    rests_until: Option<Instant>,
     takes: u64,
     last_job: Option<String>,
 }
@@ -29,9 +73,14 @@ pub struct Worker {
 impl Worker {
     /// A worker of that endpoint.
     pub fn new(endpoint: &Endpoint, name: impl Into<String>, slots: usize, tally: Rc<Tally>) -> Self {
+        let protocol = Longshore { endpoint: endpoint.clone(), name: name.into() };
+        Self::speaking(protocol, slots, tally)
+    }
+
+    /// A worker of something else.
+    pub fn speaking(protocol: impl Protocol + 'static, slots: usize, tally: Rc<Tally>) -> Self {
         Self {
-            endpoint: endpoint.clone(),
-            name: name.into(),
+            protocol: Box::new(protocol),
             slots,
             tally,
             take_line: 0,
@@ -40,6 +89,7 @@ impl Worker {
             is_over: false,
             working_for: None,
             ends: None,
+            rests_until: None,
             takes: 0,
             last_job: None,
         }
@@ -63,26 +113,23 @@ impl Worker {
     }
 
     fn take(&mut self, wire: &mut Wire) -> Result<(), String> {
-        let (free, busy) = (self.idle.len(), u8::from(self.idle.len() < self.slots));
-        let operation =
-            format!("job-take-batch/{}?gpu=none&job_in_progress={busy}&batch_size={free}", self.name);
         self.is_taking = true;
         self.tally.park();
-        wire.send(self.take_line, &self.endpoint.worker_get(&operation).bare())
+        let free = self.idle.len();
+        wire.send(self.take_line, &self.protocol.take(free, free < self.slots))
     }
 
     fn report(&mut self, wire: &mut Wire, job: &str) -> Result<(), String> {
         let Some(line) = self.idle.pop() else { return Err("more jobs than were asked for".to_owned()) };
-        let operation = format!("job-done/{}/{job}?gpu=none&isStream=false", self.name);
-        wire.send(line, &self.endpoint.worker_post(&operation).with_body(OUTPUT))
+        wire.send(line, &self.protocol.done(job))
     }
 }
 
 impl Role for Worker {
     fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
-        self.take_line = wire.open(self.endpoint.address())?;
+        self.take_line = wire.open(self.protocol.dial())?;
         for _ in 0..self.slots {
-            self.idle.push(wire.open(self.endpoint.address())?);
+            self.idle.push(wire.open(self.protocol.dial())?);
         }
         Ok(())
     }
@@ -100,9 +147,15 @@ impl Role for Worker {
                 return Ok(());
             }
             must_be_200(answer)?;
+            let mut jobs = self.protocol.jobs(&answer.body)?;
+            if jobs.is_empty() {
+                self.rests_until = Some(Instant::now() + self.protocol.pause());
+                return Ok(());
+            }
             self.takes += 1;
-            self.last_job = job_ids(&answer.body).last().map(str::to_owned);
-            return job_ids(&answer.body).try_for_each(|job| self.report(wire, job));
+            jobs.iter().try_for_each(|job| self.report(wire, job))?;
+            self.last_job = jobs.pop();
+            return Ok(());
         }
         must_be_200(answer)?;
         self.tally.finish();
@@ -114,6 +167,9 @@ impl Role for Worker {
         if self.ends.is_some_and(|ends| ends <= now) {
             self.is_over = true;
             return Ok(None);
+        }
+        if self.rests_until.is_some_and(|end| now < end) {
+            return Ok(self.rests_until);
         }
         // Once per round and not per report: reports that are answered together free their slots together.
         if !self.is_taking && !self.idle.is_empty() && !self.tally.is_settled() {

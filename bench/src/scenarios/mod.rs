@@ -53,6 +53,7 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 /// What scenarios stand on.
+#[derive(Clone)]
 pub struct Ground {
     /// The server's program.
     pub server: PathBuf,
@@ -60,6 +61,8 @@ pub struct Ground {
     pub data: PathBuf,
     /// The processors.
     pub cores: Cores,
+    /// Where what the peers need is installed.
+    pub peers: Option<PathBuf>,
     /// Everything small: to see that it works.
     pub quick: bool,
 }

@@ -27,9 +27,26 @@ impl Tools {
             ("npm", "npm"),
             ("valgrind", "valgrind"),
         ])?;
-        let venv = setup.python_packages()?;
-        setup.node_packages()?;
+        let venv = setup.root.join(".tools/venv");
+        setup.python_packages(&venv, &setup.root.join("e2e/requirements.txt"))?;
+        setup.node_packages(&setup.root.join("e2e"))?;
         Ok(Self { venv })
+    }
+
+    /// Installs what the bench compares the server with; what comes from pip and npm goes into `folder`.
+    pub fn ensure_peers(folder: &Path) -> Result<(), String> {
+        let setup = Setup { skip_install: false, root: workspace::root() };
+        let sources = setup.root.join("bench/peers");
+        let is_there =
+            works(Command::new("beanstalkd").arg("-v")) && Path::new("/usr/lib/postgresql").exists();
+        if !is_there || !works(Command::new("redis-server").arg("--version")) {
+            setup.apt(&["beanstalkd", "redis-server", "postgresql"])?;
+        }
+        setup.programs(&[("python3", "python3"), ("node", "nodejs"), ("npm", "npm")])?;
+        setup.python_packages(&folder.join("venv"), &sources.join("requirements.txt"))?;
+        fs::copy(sources.join("package.json"), folder.join("package.json"))
+            .map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
+        setup.node_packages(folder)
     }
 
     /// The Python that has the official SDK, first in its own PATH: handlers are started as `python3`.
@@ -72,22 +89,19 @@ impl Setup {
         succeed(install.env("DEBIAN_FRONTEND", "noninteractive"))
     }
 
-    /// The virtual environment with everything in `e2e/requirements.txt`; answers where it is.
-    fn python_packages(&self) -> Result<PathBuf, String> {
-        let venv = self.root.join(".tools/venv");
-        let wanted = self.root.join("e2e/requirements.txt");
-        let stamp = Stamp::new(venv.join("installed.txt"), &[&wanted])?;
+    /// Makes `venv` a virtual environment with everything that is `wanted`.
+    fn python_packages(&self, venv: &Path, wanted: &Path) -> Result<(), String> {
+        let stamp = Stamp::new(venv.join("installed.txt"), &[wanted])?;
         let python = venv.join("bin/python");
         if stamp.is_current() && works(Command::new(&python).arg("--version")) {
-            return Ok(venv);
+            return Ok(());
         }
-        self.announce("the Python packages of e2e/requirements.txt")?;
-        self.make_venv(&venv)?;
+        self.announce(&format!("the Python packages of {}", wanted.display()))?;
+        self.make_venv(venv)?;
         let mut install = Command::new(&python);
         install.args(["-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "on", "-r"]);
-        succeed(install.arg(&wanted))?;
-        stamp.write()?;
-        Ok(venv)
+        succeed(install.arg(wanted))?;
+        stamp.write()
     }
 
     fn make_venv(&self, venv: &Path) -> Result<(), String> {
@@ -101,9 +115,8 @@ impl Setup {
         make("/usr/bin/python3")
     }
 
-    /// The packages of `e2e/package.json`, in `e2e/node_modules`.
-    fn node_packages(&self) -> Result<(), String> {
-        let folder = self.root.join("e2e");
+    /// The packages of a folder's `package.json`, in its `node_modules`.
+    fn node_packages(&self, folder: &Path) -> Result<(), String> {
         let (wanted, lock) = (folder.join("package.json"), folder.join("package-lock.json"));
         let locked = lock.exists();
         let inputs: &[&Path] = if locked { &[&wanted, &lock] } else { &[&wanted] };
@@ -111,13 +124,13 @@ impl Setup {
         if stamp.is_current() {
             return Ok(());
         }
-        self.announce("the npm packages of e2e/package.json")?;
+        self.announce(&format!("the npm packages of {}", wanted.display()))?;
         let mut install = Command::new("npm");
         install.arg(if locked { "ci" } else { "install" }).args(["--no-audit", "--no-fund"]);
         if !locked {
             install.arg("--no-package-lock");
         }
-        succeed(install.arg("--prefix").arg(&folder))?;
+        succeed(install.arg("--prefix").arg(folder))?;
         stamp.write()
     }
 

@@ -1,0 +1,6 @@
+// Does the jobs of the queue at once.
+const { Worker } = require("bullmq");
+
+const { hostname, port } = new URL(process.env.REDIS_URL);
+const connection = { host: hostname, port: Number(port), maxRetriesPerRequest: null };
+new Worker("jobs", async () => ({ ok: true }), { connection, concurrency: Number(process.env.SLOTS) });
