@@ -31,6 +31,7 @@ use peers::PEERS;
 use readings::Readings;
 use report::Report;
 use scenarios::{Ground, SCENARIOS, Scenario};
+use targets::{PEER_TARGETS, TARGETS};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -68,6 +69,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         began: machine::now_utc(),
         machine: Machine::describe(cores),
         repetitions: Vec::new(),
+        targets: if arguments.peers.is_some() { PEER_TARGETS } else { TARGETS },
     };
     eprintln!("{} ({})", report.machine.cpu, report.machine.pinning);
     report.repetitions = measure(&ground, &chosen, arguments.reps)?;

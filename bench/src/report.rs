@@ -1,5 +1,5 @@
-//! What a run leaves behind: tables on standard output, `<date>.json` and
-//! `<date>.svg`.
+//! What a run leaves behind: tables on standard output, `<date>.json`, `.md`
+//! and `.svg`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::plot;
 use crate::readings::{Readings, Spread, spreads};
 use crate::table::{Table, number};
-use crate::targets::{Verdict, judge, missing};
+use crate::targets::{Target, Verdict, judge, missing};
 
 /// A run, as it is written down.
 #[derive(Serialize)]
@@ -24,6 +24,9 @@ pub struct Report {
     pub machine: Machine,
     /// All readings of each repetition.
     pub repetitions: Vec<Readings>,
+    /// What they are judged by.
+    #[serde(skip)]
+    pub targets: &'static [Target],
 }
 
 #[derive(Serialize)]
@@ -40,7 +43,7 @@ impl Report {
     /// The tables.
     pub fn text(&self) -> String {
         let mut text = readings_table(&self.repetitions).text();
-        let targets = targets_table(&judge(&self.repetitions));
+        let targets = targets_table(&judge(self.targets, &self.repetitions));
         if !targets.is_empty() {
             text.push('\n');
             text.push_str(&targets.text());
@@ -48,13 +51,26 @@ impl Report {
         text
     }
 
-    /// Writes `<date>.json` and the picture to the folder; answers where it is.
+    /// The same as a page.
+    fn markdown(&self) -> String {
+        let Machine { cpu, cpus, kernel, pinning } = &self.machine;
+        let targets = targets_table(&judge(self.targets, &self.repetitions)).markdown();
+        format!(
+            "`{}`\n\n{}; {cpu}, {cpus} processors, Linux {kernel}; {pinning}; {} repetitions.\n\n{targets}\n{}",
+            self.command,
+            self.began,
+            self.repetitions.len(),
+            readings_table(&self.repetitions).markdown()
+        )
+    }
+
+    /// Writes `<date>.json` and beside it the page and the picture to the folder; answers where it is.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
         let path = folder.join(format!("{}.json", self.began.replace(':', "")));
         let whole = Whole {
             report: self,
-            targets: judge(&self.repetitions),
-            missing: missing(&self.repetitions),
+            targets: judge(self.targets, &self.repetitions),
+            missing: missing(self.targets, &self.repetitions),
             summary: spreads(&self.repetitions),
         };
         let json =
@@ -64,6 +80,7 @@ impl Report {
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, json + "\n"))
             .and_then(|()| fs::write(path.with_extension("svg"), picture))
+            .and_then(|()| fs::write(path.with_extension("md"), self.markdown()))
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         Ok(path)
     }

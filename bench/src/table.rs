@@ -23,6 +23,20 @@ impl Table {
         self.rows.len() == 1
     }
 
+    /// For a page.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            // Writing to memory cannot fail.
+            let _ = writeln!(text, "| {} |", row.join(" | "));
+            if at == 0 {
+                let rule = ["---:"].repeat(row.len().saturating_sub(1)).join("|");
+                let _ = writeln!(text, "|---|{rule}|");
+            }
+        }
+        text
+    }
+
     /// For a terminal.
     pub fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -77,6 +91,7 @@ mod tests {
         assert!(table.is_empty());
         table.row(vec!["submit".to_owned(), "1".to_owned()]);
         table.row(vec!["ü".to_owned(), "12345678".to_owned()]);
+        assert!(table.markdown().starts_with("| what | median |\n|---|---:|\n| submit | 1 |\n"));
         assert_eq!(table.text(), "what      median\nsubmit         1\nü       12345678\n");
     }
 

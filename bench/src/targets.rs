@@ -162,6 +162,22 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
+/// What the server shall reach beside its peers, in the order of the table.
+pub const PEER_TARGETS: &[Target] = &[
+    Target {
+        what: "end to end, beside Redis lists",
+        unit: "× their rate",
+        bound: Bound::AtLeast(1.0),
+        figure: |r| r.ratio("longshore.jobs_per_s", "redis-lists.jobs_per_s"),
+    },
+    Target {
+        what: "end to end, beside PostgreSQL SKIP LOCKED",
+        unit: "× its rate",
+        bound: Bound::AtLeast(1.0),
+        figure: |r| r.ratio("longshore.jobs_per_s", "postgresql.jobs_per_s"),
+    },
+];
+
 /// A target and what was reached.
 #[derive(Debug, Serialize)]
 pub struct Verdict {
@@ -177,21 +193,21 @@ pub struct Verdict {
     pub met: bool,
 }
 
-/// Judges the targets for which there are readings.
-pub fn judge(repetitions: &[Readings]) -> Vec<Verdict> {
+/// Judges those of the targets for which there are readings.
+pub fn judge(targets: &[Target], repetitions: &[Readings]) -> Vec<Verdict> {
     let verdict = |target: &Target| {
         let figure = Spread::of(repetitions.iter().filter_map(|readings| (target.figure)(readings)))?;
         let Target { what, unit, bound, .. } = *target;
         Some(Verdict { what, unit, bound, figure, met: bound.is_met(figure.median) })
     };
-    TARGETS.iter().filter_map(verdict).collect()
+    targets.iter().filter_map(verdict).collect()
 }
 
-/// The targets for which there are none.
-pub fn missing(repetitions: &[Readings]) -> Vec<&'static str> {
+/// Those of the targets for which there are none.
+pub fn missing(targets: &[Target], repetitions: &[Readings]) -> Vec<&'static str> {
     let is_missing =
         |target: &&Target| !repetitions.iter().any(|readings| (target.figure)(readings).is_some());
-    TARGETS.iter().filter(is_missing).map(|target| target.what).collect()
+    targets.iter().filter(is_missing).map(|target| target.what).collect()
 }
 
 #[cfg(test)]
@@ -206,13 +222,13 @@ mod tests {
             readings.put("submit.c64.echo.per_s", 100.0);
             readings
         };
-        let verdicts = judge(&[readings(40.0), readings(50.0), readings(60.0)]);
+        let verdicts = judge(TARGETS, &[readings(40.0), readings(50.0), readings(60.0)]);
         assert_eq!(verdicts.len(), 1);
         assert!(verdicts[0].met && (verdicts[0].figure.median - 0.5).abs() < 1e-9);
-        assert!(!judge(&[readings(49.0)])[0].met);
-        assert!(judge(&[]).is_empty());
-        assert_eq!(missing(&[]).len(), TARGETS.len());
-        assert_eq!(missing(&[readings(40.0)]).len(), TARGETS.len() - 1);
+        assert!(!judge(TARGETS, &[readings(49.0)])[0].met);
+        assert!(judge(TARGETS, &[]).is_empty());
+        assert_eq!(missing(TARGETS, &[]).len(), TARGETS.len());
+        assert_eq!(missing(TARGETS, &[readings(40.0)]).len(), TARGETS.len() - 1);
     }
 
     #[test]
