@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use longshore_model::Millis;
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::task::JoinHandle;
+
+use crate::randomness::RandomPage;
 
 /// A task of the engine.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -29,11 +30,10 @@ pub trait Host: Send + Sync + 'static {
 
     /// 128 random bits, good enough for secrets.
     fn entropy(&self) -> u128 {
-        let mut bytes = [0; 16];
+        static PAGE: RandomPage = RandomPage::new();
         // The kernel's generator fails only before it is seeded, which is long over when a server runs. Should it
         // fail all the same, an id is not worth serving: stop this task.
-        SystemRandom::new().fill(&mut bytes).expect("the operating system provides random bytes");
-        u128::from_be_bytes(bytes)
+        PAGE.draw().expect("the operating system provides random bytes")
     }
 
     /// Starts a task.

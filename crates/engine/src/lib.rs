@@ -12,6 +12,7 @@ mod engine;
 mod handle;
 mod host;
 mod measure;
+mod randomness;
 mod recent;
 mod record;
 mod settings;

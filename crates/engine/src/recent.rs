@@ -79,10 +79,10 @@ impl Recent {
     fn update(&self, job: JobKey, change: impl FnOnce(&mut Entry)) {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        if !inner.jobs.contains_key(&job) {
+        let entry = inner.jobs.entry(job).or_insert_with(|| {
             inner.order.push_back(job);
-        }
-        let entry = inner.jobs.entry(job).or_default();
+            Entry::default()
+        });
         inner.bytes -= entry.bytes;
         change(entry);
         entry.bytes = ENTRY_BYTES + cost(entry);
