@@ -44,6 +44,7 @@ pub(crate) struct Actor {
     line: Arc<Line>,
     generation: u64,
     number: u64,
+    now: Millis,
 
     parked: Parked,
     /// Ordered, so that those who are told at once are told in the same order in every replay.
@@ -75,6 +76,7 @@ impl Actor {
     ) -> Self {
         let streams = Streams::new(queue.counters().reserved_seq);
         Self {
+            now: shared.now(),
             shared,
             queue,
             mailbox,
@@ -104,10 +106,12 @@ impl Actor {
         loop {
             if line.generation.load(Ordering::Acquire) != self.generation {
                 self.reload().await;
+                self.look_at_clock();
                 // Open polls may find jobs now, and the fleet hears of the load.
                 self.tick();
                 self.flush();
             }
+            self.look_at_clock();
             let (asleep_at, due_in) = (self.now(), self.due_in());
             tokio::select! {
                 biased;
@@ -116,18 +120,31 @@ impl Actor {
                     if received == 0 {
                         return;
                     }
-                    for ask in asks.drain(..) {
-                        self.handle(ask);
-                    }
+                    self.gather(&mut asks).await;
                 }
                 () = line.advanced.notified(), if self.demolishing.is_some() => {}
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
+            }
+            self.look_at_clock();
+            for ask in asks.drain(..) {
+                self.handle(ask);
             }
             if due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in)) {
                 self.apply(Command::ForgiveSilence);
             }
             self.tick();
             self.flush();
+        }
+    }
+
+    /// Lets whoever is about to ask do so first: an ask wakes the actor at once, before the other connections that
+    /// have something to say. With 16 of them a round then takes 12 asks and not one, and so do commits.
+    async fn gather(&mut self, asks: &mut Vec<Ask>) {
+        tokio::task::yield_now().await;
+        while asks.len() < ROUND
+            && let Ok(ask) = self.mailbox.try_recv()
+        {
+            asks.push(ask);
         }
     }
 
@@ -196,7 +213,12 @@ impl Actor {
         self.writes.is_empty() && self.line.durable.load(Ordering::Acquire) == self.number
     }
 
+    /// The time of this round. The clock is looked at before and after the waiting, not for every ask.
     fn now(&self) -> Millis {
-        self.shared.now()
+        self.now
+    }
+
+    fn look_at_clock(&mut self) {
+        self.now = self.shared.now();
     }
 }

@@ -136,6 +136,7 @@ impl Actor {
         let end = tokio::time::Instant::now() + pause;
         while let Ok(Some(ask)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
             if but(&ask) {
+                self.look_at_clock();
                 self.handle(ask);
                 self.flush();
             } else {

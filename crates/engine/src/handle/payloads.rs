@@ -15,6 +15,10 @@ const LISTED_BYTES_MAX: usize = 4096;
 impl EndpointHandle {
     /// The job with its output and error; as it is now where it went on since its row was read.
     pub(super) async fn snapshot(&self, row: JobRow) -> Result<JobSnapshot, AskError> {
+        if row.state == JobState::InQueue {
+            // Nothing came out of it yet; most answers to a submit are this.
+            return Ok(JobSnapshot { row, now: self.now(), output: None, error: None });
+        }
         let (row, outcome) = self.with_outcome(row).await?;
         let output = match outcome.output {
             Some(payload) => Some(self.shared.fetch(payload).await?),
