@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use longshore_engine::{Engine, Parts, Post};
 use longshore_http::HttpState;
 use longshore_launch::Launcher;
@@ -112,7 +113,8 @@ async fn serve(
 ) -> Result<(), StoreError> {
     let engine = Engine::start(parts).await?;
     keys::admit(&engine).await?;
-    let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http));
+    let edge = longshore_http::router(HttpState::new(engine.clone(), &settings.http));
+    let router = Router::new().fallback_service(edge);
     world.network.connect(Some((process, router)));
     stop.notified().await;
     world.network.close();

@@ -1,12 +1,15 @@
 //! Reads request bodies: never more than the route takes, never more at once than the server's memory allows. The
 //! same goes for what is being sent.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -167,9 +170,12 @@ async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Failure> {
         if body.is_end_stream() {
             return Ok(None);
         }
-        let frame = tokio::time::timeout(SILENCE_MAX, body.frame())
-            .await
-            .map_err(|_| Failure::body_timeout("the body stopped before its end"))?;
+        let frame = match what_is_here(body).await {
+            Poll::Ready(frame) => frame,
+            Poll::Pending => tokio::time::timeout(SILENCE_MAX, body.frame())
+                .await
+                .map_err(|_| Failure::body_timeout("the body stopped before its end"))?,
+        };
         match frame {
             None => return Ok(None),
             Some(Ok(frame)) => match frame.into_data() {
@@ -182,6 +188,11 @@ async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Failure> {
             }
         }
     }
+}
+
+/// The next frame if it is here already, as all of a small body mostly is: then nothing needs a timer.
+async fn what_is_here(body: &mut Body) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    poll_fn(|context| Poll::Ready(Pin::new(&mut *body).poll_frame(context))).await
 }
 
 #[cfg(test)]

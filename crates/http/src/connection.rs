@@ -1,77 +1,72 @@
 //! One connection: its requests one after another, each within bounds of size and time.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tower::ServiceExt as _;
+use tokio::time::{Instant, sleep_until};
 
+use crate::Edge;
 use crate::lingering::Lingering;
 use crate::stalls::Stalls;
+use crate::turns::Turns;
 
-/// How long a connection may be idle between requests, or take to send a later request's head. A worker whose
-/// handler blocks for long must find its connection open when it reports: its client library keeps connections
-/// for 15 s, others for 90 s, and a result posted into a closed one is lost.
-const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long a new connection may take to send its first request's head: nobody connects to say nothing, except
-/// those who want to use connections up.
-const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// A request's head in bytes; over it the answer is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Serves a client's connection until either side ends it, or `closing` says that the server stops.
-pub(crate) async fn serve_client(stream: TcpStream, router: Router, closing: watch::Receiver<()>) {
+pub(crate) async fn serve_client(stream: TcpStream, edge: Edge, closing: watch::Receiver<()>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "the connection closed before its first request");
         return;
     }
-    converse(stream, router, closing).await;
+    converse(stream, edge, closing).await;
 }
 
 /// The same over any stream of bytes.
 pub(crate) async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    router: Router,
+    edge: Edge,
     mut closing: watch::Receiver<()>,
 ) {
-    let asked = AtomicBool::new(false);
+    let turns = &Turns::new();
     let service = service_fn(|request: Request<Incoming>| {
-        asked.store(true, Ordering::Relaxed);
-        router.clone().oneshot(Lingering::body_of(request).map(Body::new))
+        turns.answering();
+        let answered = edge.answer(Lingering::body_of(request).map(Body::new));
+        async move { answered.await.map(|response| turns.answer(response)) }
     });
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        // How long a head may take is seen to below.
+        .header_read_timeout(None)
         .max_header_size(HEAD_BYTES_MAX)
         // That is checked when a head is complete; this is what an incomplete one may fill.
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(Stalls::around(stream)), service);
     let mut connection = pin!(connection);
-    let mut first_head = pin!(tokio::time::sleep(FIRST_HEAD_TIMEOUT));
-    let mut is_new = true;
+    let mut look = pin!(sleep_until(turns.patience_ends()));
+    let mut is_closing = false;
     let ended = loop {
         tokio::select! {
+            biased;
             ended = connection.as_mut() => break ended,
-            _ = closing.changed() => {
+            _ = closing.changed(), if !is_closing => {
+                is_closing = true;
                 connection.as_mut().graceful_shutdown();
-                break connection.await;
             }
-            () = first_head.as_mut(), if is_new => {
-                is_new = false;
-                if !asked.load(Ordering::Relaxed) {
+            () = look.as_mut() => {
+                let end = turns.patience_ends();
+                if end <= Instant::now() {
                     tracing::debug!("a connection sent no request in time");
                     return;
                 }
+                look.as_mut().reset(end);
             }
         }
     };

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -13,18 +13,15 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use tower::{Service, ServiceExt as _};
 
 use crate::errors::Failure;
-use crate::{HttpState, keys};
+use crate::{HttpState, express, hex, keys};
 
-/// Puts the edge around the routes.
-pub(crate) fn wrap(routes: Router) -> Router {
-    Router::new().fallback_service(Edge { routes })
-}
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The answer where no route is.
 pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Failure {
@@ -48,39 +45,76 @@ fn is_guarded(uri: &Uri) -> bool {
     matches!(first, Some("v1" | "v2" | "sdk"))
 }
 
+/// A handler at work.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// An answer under way.
+pub(crate) type Answered = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+/// The routes and what every request to them passes. Cheap to clone.
 #[derive(Clone)]
-struct Edge {
+pub struct Edge {
     routes: Router,
+    express: Option<HttpState>,
+}
+
+impl Edge {
+    /// Puts the edge around the routes.
+    pub(crate) fn around(routes: Router) -> Self {
+        Self { routes, express: None }
+    }
+
+    /// Lets requests for the routes that every job takes go past the router.
+    pub(crate) fn with_express(self, state: HttpState) -> Self {
+        Self { express: Some(state), ..self }
+    }
+
+    /// Answers one request.
+    pub(crate) fn answer(&self, request: Request) -> Answered {
+        let edge = self.clone();
+        Box::pin(async move { Ok(answer(edge, request).await) })
+    }
+
+    async fn route(self, request: Request) -> Response {
+        let request = match self.express {
+            Some(state) => match express::answer(state, request).await {
+                Ok(response) => return response,
+                Err(request) => request,
+            },
+            None => request,
+        };
+        let Ok(response) = self.routes.oneshot(request).await;
+        response
+    }
 }
 
 impl Service<Request> for Edge {
     type Response = Response;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+    type Future = Answered;
 
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let routes = self.routes.clone();
-        Box::pin(async move { Ok(answer(routes, request).await) })
+        self.answer(request)
     }
 }
 
-async fn answer(routes: Router, mut request: Request) -> Response {
-    let began = Instant::now();
+async fn answer(edge: Edge, mut request: Request) -> Response {
     let id = next_request_id();
     let method = request.method().clone();
     if let Some(uri) = with_plain_path(request.uri()) {
         *request.uri_mut() = uri;
     }
     // Neither the query nor a header is logged: secrets can be in both.
-    let path = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
+    let logged =
+        tracing::enabled!(tracing::Level::DEBUG).then(|| (Instant::now(), request.uri().path().to_owned()));
     let mut response = if method == Method::OPTIONS {
         options()
     } else {
-        let guarded = CatchPanic { inner: Box::pin(routes.oneshot(request)) };
+        let guarded = CatchPanic { inner: pin!(edge.route(request)) };
         in_shape(guarded.await.unwrap_or_else(|| {
             tracing::error!(request = id, %method, "a handler panicked");
             Failure::internal().into_response()
@@ -90,15 +124,20 @@ async fn answer(routes: Router, mut request: Request) -> Response {
         // The router adds it where a path exists: a stranger must not learn that.
         response.headers_mut().remove(ALLOW);
     }
-    if let Ok(value) = HeaderValue::try_from(format!("{id:016x}")) {
-        response.headers_mut().insert("x-request-id", value);
-    }
-    if let Some(path) = path {
+    response.headers_mut().insert(REQUEST_ID, request_id(id));
+    if let Some((began, path)) = logged {
         let status = response.status().as_u16();
         let ms = began.elapsed().as_millis() as u64;
         tracing::debug!(request = %format_args!("{id:016x}"), %method, path, status, ms, "answered");
     }
     response
+}
+
+fn request_id(id: u64) -> HeaderValue {
+    let mut digits = [0; 16];
+    hex::write(&id.to_be_bytes(), &mut digits);
+    // Digits are always a header's value.
+    HeaderValue::from_bytes(&digits).unwrap_or(const { HeaderValue::from_static("unknown") })
 }
 
 /// Counts requests from a start that differs from run to run.
@@ -156,16 +195,16 @@ fn in_shape(response: Response) -> Response {
 }
 
 /// Ends in none where the inner future panics.
-struct CatchPanic<F> {
-    inner: Pin<Box<F>>,
+struct CatchPanic<'a, F> {
+    inner: Pin<&'a mut F>,
 }
 
-impl<F: Future<Output = Result<Response, Infallible>>> Future for CatchPanic<F> {
+impl<F: Future<Output = Response>> Future for CatchPanic<'_, F> {
     type Output = Option<Response>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Response>> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.inner.as_mut().poll(context))) {
-            Ok(polled) => polled.map(Result::ok),
+            Ok(polled) => polled.map(Some),
             Err(_) => Poll::Ready(None),
         }
     }

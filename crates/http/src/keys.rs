@@ -13,8 +13,8 @@ use longshore_model::{ApiKey, EndpointId, KeyScope, Millis, Operation};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::HttpState;
 use crate::errors::Failure;
+use crate::{HttpState, hex};
 
 /// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
 /// `Authorization: X`. None where it is empty.
@@ -33,9 +33,17 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
 /// The key that a request carries, if it is one of ours and alive. Whether it permits anything is not said.
 fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<ApiKey>, Failure> {
     let text = credential(headers).ok_or_else(Failure::unauthorized)?;
-    let key = state.engine().key_by_hash(&hash_of(text)).ok_or_else(Failure::unauthorized)?;
-    let alive = !key.disabled && key.expires_at.is_none_or(|end| state.engine().now() < end);
+    let mut digits = [0; 64];
+    hex::write(digest(&SHA256, text).as_ref(), &mut digits);
+    let hash = std::str::from_utf8(&digits).unwrap_or_default();
+    let key = state.engine().key_by_hash(hash).ok_or_else(Failure::unauthorized)?;
+    let alive = !key.disabled && key.expires_at.is_none_or(|end| now_for(&key, state) < end);
     if alive { Ok(key) } else { Err(Failure::unauthorized()) }
+}
+
+/// The present time where it matters to a key. Most keys have no end, and the clock costs as much as all else here.
+pub(crate) fn now_for(key: &ApiKey, state: &HttpState) -> Millis {
+    key.expires_at.map_or(Millis(0), |_| state.engine().now())
 }
 
 /// Checks that a request may do `operation` to the catalog.
@@ -45,7 +53,7 @@ pub(crate) fn authorize(
     operation: Operation,
 ) -> Result<Arc<ApiKey>, Failure> {
     let key = live_key(state, headers)?;
-    if key.permits(operation, None, state.engine().now()) { Ok(key) } else { Err(Failure::unauthorized()) }
+    if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(Failure::unauthorized()) }
 }
 
 /// Checks that a request may do `operation` to the endpoint with this id or slug, and finds it. 401 comes
@@ -61,7 +69,7 @@ pub(crate) fn authorize_endpoint(
     // What does not exist is in no key's list: a key for some endpoints does not learn which others there are.
     let nobodys = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
     let id = endpoint.as_ref().map_or_else(nobodys, |endpoint| endpoint.record().id);
-    if !key.permits(operation, Some(&id), state.engine().now()) {
+    if !key.permits(operation, Some(&id), now_for(&key, state)) {
         return Err(Failure::unauthorized());
     }
     endpoint.map(|endpoint| (key, endpoint)).ok_or_else(Failure::no_such_endpoint)
@@ -94,13 +102,7 @@ fn is_any_worker(state: &HttpState, headers: &HeaderMap) -> bool {
 
 /// Lower-case hex of the SHA-256 of a key's whole text.
 fn hash_of(text: &[u8]) -> String {
-    hex(digest(&SHA256, text).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+    hex::text(digest(&SHA256, text).as_ref())
 }
 
 /// A key just made: the only moment at which its text is known.
@@ -122,8 +124,8 @@ pub fn mint_key(name: &str, scopes: Vec<KeyScope>, created_at: Millis) -> Option
     let mut random = [0_u8; 40];
     SystemRandom::new().fill(&mut random).ok()?;
     let (id, secret) = random.split_at(8);
-    let id = hex(id);
-    let text = format!("ls_{id}_{}", hex(secret));
+    let id = hex::text(id);
+    let text = format!("ls_{id}_{}", hex::text(secret));
     let hash = hash_of(text.as_bytes());
     let name = name.to_owned();
     let record = ApiKey { id, name, hash, scopes, created_at, expires_at: None, disabled: false };

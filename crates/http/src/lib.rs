@@ -8,6 +8,8 @@ mod body;
 mod connection;
 mod edge;
 mod errors;
+mod express;
+mod hex;
 mod jobs;
 mod json_body;
 mod keys;
@@ -23,12 +25,14 @@ mod stalls;
 mod state;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod window;
 mod workers;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
+pub use edge::Edge;
 pub use jobs::members_of_submit;
 pub use keys::{MintedKey, admin_key, mint_key};
 pub use rate_limits::{Limit, RateLimits, RateTable};
@@ -36,13 +40,13 @@ pub use serve::serve;
 pub use state::{HttpSettings, HttpState};
 
 /// Every route of the server, behind the edge.
-pub fn router(state: HttpState) -> Router {
+pub fn router(state: HttpState) -> Edge {
     let routes = routes()
         .fallback(edge::unknown_route)
         .method_not_allowed_fallback(edge::unknown_method)
         .layer(from_fn_with_state(state.clone(), metrics::count))
-        .with_state(state);
-    edge::wrap(routes)
+        .with_state(state.clone());
+    Edge::around(routes).with_express(state)
 }
 
 fn routes() -> Router<HttpState> {

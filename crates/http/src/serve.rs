@@ -1,4 +1,4 @@
-//! Accepts connections and hands their requests to the router.
+//! Accepts connections and hands them to the edge.
 
 use std::convert::Infallible;
 use std::io;
@@ -6,11 +6,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
+use crate::Edge;
 use crate::connection::serve_client;
 
 /// After a failed accept (mostly: out of file descriptors) others get time to end.
@@ -24,7 +24,7 @@ const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 /// There are never more than `connections_max` connections; more wait to be accepted until others end.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    edge: Edge,
     connections_max: usize,
     shutdown: impl Future<Output = ()>,
 ) {
@@ -37,7 +37,7 @@ pub async fn serve(
             accepted = accepting.next() => accepted,
             () = &mut shutdown => break,
         };
-        let connection = serve_client(stream, router.clone(), on_closing.clone());
+        let connection = serve_client(stream, edge.clone(), on_closing.clone());
         let open = open.clone();
         tokio::spawn(async move {
             connection.await;

@@ -1,15 +1,16 @@
 //! The gate that every job operation is behind: key, endpoint, rate; in this order, and before the body.
 
+use std::future::ready;
 use std::sync::Arc;
 
-use axum::RequestExt as _;
 use axum::body::Body;
-use axum::extract::{RawPathParams, Request};
+use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Uri};
 use longshore_engine::EndpointHandle;
 use longshore_model::{ApiKey, JobId, Operation};
 
+use crate::edge::Answering;
 use crate::errors::Failure;
 use crate::query::Query;
 use crate::rate_limits::Bucket;
@@ -24,27 +25,35 @@ pub(super) struct Gate {
 
 impl Gate {
     /// A permission, and a rate limit.
-    pub(super) fn limited(permission: Operation, bucket: Bucket) -> Self {
+    pub(super) const fn limited(permission: Operation, bucket: Bucket) -> Self {
         Self { permission, bucket: Some(bucket) }
     }
 
     /// A permission alone.
-    pub(super) fn free(permission: Operation) -> Self {
+    pub(super) const fn free(permission: Operation) -> Self {
         Self { permission, bucket: None }
     }
 
     /// Runs `operation` for a request that may pass.
-    pub(super) async fn pass<H, F>(self, state: HttpState, mut request: Request, operation: H) -> Response
+    ///
+    /// What the gate decides it decides at once, so that the future is little more than the operation's own: futures
+    /// within futures are moved as they are made, and all the layers above a submit moved 30 KB for each.
+    pub(super) fn pass<H, F>(
+        self,
+        state: HttpState,
+        path: JobPath<'_>,
+        request: Request,
+        operation: H,
+    ) -> Answering
     where
         H: FnOnce(Call) -> F,
-        F: Future<Output = Result<Response, Failure>>,
+        F: Future<Output = Result<Response, Failure>> + Send + 'static,
     {
-        let (endpoint, job) = path_parameters(&mut request).await;
         let (parts, body) = request.into_parts();
-        let found = keys::authorize_endpoint(&state, &parts.headers, self.permission, &endpoint);
+        let found = keys::authorize_endpoint(&state, &parts.headers, self.permission, path.endpoint);
         let (key, endpoint) = match found {
             Ok(found) => found,
-            Err(failure) => return failure.into_response(),
+            Err(failure) => return Box::pin(ready(failure.into_response())),
         };
         let admission = self.bucket.map(|bucket| {
             let running = endpoint.running_workers();
@@ -52,30 +61,26 @@ impl Gate {
         });
         let admission = match admission.transpose() {
             Ok(admission) => admission,
-            Err(overrun) => return overrun.into_response(),
+            Err(overrun) => return Box::pin(ready(overrun.into_response())),
         };
-        let call = Call { state, key, endpoint, job, uri: parts.uri, headers: parts.headers, body };
-        let response = operation(call).await.unwrap_or_else(Failure::into_response);
-        match admission {
-            Some(admission) => admission.close(response),
-            None => response,
-        }
+        let job = path.job.parse().ok();
+        let answering =
+            operation(Call { state, key, endpoint, job, uri: parts.uri, headers: parts.headers, body });
+        Box::pin(async move {
+            let response = answering.await.unwrap_or_else(Failure::into_response);
+            match admission {
+                Some(admission) => admission.close(response),
+                None => response,
+            }
+        })
     }
 }
 
 /// The `{endpoint}` and `{job}` of a path; empty where they are not there or are no text, which finds nothing.
-async fn path_parameters(request: &mut Request) -> (String, String) {
-    let mut found = (String::new(), String::new());
-    if let Ok(params) = request.extract_parts::<RawPathParams>().await {
-        for (name, value) in &params {
-            match name {
-                "endpoint" => value.clone_into(&mut found.0),
-                "job" => value.clone_into(&mut found.1),
-                _ => {}
-            }
-        }
-    }
-    found
+#[derive(Clone, Copy, Default)]
+pub(crate) struct JobPath<'a> {
+    pub(crate) endpoint: &'a str,
+    pub(crate) job: &'a str,
 }
 
 /// A request that passed the gate.
@@ -85,14 +90,14 @@ pub(super) struct Call {
     pub(super) headers: HeaderMap,
     pub(super) body: Body,
     key: Arc<ApiKey>,
-    job: String,
+    job: Option<JobId>,
     uri: Uri,
 }
 
 impl Call {
     /// The job of the path. A text that is no job id names no job.
     pub(super) fn job(&self) -> Result<JobId, Failure> {
-        self.job.parse().map_err(|_| Failure::no_such_job())
+        self.job.ok_or_else(Failure::no_such_job)
     }
 
     /// The query parameters.
@@ -102,8 +107,8 @@ impl Call {
 
     /// Asks for more permission than the gate did.
     pub(super) fn require(&self, operation: Operation) -> Result<(), Failure> {
-        let permits =
-            self.key.permits(operation, Some(&self.endpoint.record().id), self.state.engine().now());
+        let now = keys::now_for(&self.key, &self.state);
+        let permits = self.key.permits(operation, Some(&self.endpoint.record().id), now);
         if permits { Ok(()) } else { Err(Failure::unauthorized()) }
     }
 }

@@ -1,15 +1,17 @@
 //! The `Idempotency-Key` header: a client's promise that two submits are the same one.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use longshore_model::Idempotency;
 use longshore_model::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use ring::digest::{SHA256, digest};
 
 use crate::errors::Failure;
 
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
 /// The key of a request, if it has one.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<Box<str>>, Failure> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     match value.to_str() {
         Ok(text) if (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&text.len()) => Ok(Some(text.into())),
         _ => Err(Failure::bad_request(

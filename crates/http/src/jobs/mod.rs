@@ -12,18 +12,40 @@ mod requests;
 mod stream;
 mod submit;
 
-use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{RawPathParams, Request, State};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
+use axum::{RequestExt as _, Router};
 use longshore_model::Operation::{Jobs, Read};
 
 use self::call::{Call, Gate};
 pub use self::envelope::members_of_submit;
 use self::stream::Shape;
 use crate::HttpState;
+use crate::edge::Answering;
 use crate::errors::Failure;
 use crate::rate_limits::Bucket;
+
+pub(crate) use self::call::JobPath;
+
+const RUN: Gate = Gate::limited(Jobs, Bucket::Run);
+const RUNSYNC: Gate = Gate::limited(Jobs, Bucket::Runsync);
+const STATUS: Gate = Gate::limited(Read, Bucket::Status);
+
+/// `POST /run`.
+pub(crate) fn run(state: HttpState, path: JobPath<'_>, request: Request) -> Answering {
+    RUN.pass(state, path, request, submit::run)
+}
+
+/// `POST /runsync`.
+pub(crate) fn runsync(state: HttpState, path: JobPath<'_>, request: Request) -> Answering {
+    RUNSYNC.pass(state, path, request, submit::runsync)
+}
+
+/// `GET|POST /status/{job}`.
+pub(crate) fn status(state: HttpState, path: JobPath<'_>, request: Request) -> Answering {
+    STATUS.pass(state, path, request, follow::status)
+}
 
 pub(crate) fn routes() -> Router<HttpState> {
     Router::new()
@@ -35,10 +57,10 @@ fn mount(prefix: &str, shape: Shape) -> Router<HttpState> {
     let at = |path: &str| format!("{prefix}{path}");
     let streams = move |call| stream::stream(call, shape);
     Router::new()
-        .route(&at("/run"), post(gated(Gate::limited(Jobs, Bucket::Run), submit::run)))
-        .route(&at("/runsync"), post(gated(Gate::limited(Jobs, Bucket::Runsync), submit::runsync)))
-        .route(&at("/status/{job}"), asked(Gate::limited(Read, Bucket::Status), follow::status))
-        .route(&at("/status-sync/{job}"), asked(Gate::limited(Read, Bucket::Status), follow::status_sync))
+        .route(&at("/run"), post(gated(RUN, submit::run)))
+        .route(&at("/runsync"), post(gated(RUNSYNC, submit::runsync)))
+        .route(&at("/status/{job}"), asked(STATUS, follow::status))
+        .route(&at("/status-sync/{job}"), asked(STATUS, follow::status_sync))
         .route(&at("/stream/{job}"), asked(Gate::limited(Read, Bucket::Stream), streams))
         .route(&at("/cancel/{job}"), post(gated(Gate::limited(Jobs, Bucket::Cancel), change::cancel)))
         .route(&at("/retry/{job}"), post(gated(Gate::limited(Jobs, Bucket::Cancel), change::retry)))
@@ -57,13 +79,24 @@ where
 }
 
 /// An operation behind its gate, as axum takes it.
-fn gated<H, F>(
-    gate: Gate,
-    operation: H,
-) -> impl Fn(State<HttpState>, Request) -> std::pin::Pin<Box<dyn Future<Output = Response> + Send>> + Clone
+fn gated<H, F>(gate: Gate, operation: H) -> impl Fn(State<HttpState>, Request) -> Answering + Clone
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Failure>> + Send + 'static,
 {
-    move |State(state), request| Box::pin(gate.pass(state, request, operation.clone()))
+    move |State(state), mut request| {
+        let operation = operation.clone();
+        Box::pin(async move {
+            let params = request.extract_parts::<RawPathParams>().await.ok();
+            let mut path = JobPath::default();
+            for (name, value) in params.iter().flatten() {
+                match name {
+                    "endpoint" => path.endpoint = value,
+                    "job" => path.job = value,
+                    _ => {}
+                }
+            }
+            gate.pass(state, path, request, operation).await
+        })
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -31,7 +31,9 @@ pub(super) struct RequestCount {
 }
 
 impl RequestCounts {
-    fn count(&self, route: &str, method: &'static str, status: u16) {
+    /// Counts a request whose answer is known.
+    pub(crate) fn count(&self, route: &str, method: &Method, status: StatusCode) {
+        let (method, status) = (method_name(method), status.as_u16());
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = routes.get(route).and_then(|answers| answers.get(&(method, status))) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -61,10 +63,10 @@ impl RequestCounts {
 /// Counts a request when its answer is known; a caller who hangs up before is not counted.
 pub(crate) async fn count(State(state): State<HttpState>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let method = method_name(request.method());
+    let method = request.method().clone();
     let response = next.run(request).await;
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
-    state.requests().count(route, method, response.status().as_u16());
+    state.requests().count(route, &method, response.status());
     response
 }
 
@@ -88,10 +90,10 @@ mod tests {
     #[test]
     fn requests_are_counted_by_route_method_and_status() {
         let counts = RequestCounts::default();
-        for status in [200, 200, 404] {
-            counts.count("/a", "GET", status);
+        for status in [StatusCode::OK, StatusCode::OK, StatusCode::NOT_FOUND] {
+            counts.count("/a", &Method::GET, status);
         }
-        counts.count("/a", "POST", 200);
+        counts.count("/a", &Method::POST, StatusCode::OK);
         let seen: Vec<_> =
             counts.snapshot().into_iter().map(|one| (one.route, one.method, one.status, one.count)).collect();
         let route = || "/a".to_owned();

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
@@ -20,7 +19,7 @@ use longshore_store::MemoryStore;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-use crate::{HttpSettings, HttpState, RateLimits, admin_key, router};
+use crate::{Edge, HttpSettings, HttpState, RateLimits, admin_key, router};
 
 pub(super) const ADMIN: &str = "the operators own key";
 
@@ -41,7 +40,7 @@ pub(super) struct Direct {
     pub(super) engine: Engine,
     pub(super) endpoint: EndpointId,
     pub(super) other: EndpointId,
-    router: Router,
+    edge: Edge,
 }
 
 /// An answer, its body read.
@@ -93,12 +92,12 @@ impl Direct {
         let engine = Engine::start(parts).await.unwrap();
         engine.put_key(admin_key(ADMIN, Millis(0))).await.unwrap();
         let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
-        let router = router(HttpState::new(engine.clone(), &settings));
-        Self { engine, router, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
+        let edge = router(HttpState::new(engine.clone(), &settings));
+        Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.edge.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         Reply { status: parts.status, headers: parts.headers, body }

@@ -3,6 +3,7 @@
 mod authorization;
 mod changing;
 mod direct;
+mod express;
 mod fixture;
 mod following;
 mod guarding;

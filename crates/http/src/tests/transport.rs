@@ -25,7 +25,7 @@ async fn count(body: Body, budget: &BytesBudget) -> Result<String, Failure> {
 }
 
 async fn serve_routes(routes: Router) -> Served {
-    Served::start(crate::edge::wrap(routes)).await
+    Served::start(crate::Edge::around(routes)).await
 }
 
 /// A server that reads at `/read` and refuses without reading at `/refuse`.
@@ -240,7 +240,7 @@ async fn a_request_may_take_longer_than_its_head_may() {
 
 #[tokio::test]
 async fn connections_over_the_limit_wait_until_others_end() {
-    let routes = crate::edge::wrap(Router::new().route("/quick", get(async || "quick")));
+    let routes = crate::Edge::around(Router::new().route("/quick", get(async || "quick")));
     let server = Served::with_room_for(2, routes).await;
     let mut first = server.connect().await;
     let mut second = server.connect().await;

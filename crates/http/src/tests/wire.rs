@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::Edge;
+
 /// A test that waits for longer than this waits for nothing.
 pub(super) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A served router.
+/// A served edge.
 pub(super) struct Served {
     pub(super) address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -20,19 +21,19 @@ pub(super) struct Served {
 }
 
 impl Served {
-    pub(super) async fn start(router: Router) -> Self {
-        Self::with_room_for(usize::MAX, router).await
+    pub(super) async fn start(edge: Edge) -> Self {
+        Self::with_room_for(usize::MAX, edge).await
     }
 
     /// With so many connections at once.
-    pub(super) async fn with_room_for(connections_max: usize, router: Router) -> Self {
+    pub(super) async fn with_room_for(connections_max: usize, edge: Edge) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let shutdown = async move {
             let _dropped_counts_too = stopped.await;
         };
-        let serving = tokio::spawn(crate::serve(listener, router, connections_max, shutdown));
+        let serving = tokio::spawn(crate::serve(listener, edge, connections_max, shutdown));
         Self { address, stop, serving }
     }
 

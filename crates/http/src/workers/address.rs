@@ -13,10 +13,16 @@ use longshore_model::limits::TAKE_SLOTS_MAX;
 /// The parts of a worker's path. Empty where they are not there or are no text: that is told after the token was
 /// checked, not before.
 #[derive(Debug, Default)]
-pub(super) struct WorkerPath {
+pub(crate) struct WorkerPath {
     pub endpoint: String,
     pub worker: String,
     pub job: String,
+}
+
+impl WorkerPath {
+    pub(crate) fn new(endpoint: &str, worker: &str, job: &str) -> Self {
+        Self { endpoint: endpoint.to_owned(), worker: worker.to_owned(), job: job.to_owned() }
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for WorkerPath {

@@ -22,6 +22,8 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 
+pub(crate) use self::address::WorkerPath;
+use crate::edge::Answering;
 use crate::{HttpState, edge};
 
 pub(crate) fn routes() -> Router<HttpState> {
@@ -44,15 +46,52 @@ pub(crate) fn routes() -> Router<HttpState> {
 /// A worker that watches its connections says so with `Connection: keep-alive`, which the SDK never sends, and
 /// keeps them.
 async fn close(question: Request, next: Next) -> Response {
-    let asked_to_keep = question
-        .headers()
-        .get(CONNECTION)
-        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"));
-    let mut answer = next.run(question).await;
-    if !asked_to_keep {
+    let keeps = asks_to_keep(question.headers());
+    closing_unless(keeps, next.run(question).await)
+}
+
+fn asks_to_keep(headers: &HeaderMap) -> bool {
+    headers.get(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"keep-alive"))
+}
+
+fn closing_unless(keeps: bool, mut answer: Response) -> Response {
+    if !keeps {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer
+}
+
+/// `GET job-take/{worker}`.
+pub(crate) fn take(state: HttpState, path: WorkerPath, request: Request) -> Answering {
+    let (parts, _) = request.into_parts();
+    Box::pin(async move {
+        let keeps = asks_to_keep(&parts.headers);
+        closing_unless(keeps, polls::take(State(state), path, parts.uri, parts.headers).await)
+    })
+}
+
+/// `GET job-take-batch/{worker}`.
+pub(crate) fn take_batch(state: HttpState, path: WorkerPath, request: Request) -> Answering {
+    let (parts, _) = request.into_parts();
+    Box::pin(async move {
+        let keeps = asks_to_keep(&parts.headers);
+        closing_unless(keeps, polls::take_batch(State(state), path, parts.uri, parts.headers).await)
+    })
+}
+
+/// `POST job-done/{worker}/{job}`.
+pub(crate) fn done(state: HttpState, path: WorkerPath, request: Request) -> Answering {
+    let (parts, body) = request.into_parts();
+    Box::pin(async move {
+        let keeps = asks_to_keep(&parts.headers);
+        closing_unless(keeps, reports::done(State(state), path, parts.headers, body).await.into_response())
+    })
+}
+
+/// `GET ping/{worker}`.
+pub(crate) fn ping(state: HttpState, path: WorkerPath, request: Request) -> Answering {
+    let (parts, _) = request.into_parts();
+    Box::pin(async move { pings::ping(State(state), path, parts.uri, parts.headers).await.into_response() })
 }
 
 /// A question that takes what it answers. `HEAD` would take it too, and show nobody.

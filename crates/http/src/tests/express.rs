@@ -1,0 +1,66 @@
+//! What goes past the router is answered and counted as if it had not.
+
+use http::HeaderMap;
+
+use super::direct::{ADMIN, Direct, Reply, request};
+
+const JOB: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
+const BODY: &str = r#"{"input":{}}"#;
+
+/// Method, path without the endpoint's name, and body.
+const ASKED: [(&str, &str, &str); 9] = [
+    ("POST", "/v2/{}/run", BODY),
+    ("POST", "/sdk/v2/{}/run", BODY),
+    ("POST", "/v2/{}/runsync?wait=1000", BODY),
+    ("GET", "/v2/{}/status/JOB", ""),
+    ("POST", "/sdk/v2/{}/status/JOB", ""),
+    ("GET", "/v2/{}/job-take/w1&job_in_progress=0", ""),
+    ("GET", "/v2/{}/job-take-batch/w1?batch_size=2", ""),
+    ("POST", "/v2/{}/job-done/w1/JOB?isStream=false", r#"{"output":1}"#),
+    ("GET", "/v2/{}/ping/w1?job_id=JOB", ""),
+];
+
+async fn ask(direct: &Direct, key: &str, method: &str, path: &str, body: &str) -> Reply {
+    direct.send(request(method, &path.replace("JOB", JOB), Some(key), body.to_owned())).await
+}
+
+/// The names of the headers, and whether the connection is to end. The length is told on the wire in any case.
+fn shape(headers: &HeaderMap) -> (Vec<&str>, Option<&[u8]>) {
+    let names =
+        headers.keys().map(http::HeaderName::as_str).filter(|name| *name != "content-length").collect();
+    (names, headers.get("connection").map(http::HeaderValue::as_bytes))
+}
+
+/// The lines of `/metrics` that count requests of a route of jobs and workers.
+async fn counted(direct: &Direct) -> Vec<(String, u64)> {
+    let page = direct.ask("GET", "/metrics", "").await.body;
+    let page = String::from_utf8(page.to_vec()).unwrap();
+    let lines = page.lines().filter(|line| line.contains("/v2/{endpoint}"));
+    let number = |line: &str| {
+        let (labels, count) = line.rsplit_once(' ').unwrap();
+        (labels.to_owned(), count.parse().unwrap())
+    };
+    lines.map(number).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_express_and_the_router_answer_the_same() {
+    let direct = Direct::start().await;
+    let token = direct.engine.worker_token(&direct.endpoint);
+    let mut asked = 0;
+    for (method, path, body) in ASKED {
+        for key in [ADMIN, &token, "nobody's"] {
+            let by_express = ask(&direct, key, method, &path.replace("{}", "demo"), body).await;
+            // An escape in its path takes a request to the router.
+            let by_router = ask(&direct, key, method, &path.replace("{}", "dem%6F"), body).await;
+            assert_eq!(by_express.status, by_router.status, "{method} {path} {key}");
+            assert_eq!(shape(&by_express.headers), shape(&by_router.headers), "{method} {path} {key}");
+            asked += 2;
+        }
+    }
+    let counts = counted(&direct).await;
+    assert_eq!(counts.iter().map(|(_, count)| count).sum::<u64>(), asked);
+    for (labels, count) in counts {
+        assert_eq!(count % 2, 0, "{labels}: each way calls the route by the same name");
+    }
+}
