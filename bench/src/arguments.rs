@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+/// Enough for a median that one bad moment of the machine does not move.
+const REPS: usize = 5;
+
 /// Measures a Longshore server against the floors of the machine.
 #[derive(Debug, Parser)]
 #[command(
@@ -21,7 +24,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SCENARIO", value_delimiter = ',')]
     pub only: Vec<String>,
     /// How often each scenario is measured, in turn
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = REPS)]
     pub reps: usize,
     /// Small and short: shows that everything works, and no figure that means anything
     #[arg(long)]
@@ -46,6 +49,18 @@ pub struct Arguments {
     pub part: Option<Part>,
 }
 
+impl Arguments {
+    /// What one types to get such a run again; where things lie on this machine is left out.
+    pub fn as_typed(&self) -> String {
+        let mut words = vec!["cargo xtask bench".to_owned()];
+        words.extend(self.peers.as_ref().map(|_| "--peers".to_owned()));
+        words.extend((!self.only.is_empty()).then(|| format!("--only {}", self.only.join(","))));
+        words.extend((self.reps != REPS).then(|| format!("--reps {}", self.reps)));
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        words.join(" ")
+    }
+}
+
 /// Parts of a run that are processes of their own.
 #[derive(Debug, Subcommand)]
 pub enum Part {
@@ -68,6 +83,8 @@ mod tests {
         Arguments::command().debug_assert();
         let asked = Arguments::parse_from(["bench", "--only", "submit,runsync", "--reps", "3", "--quick"]);
         assert_eq!((asked.only.join(" "), asked.reps, asked.quick), ("submit runsync".to_owned(), 3, true));
+        assert_eq!(asked.as_typed(), "cargo xtask bench --only submit,runsync --reps 3 --quick");
+        assert_eq!(Arguments::parse_from(["bench", "--peers", "x"]).as_typed(), "cargo xtask bench --peers");
         assert!(Arguments::parse_from(["bench", "floor", "echo"]).part.is_some());
     }
 }

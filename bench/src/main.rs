@@ -62,10 +62,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
     let ground = Ground { server, data, cores, peers: arguments.peers.clone(), quick: arguments.quick };
     let mut report = Report {
-        command: std::iter::once("cargo xtask bench".to_owned())
-            .chain(std::env::args().skip(1))
-            .collect::<Vec<_>>()
-            .join(" "),
+        command: arguments.as_typed(),
         began: machine::now_utc(),
         machine: Machine::describe(cores),
         repetitions: Vec::new(),

@@ -1,5 +1,4 @@
-//! What a run leaves behind: tables on standard output, `<date>.json`, `.md`
-//! and `.svg`.
+//! What a run leaves behind: tables on standard output, `<date>.json`, `.md` and `.svg`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Ground, SMALL_BYTES, Scenario, fill, in_queue, job_body};
 use crate::load::{ClosedLoop, Tally, Wire, Worker};
 use crate::process::Used;
-use crate::readings::Readings;
+use crate::readings::{Readings, spreads};
 use crate::server::{Endpoint, Server};
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -18,16 +18,16 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 const CONNECTIONS: usize = 64;
 const SLOTS: usize = 16;
+/// How often the rates are measured; the million is made once.
+const TURNS: usize = 3;
 
 fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     let mut server = ground.start_server()?;
     let endpoint = server.endpoint()?;
-    rates(ground, &endpoint, "million.empty", readings)?;
-    let waiting = in_queue(&endpoint)?;
-    let took = fill(&endpoint, ground.many_jobs().saturating_sub(waiting), || job_body(SMALL_BYTES))?;
+    let took = fill(&endpoint, ground.many_jobs(), || job_body(SMALL_BYTES))?;
     readings.put("million.fill_s", took.as_secs_f64());
     put_memory(readings, "million.resident_mib", &server)?;
-    rates(ground, &endpoint, "million.full", readings)?;
+    put_rates(ground, &endpoint, readings)?;
     readings.put("million.restart_ms", milliseconds(server.restart()?));
     put_memory(readings, "million.restarted_mib", &server)?;
     let endpoint = endpoint.on(&server);
@@ -35,14 +35,36 @@ fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     Ok(())
 }
 
+/// With this full queue and with empty ones in turn.
+fn put_rates(ground: &Ground, full: &Endpoint, readings: &mut Readings) -> Result<(), String> {
+    let mut all = Vec::new();
+    for turn in 0..TURNS {
+        let server = ground.start_server()?;
+        let mut rates = Readings::default();
+        measure_rates(ground, &server.endpoint()?, turn, "million.empty", &mut rates)?;
+        measure_rates(ground, full, turn, "million.full", &mut rates)?;
+        all.push(rates);
+    }
+    for (name, spread) in spreads(&all) {
+        readings.put(name, spread.median);
+    }
+    Ok(())
+}
+
 /// How fast jobs come in, then how fast they are taken and done.
-fn rates(ground: &Ground, endpoint: &Endpoint, name: &str, readings: &mut Readings) -> Result<(), String> {
+fn measure_rates(
+    ground: &Ground,
+    endpoint: &Endpoint,
+    turn: usize,
+    name: &str,
+    readings: &mut Readings,
+) -> Result<(), String> {
     let request = endpoint.post("run").with_body(&job_body(SMALL_BYTES));
     let mut clients = ClosedLoop::new(endpoint.address(), request, CONNECTIONS, ground.span());
     Wire::run(&mut [&mut clients])?;
     readings.put(format!("{name}.submit_per_s"), clients.per_s());
     let (tally, span) = (Rc::new(Tally::submitting()), ground.span().counted);
-    let worker = Worker::new(endpoint, name, SLOTS, Rc::clone(&tally));
+    let worker = Worker::new(endpoint, format!("worker-{turn}"), SLOTS, Rc::clone(&tally));
     Wire::run(&mut [&mut worker.working_for(span)])?;
     readings.put(format!("{name}.take_per_s"), tally.finished() as f64 / span.as_secs_f64());
     Ok(())
