@@ -1,4 +1,6 @@
-//! One change of a batch as one to six statements, each by primary key.
+//! The changes of a batch as statements, each by primary key.
+
+use std::iter::Peekable;
 
 use longshore_model::{Counters, Endpoint, EndpointNo, JobKey};
 use rusqlite::{Connection, Params, params};
@@ -8,11 +10,35 @@ use super::column::payload_columns;
 use super::job_row;
 use crate::{OutcomeRow, Payload, Write};
 
-/// Carries out one change inside the present transaction.
-pub(super) fn apply(db: &Connection, write: &Write) -> rusqlite::Result<()> {
+/// Carries out the changes inside the present transaction.
+pub(super) fn apply<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> rusqlite::Result<()> {
+    let mut writes = writes.peekable();
+    while let Some(write) = writes.next() {
+        match write {
+            Write::DeleteJob(first) => delete_jobs(db, *first, last_of_run(*first, &mut writes))?,
+            other => apply_one(db, other)?,
+        }
+    }
+    Ok(())
+}
+
+/// The last of the jobs with consecutive numbers that are removed one after the other: expiry and purge remove
+/// them by the hundred, and a range takes six statements whatever its length.
+fn last_of_run<'a>(first: JobKey, writes: &mut Peekable<impl Iterator<Item = &'a Write>>) -> JobKey {
+    let mut last = first;
+    while let Some(Write::DeleteJob(next)) = writes.peek()
+        && last.to_row().checked_add(1) == Some(next.to_row())
+    {
+        last = *next;
+        writes.next();
+    }
+    last
+}
+
+fn apply_one(db: &Connection, write: &Write) -> rusqlite::Result<()> {
     match write {
         Write::PutJob(row) => job_row::put(db, row),
-        Write::DeleteJob(job) => delete_job(db, *job),
+        Write::DeleteJob(job) => delete_jobs(db, *job, *job),
         Write::PutInput(job, input) => put_input(db, *job, input),
         Write::PutOutcome(job, outcome) => put_outcome(db, *job, outcome),
         Write::ClearOutcome(job) => run(db, "DELETE FROM outcome WHERE job = ?", [job.to_row()]),
@@ -69,17 +95,18 @@ fn json(record: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(record).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-fn delete_job(db: &Connection, job: JobKey) -> rusqlite::Result<()> {
+fn delete_jobs(db: &Connection, first: JobKey, last: JobKey) -> rusqlite::Result<()> {
     for sql in [
-        "DELETE FROM job WHERE key = ?",
-        "DELETE FROM input WHERE job = ?",
-        "DELETE FROM outcome WHERE job = ?",
-        "DELETE FROM stream WHERE job = ?",
-        "DELETE FROM hook WHERE job = ?",
+        "DELETE FROM job WHERE key BETWEEN ? AND ?",
+        "DELETE FROM input WHERE job BETWEEN ? AND ?",
+        "DELETE FROM outcome WHERE job BETWEEN ? AND ?",
+        "DELETE FROM stream WHERE job BETWEEN ? AND ?",
+        "DELETE FROM hook WHERE job BETWEEN ? AND ?",
+        "DELETE FROM chunk WHERE job BETWEEN ? AND ?",
     ] {
-        run(db, sql, [job.to_row()])?;
+        run(db, sql, [first.to_row(), last.to_row()])?;
     }
-    drop_chunks(db, job)
+    Ok(())
 }
 
 fn drop_chunks(db: &Connection, job: JobKey) -> rusqlite::Result<()> {

@@ -24,12 +24,14 @@ pub struct LogLimits {
     pub background_pages: u32,
     /// The writer itself copies once the log is this long.
     pub pages_max: u32,
+    /// The log's file is lengthened by this many pages at a time.
+    pub ahead_pages: u32,
 }
 
 impl Default for LogLimits {
-    /// 4 MB and 32 MB.
+    /// 4 MB, 32 MB and 1 MB.
     fn default() -> Self {
-        Self { background_pages: 1_000, pages_max: 8_000 }
+        Self { background_pages: 1_000, pages_max: 8_000, ahead_pages: 250 }
     }
 }
 

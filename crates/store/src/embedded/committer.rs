@@ -10,6 +10,7 @@ use longshore_model::{Durability, Epoch, ShardId};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
+use super::ahead::Ahead;
 use super::apply::apply;
 use super::doubt::{Doubt, write_again};
 use super::error::{corrupt, from_sqlite};
@@ -39,6 +40,8 @@ pub(super) struct Committer {
     // The folder is locked, so nobody else changes the rows behind this.
     epochs: HashMap<ShardId, Epoch>,
     wal_pages: Arc<AtomicU32>,
+    /// See [`LogLimits::ahead_pages`].
+    ahead_pages: u32,
 }
 
 struct Writable {
@@ -46,12 +49,13 @@ struct Writable {
     /// The write-ahead log, for syncing what buffered commits left in it, and for writing it again. Closing it
     /// drops no lock: `SQLite` keeps its locks on the other two files.
     wal: File,
+    ahead: Ahead,
     durability: Durability,
 }
 
 impl Committer {
     /// Opens the connection and reads the epochs.
-    pub fn open(folder: &Folder) -> Result<Self, StoreError> {
+    pub fn open(folder: &Folder, ahead_pages: u32) -> Result<Self, StoreError> {
         let mut committer = Self {
             database: folder.database.clone(),
             connection: None,
@@ -59,6 +63,7 @@ impl Committer {
             doubt: Arc::default(),
             epochs: HashMap::new(),
             wal_pages: Arc::default(),
+            ahead_pages,
         };
         let epochs =
             column::collect(&committer.connection()?.db, "SELECT no, epoch FROM shard", [], |row| {
@@ -88,9 +93,7 @@ impl Committer {
 
     fn write(&mut self, batches: &[&Batch]) -> Result<(), StoreError> {
         let Some(durability) = batches.iter().map(|batch| batch.durability).max() else { return Ok(()) };
-        self.transaction(durability, |db| {
-            batches.iter().flat_map(|batch| &batch.writes).try_for_each(|write| apply(db, write))
-        })
+        self.transaction(durability, |db| apply(db, batches.iter().flat_map(|batch| &batch.writes)))
     }
 
     fn check_epoch(&self, commit: &Commit) -> Result<(), StoreError> {
@@ -182,8 +185,9 @@ impl Committer {
         work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
     ) -> Result<(), StoreError> {
         self.dispel_doubt()?;
+        let frames = self.wal_pages();
         let connection = self.connection()?;
-        let result = connection.transaction(durability, work);
+        let result = connection.transaction(durability, frames, work);
         let usable = result.is_ok() || connection.rolled_back();
         if !usable {
             self.connection = None;
@@ -220,7 +224,8 @@ impl Committer {
         let wal = wal.map_err(|error| StoreError::Io(error.to_string()))?;
         // `SQLite` does so too, but takes no notice of a failure.
         open::sync_folder_of(&self.database)?;
-        Ok(Writable { db, wal, durability: Durability::Synced })
+        let ahead = Ahead::new(&db, &wal, self.ahead_pages).map_err(sqlite)?;
+        Ok(Writable { db, wal, ahead, durability: Durability::Synced })
     }
 }
 
@@ -228,6 +233,7 @@ impl Writable {
     fn transaction(
         &mut self,
         durability: Durability,
+        frames: u32,
         work: impl FnOnce(&Connection) -> rusqlite::Result<()>,
     ) -> rusqlite::Result<()> {
         if self.durability != durability {
@@ -240,6 +246,7 @@ impl Writable {
             self.durability = durability;
         }
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        self.ahead.make_room(&self.wal, frames);
         work(&self.db)?;
         self.db.prepare_cached("COMMIT")?.execute([])?;
         Ok(())
@@ -270,7 +277,7 @@ mod tests {
     fn committer() -> (Committer, Epoch, open::Folder, TempDir) {
         let dir = TempDir::new().unwrap();
         let folder = open::Folder::open(dir.path()).unwrap();
-        let mut committer = Committer::open(&folder).unwrap();
+        let mut committer = Committer::open(&folder, 0).unwrap();
         let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
         (committer, epoch, folder, dir)
     }

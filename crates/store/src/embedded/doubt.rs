@@ -22,8 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::StoreError;
 
 /// The layout of a write-ahead log, see <https://www.sqlite.org/fileformat2.html#walformat>.
-const LOG_HEADER_BYTES: u64 = 32;
-const FRAME_HEADER_BYTES: u64 = 24;
+pub(super) const LOG_HEADER_BYTES: u64 = 32;
+pub(super) const FRAME_HEADER_BYTES: u64 = 24;
 const PAGE_SIZE_AT: u64 = 8;
 
 /// Copied at once.

@@ -9,6 +9,7 @@
 //! What is in the file is described in `schema.rs`. A log that a crash tore recovers by itself when the folder is
 //! opened: every acknowledged commit has a checksum and was synced, what follows the last one is dropped.
 
+mod ahead;
 mod apply;
 mod checkpoint;
 mod column;

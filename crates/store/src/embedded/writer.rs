@@ -48,7 +48,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Starts the thread on an open folder.
     pub fn start(folder: Folder, log: LogLimits) -> Result<Self, StoreError> {
-        let committer = Committer::open(&folder)?;
+        let committer = Committer::open(&folder, log.ahead_pages)?;
         let checkpointer = Checkpointer::start(&folder.database, Arc::clone(committer.doubt()))?;
         let (sender, requests) = channel();
         let mut run = Run {

@@ -25,7 +25,7 @@ struct Program {
 impl Program {
     fn start(disk: Recorded) -> Self {
         let folder = Folder::open(&disk.folder).unwrap();
-        let mut committer = Committer::open(&folder).unwrap();
+        let mut committer = Committer::open(&folder, 3).unwrap();
         let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
         let beside = connect_beside(&folder.database).unwrap();
         beside.execute_batch("SELECT count(*) FROM input").unwrap();

@@ -101,6 +101,35 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
     }
 }
 
+/// Such as an expiry does it: many at once, most of them neighbours.
+pub async fn deleting_many_spares_those_between(store: &impl Store) {
+    let epoch = claim(store).await;
+    let all = (1..=3).flat_map(|endpoint| (1..=20).map(move |seq| (endpoint, seq)));
+    let writes = all.flat_map(|(endpoint, seq)| {
+        let job_key = key(endpoint, seq);
+        [put(job(endpoint, seq)), Write::PutInput(job_key, inline("in")), chunk(job_key, 0, "chunk")]
+    });
+    commit(store, epoch, writes.collect()).await.unwrap();
+    let deleted = [3, 4, 5, 7, 9, 10, 2, 1, 15, 16, 18, 17, 20];
+    let mut writes: Vec<_> = deleted.map(|seq| Write::DeleteJob(key(2, seq))).into();
+    // One comes back within the batch, and its neighbour goes.
+    writes.extend([put(job(2, 3)), Write::DeleteJob(key(2, 4)), Write::DeleteJob(key(2, 19))]);
+    commit(store, epoch, writes).await.unwrap();
+
+    let left: Vec<_> =
+        store.jobs(EndpointNo(2), 0, 100).await.unwrap().iter().map(|row| row.key.seq).collect();
+    assert_eq!(left, [3, 6, 8, 11, 12, 13, 14]);
+    for seq in 1..=20 {
+        let has_input = store.input(key(2, seq)).await.unwrap().is_some();
+        let has_chunks = !store.chunks(key(2, seq), 0, 100).await.unwrap().is_empty();
+        let stays = left.contains(&seq) && seq != 3;
+        assert_eq!((has_input, has_chunks), (stays, stays), "job {seq}");
+    }
+    for endpoint in [1, 3] {
+        assert_eq!(store.jobs(EndpointNo(endpoint), 0, 100).await.unwrap().len(), 20);
+    }
+}
+
 pub async fn deleting_what_is_not_there_is_fine(store: &impl Store) {
     let epoch = claim(store).await;
     let nothing = key(9, 9);

@@ -11,7 +11,18 @@ use crate::rows::{claim, commit, inline, job, key, put};
 
 const COMMITS: u64 = 24;
 
-/// The two files of a store in the middle of its life, and how long the log was when each commit was acknowledged.
+/// A log is a header and frames, see <https://www.sqlite.org/fileformat2.html#walformat>.
+const LOG_HEADER_BYTES: usize = 32;
+const FRAME_BYTES: usize = 24 + 4096;
+
+/// Where the last frame ends: the file is longer than what is in it.
+fn end_of(log: &[u8]) -> u64 {
+    let frames = log[LOG_HEADER_BYTES..].chunks(FRAME_BYTES);
+    let used = frames.take_while(|frame| frame.iter().any(|&byte| byte != 0)).count();
+    (LOG_HEADER_BYTES + used * FRAME_BYTES) as u64
+}
+
+/// The two files of a store in the middle of its life, and where the log ended when each commit was acknowledged.
 async fn files_in_mid_life() -> (Vec<u8>, Vec<u8>, Vec<u64>) {
     let (store, dir) = fresh();
     let log = dir.path().join("longshore.db-wal");
@@ -20,9 +31,12 @@ async fn files_in_mid_life() -> (Vec<u8>, Vec<u8>, Vec<u64>) {
     for seq in 1..=COMMITS {
         let writes = vec![put(job(1, seq)), Write::PutInput(key(1, seq), inline("{\"input\":1}"))];
         commit(&store, epoch, writes).await.unwrap();
-        log_bytes.push(fs::metadata(&log).unwrap().len());
+        log_bytes.push(end_of(&fs::read(&log).unwrap()));
     }
-    (fs::read(dir.path().join("longshore.db")).unwrap(), fs::read(&log).unwrap(), log_bytes)
+    let end = *log_bytes.last().unwrap() as usize;
+    let log = fs::read(&log).unwrap();
+    assert!(log.len() > end, "no room was made for the next commits");
+    (fs::read(dir.path().join("longshore.db")).unwrap(), log[..end + FRAME_BYTES / 2].into(), log_bytes)
 }
 
 /// Opens a copy with this log and answers how many commits are in it, each of them whole.

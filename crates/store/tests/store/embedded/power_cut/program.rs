@@ -26,7 +26,7 @@ const FAULTS: [&str; 7] = [
     "write EIO .db",
 ];
 /// Checkpoints come every few batches, so that the record is full of them.
-const LOG: LogLimits = LogLimits { background_pages: 8, pages_max: 16 };
+const LOG: LogLimits = LogLimits { background_pages: 8, pages_max: 16, ahead_pages: 3 };
 /// So many commits between two openings, so that the log also starts over while the store is open.
 const COMMITS_PER_LIFE: usize = 12;
 /// Longer than buffered commits may wait for their sync.
