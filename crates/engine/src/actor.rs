@@ -45,6 +45,9 @@ pub(crate) struct Actor {
     generation: u64,
     number: u64,
     now: Millis,
+    /// The decision with the last slice of what was due. The next slice follows when it is on disk: a million jobs
+    /// that end at once never stand in line before a submit.
+    slice: u64,
 
     parked: Parked,
     /// Ordered, so that those who are told at once are told in the same order in every replay.
@@ -84,6 +87,7 @@ impl Actor {
             line: Arc::default(),
             generation: 0,
             number: 0,
+            slice: 0,
             parked: Parked::default(),
             watches: BTreeMap::new(),
             streams,
@@ -112,6 +116,8 @@ impl Actor {
                 self.flush();
             }
             self.look_at_clock();
+            // Before the deadline is looked up: what becomes durable in between is heard of.
+            let awaits_commit = self.demolishing.is_some() || !self.is_slice_durable();
             let (asleep_at, due_in) = (self.now(), self.due_in());
             tokio::select! {
                 biased;
@@ -122,7 +128,7 @@ impl Actor {
                     }
                     self.gather(&mut asks).await;
                 }
-                () = line.advanced.notified(), if self.demolishing.is_some() => {}
+                () = line.advanced.notified(), if awaits_commit => {}
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
             }
             self.look_at_clock();
@@ -159,15 +165,18 @@ impl Actor {
             // The next slice when the last one is on disk.
             return self.is_all_durable().then_some(Duration::ZERO);
         }
-        let at = self.queue.next_deadline()?;
+        let at = self.queue.next_deadline().filter(|_| self.is_slice_durable())?;
         Some(Duration::from_millis(at.since(self.now())))
     }
 
     fn tick(&mut self) {
         if self.demolishing.is_some() {
             self.demolish_slice();
-        } else if self.queue.next_deadline().is_some_and(|at| at <= self.now()) {
+        } else if self.is_slice_durable() && self.queue.next_deadline().is_some_and(|at| at <= self.now()) {
             self.apply(Command::Tick);
+            if !self.writes.is_empty() {
+                self.slice = self.number + 1;
+            }
         }
         self.serve_parked();
     }
@@ -211,6 +220,10 @@ impl Actor {
     /// Whether there is nothing to write and nothing on its way to the disk.
     fn is_all_durable(&self) -> bool {
         self.writes.is_empty() && self.line.durable.load(Ordering::Acquire) == self.number
+    }
+
+    fn is_slice_durable(&self) -> bool {
+        self.slice <= self.line.durable.load(Ordering::Acquire)
     }
 
     /// The time of this round. The clock is looked at before and after the waiting, not for every ask.

@@ -152,6 +152,7 @@ impl Actor {
         self.shared.ground.recent.clear();
         self.streams.reload(self.queue.counters().reserved_seq);
         self.number = self.line.durable.load(Ordering::Acquire);
+        self.slice = self.number;
         self.queue.take_over_workers(&dropped, self.shared.now());
         self.shared.tell_fleet(FleetEvent::Demand);
         // Whoever waits for a job looks again.

@@ -193,6 +193,8 @@ pub(crate) struct BreakableStore {
     outcome_ms: AtomicU64,
     /// How often somebody asked for an outcome.
     pub(crate) looks: AtomicU64,
+    /// The writes in the largest batch so far.
+    pub(crate) largest: AtomicU64,
 }
 
 impl BreakableStore {
@@ -228,6 +230,7 @@ impl Store for BreakableStore {
         if self.broken.load(Ordering::SeqCst) {
             return Box::pin(async { Err(StoreError::Full("no space left".to_owned())) });
         }
+        self.largest.fetch_max(batch.writes.len() as u64, Ordering::SeqCst);
         let takes = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));
         Box::pin(async move {
             wait_for_the_disk(takes).await;

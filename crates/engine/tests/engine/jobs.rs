@@ -1,10 +1,12 @@
 //! A job's way through the engine.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longshore_blobs::Blobs;
 use longshore_engine::{AskError, ListQuery, Outcome, Refusal};
-use longshore_model::JobState;
+use longshore_model::{EndpointNo, JobState};
+use longshore_store::Store as _;
 
 use crate::ground::{Disks, done, eventually, job, one_endpoint, output, take, worker};
 
@@ -203,4 +205,25 @@ async fn a_job_that_is_assigned_as_the_hold_ends_is_handed_over() {
     disks.store.set_commit_ms(100);
     assert_eq!(take(&demo, "w1", 10).await[0].row.id, id);
     assert!(take(&demo, "w1", 10).await.is_empty());
+}
+
+/// However many jobs end at once, a submit stands in line behind a slice of them at most.
+#[tokio::test]
+async fn a_mass_expiry_is_committed_slice_by_slice() {
+    const JOBS: u64 = 5_000;
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    for _ in 0..JOBS {
+        // On their way at once: what is polled once is in the mailbox.
+        let mut submit = Box::pin(demo.submit(job(&engine, "{}")));
+        let _ = std::future::poll_fn(|cx| std::task::Poll::Ready(submit.as_mut().poll(cx))).await;
+    }
+    demo.submit(job(&engine, "{}")).await.unwrap();
+    disks.store.largest.store(0, Ordering::SeqCst);
+    disks.store.set_commit_ms(20);
+    disks.clock.jump(25 * 3_600_000);
+    demo.submit(job(&engine, "{}")).await.unwrap();
+    eventually(async || disks.store.jobs(EndpointNo(1), 0, 2).await.unwrap().len() == 1).await;
+    let largest = disks.store.largest.load(Ordering::SeqCst);
+    assert!((256..600).contains(&largest), "{largest} writes in one batch");
 }
