@@ -11,6 +11,8 @@ mod stamp;
 mod stream;
 mod taker;
 mod tally;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod times;
 mod wire;
