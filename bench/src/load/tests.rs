@@ -42,7 +42,9 @@ fn converse(stream: TcpStream, hold: Duration, answered: &AtomicU64) {
         let refused = request.starts_with("GET /refused");
         let status = if refused { "500 No" } else { "200 OK" };
         answered.fetch_add(1, Ordering::Relaxed);
-        let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 4\r\n\r\nbody");
+        // In one piece, or the kernel waits for an acknowledgement between two.
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 4\r\n\r\nbody");
+        let _ = stream.write_all(answer.as_bytes());
     }
 }
 
