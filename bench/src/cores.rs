@@ -41,10 +41,15 @@ impl Cores {
     /// Starts a program on the processor of what is measured. It and all its threads stay there.
     pub fn spawn_measured(&self, command: &mut Command) -> io::Result<Child> {
         // A child inherits the processors of the thread that starts it.
+        self.measured(|| command.spawn())?
+    }
+
+    /// Does something there itself.
+    pub fn measured<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         self.stay_on(|pinned| pinned.server)?;
-        let child = command.spawn();
+        let done = work();
         self.stay_on(|pinned| pinned.generator)?;
-        child
+        Ok(done)
     }
 
     fn stay_on(&self, choose: impl Fn(&Pinned) -> usize) -> io::Result<()> {

@@ -13,8 +13,11 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     let span = ground.span().counted / 2;
-    readings.put_times("disk.append", &measure_disk(&ground.data, Sync::Append, span)?);
-    readings.put_times("disk.preallocated", &measure_disk(&ground.data, Sync::Preallocated, span)?);
+    for (name, kind) in [("disk.append", Sync::Append), ("disk.preallocated", Sync::Preallocated)] {
+        let measured = ground.cores.measured(|| measure_disk(&ground.data, kind, span));
+        let times = measured.map_err(|error| format!("cannot change the processor: {error}"))??;
+        readings.put_times(name, &times);
+    }
     let loopback = Floor::start("loopback", ground.cores)?;
     readings.put_times("loopback", &measure_loopback(loopback.address(), span)?);
     Ok(())
