@@ -12,9 +12,9 @@ impl Queue {
     pub(crate) fn tick(&mut self, now: Millis, out: &mut Outbox) -> Reply {
         let mut done = self.cancel_purged(now, out);
         while done < SLICE {
-            let due = self.deadlines.first().filter(|(at, _)| *at <= now).map(|(_, slot)| *slot);
-            let Some(slot) = due else { break };
-            self.job_due(slot, now, out);
+            let due = self.deadlines.first().filter(|(at, _)| *at <= now);
+            let Some((at, slot)) = due else { break };
+            self.job_due(at, slot, now, out);
             done += 1;
         }
         while done < SLICE {
@@ -25,7 +25,7 @@ impl Queue {
         Reply::Done
     }
 
-    fn job_due(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
+    fn job_due(&mut self, at: Millis, slot: Slot, now: Millis, out: &mut Outbox) {
         let row = &self.jobs[slot];
         if row.delete_at <= now && row.webhook_owed && row.state.is_terminal() {
             // Its row stays, and says for good that the job is gone: after a restart the clock may show less.
@@ -46,7 +46,7 @@ impl Queue {
         } else {
             // No other state has an earlier deadline. Forget a stray entry rather than see it for ever.
             debug_assert!(false, "a deadline that means nothing");
-            self.deadlines.pop_first();
+            self.deadlines.remove(at, slot);
         }
     }
 

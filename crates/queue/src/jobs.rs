@@ -1,30 +1,41 @@
 //! The jobs in memory: a slab with an index by id.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::{Bound, Index, IndexMut};
+use core::ops::{self, Bound};
 
 use longshore_model::{JobId, JobRow};
+
+use crate::index::Index;
 
 /// A job's place in the slab; valid until the job is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(u32);
+
+impl Slot {
+    pub(crate) const MIN: Self = Self(u32::MIN);
+    pub(crate) const MAX: Self = Self(u32::MAX);
+
+    #[cfg(test)]
+    pub(crate) fn numbered(number: u32) -> Self {
+        Self(number)
+    }
+}
 
 /// All jobs of the endpoint. The slab keeps a waiting job at about the size of its row.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     slots: Vec<Option<JobRow>>,
     free: Vec<Slot>,
-    by_id: BTreeMap<JobId, Slot>,
+    by_id: Index<JobId>,
 }
 
 impl Jobs {
     pub(crate) fn len(&self) -> u64 {
-        self.by_id.len() as u64
+        self.by_id.len()
     }
 
     pub(crate) fn find(&self, id: JobId) -> Option<Slot> {
-        self.by_id.get(&id).copied()
+        self.by_id.find(id)
     }
 
     pub(crate) fn insert(&mut self, row: JobRow) -> Slot {
@@ -42,35 +53,39 @@ impl Jobs {
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<JobRow> {
         let row = self.slots.get_mut(slot.0 as usize)?.take()?;
-        self.by_id.remove(&row.id);
+        self.by_id.remove(row.id, slot);
         self.free.push(slot);
         Some(row)
     }
 
     /// The jobs before `before` (none: all) by id, newest first.
     pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = &JobRow> {
-        let end = before.map_or(Bound::Unbounded, Bound::Excluded);
-        self.by_id.range((Bound::Unbounded, end)).rev().map(|(_, slot)| &self[*slot])
+        let from = before.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_id.descending(from).map(|(_, slot)| &self[slot])
     }
 
     /// Every place of the slab is taken or free to be taken again.
     #[cfg(test)]
     pub(crate) fn assert_slab(&self) {
-        assert_eq!(self.slots.len(), self.by_id.len() + self.free.len(), "a place of the slab leaked");
+        assert_eq!(
+            self.slots.len(),
+            self.by_id.len() as usize + self.free.len(),
+            "a place of the slab leaked"
+        );
     }
 
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &JobRow)> {
-        self.by_id.values().map(|slot| (*slot, &self[*slot]))
+        self.by_id.iter().map(|(_, slot)| (slot, &self[slot]))
     }
 
     /// Some jobs, at most `limit`, in no particular order.
     pub(crate) fn some(&self, limit: usize) -> Vec<Slot> {
-        self.by_id.values().take(limit).copied().collect()
+        self.by_id.iter().take(limit).map(|(_, slot)| slot).collect()
     }
 }
 
-impl Index<Slot> for Jobs {
+impl ops::Index<Slot> for Jobs {
     type Output = JobRow;
 
     fn index(&self, slot: Slot) -> &JobRow {
@@ -79,7 +94,7 @@ impl Index<Slot> for Jobs {
     }
 }
 
-impl IndexMut<Slot> for Jobs {
+impl ops::IndexMut<Slot> for Jobs {
     fn index_mut(&mut self, slot: Slot) -> &mut JobRow {
         self.slots[slot.0 as usize].as_mut().expect("a slot in an index holds a job")
     }

@@ -28,6 +28,7 @@ mod command;
 mod demolish;
 mod effects;
 mod expire;
+mod index;
 mod introduce;
 mod jobs;
 mod lanes;

@@ -188,14 +188,14 @@ impl Queue {
     /// Enters the job's deadline; its state and times are final for now.
     pub(crate) fn schedule(&mut self, slot: Slot) {
         if let Some(at) = deadline(&self.jobs[slot]) {
-            self.deadlines.insert((at, slot));
+            self.deadlines.insert(at, slot);
         }
     }
 
     /// Withdraws the job's deadline, before its state or times change.
     pub(crate) fn unschedule(&mut self, slot: Slot) {
         if let Some(at) = deadline(&self.jobs[slot]) {
-            self.deadlines.remove(&(at, slot));
+            self.deadlines.remove(at, slot);
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The machine: its state, and the way of every command through it.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_planted::{Bug, planted};
 
+use crate::index::Index;
 use crate::jobs::{Jobs, Slot};
 use crate::lanes::Lanes;
 use crate::workers::Workers;
@@ -31,7 +32,7 @@ pub struct Queue {
     /// Queued when a purge came, not yet written as cancelled.
     pub(crate) purging: Lanes,
     /// One entry per job: when something must happen to it by itself.
-    pub(crate) deadlines: BTreeSet<(Millis, Slot)>,
+    pub(crate) deadlines: Index<Millis>,
     pub(crate) idempotent: BTreeMap<Box<str>, Slot>,
     pub(crate) running: u64,
     pub(crate) last_seq: u64,
@@ -56,7 +57,7 @@ impl Queue {
             jobs: Jobs::default(),
             ready: Lanes::default(),
             purging: Lanes::default(),
-            deadlines: BTreeSet::new(),
+            deadlines: Index::default(),
             idempotent: BTreeMap::new(),
             running: 0,
             order_first: 0,
@@ -105,7 +106,7 @@ impl Queue {
         if !self.purging.is_empty() {
             return Some(Millis(0));
         }
-        let job = self.deadlines.first().map(|(at, _)| *at);
+        let job = self.deadlines.first().map(|(at, _)| at);
         job.into_iter().chain(self.workers.next_check()).min()
     }
 
