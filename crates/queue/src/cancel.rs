@@ -19,7 +19,7 @@ impl Queue {
         // A progress value is no result.
         out.changes.push(Change::ClearOutcome(row.key));
         self.end(slot, JobState::Cancelled, now, out);
-        Reply::Job(self.jobs[slot].clone())
+        Reply::Job(self.jobs[slot].unpacked())
     }
 
     pub(crate) fn keep(&mut self, now: Millis, job: JobId, ttl_ms: u64, out: &mut Outbox) -> Reply {
@@ -27,8 +27,9 @@ impl Queue {
             return Reply::Refused(Refusal::NoSuchJob);
         };
         self.unschedule(slot);
-        self.jobs[slot].delete_at = now + ttl_ms;
-        self.jobs[slot].pinned = true;
+        let row = self.jobs[slot].changed();
+        row.delete_at = now + ttl_ms;
+        row.pinned = true;
         self.schedule(slot);
         self.put(slot, out);
         // A purged job keeps its look although its row still says that it waits.

@@ -27,12 +27,12 @@ impl Queue {
 
     fn job_due(&mut self, at: Millis, slot: Slot, now: Millis, out: &mut Outbox) {
         let row = &self.jobs[slot];
-        if row.delete_at <= now && row.webhook_owed && row.state.is_terminal() {
+        if row.delete_at() <= now && row.webhook_owed() && row.state.is_terminal() {
             // Its row stays, and says for good that the job is gone: after a restart the clock may show less.
             self.unschedule(slot);
-            self.jobs[slot].delete_at = GONE;
+            self.jobs[slot].changed().delete_at = GONE;
             self.put(slot, out);
-        } else if row.delete_at <= now {
+        } else if row.delete_at() <= now {
             self.stop_holder(slot, now, out);
             self.remove(slot, now, out);
         } else if row.state == JobState::InProgress {
@@ -40,7 +40,7 @@ impl Queue {
                 "the job ran longer than its execution timeout of {} ms",
                 row.execution_timeout_ms
             );
-            out.changes.push(Change::KeepError(row.key, error));
+            out.changes.push(Change::KeepError(row.key(), error));
             self.stop_holder(slot, now, out);
             self.end(slot, JobState::TimedOut, now, out);
         } else {
@@ -54,9 +54,9 @@ impl Queue {
         let Some(slot) = self.jobs.find(job) else { return Reply::Done };
         if self.jobs[slot].owed_end() == Some(end) {
             self.unschedule(slot);
-            self.jobs[slot].webhook_owed = false;
+            self.jobs[slot].changed().webhook_owed = false;
             self.schedule(slot);
-            out.changes.push(Change::ForgetHook(self.jobs[slot].key));
+            out.changes.push(Change::ForgetHook(self.jobs[slot].key()));
             self.put(slot, out);
         }
         Reply::Done

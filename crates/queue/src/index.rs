@@ -75,34 +75,32 @@ impl<K: Copy + Ord> Index<K> {
 
     pub(crate) fn insert(&mut self, key: K, slot: Slot) {
         let entry = Entry { key, slot };
-        self.reach_down_to(entry);
-        let Some((_, chunk)) = self.chunks.range_mut(..=entry).next_back() else { return };
+        let chunk = self.chunks.range_mut(..=entry).next_back().map(|(_, chunk)| chunk);
+        let Some(chunk) = chunk.filter(|chunk| chunk.len() < CHUNK || chunk[CHUNK - 1] >= entry) else {
+            self.insert_between(entry);
+            return;
+        };
         let Err(at) = chunk.binary_search(&entry) else { return };
         self.len += 1;
         if chunk.len() < CHUNK {
             chunk.insert(at, entry);
             return;
         }
-        // Entries that come in order, or nearly so, leave full chunks behind.
-        let split = at.max(CHUNK / 2);
-        let mut upper = chunk_of(&chunk[split..]);
-        chunk.truncate(split);
-        if at < split {
-            chunk.insert(at, entry);
-        } else {
-            upper.insert(0, entry);
-        }
+        // What comes next in an order goes on filling the lower part.
+        let upper = chunk_of(&chunk[at..]);
+        chunk.truncate(at);
+        chunk.push(entry);
         self.chunks.insert(upper[0], upper);
     }
 
-    /// Sees to it that a chunk is listed under this entry or one before it.
-    fn reach_down_to(&mut self, entry: Entry<K>) {
-        let chunk = match self.chunks.first_entry() {
-            Some(first) if *first.key() <= entry => return,
-            Some(first) if first.get().len() < CHUNK => first.remove(),
-            _ => chunk_of(&[]),
-        };
+    /// Inserts what comes after a full chunk, or before all of them: into the next one, if that has room.
+    fn insert_between(&mut self, entry: Entry<K>) {
+        let above = self.chunks.range(entry..).next().filter(|(_, chunk)| chunk.len() < CHUNK);
+        let above = above.map(|(listed, _)| *listed).and_then(|listed| self.chunks.remove(&listed));
+        let mut chunk = above.unwrap_or_else(|| chunk_of(&[]));
+        chunk.insert(0, entry);
         self.chunks.insert(entry, chunk);
+        self.len += 1;
     }
 
     pub(crate) fn remove(&mut self, key: K, slot: Slot) {

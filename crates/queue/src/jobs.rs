@@ -6,6 +6,7 @@ use core::ops::{self, Bound};
 use longshore_model::{JobId, JobRow};
 
 use crate::index::Index;
+use crate::packed::PackedRow;
 
 /// A job's place in the slab; valid until the job is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,10 +22,10 @@ impl Slot {
     }
 }
 
-/// All jobs of the endpoint. The slab keeps a waiting job at about the size of its row.
+/// All jobs of the endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    slots: Vec<Option<JobRow>>,
+    slots: Vec<Option<PackedRow>>,
     free: Vec<Slot>,
     by_id: Index<JobId>,
 }
@@ -39,7 +40,7 @@ impl Jobs {
     }
 
     pub(crate) fn insert(&mut self, row: JobRow) -> Slot {
-        let id = row.id;
+        let (id, row) = (row.id, PackedRow::new(row));
         let slot = if let Some(slot) = self.free.pop() {
             self.slots[slot.0 as usize] = Some(row);
             slot
@@ -51,7 +52,7 @@ impl Jobs {
         slot
     }
 
-    pub(crate) fn remove(&mut self, slot: Slot) -> Option<JobRow> {
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<PackedRow> {
         let row = self.slots.get_mut(slot.0 as usize)?.take()?;
         self.by_id.remove(row.id, slot);
         self.free.push(slot);
@@ -59,7 +60,7 @@ impl Jobs {
     }
 
     /// The jobs before `before` (none: all) by id, newest first.
-    pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = &JobRow> {
+    pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = &PackedRow> {
         let from = before.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_id.descending(from).map(|(_, slot)| &self[slot])
     }
@@ -75,7 +76,7 @@ impl Jobs {
     }
 
     #[cfg(test)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &JobRow)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &PackedRow)> {
         self.by_id.iter().map(|(_, slot)| (slot, &self[slot]))
     }
 
@@ -86,16 +87,16 @@ impl Jobs {
 }
 
 impl ops::Index<Slot> for Jobs {
-    type Output = JobRow;
+    type Output = PackedRow;
 
-    fn index(&self, slot: Slot) -> &JobRow {
+    fn index(&self, slot: Slot) -> &PackedRow {
         // A slot leaves every index in the same step in which its job is removed.
         self.slots[slot.0 as usize].as_ref().expect("a slot in an index holds a job")
     }
 }
 
 impl ops::IndexMut<Slot> for Jobs {
-    fn index_mut(&mut self, slot: Slot) -> &mut JobRow {
+    fn index_mut(&mut self, slot: Slot) -> &mut PackedRow {
         self.slots[slot.0 as usize].as_mut().expect("a slot in an index holds a job")
     }
 }

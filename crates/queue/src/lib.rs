@@ -35,6 +35,7 @@ mod lanes;
 mod life;
 mod load;
 mod lose;
+mod packed;
 mod ping;
 mod purge;
 mod queue;

@@ -3,10 +3,11 @@
 
 use alloc::string::String;
 
-use longshore_model::{Attempt, JobRow, JobState, Millis, WorkerId};
+use longshore_model::{Attempt, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
+use crate::packed::PackedRow;
 use crate::queue::Outbox;
 use crate::workers::Stopping;
 use crate::{Change, Queue, Signal};
@@ -37,11 +38,7 @@ impl Queue {
         let enqueued_at = now.max(after_purge);
         self.enqueued_last = self.enqueued_last.max(enqueued_at);
         let row = &mut self.jobs[slot];
-        row.state = JobState::InQueue;
-        row.order = order;
-        row.enqueued_at = enqueued_at;
-        row.started_at = Millis(0);
-        row.finished_at = Millis(0);
+        row.enter_queue(enqueued_at, order);
         self.ready.insert(row.low_priority, order, slot);
         out.signals.push(Signal::Ready);
         out.signals.push(Signal::Demand);
@@ -53,12 +50,13 @@ impl Queue {
         let row = &mut self.jobs[slot];
         self.ready.remove(row.low_priority, row.order, slot);
         row.state = JobState::InProgress;
+        let job = row.id;
+        let row = row.changed();
         row.fresh = false;
         row.started_at = now.max(Millis(1));
         row.attempt = Attempt(row.attempt.0.saturating_add(1));
         row.worker = Some(worker.clone());
         self.running += 1;
-        let job = row.id;
         if let Some(holder) = self.workers.get_mut(worker) {
             // A stop of an earlier run must not be held against this one.
             holder.stopping.retain(|stopping| stopping.job != job);
@@ -79,9 +77,12 @@ impl Queue {
         };
         let row = &mut self.jobs[slot];
         row.state = state;
-        row.finished_at = now;
-        if !row.pinned {
-            row.delete_at = row.delete_at.min(now + retention_ms);
+        let webhook = row.webhook;
+        let changed = row.changed();
+        changed.webhook_owed = webhook;
+        changed.finished_at = now;
+        if !changed.pinned {
+            changed.delete_at = changed.delete_at.min(now + retention_ms);
         }
         let counter = match state {
             JobState::Completed => &mut self.counters.completed,
@@ -89,12 +90,11 @@ impl Queue {
             _ => &mut self.counters.failed,
         };
         *counter = counter.saturating_add(1);
-        row.webhook_owed = row.webhook;
         if let Some(end) = row.owed_end() {
-            out.changes.push(Change::OweHook(row.key));
-            out.signals.push(Signal::Webhook(row.id, row.key, end));
+            out.changes.push(Change::OweHook(row.key()));
+            out.signals.push(Signal::Webhook(row.id, row.key(), end));
         }
-        out.signals.push(Signal::Ended(row.id, row.key));
+        out.signals.push(Signal::Ended(row.id, row.key()));
         out.signals.push(Signal::Demand);
         self.schedule(slot);
         self.put(slot, out);
@@ -105,9 +105,9 @@ impl Queue {
     pub(crate) fn put_back(&mut self, slot: Slot, counts: bool, reason: &str, now: Millis, out: &mut Outbox) {
         let max_retries = self.settings.max_retries;
         let row = &self.jobs[slot];
-        if counts && row.retries >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
+        if counts && row.retries() >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
             let error = exhausted(row, reason);
-            out.changes.push(Change::KeepError(row.key, error));
+            out.changes.push(Change::KeepError(row.key(), error));
             self.end(slot, JobState::Failed, now, out);
             return;
         }
@@ -115,15 +115,15 @@ impl Queue {
         self.leave(slot, now);
         let row = &mut self.jobs[slot];
         if counts {
-            row.retries += 1 + u8::from(planted(Bug::RetryCountedTwice));
+            row.changed().retries += 1 + u8::from(planted(Bug::RetryCountedTwice));
             self.counters.retried = self.counters.retried.saturating_add(1);
         }
         if planted(Bug::TtlRestarts) {
-            row.delete_at = now + u64::from(row.ttl_ms);
+            row.changed().delete_at = now + u64::from(row.ttl_ms);
         }
-        out.changes.push(Change::ClearOutcome(row.key));
+        out.changes.push(Change::ClearOutcome(row.key()));
         if !planted(Bug::ChunksOfLostAttempt) {
-            out.changes.push(Change::DropChunks(row.key));
+            out.changes.push(Change::DropChunks(row.key()));
         }
         let place = if planted(Bug::RequeuedAtBack) { Place::Back } else { Place::Front };
         self.enqueue(slot, place, now, out);
@@ -136,14 +136,14 @@ impl Queue {
         self.unschedule(slot);
         self.leave(slot, now);
         let Some(row) = self.jobs.remove(slot) else { return };
-        if let Some(idempotency) = &row.idempotency
+        if let Some(idempotency) = row.idempotency()
             && self.idempotent.get(&idempotency.key) == Some(&slot)
         {
             // Not so when the key went on to a new job while this one only waited for its webhook.
             self.idempotent.remove(&idempotency.key);
         }
-        out.changes.push(Change::DeleteJob(row.key));
-        out.signals.push(Signal::Deleted(row.id, row.key));
+        out.changes.push(Change::DeleteJob(row.key()));
+        out.signals.push(Signal::Deleted(row.id, row.key()));
         if !row.state.is_terminal() {
             out.signals.push(Signal::Demand);
         }
@@ -152,7 +152,7 @@ impl Queue {
     /// Tells the worker that holds a running job to stop it, and sets the time by which it must have let go.
     pub(crate) fn stop_holder(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
         let row = &self.jobs[slot];
-        let (JobState::InProgress, Some(id)) = (row.state, row.worker.clone()) else { return };
+        let (JobState::InProgress, Some(id)) = (row.state, row.worker().cloned()) else { return };
         let job = row.id;
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.stopping.push(Stopping::until(job, now + self.settings.stop_grace_ms));
@@ -171,7 +171,7 @@ impl Queue {
             }
             JobState::InProgress => {
                 self.running -= 1;
-                if let Some(worker) = row.worker.clone() {
+                if let Some(worker) = row.worker().cloned() {
                     self.workers.release(&worker, slot, now);
                     self.workers.schedule(&worker, self.settings.lease_ms);
                 }
@@ -182,7 +182,7 @@ impl Queue {
 
     /// Writes the row as it is now.
     pub(crate) fn put(&self, slot: Slot, out: &mut Outbox) {
-        out.changes.push(Change::PutJob(self.jobs[slot].clone()));
+        out.changes.push(Change::PutJob(self.jobs[slot].unpacked()));
     }
 
     /// Enters the job's deadline; its state and times are final for now.
@@ -204,19 +204,19 @@ impl Queue {
 pub(crate) const GONE: Millis = Millis(0);
 
 /// When something must happen to the job by itself; none while it only waits for its webhook.
-pub(crate) fn deadline(row: &JobRow) -> Option<Millis> {
+pub(crate) fn deadline(row: &PackedRow) -> Option<Millis> {
     match row.state {
         JobState::InProgress => {
-            let since = if planted(Bug::TimeoutFromSubmit) { row.enqueued_at } else { row.started_at };
-            Some(row.delete_at.min(since + u64::from(row.execution_timeout_ms)))
+            let since = if planted(Bug::TimeoutFromSubmit) { row.enqueued_at() } else { row.started_at() };
+            Some(row.delete_at().min(since + u64::from(row.execution_timeout_ms)))
         }
-        _ if row.webhook_owed && row.delete_at == GONE => None,
-        _ => Some(row.delete_at),
+        _ if row.webhook_owed() && row.delete_at() == GONE => None,
+        _ => Some(row.delete_at()),
     }
 }
 
-fn exhausted(row: &JobRow, reason: &str) -> String {
-    match row.retries {
+fn exhausted(row: &PackedRow, reason: &str) -> String {
+    match row.retries() {
         0 => alloc::format!("the job was given up after it ran once: {reason}"),
         retries => {
             alloc::format!("the job was given up after it ran {} times: {reason}", u32::from(retries) + 1)

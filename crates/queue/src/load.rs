@@ -15,11 +15,11 @@ impl Queue {
         self.order_last = self.order_last.max(row.order);
         self.enqueued_last = self.enqueued_last.max(row.enqueued_at);
         let (state, low_priority, order) = (row.state, row.low_priority, row.order);
-        let purged = self.is_purged(&row);
         if let Some(worker) = &row.worker {
             self.workers.remember(worker);
         }
         let slot = self.jobs.insert(row);
+        let purged = self.is_purged(&self.jobs[slot]);
         if !planted(Bug::KeysNotLoaded) {
             self.restore_idempotency(slot);
         }
@@ -47,8 +47,8 @@ impl Queue {
     /// The newest job with a key has it: an older one is past its time and only waits for its webhook.
     fn restore_idempotency(&mut self, slot: Slot) {
         let row = &self.jobs[slot];
-        let Some(idempotency) = &row.idempotency else { return };
-        let newer = |other: &Slot| self.jobs[*other].key.seq > row.key.seq;
+        let Some(idempotency) = row.idempotency() else { return };
+        let newer = |other: &Slot| self.jobs[*other].key() > row.key();
         if !self.idempotent.get(&idempotency.key).is_some_and(newer) {
             self.idempotent.insert(idempotency.key.clone(), slot);
         }
@@ -56,7 +56,7 @@ impl Queue {
 
     /// Puts the running job back into its worker's hands.
     fn grant_fresh_lease(&mut self, slot: Slot, now: Millis) {
-        let Some(id) = self.jobs[slot].worker.clone() else { return };
+        let Some(id) = self.jobs[slot].worker().cloned() else { return };
         self.workers.seen(&id, now, self.settings.lease_ms);
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.asked = true;

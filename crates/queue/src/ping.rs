@@ -74,9 +74,9 @@ impl Queue {
         for held in dropped {
             let row = &mut self.jobs[held.slot];
             let counts =
-                held.confirmed || row.redeliveries >= REDELIVERIES_MAX || planted(Bug::LostAnswerCounted);
+                held.confirmed || row.redeliveries() >= REDELIVERIES_MAX || planted(Bug::LostAnswerCounted);
             if !counts {
-                row.redeliveries += 1;
+                row.changed().redeliveries += 1;
             }
             self.put_back(held.slot, counts, "its worker dropped it without reporting a result", now, out);
         }
@@ -106,6 +106,6 @@ impl Queue {
     }
 }
 
-fn was_stopped(row: &longshore_model::JobRow, by: &WorkerId) -> bool {
-    matches!(row.state, JobState::Cancelled | JobState::TimedOut) && row.worker.as_ref() == Some(by)
+fn was_stopped(row: &crate::packed::PackedRow, by: &WorkerId) -> bool {
+    matches!(row.state, JobState::Cancelled | JobState::TimedOut) && row.worker() == Some(by)
 }

@@ -3,8 +3,9 @@
 //! The purge takes effect at once and costs one small write: a time up to which queued jobs are purged. The
 //! jobs' own rows follow in slices.
 
-use longshore_model::{JobRow, JobState, Millis};
+use longshore_model::{JobState, Millis};
 
+use crate::packed::PackedRow;
 use crate::queue::{Outbox, SLICE};
 use crate::{Queue, Reply, Signal};
 
@@ -21,8 +22,8 @@ impl Queue {
     }
 
     /// Whether a purge has cancelled the job although its row does not say so yet.
-    pub(crate) fn is_purged(&self, row: &JobRow) -> bool {
-        row.state == JobState::InQueue && row.enqueued_at <= self.counters.purged_until
+    pub(crate) fn is_purged(&self, row: &PackedRow) -> bool {
+        row.state == JobState::InQueue && row.enqueued_at() <= self.counters.purged_until
     }
 
     /// Writes a slice of purged jobs as cancelled. Answers how many.

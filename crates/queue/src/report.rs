@@ -30,7 +30,7 @@ impl Queue {
             // A late result of a lost worker: the first good one wins, and whoever runs it now can stop.
             self.stop_holder(slot, now, out);
         }
-        let key = self.jobs[slot].key;
+        let key = self.jobs[slot].key();
         match verdict {
             Verdict::Completed { output_bytes } => {
                 self.credit(slot, worker, now);
@@ -57,7 +57,7 @@ impl Queue {
     pub(crate) fn progress(&mut self, now: Millis, worker: &WorkerId, job: JobId, out: &mut Outbox) -> Reply {
         match self.confirm(now, worker, job) {
             Some(slot) => {
-                let key = self.jobs[slot].key;
+                let key = self.jobs[slot].key();
                 out.changes.push(Change::KeepOutcome(key));
                 Reply::Recorded(key)
             }
@@ -67,7 +67,7 @@ impl Queue {
 
     pub(crate) fn append(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Reply {
         match self.confirm(now, worker, job) {
-            Some(slot) => Reply::MayAppend(self.jobs[slot].key, self.jobs[slot].attempt),
+            Some(slot) => Reply::MayAppend(self.jobs[slot].key(), self.jobs[slot].attempt()),
             None => Reply::Ignored,
         }
     }
@@ -78,7 +78,7 @@ impl Queue {
         let slot = self.jobs.find(job)?;
         let held = self.workers.get_mut(worker)?.holds(slot)?;
         (held.confirmed, held.missed) = (true, 0);
-        (now < self.jobs[slot].delete_at).then_some(slot)
+        (now < self.jobs[slot].delete_at()).then_some(slot)
     }
 
     /// Whether a report may end the job. The holder's always does; a stranger's only as a good result of an
@@ -86,21 +86,21 @@ impl Queue {
     fn accepts(&self, slot: Slot, worker: &WorkerId, verdict: Verdict, now: Millis) -> bool {
         let row = &self.jobs[slot];
         let reopens = row.state == JobState::Cancelled && planted(Bug::ResultAfterCancel);
-        if (row.state.is_terminal() && !reopens) || row.delete_at <= now || self.is_purged(row) {
+        if (row.state.is_terminal() && !reopens) || row.delete_at() <= now || self.is_purged(row) {
             return false;
         }
         let good = matches!(verdict, Verdict::Completed { .. });
-        let fresh = row.fresh && !planted(Bug::UntakenResultAccepted);
+        let fresh = row.fresh() && !planted(Bug::UntakenResultAccepted);
         self.is_held_by(slot, worker) || (good && !fresh)
     }
 
     pub(crate) fn is_held_by(&self, slot: Slot, worker: &WorkerId) -> bool {
         let row = &self.jobs[slot];
-        row.state == JobState::InProgress && row.worker.as_ref() == Some(worker)
+        row.state == JobState::InProgress && row.worker() == Some(worker)
     }
 
     fn retries_errors(&self, slot: Slot) -> bool {
-        self.settings.retry_handler_errors && self.jobs[slot].retries < self.settings.max_retries
+        self.settings.retry_handler_errors && self.jobs[slot].retries() < self.settings.max_retries
     }
 
     /// The record names the worker whose result counts. The holder is let go of first, while the row names it.
@@ -109,8 +109,9 @@ impl Queue {
             return;
         }
         let row = &mut self.jobs[slot];
+        let (state, row) = (row.state, row.changed());
         let holder = row.worker.replace(worker.clone());
-        if row.state == JobState::InQueue {
+        if state == JobState::InQueue {
             // When the run that counts began was forgotten as the job went back: since then is known.
             row.started_at = row.enqueued_at;
         } else if let Some(holder) = holder {

@@ -16,16 +16,16 @@ impl Queue {
             return Reply::Refused(Refusal::NotRetryable);
         }
         self.unschedule(slot);
-        let row = &mut self.jobs[slot];
+        let (key, ttl_ms) = (row.key, row.ttl_ms);
+        let row = self.jobs[slot].changed();
         row.fresh = true;
         row.pinned = false;
         row.retries = 0;
         row.redeliveries = 0;
         row.worker = None;
         if !planted(Bug::TtlNotRenewed) {
-            row.delete_at = now + u64::from(row.ttl_ms);
+            row.delete_at = now + u64::from(ttl_ms);
         }
-        let key = row.key;
         if core::mem::take(&mut row.webhook_owed) {
             out.changes.push(Change::ForgetHook(key));
         }
@@ -39,6 +39,6 @@ impl Queue {
         self.enqueue(slot, Place::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);
-        Reply::Job(self.jobs[slot].clone())
+        Reply::Job(self.jobs[slot].unpacked())
     }
 }

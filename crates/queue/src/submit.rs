@@ -21,14 +21,14 @@ impl Queue {
         let row = self.row_of(now, submit);
         let key = row.key;
         let slot = self.jobs.insert(row);
-        if let Some(idempotency) = &self.jobs[slot].idempotency {
+        if let Some(idempotency) = self.jobs[slot].idempotency() {
             self.idempotent.insert(idempotency.key.clone(), slot);
         }
         self.enqueue(slot, Place::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);
         out.changes.push(Change::KeepInput(key));
-        Reply::Accepted(self.jobs[slot].clone())
+        Reply::Accepted(self.jobs[slot].unpacked())
     }
 
     /// The answer to a submit that came before: by its id (resent inside the cluster) or by the client's key.
@@ -40,7 +40,7 @@ impl Queue {
         let idempotency = submit.idempotency.as_ref()?;
         let slot = *self.idempotent.get(&idempotency.key)?;
         let same = planted(Bug::BodyNotCompared)
-            || self.jobs[slot].idempotency.as_ref().is_some_and(|i| i.fingerprint == idempotency.fingerprint);
+            || self.jobs[slot].idempotency().is_some_and(|i| i.fingerprint == idempotency.fingerprint);
         match self.visible(self.jobs[slot].id, now) {
             Some(row) if same => Some(Reply::Known(row)),
             Some(_) => Some(Reply::Refused(Refusal::KeyReused)),

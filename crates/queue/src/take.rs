@@ -41,9 +41,9 @@ impl Queue {
         let mut expired = 0;
         while taken.len() < slots {
             let Some(slot) = self.ready.first() else { break };
-            if now < self.jobs[slot].delete_at {
+            if now < self.jobs[slot].delete_at() {
                 self.start(slot, &take.worker, now, out);
-                taken.push(self.jobs[slot].clone());
+                taken.push(self.jobs[slot].unpacked());
             } else if expired < SLICE {
                 expired += 1;
                 self.remove(slot, now, out);

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use longshore_model::{Counters, JobId, JobRow, JobState, Millis, WorkerId, WorkerPhase};
 
 use crate::Queue;
+use crate::packed::PackedRow;
 
 /// Jobs that one page looks at when few of them match, so that a list never walks a million.
 const PAGE_SCAN_MAX: usize = 10_000;
@@ -51,25 +52,25 @@ impl Queue {
     /// still says.
     pub fn visible(&self, id: JobId, now: Millis) -> Option<JobRow> {
         let row = &self.jobs[self.jobs.find(id)?];
-        (now < row.delete_at).then(|| self.as_seen(row))
+        (now < row.delete_at()).then(|| self.as_seen(row))
     }
 
     /// The job as it is stored, also when its time is over and only its webhook keeps it.
-    pub fn stored(&self, id: JobId) -> Option<&JobRow> {
-        self.jobs.find(id).map(|slot| &self.jobs[slot])
+    pub fn stored(&self, id: JobId) -> Option<JobRow> {
+        self.jobs.find(id).map(|slot| self.jobs[slot].unpacked())
     }
 
     /// The row as clients see it while the job's time is not over.
-    pub(crate) fn as_seen(&self, row: &JobRow) -> JobRow {
-        let mut row = row.clone();
-        if self.is_purged(&row) {
-            row.state = JobState::Cancelled;
-            row.finished_at = self.counters.purged_until;
+    pub(crate) fn as_seen(&self, row: &PackedRow) -> JobRow {
+        let mut seen = row.unpacked();
+        if self.is_purged(row) {
+            seen.state = JobState::Cancelled;
+            seen.finished_at = self.counters.purged_until;
         }
-        row
+        seen
     }
 
-    fn state_seen(&self, row: &JobRow) -> JobState {
+    fn state_seen(&self, row: &PackedRow) -> JobState {
         if self.is_purged(row) { JobState::Cancelled } else { row.state }
     }
 
@@ -83,7 +84,7 @@ impl Queue {
                 break;
             }
             last = Some(row.id);
-            if now < row.delete_at && state.is_none_or(|state| self.state_seen(row) == state) {
+            if now < row.delete_at() && state.is_none_or(|state| self.state_seen(row) == state) {
                 page.jobs.push(self.as_seen(row));
             }
         }
@@ -111,7 +112,7 @@ impl Queue {
             queued: self.ready.len(),
             queued_normal: self.ready.len_normal(),
             running: self.running,
-            first_normal_since: self.ready.first_normal().map(|slot| self.jobs[slot].enqueued_at),
+            first_normal_since: self.ready.first_normal().map(|slot| self.jobs[slot].enqueued_at()),
         }
     }
 

@@ -78,7 +78,7 @@ async fn load_blobs(
     };
     let mut by_job: HashMap<JobId, Vec<String>> = HashMap::new();
     for name in names {
-        let kept = |row: &JobRow| !(row.state.is_terminal() && planted(Bug::OutputSwept));
+        let kept = |row: JobRow| !(row.state.is_terminal() && planted(Bug::OutputSwept));
         match owner(&name).filter(|job| queue.stored(*job).is_some_and(kept)) {
             Some(job) => by_job.entry(job).or_default().push(name),
             None if !sweep => {}

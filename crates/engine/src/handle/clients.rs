@@ -91,7 +91,7 @@ impl EndpointHandle {
 
     /// The job as it is, also when its time is over and only its webhook keeps it.
     pub(crate) async fn stored(&self, job: JobId) -> Result<JobSnapshot, AskError> {
-        let row = self.inspect(move |queue, _| queue.stored(job).cloned()).await?;
+        let row = self.inspect(move |queue, _| queue.stored(job)).await?;
         self.snapshot(row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
     }
 
@@ -180,7 +180,7 @@ impl EndpointHandle {
 
     /// A job's submitted members (as in [`Submission::members`]).
     pub async fn members(&self, job: JobId) -> Result<Bytes, AskError> {
-        let row = self.inspect(move |queue, _| queue.stored(job).cloned()).await?;
+        let row = self.inspect(move |queue, _| queue.stored(job)).await?;
         self.input(&row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
     }
 

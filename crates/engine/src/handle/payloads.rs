@@ -54,7 +54,7 @@ impl EndpointHandle {
                 return Ok((row, outcome.unwrap_or_default()));
             }
             let id = row.id;
-            let seen = move |queue: &Queue, now| queue.visible(id, now).or_else(|| queue.stored(id).cloned());
+            let seen = move |queue: &Queue, now| queue.visible(id, now).or_else(|| queue.stored(id));
             let present = self.inspect(seen).await?.ok_or(AskError::Refused(Refusal::NoSuchJob))?;
             if (present.state, present.attempt) == (row.state, row.attempt) {
                 return Ok((row, outcome.unwrap_or_default()));

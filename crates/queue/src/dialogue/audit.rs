@@ -13,9 +13,10 @@ use crate::{Effects, Queue, Signal};
 pub(super) fn audit(queue: &Queue, rows: &Rows) {
     assert_eq!(queue.jobs.len(), rows.jobs.len() as u64, "memory and rows hold the same jobs");
     for (_, row) in queue.jobs.iter() {
-        assert_eq!(Some(row), rows.jobs.get(&row.key), "memory equals rows");
+        let row = row.unpacked();
+        assert_eq!(Some(&row), rows.jobs.get(&row.key), "memory equals rows");
         assert!(row.key.seq <= queue.counters.reserved_seq, "its number is reserved: {row:?}");
-        audit_belongings(row, rows);
+        audit_belongings(&row, rows);
     }
     queue.jobs.assert_slab();
     assert_eq!(queue.counters, rows.counters);
@@ -58,7 +59,7 @@ fn audit_lines(queue: &Queue) {
         running += u64::from(row.state == JobState::InProgress);
         match deadline(row) {
             Some(at) => _ = deadlines.insert((at, slot)),
-            None => assert!(row.webhook_owed, "only an owed webhook keeps a row for ever"),
+            None => assert!(row.webhook_owed(), "only an owed webhook keeps a row for ever"),
         }
     }
     assert_eq!(queue.ready.all(), ready, "who waits is in line");
@@ -69,13 +70,13 @@ fn audit_lines(queue: &Queue) {
 
 fn audit_keys(queue: &Queue) {
     for (key, slot) in &queue.idempotent {
-        let named = queue.jobs[*slot].idempotency.as_ref().map(|idempotency| &idempotency.key);
+        let named = queue.jobs[*slot].idempotency().map(|idempotency| &idempotency.key);
         assert_eq!(named, Some(key), "a key leads to a job that has it");
     }
     for (slot, row) in queue.jobs.iter() {
-        let Some(idempotency) = &row.idempotency else { continue };
+        let Some(idempotency) = row.idempotency() else { continue };
         let newest = queue.idempotent.get(&idempotency.key).copied();
-        let newer = newest.is_some_and(|other| queue.jobs[other].key.seq > row.key.seq);
+        let newer = newest.is_some_and(|other| queue.jobs[other].key() > row.key());
         assert!(newest == Some(slot) || newer || newest.is_none(), "{row:?}");
     }
 }
@@ -86,7 +87,7 @@ fn audit_workers(queue: &Queue) {
         busy += u32::from(!worker.held.is_empty());
         for job in &worker.held {
             let row = &queue.jobs[job.slot];
-            assert_eq!((row.state, row.worker.as_ref()), (JobState::InProgress, Some(id)), "{row:?}");
+            assert_eq!((row.state, row.worker()), (JobState::InProgress, Some(id)), "{row:?}");
             held += 1;
         }
     }
