@@ -82,7 +82,7 @@ pub struct Idempotency {
 
 /// The durable facts of one job: exactly what its row holds. Payload bytes are elsewhere.
 ///
-/// There may be a million of these in memory; keep it small.
+/// A queue keeps its rows packed: a field that a submit does not always set costs a waiting job nothing there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, a column of its own")]
 pub struct JobRow {

@@ -196,3 +196,78 @@ impl PackedRow {
         self.changed.as_ref()?.idempotency.as_deref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use longshore_model::EndpointNo;
+
+    use super::*;
+
+    fn submitted() -> JobRow {
+        JobRow {
+            key: JobKey { endpoint: EndpointNo(7), seq: JobKey::SEQ_MAX },
+            id: JobId::mint(Millis(1_000), 5, true),
+            state: JobState::InQueue,
+            low_priority: true,
+            fresh: true,
+            pinned: false,
+            webhook: true,
+            webhook_owed: false,
+            retries: 0,
+            redeliveries: 0,
+            attempt: Attempt(0),
+            order: -3,
+            created_at: Millis(1_000),
+            enqueued_at: Millis(1_000),
+            started_at: Millis(0),
+            finished_at: Millis(0),
+            delete_at: Millis(61_000),
+            ttl_ms: 60_000,
+            execution_timeout_ms: 9_000,
+            input_bytes: 17,
+            worker: None,
+            idempotency: None,
+        }
+    }
+
+    #[test]
+    fn a_job_as_it_was_submitted_takes_64_bytes() {
+        assert_eq!(size_of::<Option<PackedRow>>(), 64);
+        let mut packed = PackedRow::new(submitted());
+        assert!(packed.changed.is_none());
+        packed.enter_queue(Millis(1_000), 4);
+        assert!(packed.changed.is_none());
+        assert_eq!(packed.unpacked(), JobRow { order: 4, ..submitted() });
+    }
+
+    #[test]
+    fn a_row_is_the_same_when_it_is_unpacked() {
+        let idempotency = Idempotency { key: "k".into(), fingerprint: [1; 16] };
+        for row in [
+            submitted(),
+            JobRow { state: JobState::InProgress, ..submitted() },
+            JobRow { fresh: false, ..submitted() },
+            JobRow { pinned: true, ..submitted() },
+            JobRow { webhook_owed: true, ..submitted() },
+            JobRow { retries: 1, ..submitted() },
+            JobRow { redeliveries: 1, ..submitted() },
+            JobRow { attempt: Attempt(1), ..submitted() },
+            JobRow { enqueued_at: Millis(1_001), ..submitted() },
+            JobRow { started_at: Millis(1_002), ..submitted() },
+            JobRow { finished_at: Millis(1_003), ..submitted() },
+            JobRow { delete_at: Millis::MAX, ..submitted() },
+            JobRow { worker: Some("w1".parse().unwrap()), ..submitted() },
+            JobRow { idempotency: Some(Box::new(idempotency)), ..submitted() },
+        ] {
+            assert_eq!(PackedRow::new(row.clone()).unpacked(), row);
+        }
+    }
+
+    #[test]
+    fn a_job_that_enters_the_queue_again_did_not_run() {
+        let ran = JobRow { started_at: Millis(2_000), attempt: Attempt(1), ..submitted() };
+        let mut packed = PackedRow::new(ran.clone());
+        packed.enter_queue(Millis(1_000), 4);
+        assert_eq!(packed.unpacked(), JobRow { order: 4, started_at: Millis(0), ..ran });
+    }
+}
