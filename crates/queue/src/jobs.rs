@@ -1,7 +1,7 @@
 //! The jobs in memory: a slab with an index by id.
 
 use alloc::vec::Vec;
-use core::ops::{self, Bound};
+use core::ops;
 
 use longshore_model::{JobId, JobRow};
 
@@ -61,8 +61,7 @@ impl Jobs {
 
     /// The jobs before `before` (none: all) by id, newest first.
     pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = &PackedRow> {
-        let from = before.map_or(Bound::Unbounded, Bound::Excluded);
-        self.by_id.descending(from).map(|(_, slot)| &self[slot])
+        self.by_id.descending(before).map(|(_, slot)| &self[slot])
     }
 
     /// Every place of the slab is taken or free to be taken again.
