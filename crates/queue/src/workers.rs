@@ -204,16 +204,15 @@ impl Workers {
         }
     }
 
-    /// Plans the next look at a worker after something about it changed.
+    /// Plans the next look at a worker after something about it changed. An earlier look stays planned, and finds
+    /// out by itself: with most jobs that a worker gets and ends, nothing has to move.
     pub(crate) fn schedule(&mut self, id: &WorkerId, lease_ms: u64) {
         let Some(worker) = self.by_id.get_mut(id) else { return };
         let at = worker.next_check(lease_ms);
-        if at != worker.check_at {
+        if at < worker.check_at {
             self.checks.remove(&(worker.check_at, id.clone()));
+            self.checks.insert((at, id.clone()));
             worker.check_at = at;
-            if at < Millis::MAX {
-                self.checks.insert((at, id.clone()));
-            }
         }
     }
 
