@@ -22,10 +22,15 @@ impl Slot {
     }
 }
 
+/// The places of one page of the slab. In one piece the slab would be copied whole whenever it doubles, which takes
+/// tens of milliseconds at a million jobs.
+const PAGE: usize = 256;
+
 /// All jobs of the endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    slots: Vec<Option<PackedRow>>,
+    /// All but the last have [`PAGE`] places.
+    pages: Vec<Vec<Option<PackedRow>>>,
     free: Vec<Slot>,
     by_id: Index<JobId>,
 }
@@ -41,19 +46,28 @@ impl Jobs {
 
     pub(crate) fn insert(&mut self, row: JobRow) -> Slot {
         let (id, row) = (row.id, PackedRow::new(row));
-        let slot = if let Some(slot) = self.free.pop() {
-            self.slots[slot.0 as usize] = Some(row);
-            slot
-        } else {
-            self.slots.push(Some(row));
-            Slot(self.slots.len() as u32 - 1)
-        };
+        let slot = self.free.pop().unwrap_or_else(|| self.add_place());
+        *self.place(slot) = Some(row);
         self.by_id.insert(id, slot);
         slot
     }
 
+    /// A place that was not taken before.
+    fn add_place(&mut self) -> Slot {
+        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        let last = self.pages.len() - 1;
+        self.pages[last].push(None);
+        Slot((last * PAGE + self.pages[last].len() - 1) as u32)
+    }
+
+    fn place(&mut self, slot: Slot) -> &mut Option<PackedRow> {
+        &mut self.pages[slot.0 as usize / PAGE][slot.0 as usize % PAGE]
+    }
+
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<PackedRow> {
-        let row = self.slots.get_mut(slot.0 as usize)?.take()?;
+        let row = self.place(slot).take()?;
         self.by_id.remove(row.id, slot);
         self.free.push(slot);
         Some(row)
@@ -67,11 +81,8 @@ impl Jobs {
     /// Every place of the slab is taken or free to be taken again.
     #[cfg(test)]
     pub(crate) fn assert_slab(&self) {
-        assert_eq!(
-            self.slots.len(),
-            self.by_id.len() as usize + self.free.len(),
-            "a place of the slab leaked"
-        );
+        let places: usize = self.pages.iter().map(Vec::len).sum();
+        assert_eq!(places, self.by_id.len() as usize + self.free.len(), "a place of the slab leaked");
     }
 
     #[cfg(test)]
@@ -90,12 +101,14 @@ impl ops::Index<Slot> for Jobs {
 
     fn index(&self, slot: Slot) -> &PackedRow {
         // A slot leaves every index in the same step in which its job is removed.
-        self.slots[slot.0 as usize].as_ref().expect("a slot in an index holds a job")
+        self.pages[slot.0 as usize / PAGE][slot.0 as usize % PAGE]
+            .as_ref()
+            .expect("a slot in an index holds a job")
     }
 }
 
 impl ops::IndexMut<Slot> for Jobs {
     fn index_mut(&mut self, slot: Slot) -> &mut PackedRow {
-        self.slots[slot.0 as usize].as_mut().expect("a slot in an index holds a job")
+        self.place(slot).as_mut().expect("a slot in an index holds a job")
     }
 }
