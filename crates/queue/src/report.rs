@@ -82,14 +82,17 @@ impl Queue {
     }
 
     /// Whether a report may end the job. The holder's always does; a stranger's only as a good result of an
-    /// earlier attempt.
+    /// earlier attempt. One that is too large is none: it would fail a job that another worker may complete.
     fn accepts(&self, slot: Slot, worker: &WorkerId, verdict: Verdict, now: Millis) -> bool {
         let row = &self.jobs[slot];
         let reopens = row.state == JobState::Cancelled && planted(Bug::ResultAfterCancel);
         if (row.state.is_terminal() && !reopens) || row.delete_at() <= now || self.is_purged(row) {
             return false;
         }
-        let good = matches!(verdict, Verdict::Completed { .. });
+        let good = match verdict {
+            Verdict::Completed { output_bytes } => output_bytes <= self.output_bytes_max(slot),
+            Verdict::Failed => false,
+        };
         let fresh = row.fresh() && !planted(Bug::UntakenResultAccepted);
         self.is_held_by(slot, worker) || (good && !fresh)
     }
@@ -120,12 +123,16 @@ impl Queue {
         }
     }
 
-    fn too_large(&self, slot: Slot, output_bytes: u64) -> Option<alloc::string::String> {
-        let max = if self.jobs[slot].id.is_sync() {
+    fn output_bytes_max(&self, slot: Slot) -> u64 {
+        if self.jobs[slot].id.is_sync() {
             self.settings.sync_output_bytes_max
         } else {
             self.settings.output_bytes_max
-        };
+        }
+    }
+
+    fn too_large(&self, slot: Slot, output_bytes: u64) -> Option<alloc::string::String> {
+        let max = self.output_bytes_max(slot);
         (output_bytes > max).then(|| {
             alloc::format!(
                 "the output has {output_bytes} bytes, the limit is {max}: upload it to storage and return a link"

@@ -68,9 +68,11 @@ impl Causes<'_> {
             5_000
         });
         // Only the latest certain attempt can still have timed out; the job went on after the others.
-        let delivered = self.job.deliveries.iter().rfind(|delivery| delivery.got.seq <= self.limit.seq);
-        let delivered = delivered.or_else(|| self.job.possible_deliveries().last());
-        let began = match delivered.filter(|delivery| delivery.got.seq >= self.job.life.began.0.seq) {
+        let delivered = self.job.possible_deliveries().rfind(|delivery| delivery.got.seq <= self.limit.seq);
+        // The answer that gave it may have taken longer than the run was given.
+        let under_way =
+            || self.job.possible_deliveries().rfind(|delivery| delivery.asked.seq <= self.limit.seq);
+        let began = match delivered.or_else(under_way) {
             Some(delivery) => later(delivery.asked, self.job.life.began.0),
             None if self.endpoint.unknown_takes(self.job.life.began.0, self.limit) > 0 => {
                 self.job.life.began.0

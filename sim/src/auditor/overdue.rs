@@ -66,8 +66,12 @@ impl Auditor {
         let within_ms = self.rules.lease_ms() + self.rules.kill_grace_ms + SLACK_MS;
         let worker = &self.notes.workers[worker.0];
         let heard = worker.spoke.max(self.process_began).map_or(known, |heard| heard.max(known));
-        // Silence means nothing of a worker that does not ping; and who pings is forgotten with every trouble.
-        let pings = worker.pings[0].is_some_and(|ping| self.is_smooth(ping.from.ms, until.ms));
+        // Silence means nothing of a worker that does not ping; and who pings is forgotten with every trouble, and
+        // with a worker that was silent for too long, which may come back.
+        let pings = worker.pings[0].is_some_and(|ping| {
+            self.is_smooth(ping.from.ms, until.ms)
+                && worker.silent.is_none_or(|silent| silent.seq <= ping.from.seq)
+        });
         // The server's clock may be ahead of the wall clock, and wait for it.
         pings && until.ms > heard.ms + within_ms && until.wall_ms > self.clock.most(heard, heard) + within_ms
     }

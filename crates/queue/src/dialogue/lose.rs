@@ -409,6 +409,30 @@ fn a_late_error_is_ignored() {
 }
 
 #[test]
+fn a_late_result_that_is_too_large_is_ignored() {
+    check(
+        "
+        submit a
+        take w1
+        lose w1 counted
+        done w1 a 1001
+        take w2
+        done w1 a 1001
+        done w2 a 1000
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s lose w1 counted: a back in line, retry 1
+            0s done w1 a 1001: ignored
+            0s take w2: a
+            0s done w1 a 1001: ignored
+            0s done w2 a 1000: recorded; a outcome kept; a COMPLETED
+        "#]],
+    );
+}
+
+#[test]
 fn a_late_result_of_a_finished_job_is_ignored() {
     check(
         "

@@ -87,11 +87,48 @@ fn a_result_after_the_timeout_is_none() {
 }
 
 #[test]
+fn a_run_may_time_out_before_the_answer_that_gave_it_is_here() {
+    let rules = Rules { execution_timeout_ms: 10_000, ..Rules::default() };
+    for run_ms in [4_000, 12_000] {
+        let mut story = Story::with(rules.clone());
+        story.submit("a", "{}").take("v", "a", "{}").wait(12_000).status("a", r#""status":"TIMED_OUT""#);
+        story.change("retry", "a", "IN_QUEUE");
+        let take = story.arrive("GET", "/v2/e/job-take/w?gpu=x&job_in_progress=0", "");
+        story.wait(run_ms).status("a", r#""status":"TIMED_OUT""#);
+        story.answer(take, 200, r#"{"id":"a","delayTime":1,"status":"IN_PROGRESS","input":{}}"#);
+        story.wait(1_000).status("a", r#""status":"TIMED_OUT""#);
+        if run_ms < 10_000 {
+            story.breaks("an outcome has a cause that came first");
+        } else {
+            story.is_fine();
+        }
+    }
+}
+
+#[test]
 fn a_job_leaves_a_worker_that_is_silent() {
     let mut story = Story::default();
     story.wait(100_000).submit("a", "{}").take("w", "a", "{}").ping("w", "a").wait(5_000).ping("w", "a");
     story.wait(20_000).status("a", r#""status":"IN_PROGRESS""#).is_fine();
     story.wait(80_000).status("a", r#""status":"IN_PROGRESS""#).breaks(LEASE_ENDS);
+}
+
+#[test]
+fn a_worker_that_came_back_from_a_silence_has_to_ping_anew() {
+    for pings_again in [false, true] {
+        let mut story = Story::default();
+        story.wait(100_000).ping("w", "").wait(1_000).ping("w", "").wait(20_000);
+        story.submit("a", "{}").take("w", "a", "{}");
+        if pings_again {
+            story.ping("w", "a").wait(1_000).ping("w", "a");
+        }
+        story.wait(100_000).status("a", r#""status":"IN_PROGRESS""#);
+        if pings_again {
+            story.breaks(LEASE_ENDS);
+        } else {
+            story.is_fine();
+        }
+    }
 }
 
 #[test]
