@@ -181,12 +181,14 @@ fn options() -> Response {
 /// Gives an error that was made below the handlers (an extractor's) the one shape.
 fn in_shape(response: Response) -> Response {
     let status = response.status();
-    let is_error = status.is_client_error() || status.is_server_error();
+    if !status.is_client_error() && !status.is_server_error() {
+        return response;
+    }
     let is_json = response
         .headers()
         .get(CONTENT_TYPE)
         .is_some_and(|value| value.as_bytes().starts_with(b"application/"));
-    if !is_error || is_json {
+    if is_json {
         return response;
     }
     let sentence = status.canonical_reason().unwrap_or("error").to_lowercase();
