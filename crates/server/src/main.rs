@@ -20,7 +20,8 @@ use mimalloc::MiMalloc;
 use dev_host::DevHost;
 use fatal::Fatal;
 
-// A job costs some sixty allocations on its way, half of them freed on another thread than they were made on.
+// 3 000 instructions of a submit, where glibc's took 13 500. Without its huge pages (`no_thp`): with them 10 000
+// connections that send a byte now and then held 420 MB, without 210.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
