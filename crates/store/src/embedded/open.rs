@@ -16,8 +16,8 @@ use crate::StoreError;
 
 /// How long a statement waits for somebody who looks into the file with another program.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Page cache of the writing connection.
-const CACHE_KIB: i64 = 32 * 1024;
+/// Page cache of a writing connection: what the biggest group changes has room in it.
+const CACHE_KIB: i64 = 16 * 1024;
 /// Statements kept ready per connection: all that this crate has.
 const STATEMENTS_MAX: usize = 64;
 /// A log file longer than this is cut when it starts over.
