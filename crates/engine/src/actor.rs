@@ -45,8 +45,8 @@ pub(crate) struct Actor {
     generation: u64,
     number: u64,
     now: Millis,
-    /// The decision with the last slice of what was due. The next slice follows when it is on disk: a million jobs
-    /// that end at once never stand in line before a submit.
+    /// The decision with the last slice of more than a slice that was due. The next one follows when it is on disk:
+    /// a million jobs that end at once never stand in line before a submit.
     slice: u64,
 
     parked: Parked,
@@ -172,13 +172,17 @@ impl Actor {
     fn tick(&mut self) {
         if self.demolishing.is_some() {
             self.demolish_slice();
-        } else if self.is_slice_durable() && self.queue.next_deadline().is_some_and(|at| at <= self.now()) {
+        } else if self.is_slice_durable() && self.is_due() {
             self.apply(Command::Tick);
-            if !self.writes.is_empty() {
+            if self.is_due() && !self.writes.is_empty() {
                 self.slice = self.number + 1;
             }
         }
         self.serve_parked();
+    }
+
+    fn is_due(&self) -> bool {
+        self.queue.next_deadline().is_some_and(|at| at <= self.now())
     }
 
     /// Sends what this round decided to the committer. With nothing to write and nothing on its way there,
