@@ -145,9 +145,7 @@ impl Causes<'_> {
     }
 
     fn is_too_long(&self, output: Option<&Bytes>) -> bool {
-        let most =
-            if self.job.is_sync { self.rules.sync_output_bytes_max } else { self.rules.output_bytes_max };
-        output.is_some_and(|output| output.len() > most)
+        self.rules.is_too_long(self.job.is_sync, output)
     }
 }
 

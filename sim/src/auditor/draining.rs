@@ -13,6 +13,7 @@ use super::wire::{Chunk, Word, brief};
 /// Chunks that were taken away.
 #[derive(Debug)]
 pub(super) struct Drain {
+    arrived: When,
     answered: When,
     /// They stand for the chunks.
     hashes: Vec<u64>,
@@ -34,10 +35,10 @@ impl Auditor {
             drain.answered.seq < arrived.seq
                 && self.is_smooth(drain.answered.ms.saturating_sub(SLACK_MS), drain.answered.ms + SLACK_MS)
         };
-        let earlier: Vec<u64> =
-            job.drains.iter().filter(is_kept).flat_map(|drain| drain.hashes.iter().copied()).collect();
+        let earlier: Vec<&Drain> = job.drains.iter().filter(is_kept).collect();
         for (chunk, hash) in chunks.iter().zip(&hashes) {
-            let shown = earlier.iter().chain(&hashes).filter(|other| *other == hash).count();
+            let here = hashes.iter().filter(|other| *other == hash).count();
+            let shown = here + times_taken(&earlier, *hash);
             let is_it = |word: &Word| matches!(word, Word::Progress(posted) if *posted == chunk.output.get().as_bytes());
             let posted = job.chunks.iter().filter(|post| is_it(&post.word)).count();
             let text = || {
@@ -47,6 +48,19 @@ impl Auditor {
             self.ledger.check(Promise::DrainedOnce, shown <= posted, text);
         }
         let Some(job) = self.notes.get_mut(no).filter(|_| !hashes.is_empty()) else { return };
-        job.drains.push(Drain { answered: now, hashes });
+        job.drains.push(Drain { arrived, answered: now, hashes });
     }
+}
+
+/// How often this chunk was certainly taken away. Readers who ask at the same time may get the same one.
+fn times_taken(drains: &[&Drain], hash: u64) -> usize {
+    let (mut taken, mut last) = (0, None);
+    // In the order of their answers.
+    for drain in drains {
+        let times = drain.hashes.iter().filter(|other| **other == hash).count();
+        if times > 0 && last.is_none_or(|last: When| last.seq < drain.arrived.seq) {
+            (taken, last) = (taken + times, Some(drain.answered));
+        }
+    }
+    taken
 }

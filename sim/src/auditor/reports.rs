@@ -94,13 +94,13 @@ impl Auditor {
         if !was_given || !job.retries.is_empty() {
             return;
         }
+        // Only the holder's failure counts, and a result that is too long is one.
+        let let_go = denied.is_some_and(|denied| denied.seq > post.span.from.seq);
+        let is_holders = is_only_holder(job, &post) && !let_go;
         let ends = match &post.word {
-            Word::Completed(_) => true,
-            // Only the holder's failure counts, and only where it is not tried again.
-            Word::Failed(..) => {
-                let let_go = denied.is_some_and(|denied| denied.seq > post.span.from.seq);
-                is_only_holder(job, &post) && !let_go && !may_retry
-            }
+            Word::Completed(output) => !self.rules.is_too_long(job.is_sync, output.as_ref()) || is_holders,
+            // It may be tried again.
+            Word::Failed(..) => is_holders && !may_retry,
             _ => false,
         };
         if ends && let Some(job) = self.notes.get_mut(no) {

@@ -1,5 +1,7 @@
 //! What the server was told in its configuration, and what the specification says where it was told nothing.
 
+use bytes::Bytes;
+
 /// One row of the table of rate limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
@@ -85,6 +87,11 @@ pub struct Rules {
 
 impl Rules {
     /// A worker that was silent for so long is lost.
+    pub(super) fn is_too_long(&self, is_sync: bool, output: Option<&Bytes>) -> bool {
+        let most = if is_sync { self.sync_output_bytes_max } else { self.output_bytes_max };
+        output.is_some_and(|output| output.len() > most)
+    }
+
     pub(super) fn lease_ms(&self) -> u64 {
         3 * self.ping_interval_ms
     }

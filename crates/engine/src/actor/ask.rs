@@ -120,6 +120,18 @@ impl Ask {
         )
     }
 
+    /// The worker that speaks: a sign of life even where it is turned away, which a pinging one is not told.
+    pub(crate) fn sender(&self) -> Option<&WorkerId> {
+        match self {
+            Self::Take { worker, .. }
+            | Self::Finish { worker, .. }
+            | Self::Progress { worker, .. }
+            | Self::Append { worker, .. }
+            | Self::Command { command: Command::Ping { worker, .. }, .. } => Some(worker),
+            _ => None,
+        }
+    }
+
     /// Answers without asking the machine.
     pub(crate) fn turn_away(self, why: &AskError) {
         fn no<T>(reply: Answer<T>, why: &AskError) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longshore_model::{End, Endpoint, JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
-use longshore_queue::Queue;
+use longshore_queue::{Command, Queue};
 use longshore_store::{HookRow, StoreError};
 
 use super::Actor;
@@ -135,11 +135,14 @@ impl Actor {
         let why = unavailable(error);
         let end = tokio::time::Instant::now() + pause;
         while let Ok(Some(ask)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
+            self.look_at_clock();
             if but(&ask) {
-                self.look_at_clock();
                 self.handle(ask);
                 self.flush();
             } else {
+                if let Some(worker) = ask.sender() {
+                    self.apply(Command::Alive(worker.clone()));
+                }
                 ask.turn_away(&why);
             }
         }

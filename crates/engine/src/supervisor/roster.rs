@@ -64,7 +64,10 @@ impl Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loss {
     pub(super) worker: WorkerId,
+    /// Nobody asked it to end: jobs that it held count a retry.
     pub(super) counts_retry: bool,
+    /// It was asked to end, or had its turn to.
+    pub(super) expected: bool,
     pub(super) reason: String,
 }
 
@@ -205,13 +208,15 @@ impl Roster {
         let has_served = member.as_ref().is_some_and(|m| m.has_served);
         let clean = exited.code == Some(0);
         let reason = describe(exited);
-        let asked_to = exited.asked || fate == Fate::Stops || (clean && fate != Fate::Serves);
-        if member.is_some() && !asked_to && !(clean && was_ready) {
+        let asked_to = exited.asked || fate == Fate::Stops;
+        // One that gets no more jobs may go when it has none left.
+        let expected = asked_to || (clean && fate != Fate::Serves);
+        if member.is_some() && !expected && !(clean && was_ready) {
             // It worked before: rather the fault of a job than of the command.
             self.backoff.crashed(now, if has_served { STEADY_MS } else { exited.ran_ms });
             self.last_crash = Some(reason.as_str().into());
         }
-        Loss { worker: exited.worker.clone(), counts_retry: !asked_to, reason }
+        Loss { worker: exited.worker.clone(), counts_retry: !asked_to, expected, reason }
     }
 
     /// What to do now, and when to look again.

@@ -136,7 +136,7 @@ impl<P: Port> Task<P> {
     fn exited(&mut self, exited: &Exited) {
         let loss = self.roster.exited(self.parts.port.now(), exited);
         let Exited { worker, code, signal, ran_ms, .. } = exited;
-        if loss.counts_retry {
+        if !loss.expected {
             // Its reason has the last lines of the worker's own log: what an operator looks for first.
             tracing::warn!(%worker, ?code, ?signal, ran_ms, reason = %loss.reason, "a worker ended by itself");
         } else {
@@ -216,7 +216,7 @@ impl<P: Port> Task<P> {
 
     /// Tells the queue what it does not know yet: who is gone, who is ours, who gets no more jobs.
     async fn tell(&mut self) -> Result<(), NoAnswer> {
-        while let Some(Loss { worker, counts_retry, reason }) = self.losses.first().cloned() {
+        while let Some(Loss { worker, counts_retry, reason, .. }) = self.losses.first().cloned() {
             let told = self.parts.port.lose(worker, counts_retry, reason).await;
             self.answered(told)?;
             self.losses.remove(0);

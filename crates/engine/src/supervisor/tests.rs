@@ -380,6 +380,22 @@ async fn a_worker_that_asks_to_be_replaced_finishes_its_jobs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_that_ends_by_itself_counts_a_retry_also_if_it_had_its_turn_to() {
+    let scene = Scene::open(an_endpoint());
+    scene.queued(1);
+    scene.pass(SOON).await;
+    let worker = scene.living()[0].clone();
+    scene.desk.holds(&worker, 1);
+    scene.send(FleetEvent::Refresh { worker: worker.clone() });
+    scene.pass(SOON).await;
+    scene.launcher.exit(&worker, Some(0), None, 60_000);
+    scene.pass(SOON).await;
+    let losses = scene.desk.losses();
+    assert_eq!(losses.iter().map(|(lost, counts, _)| (lost, *counts)).collect::<Vec<_>>(), [(&worker, true)]);
+    assert!(scene.supervised.status.borrow().last_crash.is_none(), "it is no crash");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_version_replaces_idle_workers_at_once_and_busy_ones_later() {
     let scene = Scene::open(Endpoint { workers_min: 2, ..an_endpoint() });
     scene.pass(SOON).await;

@@ -1,7 +1,7 @@
 //! Jobs go to one worker at a time, in order, and its results count.
 
 use super::Story;
-use crate::auditor::Edge;
+use crate::auditor::{Edge, Rules};
 use crate::seen::Seen;
 
 const HELD_ONCE: &str = "a job is not handed out while its worker may still have it";
@@ -130,6 +130,20 @@ fn the_first_result_wins() {
     story.submit("a", "{}").take("v", "a", "{}").wait(16_000).take("w", "a", "{}");
     story.done("w", "a", r#"{"output":2}"#).done("v", "a", r#"{"output":1}"#);
     story.status("a", r#""status":"COMPLETED","output":1"#).breaks(CAUSED);
+}
+
+#[test]
+fn a_result_that_is_too_long_is_none_of_a_worker_that_lost_the_job() {
+    for output_bytes_max in [1, 1_000] {
+        let mut story = Story::with(Rules { output_bytes_max, ..Rules::default() });
+        story.submit("a", "{}").take("v", "a", "{}").ping("v", "a").wait(100_000);
+        story.take("w", "a", "{}").done("v", "a", r#"{"output":12}"#).wait(100_000).take("x", "a", "{}");
+        if output_bytes_max == 1 {
+            story.is_fine();
+        } else {
+            story.breaks("only a waiting job is handed out");
+        }
+    }
 }
 
 #[test]

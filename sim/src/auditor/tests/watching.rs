@@ -65,6 +65,29 @@ fn a_chunk_is_drained_once() {
 }
 
 #[test]
+fn readers_who_ask_at_once_may_get_the_same_chunk() {
+    for at_once in [true, false] {
+        let mut story = Story::default();
+        story.submit("a", "{}").take("w", "a", "{}").ping("w", "a").chunk("w", "a", "1").wait(61_000);
+        let first = story.arrive("GET", "/v2/e/stream/a", "");
+        if !at_once {
+            story.answer(first, 200, r#"[{"output":1}]"#);
+        }
+        let second = story.arrive("GET", "/v2/e/stream/a", "");
+        if at_once {
+            story.answer(first, 200, r#"[{"output":1}]"#);
+        }
+        story.answer(second, 200, r#"[{"output":1}]"#).ping("w", "a").chunk("w", "a", "1").wait(61_000);
+        story.stream("a", "", r#"[{"output":1}]"#);
+        if at_once {
+            story.is_fine();
+        } else {
+            story.breaks("a drained chunk does not come again");
+        }
+    }
+}
+
+#[test]
 fn a_run_is_ended_at_its_timeout() {
     let rules = Rules { execution_timeout_ms: 10_000, ..Rules::default() };
     let mut story = Story::with(rules);
