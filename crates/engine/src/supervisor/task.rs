@@ -136,11 +136,11 @@ impl<P: Port> Task<P> {
     fn exited(&mut self, exited: &Exited) {
         let loss = self.roster.exited(self.parts.port.now(), exited);
         let Exited { worker, code, signal, ran_ms, .. } = exited;
-        if !loss.expected {
+        if loss.expected {
+            tracing::info!(%worker, ?code, ?signal, ran_ms, "a worker was stopped");
+        } else {
             // Its reason has the last lines of the worker's own log: what an operator looks for first.
             tracing::warn!(%worker, ?code, ?signal, ran_ms, reason = %loss.reason, "a worker ended by itself");
-        } else {
-            tracing::info!(%worker, ?code, ?signal, ran_ms, "a worker was stopped");
         }
         self.losses.push(loss);
     }
