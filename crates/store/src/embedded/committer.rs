@@ -40,7 +40,7 @@ pub(super) struct Committer {
     // The folder is locked, so nobody else changes the rows behind this.
     epochs: HashMap<ShardId, Epoch>,
     wal_pages: Arc<AtomicU32>,
-    /// See [`LogLimits::ahead_pages`].
+    /// See [`LogLimits::ahead_pages`](super::LogLimits::ahead_pages).
     ahead_pages: u32,
 }
 
