@@ -283,11 +283,11 @@ def test_a_caller_who_hangs_up_leaves_the_job(endpoint, worker):
 def test_deleting_an_endpoint_answers_who_waits(api):
     endpoint = api.external()
     worker = FakeWorker(endpoint)
-    poll = worker.park()
-    job = poll_job = None
+    # Both polls are open long before the job has made its way to the worker.
+    poll, poll_job = worker.park(), worker.park_stops()
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(endpoint.call, "POST", "/runsync?wait=60000", json={"input": {}})
-        job, poll_job = poll.result(20).json()["id"], worker.park_stops()
+        job = poll.result(20).json()["id"]
         began = time.monotonic()
         assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
         answer = waiting.result(20)
