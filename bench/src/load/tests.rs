@@ -48,6 +48,7 @@ fn converse(stream: TcpStream, hold: Duration, answered: &AtomicU64) {
     }
 }
 
+/// The server stalls: what a stall does to the times that are measured is what is tested.
 fn wait_for(time: Duration) {
     thread::sleep(time);
 }
