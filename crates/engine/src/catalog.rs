@@ -1,11 +1,14 @@
-//! What is not a job, in memory: endpoints, templates, keys. Reads never wait; writes go through one door, to
+//! What is not a job, in memory: endpoints, templates, keys, small records. Reads never wait; writes go through one door, to
 //! the store first and here after.
+
+mod records;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use longshore_model::{ApiKey, Endpoint, EndpointNo, Template, TemplateId};
 
+use self::records::Records;
 use crate::{CatalogError, EndpointHandle};
 
 /// The catalog at one moment.
@@ -17,6 +20,7 @@ pub(crate) struct Catalog {
     templates: Vec<Arc<Template>>,
     keys: Vec<Arc<ApiKey>>,
     by_hash: HashMap<String, Arc<ApiKey>>,
+    pub(crate) records: Records,
     pub(crate) last_endpoint_no: u32,
 }
 

@@ -2,6 +2,7 @@
 
 mod crew;
 mod manage;
+pub(crate) mod records;
 mod start;
 mod tokens;
 

@@ -25,6 +25,7 @@ pub use ask::{
     StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
 };
 pub use chores::webhooks::{HttpPost, Post, PostFuture, WebhookSettings};
+pub use engine::records::Record;
 pub use engine::{Engine, Parts};
 pub use handle::EndpointHandle;
 pub use host::{Host, Task, ThisMachine};

@@ -12,6 +12,7 @@ mod endpoint;
 mod id;
 mod job;
 mod key;
+mod kind;
 pub mod limits;
 mod template;
 mod time;
@@ -25,6 +26,7 @@ pub use id::{
 };
 pub use job::{Idempotency, JobRow, JobState};
 pub use key::{ApiKey, KeyScope, Operation};
+pub use kind::RecordKind;
 pub use template::Template;
 pub use time::Millis;
 pub use worker::{WorkerCounts, WorkerPhase};

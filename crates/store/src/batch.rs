@@ -1,9 +1,12 @@
 //! The rows as values, and the batch that changes them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use bytes::Bytes;
-use longshore_model::{ApiKey, Counters, Durability, Endpoint, EndpointNo, JobKey, JobRow, Millis, Template};
+use longshore_model::{
+    ApiKey, Counters, Durability, Endpoint, EndpointNo, JobKey, JobRow, Millis, RecordKind, Template,
+};
 
 /// Changes that are kept together or not at all, applied in order.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +58,11 @@ pub enum Write {
     DeleteKey(String),
     /// Inserts or replaces a named setting of the installation.
     PutSetting(String, Bytes),
+    /// Inserts or replaces the small record of this kind with this id. The bytes are JSON, and the store's caller's
+    /// business.
+    PutRecord(RecordKind, String, Bytes),
+    /// Removes the small record of this kind with this id.
+    DeleteRecord(RecordKind, String),
 }
 
 /// Bytes that belong to a job.
@@ -113,6 +121,24 @@ pub struct HookRow {
     pub due_at: Millis,
 }
 
+/// A small record: JSON that the store keeps and does not read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RecordRow {
+    /// What it is about.
+    pub kind: RecordKind,
+    /// Its id, unique within the kind.
+    pub id: String,
+    /// The record as JSON text.
+    pub json: Bytes,
+}
+
+impl fmt::Debug for RecordRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The JSON may hold secrets.
+        f.debug_struct("RecordRow").field("kind", &self.kind).field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
 /// What is not a job: small, read once at start.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
@@ -122,6 +148,8 @@ pub struct Catalog {
     pub templates: Vec<Template>,
     /// Keys.
     pub keys: Vec<ApiKey>,
+    /// Small records of every kind, in the order of creation within a kind.
+    pub records: Vec<RecordRow>,
     /// Settings of the installation by name.
     pub settings: BTreeMap<String, Bytes>,
     /// The largest endpoint number that was ever given out; 0 before the first.

@@ -12,7 +12,9 @@ use std::pin::Pin;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
-pub use batch::{Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, StreamRow, Write};
+pub use batch::{
+    Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write,
+};
 pub use embedded::{EmbeddedStore, LogLimits};
 pub use memory::MemoryStore;
 
@@ -60,7 +62,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`longshore_model::Durability::Buffered`]: a killed process cannot; a power cut may within 100 ms).
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()>;
 
-    /// Every endpoint, template, key and setting, in the order of creation.
+    /// Every endpoint, template, key, small record and setting, in the order of creation.
     fn catalog(&self) -> StoreFuture<'_, Catalog>;
 
     /// An endpoint's counters; the default where none were written yet.

@@ -10,10 +10,13 @@ use std::future::ready;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longshore_model::{ApiKey, Counters, Endpoint, EndpointNo, Epoch, JobKey, JobRow, ShardId, Template};
+use longshore_model::{
+    ApiKey, Counters, Endpoint, EndpointNo, Epoch, JobKey, JobRow, RecordKind, ShardId, Template,
+};
 
 use crate::{
-    Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow, Write,
+    Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, Store, StoreError, StoreFuture,
+    StreamRow, Write,
 };
 
 /// A store without a disk.
@@ -57,6 +60,9 @@ struct Tables {
     templates: Vec<Template>,
     keys: Vec<ApiKey>,
     settings: BTreeMap<String, bytes::Bytes>,
+    /// With the number of records created before each.
+    records: BTreeMap<(RecordKind, String), (u64, bytes::Bytes)>,
+    records_created: u64,
 }
 
 impl Tables {
@@ -111,6 +117,8 @@ impl Tables {
             Write::PutKey(key) => put(&mut self.keys, *key, |key| &key.id),
             Write::DeleteKey(id) => self.keys.retain(|key| key.id != id),
             Write::PutSetting(name, value) => drop(self.settings.insert(name, value)),
+            Write::PutRecord(kind, id, json) => self.put_record(kind, id, json),
+            Write::DeleteRecord(kind, id) => drop(self.records.remove(&(kind, id))),
         }
     }
 
@@ -130,11 +138,29 @@ impl Tables {
         }
     }
 
+    fn put_record(&mut self, kind: RecordKind, id: String, json: bytes::Bytes) {
+        let created = self.records_created;
+        self.records_created += 1;
+        self.records.entry((kind, id)).or_insert((created, bytes::Bytes::new())).1 = json;
+    }
+
+    fn records(&self) -> Vec<RecordRow> {
+        let mut records: Vec<_> = self.records.iter().collect();
+        records.sort_by_key(|(_, (created, _))| *created);
+        let row = |((kind, id), (_, json)): (&(RecordKind, String), &(u64, bytes::Bytes))| RecordRow {
+            kind: *kind,
+            id: id.clone(),
+            json: json.clone(),
+        };
+        records.into_iter().map(row).collect()
+    }
+
     fn catalog(&self) -> Catalog {
         Catalog {
             endpoints: self.endpoints.values().cloned().collect(),
             templates: self.templates.clone(),
             keys: self.keys.clone(),
+            records: self.records(),
             settings: self.settings.clone(),
             last_endpoint_no: self.last_endpoint_no,
         }

@@ -73,6 +73,7 @@ impl Engine {
             catalog.last_endpoint_no = stored.last_endpoint_no;
             stored.templates.into_iter().for_each(|template| catalog.put_template(Arc::new(template)));
             stored.keys.into_iter().for_each(|key| catalog.put_key(Arc::new(key)));
+            stored.records.into_iter().for_each(|row| catalog.records.put(row.kind, row.id, row.json));
         }
         for record in stored.endpoints {
             let deleting = record.deleting;

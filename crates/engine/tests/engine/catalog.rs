@@ -1,6 +1,7 @@
 //! Endpoints and templates.
 
-use longshore_engine::{AskError, CatalogError};
+use longshore_engine::{AskError, CatalogError, Record};
+use longshore_model::RecordKind;
 
 use crate::ground::{Disks, endpoint, eventually, job, one_endpoint, take, template};
 
@@ -56,4 +57,23 @@ async fn a_paused_endpoint_queues_and_hands_out_nothing() {
     assert!(take(&demo, "w1", 0).await.is_empty());
     engine.update_endpoint("demo", |endpoint| endpoint.workers_max = 1).await.unwrap();
     assert_eq!(take(&demo, "w1", 5_000).await.len(), 1);
+}
+
+#[tokio::test]
+async fn small_records_are_there_after_a_restart_in_the_order_of_creation() {
+    let disks = Disks::new();
+    let engine = disks.start().await;
+    let record = |id: &str, json: &'static str| Record { id: id.into(), json: json.into() };
+    let kind = RecordKind::NetworkVolume;
+    engine.put_records(kind, vec![record("z", "1"), record("m", "2"), record("a", "3")]).await.unwrap();
+    engine.put_record(RecordKind::RegistryAuth, record("z", "other")).await.unwrap();
+    engine.put_record(kind, record("z", "changed")).await.unwrap();
+    engine.delete_record(kind, "m").await.unwrap();
+    assert!(matches!(engine.delete_record(kind, "m").await, Err(CatalogError::NotFound)));
+    let expected = [record("z", "changed"), record("a", "3")];
+    assert_eq!(engine.records(kind), expected);
+    let engine = disks.start().await;
+    assert_eq!(engine.records(kind), expected);
+    assert_eq!(engine.record(RecordKind::RegistryAuth, "z"), Some(record("z", "other")));
+    assert_eq!(engine.record(RecordKind::Usage, "z"), None);
 }

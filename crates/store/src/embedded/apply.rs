@@ -84,6 +84,15 @@ fn apply_one(db: &Connection, write: &Write) -> rusqlite::Result<()> {
         Write::PutSetting(name, value) => {
             run(db, "INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", params![name, &value[..]])
         }
+        Write::PutRecord(kind, id, json) => run(
+            db,
+            "INSERT INTO record (kind, id, json) VALUES (?, ?, ?)
+             ON CONFLICT (kind, id) DO UPDATE SET json = excluded.json",
+            params![kind.number(), id, &json[..]],
+        ),
+        Write::DeleteRecord(kind, id) => {
+            run(db, "DELETE FROM record WHERE kind = ? AND id = ?", params![kind.number(), id])
+        }
     }
 }
 

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use longshore_model::{Counters, EndpointNo, JobKey, JobRow, Millis};
+use longshore_model::{Counters, EndpointNo, JobKey, JobRow, Millis, RecordKind};
 use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::column::{self, Column};
 use super::error::{corrupt, from_sqlite};
 use super::job_row;
-use crate::{Catalog, ChunkRow, HookRow, OutcomeRow, Payload, StoreError, StreamRow};
+use crate::{Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StoreError, StreamRow};
 
 /// Everything that is not a job.
 pub(super) fn catalog(db: &Connection) -> Result<Catalog, StoreError> {
@@ -24,6 +24,7 @@ pub(super) fn catalog(db: &Connection) -> Result<Catalog, StoreError> {
         endpoints: records(&snapshot, "endpoint", "SELECT no, record FROM endpoint ORDER BY no")?,
         templates: records(&snapshot, "template", "SELECT rowid, record FROM template ORDER BY rowid")?,
         keys: records(&snapshot, "api_key", "SELECT rowid, record FROM api_key ORDER BY rowid")?,
+        records: small_records(&snapshot)?,
         settings: settings(&snapshot)?,
         last_endpoint_no: last.ok_or_else(|| corrupt("installation", 1, "the row is missing"))?,
     })
@@ -40,6 +41,17 @@ fn records<T: DeserializeOwned>(
         serde_json::from_str(at.text(1)?).map_err(|error| {
             let what = format_args!("the record does not parse at column {}", error.column()).to_string();
             corrupt(table, at.key, what)
+        })
+    })
+}
+
+fn small_records(db: &Connection) -> Result<Vec<RecordRow>, StoreError> {
+    column::collect(db, "SELECT rowid, kind, id, json FROM record ORDER BY rowid", [], |row| {
+        let at = at("record", row)?;
+        Ok(RecordRow {
+            kind: RecordKind::from_number(at.number(1)?).ok_or_else(|| at.corrupt(1, "is no kind"))?,
+            id: at.text(2)?.to_owned(),
+            json: Bytes::copy_from_slice(at.bytes(3)?),
         })
     })
 }

@@ -21,6 +21,7 @@
 //! | `template` | `id` | a template, likewise; contains secrets |
 //! | `api_key` | `id` | a key, likewise; holds the hash, not the secret |
 //! | `setting` | `name` | a setting of the installation |
+//! | `record` | `kind`, `id` | a small record, likewise (kinds have the numbers of the model crate); may contain secrets |
 //! | `shard` | `no` | a shard's epoch: how often it changed hands |
 //! | `installation` | — | the largest endpoint number ever given out |
 //!
@@ -37,10 +38,15 @@
 pub(super) const APPLICATION_ID: i32 = 0x4c53_4852;
 
 /// The version of the format that this program writes.
-pub(super) const FORMAT_VERSION: i32 = 1;
+pub(super) const FORMAT_VERSION: i32 = 2;
 
 /// `UPGRADES[n]` turns a file of version `n` into one of version `n + 1`; version 0 is the empty file.
-pub(super) const UPGRADES: [&str; FORMAT_VERSION as usize] = [VERSION_1];
+pub(super) const UPGRADES: [&str; FORMAT_VERSION as usize] = [VERSION_1, VERSION_2];
+
+const VERSION_2: &str = "
+-- The hidden rowid keeps the order of creation.
+CREATE TABLE record (kind INTEGER NOT NULL, id TEXT NOT NULL, json BLOB NOT NULL, UNIQUE (kind, id));
+";
 
 const VERSION_1: &str = "
 CREATE TABLE job (

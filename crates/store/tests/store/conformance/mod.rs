@@ -44,6 +44,7 @@ macro_rules! store_conformance {
             catalog::endpoint_numbers_are_not_given_out_again,
             catalog::counters_survive,
             catalog::settings_are_replaced,
+            catalog::small_records_keep_their_place_within_their_kind,
         }
     };
     ($open:expr; $($file:ident::$case:ident,)*) => {

@@ -1,6 +1,6 @@
 //! Rows that no version of the program wrote: reading them is an error with an address, never a panic.
 
-use longshore_model::{Counters, EndpointNo, Millis};
+use longshore_model::{Counters, EndpointNo, Millis, RecordKind};
 use longshore_store::{EmbeddedStore, HookRow, OutcomeRow, Store, StoreError, StreamRow, Write};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -40,6 +40,7 @@ pub(super) async fn filled() -> (EmbeddedStore, TempDir, Connection) {
         Write::PutTemplate(Box::new(template(1))),
         Write::PutKey(Box::new(api_key("k"))),
         Write::PutSetting("s".into(), "v".into()),
+        Write::PutRecord(RecordKind::Usage, "u".into(), "{}".into()),
     ];
     commit(&store, epoch, writes).await.unwrap();
     let db = Connection::open(dir.path().join("longshore.db")).unwrap();

@@ -1,7 +1,7 @@
 //! What the recorded program commits: a row of batches made from a seed, each of which changes several tables.
 
 use longshore_disk_faults::Random;
-use longshore_model::{Counters, Durability, EndpointNo, JobKey, Millis};
+use longshore_model::{Counters, Durability, EndpointNo, JobKey, Millis, RecordKind};
 use longshore_store::{Batch, HookRow, OutcomeRow, Payload, StreamRow, Write};
 
 use crate::rows::{api_key, chunk, endpoint, full_job, job, key, put, template};
@@ -73,6 +73,7 @@ fn catalog(number: u64, key: JobKey, writes: &mut Vec<Write>) {
         _ => writes.extend([
             Write::PutKey(Box::new(api_key(&format!("k{number}")))),
             Write::DeleteEndpoint(EndpointNo(no / 2)),
+            Write::PutRecord(RecordKind::Usage, format!("u{}", number % 5), number.to_string().into()),
         ]),
     }
 }

@@ -1,0 +1,42 @@
+//! The kinds of small records.
+
+/// What a small record is about. The record itself is JSON that only its owner reads; the store keeps it under its
+/// kind and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RecordKind {
+    // The numbers are on disk: append, never reuse.
+    /// Credentials for a registry of container images. Contains secrets.
+    RegistryAuth = 1,
+    /// A named directory that workers share.
+    NetworkVolume = 2,
+    /// Metered worker time.
+    Usage = 3,
+}
+
+impl RecordKind {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::RegistryAuth, Self::NetworkVolume, Self::Usage];
+
+    /// The kind's number on disk.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind with this number on disk.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RecordKind;
+
+    #[test]
+    fn numbers_are_told_apart() {
+        let known: alloc::vec::Vec<_> = (0..=u8::MAX).filter_map(RecordKind::from_number).collect();
+        assert_eq!(known, RecordKind::ALL);
+        assert_eq!(RecordKind::ALL.map(RecordKind::number), [1, 2, 3]);
+    }
+}
