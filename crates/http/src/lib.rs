@@ -16,6 +16,7 @@ mod keys;
 mod lingering;
 mod management;
 mod metrics;
+mod operations;
 mod probes;
 mod query;
 mod rate_limits;
@@ -50,10 +51,17 @@ pub fn router(state: HttpState) -> Edge {
 }
 
 fn routes() -> Router<HttpState> {
-    Router::new()
+    let others = Router::new()
         .merge(probes::routes())
-        .merge(jobs::routes())
+        .merge(jobs::sdk_group().routes())
         .merge(workers::routes())
-        .merge(management::routes())
-        .merge(metrics::routes())
+        .merge(metrics::routes());
+    groups().into_iter().map(operations::Group::routes).fold(others, Router::merge)
+}
+
+/// Every operation that the API's document shows.
+fn groups() -> Vec<operations::Group> {
+    let mut groups = management::groups();
+    groups.push(jobs::group());
+    groups
 }

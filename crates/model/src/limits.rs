@@ -54,6 +54,8 @@ pub const TAKE_SLOTS_MAX: u32 = 1_000;
 pub const REQUESTS_LIMIT_DEFAULT: usize = 100;
 /// See [`REQUESTS_LIMIT_DEFAULT`].
 pub const REQUESTS_LIMIT_MAX: usize = 1_000;
+/// The most things in one page of a list of the management API.
+pub const LIST_LIMIT_MAX: usize = 1_000;
 
 const _: () = assert!(WAIT_MS_MIN <= WAIT_MS_DEFAULT && WAIT_MS_DEFAULT <= WAIT_MS_MAX);
 const _: () = assert!(RUNSYNC_BODY_BYTES_MAX < WORKER_BODY_BYTES_MAX);

@@ -3,6 +3,7 @@
 
 mod call;
 mod change;
+mod described;
 mod envelope;
 mod follow;
 mod health;
@@ -12,10 +13,9 @@ mod requests;
 mod stream;
 mod submit;
 
+use axum::RequestExt as _;
 use axum::extract::{RawPathParams, Request, State};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get, post};
-use axum::{RequestExt as _, Router};
 use longshore_model::Operation::{Jobs, Read};
 
 use self::call::{Call, Gate};
@@ -24,6 +24,7 @@ use self::stream::Shape;
 use crate::HttpState;
 use crate::edge::Answering;
 use crate::errors::Failure;
+use crate::operations::{Group, Operation};
 use crate::rate_limits::Bucket;
 
 pub(crate) use self::call::JobPath;
@@ -47,35 +48,106 @@ pub(crate) fn status(state: HttpState, path: JobPath<'_>, request: Request) -> A
     STATUS.pass(state, path, request, follow::status)
 }
 
-pub(crate) fn routes() -> Router<HttpState> {
-    Router::new()
-        .merge(mount("/v2/{endpoint}", Shape::Array))
-        .merge(mount("/sdk/v2/{endpoint}", Shape::Envelope))
+/// The operations to the letter of the specification.
+pub(crate) fn group() -> Group {
+    mount("/v2/{endpoint}", Shape::Array)
 }
 
-fn mount(prefix: &str, shape: Shape) -> Router<HttpState> {
-    let at = |path: &str| format!("{prefix}{path}");
+/// The same for the official client libraries.
+pub(crate) fn sdk_group() -> Group {
+    mount("/sdk/v2/{endpoint}", Shape::Envelope)
+}
+
+fn mount(prefix: &str, shape: Shape) -> Group {
+    let operations = [submits(prefix), looks(prefix, shape), changes(prefix)];
+    Group {
+        name: "Jobs",
+        about: "Hand in jobs, and follow them to their end.",
+        operations: operations.into_iter().flatten().collect(),
+        schemas: described::schemas(),
+    }
+}
+
+fn submits(prefix: &str) -> Vec<Operation> {
+    vec![
+        Operation::post("Run", format!("{prefix}/run"), gated(RUN, submit::run))
+            .summary("hands in a job")
+            .about("Answers at once, when the job is on disk.")
+            .takes("JobRequest")
+            .gives("Job")
+            .with(described::RUN)
+            .rated()
+            .refuses(409),
+        Operation::post("RunSync", format!("{prefix}/runsync"), gated(RUNSYNC, submit::runsync))
+            .summary("hands in a job and waits for its end")
+            .about("A job that is not over when `wait` has passed goes on; follow it with its id.")
+            .takes("JobRequest")
+            .gives("Job")
+            .with(described::RUN_SYNC)
+            .rated()
+            .refuses(409),
+    ]
+}
+
+/// Some client libraries ask with GET and others with POST.
+fn looks(prefix: &str, shape: Shape) -> Vec<Operation> {
     let streams = move |call| stream::stream(call, shape);
-    Router::new()
-        .route(&at("/run"), post(gated(RUN, submit::run)))
-        .route(&at("/runsync"), post(gated(RUNSYNC, submit::runsync)))
-        .route(&at("/status/{job}"), asked(STATUS, follow::status))
-        .route(&at("/status-sync/{job}"), asked(STATUS, follow::status_sync))
-        .route(&at("/stream/{job}"), asked(Gate::limited(Read, Bucket::Stream), streams))
-        .route(&at("/cancel/{job}"), post(gated(Gate::limited(Jobs, Bucket::Cancel), change::cancel)))
-        .route(&at("/retry/{job}"), post(gated(Gate::limited(Jobs, Bucket::Cancel), change::retry)))
-        .route(&at("/purge-queue"), post(gated(Gate::limited(Jobs, Bucket::PurgeQueue), change::purge)))
-        .route(&at("/health"), get(gated(Gate::free(Read), health::health)))
-        .route(&at("/requests"), get(gated(Gate::limited(Read, Bucket::Requests), requests::requests)))
+    let at = |path: &str| format!("{prefix}{path}");
+    let status = |operation: Operation| operation.gives("Job").with(described::STATUS).rated();
+    let sync = |operation: Operation| operation.gives("Job").with(described::STATUS_SYNC).rated();
+    let stream = |operation: Operation| operation.gives_many("StreamChunk").with(described::STREAM).rated();
+    let again = "the same as GET";
+    let stream_gate = Gate::limited(Read, Bucket::Stream);
+    vec![
+        status(Operation::get("Status", at("/status/{job}"), gated(STATUS, follow::status)))
+            .summary("a job as it is"),
+        status(Operation::post("StatusByPost", at("/status/{job}"), gated(STATUS, follow::status)))
+            .summary(again),
+        sync(Operation::get("StatusSync", at("/status-sync/{job}"), gated(STATUS, follow::status_sync)))
+            .summary("a job when it is over"),
+        sync(Operation::post(
+            "StatusSyncByPost",
+            at("/status-sync/{job}"),
+            gated(STATUS, follow::status_sync),
+        ))
+        .summary(again),
+        stream(Operation::get("Stream", at("/stream/{job}"), gated(stream_gate, streams)))
+            .summary("the next chunks of a job's stream"),
+        stream(Operation::post("StreamByPost", at("/stream/{job}"), gated(stream_gate, streams)))
+            .summary(again),
+        Operation::get("Health", at("/health"), gated(Gate::free(Read), health::health))
+            .summary("numbers of jobs and workers")
+            .gives("Health"),
+        Operation::get(
+            "ListRequests",
+            at("/requests"),
+            gated(Gate::limited(Read, Bucket::Requests), requests::requests),
+        )
+        .summary("the endpoint's jobs, newest first")
+        .gives("RequestPage")
+        .with(described::REQUESTS)
+        .rated(),
+    ]
 }
 
-/// What some client libraries ask with GET and others with POST.
-fn asked<H, F>(gate: Gate, operation: H) -> MethodRouter<HttpState>
-where
-    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Response, Failure>> + Send + 'static,
-{
-    get(gated(gate, operation.clone())).post(gated(gate, operation))
+fn changes(prefix: &str) -> Vec<Operation> {
+    let at = |path: &str| format!("{prefix}{path}");
+    let (cancel, purge) = (Gate::limited(Jobs, Bucket::Cancel), Gate::limited(Jobs, Bucket::PurgeQueue));
+    vec![
+        Operation::post("Cancel", at("/cancel/{job}"), gated(cancel, change::cancel))
+            .summary("ends a job")
+            .about("One that is over already stays as it is.")
+            .gives("Job")
+            .rated(),
+        Operation::post("Retry", at("/retry/{job}"), gated(cancel, change::retry))
+            .summary("queues a failed or timed-out job again")
+            .gives("Job")
+            .rated(),
+        Operation::post("PurgeQueue", at("/purge-queue"), gated(purge, change::purge))
+            .summary("cancels every waiting job")
+            .gives("PurgeResult")
+            .rated(),
+    ]
 }
 
 /// An operation behind its gate, as axum takes it.

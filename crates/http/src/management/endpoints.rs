@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
 use longshore_engine::EndpointHandle;
 use longshore_model::{Endpoint, Template, TemplateId};
 use serde_json::{Map, Value, json};
@@ -15,12 +16,67 @@ use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
 use super::views::Extras;
-use super::{Answer, PathId, read_body, to_the_end, views};
+use super::{Answer, PathId, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
+use crate::operations::page::Page;
+use crate::operations::parameter::{Kind, Parameter, query};
+use crate::operations::schema::{object, text, texts_by_name, with_example};
+use crate::operations::{Group, Operation};
 use crate::query::Query;
 
-pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+/// What is shown beside an endpoint.
+const INCLUDE: &[Parameter] = &[
+    query("includeTemplate", Kind::Flag, "shows the template of an endpoint in it"),
+    query("includeWorkers", Kind::Flag, "shows the workers of an endpoint in it"),
+];
+const DRAIN: &[Parameter] = &[query("drain", Kind::Flag, "waits for the jobs that run")];
+
+/// The operations on endpoints.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListEndpoints", "/v1/endpoints", list)
+            .summary("every endpoint")
+            .lists("Endpoint")
+            .with(INCLUDE),
+        Operation::post("CreateEndpoint", "/v1/endpoints", create)
+            .summary("makes an endpoint")
+            .about("It needs `templateId`, or a whole `template` that is made with it.")
+            .takes("EndpointCreateInput")
+            .gives("Endpoint"),
+        Operation::get("GetEndpoint", "/v1/endpoints/{endpoint}", get)
+            .summary("one endpoint")
+            .gives("Endpoint")
+            .with(INCLUDE),
+        Operation::patch("UpdateEndpoint", "/v1/endpoints/{endpoint}", update)
+            .summary("changes what is sent")
+            .takes("EndpointUpdateInput")
+            .gives("Endpoint"),
+        Operation::post("UpdateEndpointByPost", "/v1/endpoints/{endpoint}/update", update)
+            .summary("the same as PATCH")
+            .takes("EndpointUpdateInput")
+            .gives("Endpoint"),
+        Operation::delete("DeleteEndpoint", "/v1/endpoints/{endpoint}", delete)
+            .summary("deletes an endpoint with its jobs")
+            .with(DRAIN),
+        Operation::post("CreateWorkerToken", "/v1/endpoints/{endpoint}/worker-token", worker_token)
+            .summary("what a worker from outside needs in its environment")
+            .gives("WorkerToken"),
+    ];
+    let create = json!({ "name": "Hello", "slug": "hello", "templateId": "p6k3v9x2m1q8za", "workersMax": 2 });
+    let schemas = vec![
+        ("Endpoint", schemas::read(ENDPOINT_FIELDS)),
+        ("EndpointCreateInput", with_example(schemas::sent(ENDPOINT_FIELDS, Verb::Create, &[]), create)),
+        (
+            "EndpointUpdateInput",
+            with_example(schemas::sent(ENDPOINT_FIELDS, Verb::Update, &[]), json!({ "workersMax": 5 })),
+        ),
+        ("WorkerToken", object(&[("token", text()), ("env", texts_by_name())], &["token", "env"])),
+    ];
+    Group { name: "Endpoints", about: "Queues, and how many workers they get.", operations, schemas }
+}
+
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let birth = || Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
@@ -80,22 +136,23 @@ fn template_of(state: &HttpState, members: &Map<String, Value>) -> Result<Arc<Te
     template.ok_or_else(|| bad_field(format!("`templateId` is {text:?}; no template has this id")))
 }
 
-pub(super) async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Answer {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
     let query = Query::of(&uri)?;
+    let page = Page::of(&uri, &query)?;
+    let key = |endpoint: &EndpointHandle| {
+        let record = endpoint.record();
+        (record.created_at, record.id.to_string())
+    };
+    let (endpoints, cursor) = page.cut(state.engine().endpoints(), key);
     let mut views = Vec::new();
-    for endpoint in state.engine().endpoints() {
+    for endpoint in endpoints {
         views.push(view(&state, &endpoint, &query).await);
     }
-    Ok(Value::Array(views).into())
+    Ok(page.answer(views, cursor))
 }
 
-pub(super) async fn get(
-    State(state): State<HttpState>,
-    PathId(id): PathId,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Answer {
+async fn get(State(state): State<HttpState>, PathId(id): PathId, uri: Uri, headers: HeaderMap) -> Answer {
     let endpoint = may_read_endpoint(&state, &headers, &id)?;
     Ok(view(&state, &endpoint, &Query::of(&uri)?).await.into())
 }
@@ -115,7 +172,7 @@ async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Va
     views::endpoint(&record, template.as_deref(), extras)
 }
 
-pub(super) async fn update(
+async fn update(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
@@ -146,7 +203,7 @@ pub(super) async fn update(
     Ok(views::endpoint(&stored, Some(&template), Extras::default()).into())
 }
 
-pub(super) async fn delete(
+async fn delete(
     State(state): State<HttpState>,
     PathId(id): PathId,
     uri: Uri,
@@ -166,11 +223,7 @@ pub(super) async fn delete(
 
 /// `POST /v1/endpoints/{id}/worker-token`: what a worker on any machine needs to work for this endpoint. Each
 /// call names a new worker; the token is the same for all of them.
-pub(super) async fn worker_token(
-    State(state): State<HttpState>,
-    PathId(id): PathId,
-    headers: HeaderMap,
-) -> Answer {
+async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
     let key = may_manage(&state, &headers)?;
     let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record();
     let base = base_url(&headers).ok_or_else(|| {

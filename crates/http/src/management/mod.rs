@@ -2,7 +2,7 @@
 //!
 //! What a resource's fields are is data ([`fields`]): requests are checked against it, their members are laid
 //! over the stored record ([`records`]), clients read the record without its secrets ([`views`]), and the API's
-//! document is made from it too ([`schemas`]).
+//! document is made from it too ([`schemas`]). Each file of handlers says in its `group()` what its operations are.
 
 mod access;
 mod base_url;
@@ -13,7 +13,6 @@ mod fields;
 #[cfg(test)]
 mod hostile;
 mod nearest;
-mod parameters;
 mod records;
 mod schemas;
 mod template_fields;
@@ -22,33 +21,23 @@ mod views;
 
 use std::convert::Infallible;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use axum::routing::{get, post};
 use bytes::Bytes;
 use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
 use tokio::sync::oneshot;
 
 use crate::errors::Failure;
+use crate::operations::Group;
 use crate::{HttpState, body};
 
 /// A JSON document, or why there is none.
 type Answer = Result<axum::Json<serde_json::Value>, Failure>;
 
-pub(crate) fn routes() -> Router<HttpState> {
-    let template = get(templates::get).patch(templates::update).delete(templates::delete);
-    let endpoint = get(endpoints::get).patch(endpoints::update).delete(endpoints::delete);
-    Router::new()
-        .route("/v1/openapi.json", get(document::document))
-        .route("/v1/templates", get(templates::list).post(templates::create))
-        .route("/v1/templates/{template}", template)
-        .route("/v1/templates/{template}/update", post(templates::update))
-        .route("/v1/endpoints", get(endpoints::list).post(endpoints::create))
-        .route("/v1/endpoints/{endpoint}", endpoint)
-        .route("/v1/endpoints/{endpoint}/update", post(endpoints::update))
-        .route("/v1/endpoints/{endpoint}/worker-token", post(endpoints::worker_token))
+/// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
+pub(crate) fn groups() -> Vec<Group> {
+    vec![endpoints::group(), templates::group(), document::group()]
 }
 
 /// The id in a path; empty where it is no text, which finds nothing: after the key was checked, not before.

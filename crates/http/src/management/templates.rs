@@ -1,20 +1,71 @@
 //! `/v1/templates`: what workers run.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
 use longshore_model::{Template, TemplateId};
-use serde_json::Value;
+use serde_json::json;
 
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_template, new_template};
 use super::template_fields::TEMPLATE_FIELDS;
-use super::{Answer, PathId, read_body, to_the_end, views};
+use super::{Answer, PathId, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
+use crate::operations::page::Page;
+use crate::operations::schema::with_example;
+use crate::operations::{Group, Operation};
+use crate::query::Query;
 
-pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+/// The operations on templates.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListTemplates", "/v1/templates", list).summary("every template").lists("Template"),
+        Operation::post("CreateTemplate", "/v1/templates", create)
+            .summary("makes a template")
+            .takes("TemplateCreateInput")
+            .gives("Template"),
+        Operation::get("GetTemplate", "/v1/templates/{template}", get)
+            .summary("one template")
+            .gives("Template"),
+        Operation::patch("UpdateTemplate", "/v1/templates/{template}", update)
+            .summary("changes what is sent")
+            .about("Endpoints that use the template get a new `version` if workers must be replaced for it.")
+            .takes("TemplateUpdateInput")
+            .gives("Template"),
+        Operation::post("UpdateTemplateByPost", "/v1/templates/{template}/update", update)
+            .summary("the same as PATCH")
+            .takes("TemplateUpdateInput")
+            .gives("Template"),
+        Operation::delete("DeleteTemplate", "/v1/templates/{template}", delete)
+            .summary("deletes a template that no endpoint uses"),
+    ];
+    let create = json!({
+        "name": "hello", "imageName": "hello", "dockerStartCmd": ["python", "-u", "handler.py"],
+        "workdir": "/srv/hello", "env": { "GREETING": "Hello" },
+    });
+    let schemas = vec![
+        ("Template", schemas::read(TEMPLATE_FIELDS)),
+        (
+            "TemplateCreateInput",
+            with_example(schemas::sent(TEMPLATE_FIELDS, Verb::Create, &["name"]), create),
+        ),
+        (
+            "TemplateUpdateInput",
+            with_example(
+                schemas::sent(TEMPLATE_FIELDS, Verb::Update, &[]),
+                json!({ "readme": "Says hello." }),
+            ),
+        ),
+    ];
+    Group { name: "Templates", about: "What workers run.", operations, schemas }
+}
+
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
     let key = may_manage(&state, &headers)?;
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
@@ -26,19 +77,21 @@ pub(super) async fn create(State(state): State<HttpState>, headers: HeaderMap, b
     Ok(views::template(&stored).into())
 }
 
-pub(super) async fn list(State(state): State<HttpState>, headers: HeaderMap) -> Answer {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
-    let templates = state.engine().templates();
-    Ok(templates.iter().map(|template| views::template(template)).collect::<Value>().into())
+    let page = Page::of(&uri, &Query::of(&uri)?)?;
+    let key = |template: &Arc<Template>| (template.created_at, template.id.to_string());
+    let (templates, cursor) = page.cut(state.engine().templates(), key);
+    Ok(page.answer(templates.iter().map(|template| views::template(template)).collect(), cursor))
 }
 
-pub(super) async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
+async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
     may_read(&state, &headers)?;
     let template = state.engine().template(&parse(&id)?).ok_or_else(no_such_template)?;
     Ok(views::template(&template).into())
 }
 
-pub(super) async fn update(
+async fn update(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
@@ -64,7 +117,7 @@ pub(super) async fn update(
     Ok(views::template(&stored).into())
 }
 
-pub(super) async fn delete(
+async fn delete(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,

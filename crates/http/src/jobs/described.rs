@@ -1,0 +1,144 @@
+//! The job interface as the API's document shows it: its parameters and schemas.
+
+use longshore_model::JobState;
+use longshore_model::limits::{
+    EXECUTION_TIMEOUT_MS_DEFAULT, EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN,
+    IDEMPOTENCY_KEY_BYTES_MAX, REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX, STATUS_TTL_MS_MIN,
+    STREAM_WAIT_MS_DEFAULT, TTL_MS_DEFAULT, TTL_MS_MAX, TTL_MS_MIN, WAIT_MS_DEFAULT, WAIT_MS_MAX,
+    WAIT_MS_MIN,
+};
+use serde_json::{Value, json};
+
+use crate::operations::parameter::{Kind, Parameter, header, query};
+use crate::operations::schema::{array_of, count, object, reference, text, with_example};
+
+const fn wait_ms(min: u64, default: u64) -> Parameter {
+    let kind = Kind::Integer { min, max: WAIT_MS_MAX, default: Some(default) };
+    query("wait", kind, "how long the answer may be held, in milliseconds")
+}
+
+const WAIT: Parameter = wait_ms(WAIT_MS_MIN, WAIT_MS_DEFAULT);
+const IDEMPOTENCY_KEY: Parameter = header(
+    "Idempotency-Key",
+    Kind::Printable { chars_max: IDEMPOTENCY_KEY_BYTES_MAX },
+    "the same request with the same key makes no second job",
+);
+
+/// `/run`.
+pub(super) const RUN: &[Parameter] = &[IDEMPOTENCY_KEY];
+/// `/runsync`.
+pub(super) const RUN_SYNC: &[Parameter] = &[WAIT, IDEMPOTENCY_KEY];
+/// `/status`.
+pub(super) const STATUS: &[Parameter] = &[query(
+    "ttl",
+    Kind::Integer { min: STATUS_TTL_MS_MIN, max: TTL_MS_MAX, default: None },
+    "deletes the job so many milliseconds from now",
+)];
+/// `/status-sync`.
+pub(super) const STATUS_SYNC: &[Parameter] = &[WAIT];
+/// `/stream`.
+pub(super) const STREAM: &[Parameter] = &[
+    wait_ms(0, STREAM_WAIT_MS_DEFAULT),
+    query(
+        "offset",
+        Kind::Integer { min: 0, max: u64::MAX, default: None },
+        "reads from this chunk on, and leaves what it reads for others",
+    ),
+];
+/// `/requests`.
+pub(super) const REQUESTS: &[Parameter] = &[
+    query("status", Kind::Made(states), "only jobs in this state"),
+    query(
+        "limit",
+        Kind::Integer {
+            min: 1,
+            max: REQUESTS_LIMIT_MAX as u64,
+            default: Some(REQUESTS_LIMIT_DEFAULT as u64),
+        },
+        "how many jobs at most",
+    ),
+    query("cursor", Kind::Made(job_id), "the `cursor` of the page before"),
+];
+
+/// Every schema of the job interface.
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    let nullable_text = json!({ "type": "string", "nullable": true });
+    let page = [("requests", array_of(&reference("ListedJob"))), ("cursor", nullable_text)];
+    let health = [
+        ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
+        ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
+    ];
+    vec![
+        ("JobRequest", with_example(job_request(&text()), json!({ "input": { "prompt": "a crane" } }))),
+        ("Job", with_example(object(&job(), &["id", "status"]), job_example())),
+        ("ListedJob", object(&[job(), job_times()].concat(), &["id", "status", "createdAt"])),
+        ("RequestPage", object(&page, &["requests", "cursor"])),
+        ("StreamChunk", object(&[("output", json!({}))], &["output"])),
+        ("PurgeResult", object(&[("removed", count()), ("status", text())], &["removed", "status"])),
+        ("Health", object(&health, &["jobs", "workers"])),
+    ]
+}
+
+fn job_example() -> Value {
+    json!({
+        "id": "0190163d-8694-739b-aea5-966c26f8ad90", "status": "COMPLETED", "output": { "images": 1 },
+        "delayTime": 12, "executionTime": 840, "workerId": "w-3f6c",
+    })
+}
+
+fn job_request(text: &Value) -> Value {
+    let span = |min: u64, max: u64, default: u64| json!({ "type": "integer", "minimum": min, "maximum": max, "default": default });
+    let execution = span(EXECUTION_TIMEOUT_MS_MIN, EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_DEFAULT);
+    let policy = [
+        ("executionTimeout", execution),
+        ("lowPriority", json!({ "type": "boolean", "default": false })),
+        ("ttl", span(TTL_MS_MIN, TTL_MS_MAX, TTL_MS_DEFAULT)),
+    ];
+    let storage = ["accessId", "accessSecret", "bucketName", "endpointUrl"].map(|name| (name, text.clone()));
+    object(
+        &[
+            ("input", json!({ "type": "object" })),
+            ("webhook", json!({ "type": "string", "format": "uri" })),
+            ("policy", object(&policy, &[])),
+            ("s3Config", object(&storage, &[])),
+        ],
+        &["input"],
+    )
+}
+
+fn job() -> Vec<(&'static str, Value)> {
+    let (text, count) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+    vec![
+        ("id", job_id()),
+        ("status", states()),
+        ("output", json!({})),
+        ("error", text.clone()),
+        ("delayTime", count.clone()),
+        ("executionTime", count.clone()),
+        ("workerId", text),
+        ("retries", count),
+    ]
+}
+
+fn job_times() -> Vec<(&'static str, Value)> {
+    let time = |nullable| json!({ "type": "string", "format": "date-time", "nullable": nullable });
+    vec![("createdAt", time(false)), ("startedAt", time(true)), ("completedAt", time(true))]
+}
+
+/// A job's id.
+fn job_id() -> Value {
+    let pattern = "^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
+    json!({ "type": "string", "pattern": pattern })
+}
+
+/// The states of a job.
+fn states() -> Value {
+    let mut names: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
+    names.sort_unstable();
+    json!({ "type": "string", "enum": names })
+}
+
+fn counts(names: &[&str]) -> Value {
+    let numbers: Vec<_> = names.iter().map(|name| (*name, count())).collect();
+    object(&numbers, names)
+}

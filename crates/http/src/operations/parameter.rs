@@ -1,0 +1,102 @@
+//! The parameters of operations beside those in the path.
+
+use longshore_model::limits::LIST_LIMIT_MAX;
+use serde_json::{Value, json};
+
+/// One parameter beside those in the path.
+#[derive(Clone, Copy)]
+pub(crate) struct Parameter {
+    name: &'static str,
+    place: &'static str,
+    kind: Kind,
+    about: &'static str,
+}
+
+/// What a parameter can be.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// True or false, and false where it is not sent.
+    Flag,
+    /// A whole number.
+    Integer { min: u64, max: u64, default: Option<u64> },
+    /// One of some words.
+    Word { words: &'static [&'static str], default: Option<&'static str> },
+    /// Any text.
+    Text,
+    /// Texts, each in a parameter of its own.
+    Texts,
+    /// A moment, RFC 3339.
+    Time,
+    /// A text of this form.
+    Form(&'static str),
+    /// A text of printable ASCII.
+    Printable { chars_max: usize },
+    /// As this makes it.
+    Made(fn() -> Value),
+}
+
+/// Every list.
+pub(super) const PAGE: &[Parameter] = &[
+    query(
+        "limit",
+        Kind::Integer { min: 1, max: LIST_LIMIT_MAX as u64, default: None },
+        "how many at most; all, where it is not sent",
+    ),
+    query(
+        "cursor",
+        Kind::Form("^[0-9]{1,20}\\.[^.]{1,200}$"),
+        "where the page before ended; the `Link` header has it",
+    ),
+];
+
+/// A change of a resource.
+pub(super) const IF_MATCH: Parameter =
+    header("If-Match", Kind::Text, "carries the change out only if the resource still has this `ETag`");
+
+/// A look at a resource.
+pub(super) const IF_NONE_MATCH: Parameter =
+    header("If-None-Match", Kind::Text, "answers 304 if the resource still has this `ETag`");
+
+/// A parameter in the query.
+pub(crate) const fn query(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
+    Parameter { name, place: "query", kind, about }
+}
+
+/// A parameter that is a header.
+pub(crate) const fn header(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
+    Parameter { name, place: "header", kind, about }
+}
+
+impl Parameter {
+    /// As the document shows it.
+    pub(super) fn describe(&self) -> Value {
+        json!({ "name": self.name, "in": self.place, "schema": self.schema(), "description": self.about })
+    }
+
+    /// Whether it says where a page begins.
+    pub(super) fn is_cursor(&self) -> bool {
+        self.name == "cursor"
+    }
+
+    fn schema(&self) -> Value {
+        match self.kind {
+            Kind::Flag => json!({ "type": "boolean", "default": false }),
+            Kind::Integer { min, max, default: None } => {
+                json!({ "type": "integer", "minimum": min, "maximum": max })
+            }
+            Kind::Integer { min, max, default } => {
+                json!({ "type": "integer", "minimum": min, "maximum": max, "default": default })
+            }
+            Kind::Word { words, default: None } => json!({ "type": "string", "enum": words }),
+            Kind::Word { words, default } => json!({ "type": "string", "enum": words, "default": default }),
+            Kind::Text => json!({ "type": "string" }),
+            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::Time => json!({ "type": "string", "format": "date-time" }),
+            Kind::Form(pattern) => json!({ "type": "string", "pattern": pattern }),
+            Kind::Printable { chars_max } => {
+                json!({ "type": "string", "minLength": 1, "maxLength": chars_max, "pattern": "^[!-~]([ -~]*[!-~])?$" })
+            }
+            Kind::Made(make) => make(),
+        }
+    }
+}
