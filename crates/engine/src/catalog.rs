@@ -9,6 +9,7 @@ use std::sync::Arc;
 use longshore_model::{ApiKey, Endpoint, EndpointNo, Template, TemplateId};
 
 use self::records::Records;
+use crate::live_key::LiveKey;
 use crate::{CatalogError, EndpointHandle};
 
 /// The catalog at one moment.
@@ -18,8 +19,8 @@ pub(crate) struct Catalog {
     /// By id and by slug.
     by_name: HashMap<String, EndpointHandle>,
     templates: Vec<Arc<Template>>,
-    keys: Vec<Arc<ApiKey>>,
-    by_hash: HashMap<String, Arc<ApiKey>>,
+    keys: Vec<Arc<LiveKey>>,
+    by_hash: HashMap<String, Arc<LiveKey>>,
     pub(crate) records: Records,
     pub(crate) last_endpoint_no: u32,
 }
@@ -103,18 +104,32 @@ impl Catalog {
         self.endpoints.values().filter(uses).cloned().collect()
     }
 
-    pub(crate) fn keys(&self) -> &[Arc<ApiKey>] {
+    pub(crate) fn keys(&self) -> &[Arc<LiveKey>] {
         &self.keys
     }
 
-    pub(crate) fn key_by_hash(&self, hash: &str) -> Option<&Arc<ApiKey>> {
+    pub(crate) fn key_by_hash(&self, hash: &str) -> Option<&Arc<LiveKey>> {
         self.by_hash.get(hash)
     }
 
-    pub(crate) fn put_key(&mut self, key: Arc<ApiKey>) {
-        self.remove_key(&key.id);
-        self.by_hash.insert(key.hash.clone(), key.clone());
-        self.keys.push(key);
+    pub(crate) fn key(&self, id: &str) -> Option<&Arc<LiveKey>> {
+        self.keys.iter().find(|key| key.id == id)
+    }
+
+    /// Inserts a key, or replaces its record in its place.
+    pub(crate) fn put_key(&mut self, record: ApiKey) -> Arc<LiveKey> {
+        let place = self.keys.iter().position(|key| key.id == record.id);
+        let key = Arc::new(match place {
+            Some(place) => self.keys[place].changed(record),
+            None => LiveKey::new(record),
+        });
+        self.by_hash.retain(|_, other| other.id != key.id);
+        self.by_hash.insert(key.hash.clone(), Arc::clone(&key));
+        match place {
+            Some(place) => self.keys[place] = Arc::clone(&key),
+            None => self.keys.push(Arc::clone(&key)),
+        }
+        key
     }
 
     pub(crate) fn remove_key(&mut self, id: &str) {

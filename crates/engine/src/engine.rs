@@ -1,6 +1,7 @@
 //! The engine: every endpoint of this server, and the catalog.
 
 mod crew;
+mod keys;
 mod manage;
 pub(crate) mod records;
 mod start;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use longshore_blobs::Blobs;
 use longshore_launch::Launcher;
-use longshore_model::{ApiKey, EndpointId, Epoch, JobId, ShardId, Template, TemplateId};
+use longshore_model::{EndpointId, Epoch, JobId, ShardId, Template, TemplateId};
 use longshore_store::Store;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -108,16 +109,6 @@ impl Engine {
     /// One template.
     pub fn template(&self, id: &TemplateId) -> Option<Arc<Template>> {
         self.catalog().template(id).cloned()
-    }
-
-    /// Every key.
-    pub fn keys(&self) -> Vec<Arc<ApiKey>> {
-        self.catalog().keys().to_vec()
-    }
-
-    /// The key whose text has this hash (lower-case hex SHA-256).
-    pub fn key_by_hash(&self, hash: &str) -> Option<Arc<ApiKey>> {
-        self.catalog().key_by_hash(hash).cloned()
     }
 
     /// What the engine measured of itself since the start.

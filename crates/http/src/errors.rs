@@ -8,6 +8,7 @@ use http::{HeaderValue, StatusCode};
 use longshore_engine::{AskError, CatalogError, Refusal};
 
 use crate::json_body::JsonBody;
+use crate::rate_limits::Standing;
 
 /// A request that is not done: `{"error": …, "code": …}` and no other key, because some clients ignore the
 /// status and would take an `id` or `status` in it for a job.
@@ -19,12 +20,13 @@ pub(crate) struct Failure {
     code: &'static str,
     text: Cow<'static, str>,
     retry_after_s: Option<u64>,
+    standing: Option<Box<Standing>>,
 }
 
 impl Failure {
     /// A failure with this status, code (`snake_case`) and sentence.
     pub(crate) fn new(status: StatusCode, code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, text: text.into(), retry_after_s: None }
+        Self { status, code, text: text.into(), retry_after_s: None, standing: None }
     }
 
     /// The request itself is wrong.
@@ -84,6 +86,12 @@ impl Failure {
     /// The client should wait so many seconds before it asks again.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// How the client stands with the limit that it is over.
+    pub(crate) fn standing(mut self, standing: Standing) -> Self {
+        self.standing = Some(Box::new(standing));
         self
     }
 
@@ -156,6 +164,9 @@ impl IntoResponse for Failure {
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(standing) = self.standing {
+            standing.write(headers);
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

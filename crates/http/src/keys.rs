@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use longshore_engine::EndpointHandle;
+use longshore_engine::{EndpointHandle, LiveKey};
 use longshore_model::{ApiKey, EndpointId, KeyScope, Millis, Operation};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::errors::Failure;
+use crate::peer::Peer;
 use crate::{HttpState, hex};
 
 /// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
@@ -30,15 +31,25 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
     (!bare.is_empty()).then_some(bare)
 }
 
-/// The key that a request carries, if it is one of ours and alive. Whether it permits anything is not said.
-fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<ApiKey>, Failure> {
+/// The key that a request carries, if it is one of ours and alive, and within its rate. Whether it permits anything
+/// is not said. To be asked once for a request, which counts as one.
+fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<LiveKey>, Failure> {
     let text = credential(headers).ok_or_else(Failure::unauthorized)?;
     let mut digits = [0; 64];
     hex::write(digest(&SHA256, text).as_ref(), &mut digits);
     let hash = std::str::from_utf8(&digits).unwrap_or_default();
     let key = state.engine().key_by_hash(hash).ok_or_else(Failure::unauthorized)?;
-    let alive = !key.disabled && key.expires_at.is_none_or(|end| now_for(&key, state) < end);
-    if alive { Ok(key) } else { Err(Failure::unauthorized()) }
+    if !key.is_alive(now_for(&key, state)) {
+        return Err(Failure::unauthorized());
+    }
+    let caller = Peer::current().map(|peer| peer.caller);
+    if key.touch(caller.as_ref()) {
+        tracing::info!(key = %key.id, address = ?caller.map(|caller| caller.address), "key used from a new address");
+    }
+    if let Some(rate) = key.rate_limit {
+        state.limiter().admit_key(&key.id, rate)?;
+    }
+    Ok(key)
 }
 
 /// The present time where it matters to a key. Most keys have no end, and the clock costs as much as all else here.
@@ -51,7 +62,7 @@ pub(crate) fn authorize(
     state: &HttpState,
     headers: &HeaderMap,
     operation: Operation,
-) -> Result<Arc<ApiKey>, Failure> {
+) -> Result<Arc<LiveKey>, Failure> {
     let key = live_key(state, headers)?;
     if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(Failure::unauthorized()) }
 }
@@ -63,7 +74,7 @@ pub(crate) fn authorize_endpoint(
     headers: &HeaderMap,
     operation: Operation,
     id_or_slug: &str,
-) -> Result<(Arc<ApiKey>, EndpointHandle), Failure> {
+) -> Result<(Arc<LiveKey>, EndpointHandle), Failure> {
     let key = live_key(state, headers)?;
     let endpoint = state.engine().endpoint(id_or_slug);
     // What does not exist is in no key's list: a key for some endpoints does not learn which others there are.
@@ -128,26 +139,20 @@ pub fn mint_key(name: &str, scopes: Vec<KeyScope>, created_at: Millis) -> Option
     let text = format!("ls_{id}_{}", hex::text(secret));
     let hash = hash_of(text.as_bytes());
     let name = name.to_owned();
-    let record = ApiKey { id, name, hash, scopes, created_at, expires_at: None, disabled: false };
+    let record = ApiKey::new(id, name, hash, scopes, created_at);
     Some(MintedKey { text, record })
 }
 
 /// The record of a key text that the operator chose: it may do everything. There is one such key; another
 /// text replaces it.
 pub fn admin_key(text: &str, created_at: Millis) -> ApiKey {
-    ApiKey {
-        id: "admin".to_owned(),
-        name: "the operator's key".to_owned(),
-        hash: hash_of(text.trim().as_bytes()),
-        scopes: vec![
-            KeyScope::Manage,
-            KeyScope::Read { endpoint_ids: Vec::new() },
-            KeyScope::Jobs { endpoint_ids: Vec::new() },
-        ],
-        created_at,
-        expires_at: None,
-        disabled: false,
-    }
+    let scopes = vec![
+        KeyScope::manage_all(),
+        KeyScope::Read { endpoint_ids: Vec::new() },
+        KeyScope::Jobs { endpoint_ids: Vec::new() },
+    ];
+    let hash = hash_of(text.trim().as_bytes());
+    ApiKey::new("admin".to_owned(), "the operator's key".to_owned(), hash, scopes, created_at)
 }
 
 #[cfg(test)]
@@ -174,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_minted_key_has_256_random_bits_and_is_kept_as_its_hash() {
-        let scopes = vec![KeyScope::Manage];
+        let scopes = vec![KeyScope::manage_all()];
         let one = mint_key("one", scopes.clone(), Millis(1)).unwrap();
         let two = mint_key("two", scopes, Millis(1)).unwrap();
         assert_ne!(one.text, two.text);
@@ -188,7 +193,7 @@ mod tests {
     fn an_operators_key_may_be_any_text_and_do_everything() {
         let key = admin_key("let me in\n", Millis(1));
         assert_eq!(key.hash, hash_of(b"let me in"));
-        for operation in [Operation::Manage, Operation::Read, Operation::Jobs] {
+        for operation in [Operation::Manage, Operation::Look, Operation::Read, Operation::Jobs] {
             assert!(key.permits(operation, None, Millis(2)));
         }
     }

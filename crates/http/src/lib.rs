@@ -17,6 +17,7 @@ mod lingering;
 mod management;
 mod metrics;
 mod operations;
+mod peer;
 mod probes;
 mod query;
 mod rate_limits;

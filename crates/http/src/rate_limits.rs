@@ -1,4 +1,4 @@
-//! How often a key's owner may ask one endpoint for one operation.
+//! How often a key's owner may ask one endpoint for one operation, and how often a key may ask for anything.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,9 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 
 /// Idle entries are looked for when there are this many more entries than after the last look.
 const SWEEP_STEP: usize = 1_024;
+
+/// What the headers call the limit of a key.
+const KEY: &str = "key";
 
 /// Whether and how requests are limited.
 #[derive(Clone, Debug)]
@@ -129,6 +132,8 @@ pub(crate) struct RateLimiter {
     table: Option<RateTable>,
     started: Instant,
     gauges: Mutex<Gauges>,
+    /// Of keys that have a limit of their own.
+    keys: Mutex<HashMap<String, Window>>,
 }
 
 type Operations = HashMap<(EndpointNo, Bucket), Arc<Mutex<Gauge>>>;
@@ -154,7 +159,28 @@ impl RateLimiter {
             RateLimits::On(table) => Some(table.clone()),
         };
         let gauges = Mutex::new(Gauges { sweep_at: SWEEP_STEP, ..Gauges::default() });
-        Self { table, started: Instant::now(), gauges }
+        Self { table, started: Instant::now(), gauges, keys: Mutex::default() }
+    }
+
+    /// Counts a request of a key that has a limit of its own, or says why not. That limit was asked for: it holds
+    /// even where the others are switched off.
+    pub(crate) fn admit_key(&self, key: &str, rate: u32) -> Result<(), Overrun> {
+        self.admit_key_at(self.started.elapsed().as_millis() as u64, key, rate)
+    }
+
+    fn admit_key_at(&self, now_ms: u64, key: &str, rate: u32) -> Result<(), Overrun> {
+        let mut keys = locked(&self.keys);
+        if !keys.contains_key(key) {
+            if keys.len() % SWEEP_STEP == SWEEP_STEP - 1 {
+                keys.retain(|_, window| !window.is_idle(now_ms));
+            }
+            keys.insert(key.to_owned(), Window::default());
+        }
+        let Some(window) = keys.get_mut(key) else { return Ok(()) };
+        match window.admit(now_ms, rate) {
+            Verdict::Admitted { .. } => Ok(()),
+            Verdict::Refused { wait_ms } => Err(Overrun::of_rate(KEY, rate, wait_ms)),
+        }
     }
 
     /// Lets a request in, or says why not. Hold the admission until the request is answered.
@@ -183,17 +209,18 @@ impl RateLimiter {
         let rate = limit.per_10_s.max(by_workers);
         let gauge_of = self.gauge(now_ms, owner, endpoint, bucket);
         let mut gauge = locked(&gauge_of);
-        let standing =
-            |left, reset_ms: u64| Standing { bucket, rate, left, reset_s: reset_ms.div_ceil(1_000) };
+        let standing = |left, reset_ms: u64| Standing {
+            name: bucket.name(),
+            rate,
+            left,
+            reset_s: reset_ms.div_ceil(1_000),
+        };
         if limit.concurrent > 0 && gauge.open >= limit.concurrent.max(by_workers) {
             let standing = standing(0, 1_000);
             return Err(Overrun { standing, reason: Reason::Concurrency, retry_after_s: 1 });
         }
         match gauge.window.admit(now_ms, rate) {
-            Verdict::Refused { wait_ms } => {
-                let retry_after_s = wait_ms.div_ceil(1_000).max(1);
-                Err(Overrun { standing: standing(0, wait_ms), reason: Reason::Rate, retry_after_s })
-            }
+            Verdict::Refused { wait_ms } => Err(Overrun::of_rate(bucket.name(), rate, wait_ms)),
             Verdict::Admitted { left } => {
                 gauge.open += 1;
                 let standing = standing(left, gauge.window.oldest_leaves_ms(now_ms));
@@ -264,8 +291,8 @@ impl Drop for Admission {
 
 /// How an owner stands with one limit.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
-    bucket: Bucket,
+pub(crate) struct Standing {
+    name: &'static str,
     rate: u32,
     left: u32,
     reset_s: u64,
@@ -273,8 +300,8 @@ struct Standing {
 
 impl Standing {
     /// The fields of the IETF draft "`RateLimit` header fields for HTTP" (structured fields, RFC 9651).
-    fn write(&self, headers: &mut HeaderMap) {
-        let name = self.bucket.name();
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let name = self.name;
         let policy = format!("\"{name}\";q={};w={}", self.rate, WINDOW_MS / 1_000);
         let limit = format!("\"{name}\";r={};t={}", self.left, self.reset_s);
         for (field, value) in [(RATE_LIMIT_POLICY, policy), (RATE_LIMIT, limit)] {
@@ -299,22 +326,37 @@ enum Reason {
     Concurrency,
 }
 
-impl IntoResponse for Overrun {
-    fn into_response(self) -> Response {
-        let name = self.standing.bucket.name();
-        let (code, text) = match self.reason {
+impl Overrun {
+    fn of_rate(name: &'static str, rate: u32, wait_ms: u64) -> Self {
+        let wait_s = wait_ms.div_ceil(1_000);
+        let standing = Standing { name, rate, left: 0, reset_s: wait_s };
+        Self { standing, reason: Reason::Rate, retry_after_s: wait_s.max(1) }
+    }
+}
+
+impl From<Overrun> for Failure {
+    fn from(overrun: Overrun) -> Self {
+        let Standing { name, rate, .. } = overrun.standing;
+        let (code, text) = match overrun.reason {
+            Reason::Rate if name == KEY => {
+                ("rate_limited", format!("over {rate} requests of this key in 10 seconds; ask again later"))
+            }
             Reason::Rate => {
-                let rate = self.standing.rate;
                 ("rate_limited", format!("over {rate} {name} requests in 10 seconds; ask again later"))
             }
             Reason::Concurrency => {
                 ("concurrency_limited", format!("too many {name} requests at once; let some end first"))
             }
         };
-        let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, code, text).retry_after(self.retry_after_s);
-        let mut response = failure.into_response();
-        self.standing.write(response.headers_mut());
-        response
+        Self::new(StatusCode::TOO_MANY_REQUESTS, code, text)
+            .retry_after(overrun.retry_after_s)
+            .standing(overrun.standing)
+    }
+}
+
+impl IntoResponse for Overrun {
+    fn into_response(self) -> Response {
+        Failure::from(self).into_response()
     }
 }
 
@@ -404,6 +446,25 @@ mod tests {
         assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(refused.headers()["retry-after"], "6");
         assert_eq!(refused.headers()["ratelimit"], "\"purge-queue\";r=0;t=6");
+    }
+
+    #[test]
+    fn a_keys_own_limit_holds_whatever_it_asks_for_and_if_others_are_off() {
+        let limiter = RateLimiter::new(&RateLimits::Off);
+        for _ in 0..3 {
+            limiter.admit_key_at(0, "a", 3).unwrap();
+        }
+        let refused = limiter.admit_key_at(7_200, "a", 3).unwrap_err().into_response();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers()["retry-after"], "3");
+        assert_eq!(refused.headers()["ratelimit"], "\"key\";r=0;t=3");
+        assert_eq!(refused.headers()["ratelimit-policy"], "\"key\";q=3;w=10");
+        limiter.admit_key_at(7_200, "b", 3).unwrap();
+        limiter.admit_key_at(10_000, "a", 3).unwrap();
+        for other in 0..10 * SWEEP_STEP {
+            limiter.admit_key_at(20 * other as u64, &other.to_string(), 1).unwrap();
+        }
+        assert!(locked(&limiter.keys).len() <= 2 * SWEEP_STEP);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::Edge;
 use crate::connection::serve_client;
+use crate::peer::Peer;
 
 /// After a failed accept (mostly: out of file descriptors) others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -33,11 +35,12 @@ pub async fn serve(
     let mut accepting = Accepting::new(listener, connections_max);
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, place) = tokio::select! {
+        let (stream, address, place) = tokio::select! {
             accepted = accepting.next() => accepted,
             () = &mut shutdown => break,
         };
         let connection = serve_client(stream, edge.clone(), on_closing.clone());
+        let connection = Peer::new(address.ip(), false).serve(connection);
         let open = open.clone();
         tokio::spawn(async move {
             connection.await;
@@ -66,14 +69,14 @@ impl Accepting {
     }
 
     /// The next connection and its place. Nothing is lost if this is dropped before its end.
-    async fn next(&mut self) -> (TcpStream, OwnedSemaphorePermit) {
+    async fn next(&mut self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
             let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
                 // Nobody closes this semaphore.
                 return std::future::pending().await;
             };
             match self.listener.accept().await {
-                Ok((stream, _)) => return (stream, place),
+                Ok((stream, address)) => return (stream, address, place),
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
                     self.complain(&error);

@@ -2,6 +2,8 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +14,9 @@ use crate::{EndpointId, Millis};
 pub enum Operation {
     /// Change the catalog: endpoints, templates, keys.
     Manage,
-    /// Look, change nothing.
+    /// Look at the catalog, change nothing.
+    Look,
+    /// Look at jobs, change nothing.
     Read,
     /// Submit, cancel, retry, purge and read jobs.
     Jobs,
@@ -22,8 +26,13 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "scope", rename_all = "camelCase")]
 pub enum KeyScope {
-    /// Everything of the management API.
-    Manage,
+    /// Everything of the management API; where endpoints are named, only what is about one of these.
+    #[serde(rename_all = "camelCase")]
+    Manage {
+        /// Empty means all.
+        #[serde(default)]
+        endpoint_ids: Vec<EndpointId>,
+    },
     /// Every GET; of these endpoints only, where some are named.
     #[serde(rename_all = "camelCase")]
     Read {
@@ -40,8 +49,28 @@ pub enum KeyScope {
     },
 }
 
+impl KeyScope {
+    /// Everything of the management API, and new keys.
+    pub fn manage_all() -> Self {
+        Self::Manage { endpoint_ids: Vec::new() }
+    }
+
+    /// The endpoints that it is for; empty means all.
+    pub fn endpoint_ids(&self) -> &[EndpointId] {
+        let (Self::Manage { endpoint_ids } | Self::Read { endpoint_ids } | Self::Jobs { endpoint_ids }) =
+            self;
+        endpoint_ids
+    }
+
+    /// Whether it is for `endpoint`; none stands for what belongs to no endpoint.
+    fn covers(&self, endpoint: Option<&EndpointId>) -> bool {
+        let ids = self.endpoint_ids();
+        ids.is_empty() || endpoint.is_some_and(|endpoint| ids.contains(endpoint))
+    }
+}
+
 /// A key's record. The secret itself is not kept, only its hash.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
     /// The public part: what logs and limits name the key by.
@@ -60,24 +89,65 @@ pub struct ApiKey {
     /// Refused while set.
     #[serde(default)]
     pub disabled: bool,
+    /// Requests that it may make in any ten seconds, beside the limits of each endpoint.
+    #[serde(default)]
+    pub rate_limit: Option<u32>,
+    /// When it was last used, as far as that was written down.
+    #[serde(default)]
+    pub last_used_at: Option<Millis>,
+    /// Where it was used from, oldest first.
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
 }
 
 impl ApiKey {
+    /// A key without an end, a limit or a past.
+    pub fn new(id: String, name: String, hash: String, scopes: Vec<KeyScope>, created_at: Millis) -> Self {
+        Self {
+            id,
+            name,
+            hash,
+            scopes,
+            created_at,
+            expires_at: None,
+            disabled: false,
+            rate_limit: None,
+            last_used_at: None,
+            addresses: Vec::new(),
+        }
+    }
+
+    /// Whether the key is accepted at `now`.
+    pub fn is_alive(&self, now: Millis) -> bool {
+        !self.disabled && self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// Whether the key may do everything of the management API, as long as it is alive.
+    pub fn manages_all(&self) -> bool {
+        self.scopes.iter().any(|scope| matches!(scope, KeyScope::Manage { .. }) && scope.covers(None))
+    }
+
     /// Whether the key permits `operation` on `endpoint` (none: on the catalog) at `now`.
     pub fn permits(&self, operation: Operation, endpoint: Option<&EndpointId>, now: Millis) -> bool {
-        let alive = !self.disabled && self.expires_at.is_none_or(|end| now < end);
-        let covers =
-            |ids: &[EndpointId]| ids.is_empty() || endpoint.is_some_and(|endpoint| ids.contains(endpoint));
-        alive
-            && self.scopes.iter().any(|scope| match (scope, operation) {
-                (KeyScope::Manage, Operation::Manage) => true,
-                (KeyScope::Manage, Operation::Read) => endpoint.is_none(),
-                (KeyScope::Read { endpoint_ids }, Operation::Read)
-                | (KeyScope::Jobs { endpoint_ids }, Operation::Jobs) => covers(endpoint_ids),
-                (KeyScope::Jobs { endpoint_ids }, Operation::Read) => {
-                    endpoint.is_some() && covers(endpoint_ids)
-                }
-                _ => false,
-            })
+        let granted = |scope: &KeyScope| match (scope, operation) {
+            (KeyScope::Manage { .. }, Operation::Manage | Operation::Look)
+            | (KeyScope::Read { .. }, Operation::Look | Operation::Read)
+            | (KeyScope::Jobs { .. }, Operation::Read | Operation::Jobs) => scope.covers(endpoint),
+            _ => false,
+        };
+        self.is_alive(now) && self.scopes.iter().any(granted)
+    }
+}
+
+/// Without the hash: the operator's own key may be a word that can be guessed from it.
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiKey")
+            .field("id", &self.id)
+            .field("name", &self.name)
+            .field("scopes", &self.scopes)
+            .field("expires_at", &self.expires_at)
+            .field("disabled", &self.disabled)
+            .finish_non_exhaustive()
     }
 }

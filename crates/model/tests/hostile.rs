@@ -88,24 +88,27 @@ proptest! {
         let listed: Vec<EndpointId> = ids.into_iter().map(EndpointId::mint).collect();
         let asked = EndpointId::mint(asked);
         let key = |scope| ApiKey {
-            id: "k".into(),
-            name: String::new(),
-            hash: String::new(),
-            scopes: vec![scope],
-            created_at: Millis(0),
             expires_at: end.map(Millis),
             disabled,
+            ..ApiKey::new("k".into(), String::new(), String::new(), vec![scope], Millis(0))
         };
         let alive = !disabled && end.is_none_or(|end| now < end);
         let named = listed.contains(&asked);
         let may = |key: &ApiKey, operation| key.permits(operation, Some(&asked), Millis(now));
         let read = key(KeyScope::Read { endpoint_ids: listed.clone() });
-        let jobs = key(KeyScope::Jobs { endpoint_ids: listed });
+        let jobs = key(KeyScope::Jobs { endpoint_ids: listed.clone() });
         prop_assert_eq!(may(&read, Operation::Read), alive && named);
         prop_assert_eq!(may(&jobs, Operation::Read), alive && named);
         prop_assert_eq!(may(&jobs, Operation::Jobs), alive && named);
-        prop_assert!(!may(&read, Operation::Jobs));
+        prop_assert_eq!(may(&read, Operation::Look), alive && named);
+        prop_assert!(!may(&read, Operation::Jobs) && !may(&jobs, Operation::Look));
         prop_assert!(!may(&read, Operation::Manage) && !may(&jobs, Operation::Manage));
-        prop_assert!(!may(&key(KeyScope::Manage), Operation::Jobs) && !may(&key(KeyScope::Manage), Operation::Read));
+        let manage_all = key(KeyScope::manage_all());
+        prop_assert!(!may(&manage_all, Operation::Jobs) && !may(&manage_all, Operation::Read));
+        prop_assert_eq!(may(&manage_all, Operation::Manage), alive);
+        let manage = key(KeyScope::Manage { endpoint_ids: listed.clone() });
+        prop_assert_eq!(may(&manage, Operation::Manage), alive && named);
+        prop_assert!(!may(&manage, Operation::Jobs) && !may(&manage, Operation::Read));
+        prop_assert!(!manage.permits(Operation::Manage, None, Millis(now)));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{ApiKey, Endpoint, EndpointNo, Provider, Template, TemplateId};
+use longshore_model::{Endpoint, EndpointNo, Provider, Template, TemplateId};
 use longshore_queue::Command;
 use longshore_store::Write;
 
@@ -165,22 +165,6 @@ impl Engine {
         }
         self.commit(vec![Write::DeleteTemplate(*id)]).await?;
         self.catalog_mut().remove_template(id);
-        Ok(())
-    }
-
-    /// Inserts or replaces a key.
-    pub async fn put_key(&self, key: ApiKey) -> Result<(), CatalogError> {
-        let _door = self.inner.door.lock().await;
-        self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await?;
-        self.catalog_mut().put_key(Arc::new(key));
-        Ok(())
-    }
-
-    /// Removes a key.
-    pub async fn delete_key(&self, id: &str) -> Result<(), CatalogError> {
-        let _door = self.inner.door.lock().await;
-        self.commit(vec![Write::DeleteKey(id.to_owned())]).await?;
-        self.catalog_mut().remove_key(id);
         Ok(())
     }
 }

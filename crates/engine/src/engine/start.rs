@@ -72,7 +72,9 @@ impl Engine {
             let mut catalog = self.catalog_mut();
             catalog.last_endpoint_no = stored.last_endpoint_no;
             stored.templates.into_iter().for_each(|template| catalog.put_template(Arc::new(template)));
-            stored.keys.into_iter().for_each(|key| catalog.put_key(Arc::new(key)));
+            for key in stored.keys {
+                catalog.put_key(key);
+            }
             stored.records.into_iter().for_each(|row| catalog.records.put(row.kind, row.id, row.json));
         }
         for record in stored.endpoints {

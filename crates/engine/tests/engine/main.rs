@@ -6,6 +6,7 @@ mod faults;
 mod fleet;
 mod ground;
 mod jobs;
+mod keys;
 mod looks;
 mod restart;
 mod streams;

@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, Uri};
-use longshore_engine::EndpointHandle;
-use longshore_model::{ApiKey, JobId, Operation};
+use longshore_engine::{EndpointHandle, LiveKey};
+use longshore_model::{JobId, Operation};
 
 use crate::edge::Answering;
 use crate::errors::Failure;
@@ -89,7 +89,7 @@ pub(super) struct Call {
     pub(super) endpoint: EndpointHandle,
     pub(super) headers: HeaderMap,
     pub(super) body: Body,
-    key: Arc<ApiKey>,
+    key: Arc<LiveKey>,
     job: Option<JobId>,
     uri: Uri,
 }

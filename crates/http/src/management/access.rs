@@ -3,20 +3,29 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use longshore_engine::EndpointHandle;
-use longshore_model::{ApiKey, KeyScope, Operation};
+use longshore_engine::{EndpointHandle, LiveKey};
+use longshore_model::Operation;
 
 use crate::errors::Failure;
 use crate::{HttpState, keys};
 
-/// Checks that a request may change the catalog.
-pub(super) fn may_manage(state: &HttpState, headers: &HeaderMap) -> Result<Arc<ApiKey>, Failure> {
+/// Checks that a request may change the whole catalog.
+pub(super) fn may_manage(state: &HttpState, headers: &HeaderMap) -> Result<Arc<LiveKey>, Failure> {
     keys::authorize(state, headers, Operation::Manage)
+}
+
+/// Checks that a request may change one endpoint, and finds it.
+pub(super) fn may_manage_endpoint(
+    state: &HttpState,
+    headers: &HeaderMap,
+    id_or_slug: &str,
+) -> Result<(Arc<LiveKey>, EndpointHandle), Failure> {
+    keys::authorize_endpoint(state, headers, Operation::Manage, id_or_slug)
 }
 
 /// Checks that a request may look at the whole catalog.
 pub(super) fn may_read(state: &HttpState, headers: &HeaderMap) -> Result<(), Failure> {
-    may_manage(state, headers).or_else(|_| keys::authorize(state, headers, Operation::Read)).map(drop)
+    keys::authorize(state, headers, Operation::Look).map(drop)
 }
 
 /// Checks that a request may look at one endpoint, and finds it. A key that may read some endpoints only may
@@ -26,11 +35,5 @@ pub(super) fn may_read_endpoint(
     headers: &HeaderMap,
     id_or_slug: &str,
 ) -> Result<EndpointHandle, Failure> {
-    if may_read(state, headers).is_ok() {
-        return state.engine().endpoint(id_or_slug).ok_or_else(Failure::no_such_endpoint);
-    }
-    let found = keys::authorize_endpoint(state, headers, Operation::Read, id_or_slug);
-    let (key, endpoint) = found.map_err(|_| Failure::unauthorized())?;
-    let reads = key.scopes.iter().any(|scope| matches!(scope, KeyScope::Read { .. }));
-    if reads { Ok(endpoint) } else { Err(Failure::unauthorized()) }
+    keys::authorize_endpoint(state, headers, Operation::Look, id_or_slug).map(|(_, endpoint)| endpoint)
 }

@@ -3,11 +3,15 @@
 use http::HeaderMap;
 use http::header::HOST;
 
+use crate::peer::Peer;
+
 /// The address at which the client reached this server, without a slash at its end: scheme and host as the
 /// request (or the proxy in front) says. None if it says no host.
 pub(super) fn base_url(headers: &HeaderMap) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let scheme = if text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
+    let is_tls =
+        Peer::current().is_some_and(|peer| peer.is_tls) || text("x-forwarded-proto") == Some("https");
+    let scheme = if is_tls { "https" } else { "http" };
     let host = text("x-forwarded-host").or_else(|| text(HOST.as_str()))?;
     Some(format!("{scheme}://{host}"))
 }

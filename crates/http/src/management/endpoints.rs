@@ -10,7 +10,7 @@ use longshore_engine::EndpointHandle;
 use longshore_model::{Endpoint, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
-use super::access::{may_manage, may_read, may_read_endpoint};
+use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint};
 use super::base_url::base_url;
 use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
@@ -178,9 +178,9 @@ async fn update(
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
-    let key = may_manage(&state, &headers)?;
+    let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
-    let present = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record();
+    let present = endpoint.record();
     let template = if members.contains_key("templateId") {
         template_of(&state, &members)?
     } else {
@@ -209,8 +209,8 @@ async fn delete(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
-    let key = may_manage(&state, &headers)?;
-    let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record().id;
+    let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
+    let endpoint = endpoint.record().id;
     let drain = flag(&Query::of(&uri)?, "drain");
     to_the_end(
         &state,
@@ -224,8 +224,8 @@ async fn delete(
 /// `POST /v1/endpoints/{id}/worker-token`: what a worker on any machine needs to work for this endpoint. Each
 /// call names a new worker; the token is the same for all of them.
 async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
-    let key = may_manage(&state, &headers)?;
-    let endpoint = state.engine().endpoint(&id).ok_or_else(Failure::no_such_endpoint)?.record();
+    let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
+    let endpoint = endpoint.record();
     let base = base_url(&headers).ok_or_else(|| {
         Failure::bad_request(
             "bad_request",

@@ -11,7 +11,8 @@ use crate::mint_key;
 /// What it takes to use a route; the columns of [`MATRIX`].
 ///
 /// `open` nothing · `list` to look at the whole catalog · `look` to look at one endpoint · `manage` to change the
-/// catalog · `read` to look at jobs · `jobs` to hand in and change jobs · `work` to work for the endpoint
+/// catalog · `change` to change one endpoint · `read` to look at jobs · `jobs` to hand in and change jobs · `work` to
+/// work for the endpoint
 const ROUTES: &str = "
     GET     /healthz                                   open
     GET     /readyz                                    open
@@ -27,10 +28,10 @@ const ROUTES: &str = "
     GET     /v1/endpoints                              list
     POST    /v1/endpoints                              manage
     GET     /v1/endpoints/{endpoint}                   look
-    PATCH   /v1/endpoints/{endpoint}                   manage
-    DELETE  /v1/endpoints/{endpoint}                   manage
-    POST    /v1/endpoints/{endpoint}/update            manage
-    POST    /v1/endpoints/{endpoint}/worker-token      manage
+    PATCH   /v1/endpoints/{endpoint}                   change
+    DELETE  /v1/endpoints/{endpoint}                   change
+    POST    /v1/endpoints/{endpoint}/update            change
+    POST    /v1/endpoints/{endpoint}/worker-token      change
 
     POST    /v2/{endpoint}/run                         jobs
     POST    /v2/{endpoint}/runsync                     jobs
@@ -71,37 +72,40 @@ const ROUTES: &str = "
 /// Who may do what. `yes`: it is done. `-`: 401, whether or not what the path names exists, before the body is
 /// read, and nothing changes. `here` is the endpoint of the path, `elsewhere` another one.
 const MATRIX: &str = "
-                                     | open | list | look | manage | read | jobs | work
-    no header                        | yes  | -    | -    | -      | -    | -    | -
-    an empty header                  | yes  | -    | -    | -      | -    | -    | -
-    a scheme and nothing             | yes  | -    | -    | -      | -    | -    | -
-    another scheme                   | yes  | -    | -    | -      | -    | -    | -
-    bytes that are no text           | yes  | -    | -    | -      | -    | -    | -
-    an unknown key                   | yes  | -    | -    | -      | -    | -    | -
-    a key and one letter more        | yes  | -    | -    | -      | -    | -    | -
-    a key and one letter less        | yes  | -    | -    | -      | -    | -    | -
-    an expired key                   | yes  | -    | -    | -      | -    | -    | -
-    a disabled key                   | yes  | -    | -    | -      | -    | -    | -
-    a deleted key                    | yes  | -    | -    | -      | -    | -    | -
-    a key without scopes             | yes  | -    | -    | -      | -    | -    | -
-    the operator's key               | yes  | yes  | yes  | yes    | yes  | yes  | -
-    the same, bare                   | yes  | yes  | yes  | yes    | yes  | yes  | -
-    manage                           | yes  | yes  | yes  | yes    | -    | -    | -
-    read                             | yes  | yes  | yes  | -      | yes  | -    | -
-    read, bare                       | yes  | yes  | yes  | -      | yes  | -    | -
-    read here                        | yes  | -    | yes  | -      | yes  | -    | -
-    read elsewhere                   | yes  | -    | -    | -      | -    | -    | -
-    jobs                             | yes  | -    | -    | -      | yes  | yes  | -
-    jobs here                        | yes  | -    | -    | -      | yes  | yes  | -
-    jobs here, bare                  | yes  | -    | -    | -      | yes  | yes  | -
-    jobs elsewhere                   | yes  | -    | -    | -      | -    | -    | -
-    read here, jobs elsewhere        | yes  | -    | yes  | -      | yes  | -    | -
-    manage, jobs elsewhere           | yes  | yes  | yes  | yes    | -    | -    | -
-    a worker's token                 | yes  | -    | -    | -      | -    | -    | yes
-    a worker's token, bare           | yes  | -    | -    | -      | -    | -    | yes
-    a worker's token of elsewhere    | yes  | -    | -    | -      | -    | -    | -
-    a worker's token, one digit off  | yes  | -    | -    | -      | -    | -    | -
-    elsewhere's token, our name      | yes  | -    | -    | -      | -    | -    | -
+                                     | open | list | look | manage | change | read | jobs | work
+    no header                        | yes  | -    | -    | -      | -      | -    | -    | -
+    an empty header                  | yes  | -    | -    | -      | -      | -    | -    | -
+    a scheme and nothing             | yes  | -    | -    | -      | -      | -    | -    | -
+    another scheme                   | yes  | -    | -    | -      | -      | -    | -    | -
+    bytes that are no text           | yes  | -    | -    | -      | -      | -    | -    | -
+    an unknown key                   | yes  | -    | -    | -      | -      | -    | -    | -
+    a key and one letter more        | yes  | -    | -    | -      | -      | -    | -    | -
+    a key and one letter less        | yes  | -    | -    | -      | -      | -    | -    | -
+    an expired key                   | yes  | -    | -    | -      | -      | -    | -    | -
+    a disabled key                   | yes  | -    | -    | -      | -      | -    | -    | -
+    a deleted key                    | yes  | -    | -    | -      | -      | -    | -    | -
+    a key without scopes             | yes  | -    | -    | -      | -      | -    | -    | -
+    the operator's key               | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -
+    the same, bare                   | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -
+    manage                           | yes  | yes  | yes  | yes    | yes    | -    | -    | -
+    manage here                      | yes  | -    | yes  | -      | yes    | -    | -    | -
+    manage elsewhere                 | yes  | -    | -    | -      | -      | -    | -    | -
+    read                             | yes  | yes  | yes  | -      | -      | yes  | -    | -
+    read, bare                       | yes  | yes  | yes  | -      | -      | yes  | -    | -
+    read here                        | yes  | -    | yes  | -      | -      | yes  | -    | -
+    read elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -
+    jobs                             | yes  | -    | -    | -      | -      | yes  | yes  | -
+    jobs here                        | yes  | -    | -    | -      | -      | yes  | yes  | -
+    jobs here, bare                  | yes  | -    | -    | -      | -      | yes  | yes  | -
+    jobs elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -
+    read here, jobs elsewhere        | yes  | -    | yes  | -      | -      | yes  | -    | -
+    jobs here, read elsewhere        | yes  | -    | -    | -      | -      | yes  | yes  | -
+    manage, jobs elsewhere           | yes  | yes  | yes  | yes    | yes    | -    | -    | -
+    a worker's token                 | yes  | -    | -    | -      | -      | -    | -    | yes
+    a worker's token, bare           | yes  | -    | -    | -      | -      | -    | -    | yes
+    a worker's token of elsewhere    | yes  | -    | -    | -      | -      | -    | -    | -
+    a worker's token, one digit off  | yes  | -    | -    | -      | -      | -    | -    | -
+    elsewhere's token, our name      | yes  | -    | -    | -      | -      | -    | -    | -
 ";
 
 /// One row of the table: a kind of key, and what it may do.
@@ -199,12 +203,13 @@ impl World {
         let elsewhere = || vec![self.server.other];
         let read = |endpoint_ids| KeyScope::Read { endpoint_ids };
         let jobs = |endpoint_ids| KeyScope::Jobs { endpoint_ids };
+        let manage = |endpoint_ids| KeyScope::Manage { endpoint_ids };
         let token = |endpoint: &EndpointId| self.server.engine.worker_token(endpoint);
         let mint = async |scopes, bare: bool| {
             let text = self.add(scopes, |_| {}).await;
             Some(if bare { text } else { format!("Bearer {text}") })
         };
-        let all = || vec![KeyScope::Manage, read(vec![]), jobs(vec![])];
+        let all = || vec![KeyScope::manage_all(), read(vec![]), jobs(vec![])];
         let value = match kind {
             "no header" => None,
             "an empty header" => Some(String::new()),
@@ -226,7 +231,7 @@ impl World {
             "a key without scopes" => mint(vec![], false).await,
             "the operator's key" => Some(format!("Bearer {ADMIN}")),
             "the same, bare" => Some(ADMIN.to_owned()),
-            "manage" => mint(vec![KeyScope::Manage], false).await,
+            "manage" => mint(vec![KeyScope::manage_all()], false).await,
             "read" => mint(vec![read(vec![])], false).await,
             "read, bare" => mint(vec![read(vec![])], true).await,
             "read here" => mint(vec![read(here())], false).await,
@@ -236,7 +241,10 @@ impl World {
             "jobs here, bare" => mint(vec![jobs(here())], true).await,
             "jobs elsewhere" => mint(vec![jobs(elsewhere())], false).await,
             "read here, jobs elsewhere" => mint(vec![read(here()), jobs(elsewhere())], false).await,
-            "manage, jobs elsewhere" => mint(vec![KeyScope::Manage, jobs(elsewhere())], false).await,
+            "jobs here, read elsewhere" => mint(vec![jobs(here()), read(elsewhere())], false).await,
+            "manage here" => mint(vec![manage(here())], false).await,
+            "manage elsewhere" => mint(vec![manage(elsewhere())], false).await,
+            "manage, jobs elsewhere" => mint(vec![KeyScope::manage_all(), jobs(elsewhere())], false).await,
             "a worker's token" => Some(format!("Bearer {}", token(&self.server.endpoint))),
             "a worker's token, bare" => Some(token(&self.server.endpoint)),
             "a worker's token of elsewhere" => Some(token(&self.server.other)),
@@ -320,8 +328,13 @@ async fn whoever_may_not_gets_401_and_changes_nothing() {
 }
 
 /// Keys that are known and alive, and may do nothing here.
-const IN_FORCE: [&str; 4] =
-    ["a key without scopes", "read elsewhere", "jobs elsewhere", "a worker's token of elsewhere"];
+const IN_FORCE: [&str; 5] = [
+    "a key without scopes",
+    "manage elsewhere",
+    "read elsewhere",
+    "jobs elsewhere",
+    "a worker's token of elsewhere",
+];
 
 #[tokio::test(start_paused = true)]
 async fn whoever_may_is_served_and_learns_what_does_not_exist() {

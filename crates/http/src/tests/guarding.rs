@@ -98,7 +98,7 @@ async fn a_key_does_what_its_scopes_say() {
     let jobs_here = add(&fixture, KeyScope::Jobs { endpoint_ids: here.clone() }, |_| {}).await;
     let jobs_elsewhere = add(&fixture, KeyScope::Jobs { endpoint_ids: elsewhere }, |_| {}).await;
     let read = add(&fixture, KeyScope::Read { endpoint_ids: every() }, |_| {}).await;
-    let manage = add(&fixture, KeyScope::Manage, |_| {}).await;
+    let manage = add(&fixture, KeyScope::manage_all(), |_| {}).await;
     let reads = [
         "GET /v2/demo/health".to_owned(),
         format!("GET /v2/demo/status/{job}"),

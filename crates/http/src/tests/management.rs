@@ -140,7 +140,7 @@ async fn keys_open_what_their_scopes_say() {
         ("reads", KeyScope::Read { endpoint_ids: vec![] }, [200, 200, 401]),
         ("reads-one", KeyScope::Read { endpoint_ids: vec![endpoint] }, [401, 200, 401]),
         ("jobs", KeyScope::Jobs { endpoint_ids: vec![] }, [401, 401, 401]),
-        ("manages", KeyScope::Manage, [200, 200, 200]),
+        ("manages", KeyScope::manage_all(), [200, 200, 200]),
     ];
     for (text, scope, expected) in keys {
         let mut key = crate::admin_key(text, Millis(0));

@@ -121,13 +121,10 @@ pub fn template(number: u128) -> Template {
 }
 
 pub fn api_key(id: &str) -> ApiKey {
+    let scopes = vec![KeyScope::manage_all(), KeyScope::Jobs { endpoint_ids: vec![EndpointId::mint(3)] }];
     ApiKey {
-        id: id.into(),
-        name: format!("key {id}"),
-        hash: "ab".repeat(32),
-        scopes: vec![KeyScope::Manage, KeyScope::Jobs { endpoint_ids: vec![EndpointId::mint(3)] }],
-        created_at: Millis(1),
         expires_at: Some(Millis(2)),
         disabled: true,
+        ..ApiKey::new(id.into(), format!("key {id}"), "ab".repeat(32), scopes, Millis(1))
     }
 }

@@ -1,0 +1,106 @@
+//! Changes of keys, and the notes of their use.
+
+use std::sync::Arc;
+
+use longshore_model::ApiKey;
+use longshore_store::Write;
+
+use super::Engine;
+use crate::CatalogError;
+use crate::live_key::LiveKey;
+
+impl Engine {
+    /// Every key, oldest first.
+    pub fn keys(&self) -> Vec<Arc<LiveKey>> {
+        self.catalog().keys().to_vec()
+    }
+
+    /// One key.
+    pub fn key(&self, id: &str) -> Option<Arc<LiveKey>> {
+        self.catalog().key(id).cloned()
+    }
+
+    /// The key whose text has this hash (lower-case hex SHA-256).
+    pub fn key_by_hash(&self, hash: &str) -> Option<Arc<LiveKey>> {
+        self.catalog().key_by_hash(hash).cloned()
+    }
+
+    /// Inserts or replaces a key.
+    pub async fn put_key(&self, key: ApiKey) -> Result<Arc<LiveKey>, CatalogError> {
+        let _door = self.inner.door.lock().await;
+        self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await?;
+        Ok(self.catalog_mut().put_key(key))
+    }
+
+    /// Changes a key by `change`. Refused where nobody could manage the server any more.
+    pub async fn update_key(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut ApiKey) + Send,
+    ) -> Result<Arc<LiveKey>, CatalogError> {
+        let _door = self.inner.door.lock().await;
+        let before = self.key(id).ok_or(CatalogError::NotFound)?;
+        let mut key = ApiKey::clone(&before);
+        change(&mut key);
+        (key.id, key.hash, key.created_at) = (before.id.clone(), before.hash.clone(), before.created_at);
+        self.keeps_a_manager(id, Some(&key))?;
+        self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await?;
+        Ok(self.catalog_mut().put_key(key))
+    }
+
+    /// Removes a key: from the answer on it is refused. Refused where nobody could manage the server any more.
+    pub async fn delete_key(&self, id: &str) -> Result<(), CatalogError> {
+        let _door = self.inner.door.lock().await;
+        self.key(id).ok_or(CatalogError::NotFound)?;
+        self.keeps_a_manager(id, None)?;
+        self.commit(vec![Write::DeleteKey(id.to_owned())]).await?;
+        self.catalog_mut().remove_key(id);
+        Ok(())
+    }
+
+    /// Whether somebody can manage the server when key `id` is `after` (none: gone): now, and for good if that was
+    /// so before.
+    fn keeps_a_manager(&self, id: &str, after: Option<&ApiKey>) -> Result<(), CatalogError> {
+        let now = self.now();
+        let manages = |key: &ApiKey| key.manages_all() && key.is_alive(now);
+        let manages_for_good = |key: &ApiKey| manages(key) && key.expires_at.is_none();
+        let keys = self.keys();
+        let others = || keys.iter().map(|key| &***key).filter(|key| key.id != id);
+        let could = keys.iter().any(|key| manages(key));
+        if could && !others().chain(after).any(manages) {
+            return Err(CatalogError::Conflict(format!(
+                "key {id} is the last one that has the scope `manage` and is in force: nobody could manage this server \
+                 any more; make another such key first"
+            )));
+        }
+        let could_for_good = keys.iter().any(|key| manages_for_good(key));
+        if could_for_good && !others().chain(after).any(manages_for_good) {
+            return Err(CatalogError::Conflict(format!(
+                "key {id} is the last one with the scope `manage` that never expires: nobody could manage this server \
+                 after the others' end; make another such key first"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Writes down which keys were used since the last time, all in one commit; nothing if none was.
+    pub async fn note_key_use(&self) -> Result<(), CatalogError> {
+        let _door = self.inner.door.lock().await;
+        let now = self.now();
+        let used = self.keys().into_iter().filter_map(|key| Some((key.take_marks(now)?, key)));
+        let (records, keys): (Vec<_>, Vec<_>) = used.unzip();
+        if records.is_empty() {
+            return Ok(());
+        }
+        let writes = records.iter().map(|record| Write::PutKey(Box::new(record.clone())));
+        if let Err(error) = self.commit(writes.collect()).await {
+            keys.iter().for_each(|key| key.put_marks_back());
+            return Err(error.into());
+        }
+        let mut catalog = self.catalog_mut();
+        for record in records {
+            catalog.put_key(record);
+        }
+        Ok(())
+    }
+}

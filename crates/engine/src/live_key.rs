@@ -1,0 +1,177 @@
+//! A key in use: its record, and what was seen of it since that was last written down.
+//!
+//! Every request passes here, so nothing is written and no clock is read: a use leaves a mark, and whoever writes the
+//! marks down, about once a minute, says when that was.
+
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use longshore_model::{ApiKey, Millis};
+
+/// The most addresses that are remembered of a key; the oldest is forgotten for a new one.
+const ADDRESSES_MAX: usize = 64;
+/// How many of them are known at a glance.
+const GLANCES: usize = 8;
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The address.
+    pub address: IpAddr,
+    /// A number that stands for it, the same as long as this program runs; nobody outside can tell which addresses
+    /// share one. Never 0.
+    fingerprint: u64,
+}
+
+impl Caller {
+    /// A request from `address`, with the number that stands for it.
+    pub fn new(address: IpAddr, fingerprint: u64) -> Self {
+        Self { address, fingerprint: fingerprint.max(1) }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct LiveKey {
+    record: ApiKey,
+    /// Outlives changes of the record.
+    marks: Arc<Marks>,
+}
+
+/// What was seen of a key.
+#[derive(Debug)]
+struct Marks {
+    used: AtomicBool,
+    /// Fingerprints of addresses that are known, each in the place that it names.
+    glances: [AtomicU64; GLANCES],
+    addresses: Mutex<Vec<IpAddr>>,
+}
+
+impl Deref for LiveKey {
+    type Target = ApiKey;
+
+    fn deref(&self) -> &ApiKey {
+        &self.record
+    }
+}
+
+impl LiveKey {
+    /// A key as it was stored.
+    pub(crate) fn new(record: ApiKey) -> Self {
+        let marks = Marks {
+            used: AtomicBool::new(false),
+            glances: Default::default(),
+            addresses: Mutex::new(record.addresses.clone()),
+        };
+        Self { record, marks: Arc::new(marks) }
+    }
+
+    /// The same key after its record changed.
+    pub(crate) fn changed(&self, record: ApiKey) -> Self {
+        Self { record, marks: Arc::clone(&self.marks) }
+    }
+
+    /// Notes that the key is used. Whether it comes from this address for the first time.
+    pub fn touch(&self, caller: Option<&Caller>) -> bool {
+        // Read before it is written, so that the processors need not hand the mark to each other.
+        if !self.marks.used.load(Ordering::Relaxed) {
+            self.marks.used.store(true, Ordering::Relaxed);
+        }
+        caller.is_some_and(|caller| self.marks.is_new(caller))
+    }
+
+    /// When the key was last used, to the minute.
+    pub fn last_used_at(&self, now: Millis) -> Option<Millis> {
+        if self.marks.used.load(Ordering::Relaxed) { Some(now) } else { self.record.last_used_at }
+    }
+
+    /// The record with what was seen since the last time, if anything was.
+    pub(crate) fn take_marks(&self, now: Millis) -> Option<ApiKey> {
+        let used = self.marks.used.swap(false, Ordering::Relaxed);
+        used.then(|| ApiKey {
+            last_used_at: Some(now),
+            addresses: self.marks.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ..self.record.clone()
+        })
+    }
+
+    /// What was taken could not be kept: it is for the next time.
+    pub(crate) fn put_marks_back(&self) {
+        self.marks.used.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Marks {
+    fn is_new(&self, caller: &Caller) -> bool {
+        let glance = &self.glances[(caller.fingerprint % GLANCES as u64) as usize];
+        if glance.load(Ordering::Relaxed) == caller.fingerprint {
+            return false;
+        }
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        glance.store(caller.fingerprint, Ordering::Relaxed);
+        if addresses.contains(&caller.address) {
+            return false;
+        }
+        if addresses.len() == ADDRESSES_MAX {
+            addresses.remove(0);
+        }
+        addresses.push(caller.address);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> LiveKey {
+        LiveKey::new(ApiKey::new("k".into(), String::new(), String::new(), Vec::new(), Millis(1)))
+    }
+
+    fn caller(number: u32) -> Caller {
+        Caller { address: IpAddr::V4(number.into()), fingerprint: u64::from(number) + 1 }
+    }
+
+    #[test]
+    fn a_use_is_written_down_once() {
+        let key = key();
+        assert_eq!((key.take_marks(Millis(5)), key.last_used_at(Millis(5))), (None, None));
+        key.touch(None);
+        assert_eq!(key.last_used_at(Millis(6)), Some(Millis(6)));
+        let record = key.take_marks(Millis(7)).unwrap();
+        assert_eq!(record.last_used_at, Some(Millis(7)));
+        assert_eq!(key.take_marks(Millis(8)), None);
+        assert_eq!(key.changed(record).last_used_at(Millis(9)), Some(Millis(7)));
+        key.put_marks_back();
+        assert_eq!(key.take_marks(Millis(9)).unwrap().last_used_at, Some(Millis(9)));
+    }
+
+    #[test]
+    fn an_address_is_new_once_whatever_shares_its_glance() {
+        let key = key();
+        for number in 0..40 {
+            assert!(key.touch(Some(&caller(number))), "{number}");
+        }
+        for number in (0..40).chain(0..40) {
+            assert!(!key.touch(Some(&caller(number))), "{number}");
+        }
+        let record = key.take_marks(Millis(2)).unwrap();
+        assert_eq!(record.addresses.len(), 40);
+        // Known from the record, too: after a restart nobody is new again.
+        assert!(!LiveKey::new(record).touch(Some(&caller(7))));
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_addresses() {
+        let key = key();
+        for number in 0..1_000 {
+            assert!(key.touch(Some(&caller(number))));
+        }
+        let addresses = key.take_marks(Millis(2)).unwrap().addresses;
+        assert_eq!(addresses.len(), ADDRESSES_MAX);
+        assert_eq!(addresses.last(), Some(&caller(999).address));
+        assert!(key.touch(Some(&caller(0))), "it was forgotten long ago");
+    }
+}

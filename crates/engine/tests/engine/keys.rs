@@ -1,0 +1,67 @@
+//! Keys: who must stay, and the notes of their use.
+
+use longshore_engine::{Caller, CatalogError};
+use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
+
+use crate::ground::Disks;
+
+fn key(id: &str, scopes: Vec<KeyScope>) -> ApiKey {
+    ApiKey::new(id.to_owned(), id.to_owned(), format!("hash of {id}"), scopes, Millis(1))
+}
+
+#[tokio::test]
+async fn somebody_can_always_manage() {
+    let disks = Disks::new();
+    let engine = disks.start().await;
+    let one = KeyScope::Manage { endpoint_ids: vec![EndpointId::mint(1)] };
+    for (id, scope) in
+        [("first", KeyScope::manage_all()), ("second", KeyScope::manage_all()), ("of one endpoint", one)]
+    {
+        engine.put_key(key(id, vec![scope])).await.unwrap();
+    }
+    let now = engine.now();
+    let ends = |at: Millis| move |key: &mut ApiKey| key.expires_at = Some(at);
+    engine.update_key("first", ends(now + 60_000)).await.unwrap();
+    for refused in [
+        engine.update_key("second", ends(now + 30_000)).await.map(drop),
+        engine.update_key("second", |key| key.disabled = true).await.map(drop),
+        engine.update_key("second", |key| key.scopes.clear()).await.map(drop),
+        engine.delete_key("second").await,
+    ] {
+        assert!(
+            matches!(&refused, Err(CatalogError::Conflict(text)) if text.contains("never expires")),
+            "{refused:?}"
+        );
+    }
+    engine.delete_key("first").await.unwrap();
+    let refused = engine.delete_key("second").await;
+    assert!(
+        matches!(&refused, Err(CatalogError::Conflict(text)) if text.contains("is the last one")),
+        "{refused:?}"
+    );
+    engine.delete_key("of one endpoint").await.unwrap();
+    assert!(matches!(engine.delete_key("first").await, Err(CatalogError::NotFound)));
+    assert_eq!(disks.start().await.keys().len(), 1);
+}
+
+#[tokio::test]
+async fn the_use_of_keys_is_written_down_at_intervals() {
+    let disks = Disks::new();
+    let engine = disks.start().await;
+    for id in ["used", "idle"] {
+        engine.put_key(key(id, vec![])).await.unwrap();
+    }
+    let caller = Caller::new([10, 0, 0, 7].into(), 7);
+    assert!(engine.key("used").unwrap().touch(Some(&caller)));
+    engine.note_key_use().await.unwrap();
+    // A change in between does not forget what was seen.
+    engine.key("used").unwrap().touch(None);
+    engine.update_key("used", |key| key.name = "renamed".to_owned()).await.unwrap();
+    engine.note_key_use().await.unwrap();
+
+    let engine = disks.start().await;
+    let [used, idle] = ["used", "idle"].map(|id| engine.key(id).unwrap());
+    assert_eq!((used.name.as_str(), used.addresses.len()), ("renamed", 1));
+    assert!(used.last_used_at.is_some() && idle.last_used_at.is_none());
+    assert!(!used.touch(Some(&caller)), "the address is known");
+}
