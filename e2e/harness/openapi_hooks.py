@@ -26,6 +26,9 @@ def before_call(context, case, kwargs):
             parts["jobId"] = _chance.choice(JOBS)
     if path.startswith("/v1/endpoints/") and case.method != "GET" and parts and parts.get("endpointId") == ENDPOINT:
         parts["endpointId"] = "nosuchendpoint"
+    if path.startswith("/v1/apikeys/") and case.method != "GET" and parts and parts.get("keyId") == "admin":
+        # The key that all requests come with.
+        parts["keyId"] = "nosuchkey"
     _shorten_wait(case, path)
     if path.startswith("/v1/endpoints") and isinstance(case.body, dict):
         case.body["provider"] = "external"

@@ -17,6 +17,9 @@ use crate::errors::Failure;
 use crate::peer::Peer;
 use crate::{HttpState, hex};
 
+/// The id of the operator's key, whose text is not of our making.
+pub(crate) const OPERATOR: &str = "admin";
+
 /// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
 /// `Authorization: X`. None where it is empty.
 pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
@@ -152,7 +155,7 @@ pub fn admin_key(text: &str, created_at: Millis) -> ApiKey {
         KeyScope::Jobs { endpoint_ids: Vec::new() },
     ];
     let hash = hash_of(text.trim().as_bytes());
-    ApiKey::new("admin".to_owned(), "the operator's key".to_owned(), hash, scopes, created_at)
+    ApiKey::new(OPERATOR.to_owned(), "the operator's key".to_owned(), hash, scopes, created_at)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(crate) async fn put(engine: &Engine, text: &str) -> Result<(), Fatal> {
     if engine.key_by_hash(&key.hash).is_some() {
         return Ok(());
     }
-    engine.put_key(key).await.map_err(|error| Fatal::Key(error.to_string()))
+    engine.put_key(key).await.map(drop).map_err(|error| Fatal::Key(error.to_string()))
 }
 
 /// The text of a new key.

@@ -10,6 +10,7 @@ use longshore_launch::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
 use crate::fatal::Fatal;
 use crate::settings::Settings;
@@ -19,6 +20,7 @@ use crate::{descriptors, parts};
 pub(crate) struct Service {
     engine: Engine,
     launcher: Arc<dyn Launcher>,
+    noting: JoinHandle<()>,
     closing: oneshot::Sender<()>,
     serving: JoinHandle<()>,
     grace: Duration,
@@ -45,8 +47,9 @@ impl Service {
                 // A dropped sender means the same as a sent word: stop.
                 let _ = closed.await;
             }));
+        let noting = tokio::spawn(note_key_use(engine.clone(), settings.key_use_interval()));
         let grace = settings.shutdown_grace();
-        Ok((Self { engine, launcher, closing, serving, grace }, admitted))
+        Ok((Self { engine, launcher, noting, closing, serving, grace }, admitted))
     }
 
     /// Who runs the workers.
@@ -62,7 +65,23 @@ impl Service {
             tracing::warn!(grace = ?self.grace, "some requests were not answered in time");
             self.serving.abort();
         }
+        self.noting.abort();
+        if let Err(error) = self.engine.note_key_use().await {
+            tracing::warn!(%error, "the last use of keys is not noted");
+        }
         self.engine.close().await;
+    }
+}
+
+/// Writes down at intervals which keys were used; a killed server forgets one interval of it.
+async fn note_key_use(engine: Engine, interval: Duration) {
+    let mut interval = tokio::time::interval(interval);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if let Err(error) = engine.note_key_use().await {
+            tracing::warn!(%error, "the use of keys could not be noted, trying again later");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::nearest::nearest;
 use crate::errors::Failure;
+use crate::rfc3339::parse_rfc3339;
 
 /// One field of a resource.
 #[derive(Debug)]
@@ -46,6 +47,10 @@ pub(crate) enum Kind {
     Object(&'static [Field]),
     /// A list of objects, which clients only read.
     Objects,
+    /// A list of objects with fields of their own.
+    ObjectsOf(&'static [Field]),
+    /// A moment, as RFC 3339 writes it.
+    Time,
 }
 
 /// Who may set a field, and when.
@@ -156,6 +161,8 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
         }
         (Kind::SecretTexts, Value::Object(entries)) => return check_environment(entries, path),
         (Kind::Object(fields), Value::Object(members)) => return check_members(fields, members, verb, path),
+        (Kind::ObjectsOf(fields), Value::Array(items)) => return check_objects(fields, items, verb, path),
+        (Kind::Time, Value::String(text)) => parse_rfc3339(text).is_some(),
         _ => false,
     };
     if fits {
@@ -165,9 +172,18 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
     let allowed = allowed(field.kind);
     Err(refused(match field.kind {
         // What was meant for its members may be in the value.
-        Kind::SecretTexts | Kind::Object(_) => format!("`{path}` must be {allowed}{or_null}"),
+        Kind::SecretTexts | Kind::Object(_) | Kind::ObjectsOf(_) => {
+            format!("`{path}` must be {allowed}{or_null}")
+        }
         _ => format!("`{path}` is {}; it must be {allowed}{or_null}", excerpt(value)),
     }))
+}
+
+fn check_objects(fields: &[Field], items: &[Value], verb: Verb, path: &str) -> Result<(), Failure> {
+    items.iter().enumerate().try_for_each(|(place, item)| match item {
+        Value::Object(members) => check_members(fields, members, verb, &format!("{path}[{place}]")),
+        _ => Err(refused(format!("`{path}[{place}]` must be an object"))),
+    })
 }
 
 /// Names that no environment can hold are refused here, before a worker fails to start with them.
@@ -196,7 +212,8 @@ fn allowed(kind: Kind) -> String {
         Kind::Texts => "a list of strings without NUL".to_owned(),
         Kind::SecretTexts => "an object with strings as values".to_owned(),
         Kind::Object(_) => "an object".to_owned(),
-        Kind::Objects => "a list of objects".to_owned(),
+        Kind::Objects | Kind::ObjectsOf(_) => "a list of objects".to_owned(),
+        Kind::Time => "a moment such as \"2030-01-31T12:00:00Z\"".to_owned(),
     }
 }
 
@@ -239,6 +256,8 @@ mod tests {
         Field::new("list", Kind::Texts, ""),
         Field::new("env", Kind::SecretTexts, ""),
         Field::new("inner", Kind::Object(INNER), "").on_create(),
+        Field::new("items", Kind::ObjectsOf(INNER), ""),
+        Field::new("at", Kind::Time, ""),
         Field::new("id", Kind::Text { chars_max: 9 }, "").read_only(),
     ];
 
@@ -276,6 +295,13 @@ mod tests {
             (r#"{"inner": {"dep": true}}"#, "`inner.dep` is not a field; the nearest known field is `deep`"),
             (r#"{"inner": {"deep": 1}}"#, "`inner.deep` is 1; it must be true or false"),
             (r#"{"cuont": 1}"#, "`cuont` is not a field; the nearest known field is `count`"),
+            (
+                r#"{"items": [{}, {"dep": true}]}"#,
+                "`items[1].dep` is not a field; the nearest known field is `deep`",
+            ),
+            (r#"{"items": [1]}"#, "`items[0]` must be an object"),
+            (r#"{"items": {}}"#, "`items` must be a list of objects"),
+            (r#"{"at": "tomorrow"}"#, r#"`at` is \"tomorrow\"; it must be a moment such as"#),
             (r#"{"id": "x"}"#, "`id` is set by the server"),
             ("[]", "must be a JSON object"),
             ("", "not JSON"),

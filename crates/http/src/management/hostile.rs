@@ -39,6 +39,10 @@ fn fitting(kind: Kind) -> BoxedStrategy<Value> {
             .boxed(),
         Kind::Object(fields) => body(fields, Verb::Create).boxed(),
         Kind::Objects => Just(json!([])).boxed(),
+        Kind::ObjectsOf(fields) => {
+            prop::collection::vec(body(fields, Verb::Create), 0..3).prop_map(Value::from).boxed()
+        }
+        Kind::Time => Just(json!("2030-01-31T12:00:00Z")).boxed(),
     }
 }
 

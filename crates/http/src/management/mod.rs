@@ -1,10 +1,12 @@
-//! The management API, `/v1`: templates and endpoints.
+//! The management API, `/v1`: templates, endpoints and keys.
 //!
 //! What a resource's fields are is data ([`fields`]): requests are checked against it, their members are laid
 //! over the stored record ([`records`]), clients read the record without its secrets ([`views`]), and the API's
 //! document is made from it too ([`schemas`]). Each file of handlers says in its `group()` what its operations are.
 
 mod access;
+mod api_key_fields;
+mod api_keys;
 mod base_url;
 mod document;
 mod endpoint_fields;
@@ -37,7 +39,7 @@ type Answer = Result<axum::Json<serde_json::Value>, Failure>;
 
 /// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
 pub(crate) fn groups() -> Vec<Group> {
-    vec![endpoints::group(), templates::group(), document::group()]
+    vec![endpoints::group(), templates::group(), api_keys::group(), document::group()]
 }
 
 /// The id in a path; empty where it is no text, which finds nothing: after the key was checked, not before.

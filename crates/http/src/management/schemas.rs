@@ -44,6 +44,11 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
         Kind::Texts => json!({ "type": "array", "items": { "type": "string", "pattern": WITHOUT_NUL } }),
         Kind::SecretTexts => texts_by_name(),
         Kind::Objects => json!({ "type": "array", "items": { "type": "object" } }),
+        Kind::ObjectsOf(fields) => {
+            let item = if verb.is_none() { read(fields) } else { sent(fields, Verb::Create, &[]) };
+            json!({ "type": "array", "items": item })
+        }
+        Kind::Time => json!({ "type": "string", "format": "date-time" }),
         // Beside a reference nothing else may stand.
         Kind::Object(_) if verb.is_none() => return reference("Template"),
         Kind::Object(fields) => sent(fields, Verb::Create, &[]),

@@ -121,7 +121,8 @@ fn can_refuse(operation: &Operation, status: u16) -> bool {
             404 => names_something,
             408 | 413 => has_body,
             412 => operation.changes_tagged(),
-            429 => operation.rated,
+            // Any key may have a limit of its own.
+            429 => operation.rated || !operation.open,
             500 => true,
             _ => false,
         }

@@ -32,6 +32,12 @@ const ROUTES: &str = "
     DELETE  /v1/endpoints/{endpoint}                   change
     POST    /v1/endpoints/{endpoint}/update            change
     POST    /v1/endpoints/{endpoint}/worker-token      change
+    GET     /v1/apikeys                                list
+    POST    /v1/apikeys                                manage
+    GET     /v1/apikeys/{key}                          list
+    PATCH   /v1/apikeys/{key}                          manage
+    DELETE  /v1/apikeys/{key}                          manage
+    POST    /v1/apikeys/{key}/update                   manage
 
     POST    /v2/{endpoint}/run                         jobs
     POST    /v2/{endpoint}/runsync                     jobs
@@ -153,6 +159,8 @@ struct World {
     server: Direct,
     /// Not used by an endpoint, so that it can be deleted.
     template: String,
+    /// Of nobody who asks.
+    key: String,
     waiting: String,
     failed: String,
 }
@@ -162,6 +170,8 @@ impl World {
         let server = Direct::start().await;
         let made = server.ask("POST", "/v1/templates", r#"{"name":"spare"}"#).await.json();
         let template = made["id"].as_str().unwrap().to_owned();
+        let key = r#"{"name":"spare","scopes":[{"scope":"jobs"}]}"#;
+        let key = server.ask("POST", "/v1/apikeys", key).await.json()["id"].as_str().unwrap().to_owned();
         let failed = submit(&server).await;
         let token = server.engine.worker_token(&server.endpoint);
         let take = request("GET", "/v2/demo/job-take/w-0", Some(&token), "");
@@ -169,7 +179,7 @@ impl World {
         let path = format!("/v2/demo/job-done/w-0/{failed}");
         server.send(request("POST", &path, Some(&token), r#"{"error":"e"}"#)).await;
         let waiting = submit(&server).await;
-        Self { server, template, waiting, failed }
+        Self { server, template, key, waiting, failed }
     }
 
     /// The route's path with what exists, or (`missing`) with what does not.
@@ -182,6 +192,7 @@ impl World {
             .pattern
             .replace("{endpoint}", &of(&endpoint, "nosuchendpoint"))
             .replace("{template}", &of(&self.template, "nosuchtemplate"))
+            .replace("{key}", &of(&self.key, "nosuchkey"))
             .replace("{job}", &of(job, NO_JOB))
             .replace("{worker}", "w-0")
     }
@@ -192,7 +203,8 @@ impl World {
             "templates" => r#"{"name":"new"}"#.to_owned(),
             "endpoints" => format!(r#"{{"templateId":"{}","provider":"external"}}"#, self.template),
             "run" | "runsync" => r#"{"input":{}}"#.to_owned(),
-            "{template}" | "{endpoint}" | "update" => r#"{"name":"renamed"}"#.to_owned(),
+            "apikeys" => r#"{"name":"new","scopes":[{"scope":"jobs"}]}"#.to_owned(),
+            "{template}" | "{endpoint}" | "{key}" | "update" => r#"{"name":"renamed"}"#.to_owned(),
             _ => r#"{"output":1}"#.to_owned(),
         }
     }
@@ -299,7 +311,12 @@ async fn the_table_has_every_route_of_the_server() {
 #[tokio::test(start_paused = true)]
 async fn whoever_may_not_gets_401_and_changes_nothing() {
     let world = World::start().await;
-    let before = world.server.content().await;
+    let seen = async || {
+        let mut content = world.server.content().await;
+        content.push(world.server.ask("GET", &format!("/v1/apikeys/{}", world.key), "").await.body);
+        content
+    };
+    let before = seen().await;
     let mut refused = 0;
     for kind in kinds() {
         let credential = world.credential(kind.name).await;
@@ -323,7 +340,7 @@ async fn whoever_may_not_gets_401_and_changes_nothing() {
             }
         }
     }
-    assert_eq!(world.server.content().await, before, "a request that was refused changed something");
+    assert_eq!(seen().await, before, "a request that was refused changed something");
     assert!(refused > 2_000, "only {refused}");
 }
 
@@ -354,7 +371,7 @@ async fn whoever_may_is_served_and_learns_what_does_not_exist() {
             assert!(answer.status.is_success(), "{what}: {answer:?}");
             let answer = send(true).await;
             let names_something =
-                route.pattern.contains("{endpoint}") || route.pattern.contains("{template}");
+                ["{endpoint}", "{template}", "{key}"].iter().any(|name| route.pattern.contains(name));
             let expected = match route.takes {
                 _ if !names_something => continue,
                 // Tokens are for one endpoint, and so are keys that name some.
@@ -373,7 +390,11 @@ async fn a_path_that_is_no_text_is_401_to_strangers_too() {
     let world = World::start().await;
     for route in routes().into_iter().filter(|route| route.takes != "open") {
         for garbage in ["%ff", "%c3%28", "%ed%a0%80"] {
-            let path = route.pattern.replace("{endpoint}", garbage).replace("{template}", garbage);
+            let path = route
+                .pattern
+                .replace("{endpoint}", garbage)
+                .replace("{template}", garbage)
+                .replace("{key}", garbage);
             let path = path.replace("{job}", garbage).replace("{worker}", garbage);
             let answer = world.server.send(request(route.method, &path, None, "{}")).await;
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (401, "unauthorized"), "{path}");

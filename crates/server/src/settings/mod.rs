@@ -53,6 +53,7 @@ pub(crate) struct Settings {
     blob_bytes_min: usize,
     recent_bytes_max: usize,
     bytes_in_flight_max: usize,
+    key_use_interval_ms: u64,
     allow_private_webhooks: bool,
     webhook_attempts_max: u32,
     webhook_retry_delay_ms: u64,
@@ -102,6 +103,11 @@ impl Settings {
     /// How long requests may take to be answered once the server stops.
     pub(crate) fn shutdown_grace(&self) -> Duration {
         Duration::from_millis(self.shutdown_grace_ms)
+    }
+
+    /// How often the use of keys is written down.
+    pub(crate) fn key_use_interval(&self) -> Duration {
+        Duration::from_millis(self.key_use_interval_ms)
     }
 
     /// The address that workers are given, if it is not the one that the server listens on.
@@ -163,6 +169,7 @@ impl Settings {
         at_least("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MIN)?;
         at_most("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MAX)?;
         at_least("jobs_max", self.jobs_max, 1)?;
+        at_least("key_use_interval_ms", self.key_use_interval_ms, 1)?;
         at_least("webhook_attempts_max", u64::from(self.webhook_attempts_max), 1)?;
         at_least("webhook_calls_max", self.webhook_calls_max as u64, 1)?;
         at_least("webhook_calls_per_host_max", self.webhook_calls_per_host_max as u64, 1)?;

@@ -1,0 +1,40 @@
+//! The fields of a key.
+
+use super::fields::{Field, Kind};
+
+const NAME: Kind = Kind::Text { chars_max: 191 };
+/// As many requests in ten seconds as nobody makes.
+const RATE: Kind = Kind::Integer { min: 1, max: 1_000_000_000 };
+
+/// The fields of a scope.
+pub(crate) const SCOPE_FIELDS: &[Field] = &[
+    Field::new(
+        "scope",
+        Kind::Word(&["manage", "read", "jobs"]),
+        "`manage`: change everything under `/v1`; `read`: every GET; `jobs`: all job operations",
+    ),
+    Field::new(
+        "endpointIds",
+        Kind::Texts,
+        "the endpoints that it is for, by id or slug; `[\"*\"]`, or none at all, means every one",
+    )
+    .default(r#"["*"]"#),
+];
+
+/// Every field of a key: what clients may send and what they can read.
+pub(crate) const API_KEY_FIELDS: &[Field] = &[
+    Field::new("name", NAME, "a name for people, not blank"),
+    Field::new("scopes", Kind::ObjectsOf(SCOPE_FIELDS), "what it permits; at least one").on_create(),
+    Field::new("expiresAt", Kind::Time, "from then on it is refused; null means never").nullable(),
+    Field::new("disabled", Kind::Flag, "refused while true").default("false"),
+    Field::new(
+        "rateLimit",
+        RATE,
+        "requests that it may make in any 10 seconds, beside the limits of each endpoint; null means any number",
+    )
+    .nullable(),
+    Field::new("id", NAME, "the public part: what logs name the key by").read_only(),
+    Field::new("prefix", NAME, "how its text begins; none for a text of the operator's").read_only(),
+    Field::new("createdAt", Kind::Time, "when it was created").read_only(),
+    Field::new("lastUsedAt", Kind::Time, "when it was last used, to the minute; none if never").read_only(),
+];

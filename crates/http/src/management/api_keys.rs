@@ -1,0 +1,282 @@
+//! `/v1/apikeys`: who may do what.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use longshore_engine::LiveKey;
+use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
+use serde_json::{Map, Value, json};
+
+use super::access::{may_manage, may_read};
+use super::api_key_fields::{API_KEY_FIELDS, SCOPE_FIELDS};
+use super::fields::{Verb, read_members};
+use super::{Answer, PathId, read_body, schemas, to_the_end};
+use crate::errors::Failure;
+use crate::operations::page::Page;
+use crate::operations::schema::with_example;
+use crate::operations::{Group, Operation};
+use crate::query::Query;
+use crate::rfc3339::{parse_rfc3339, rfc3339};
+use crate::{HttpState, mint_key};
+
+/// Stands for every endpoint.
+const EVERY: &str = "*";
+/// The most scopes of one key.
+const SCOPES_MAX: usize = 100;
+
+/// The operations on keys.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListApiKeys", "/v1/apikeys", list).summary("every key, without its text").lists("ApiKey"),
+        Operation::post("CreateApiKey", "/v1/apikeys", create)
+            .summary("makes a key")
+            .about("The text of the key is in this answer, and nowhere else ever again: the server keeps its hash.")
+            .takes("ApiKeyCreateInput")
+            .gives("NewApiKey"),
+        Operation::get("GetApiKey", "/v1/apikeys/{key}", get).summary("one key, without its text").gives("ApiKey"),
+        Operation::patch("UpdateApiKey", "/v1/apikeys/{key}", update)
+            .summary("changes what is sent")
+            .takes("ApiKeyUpdateInput")
+            .gives("ApiKey"),
+        Operation::post("UpdateApiKeyByPost", "/v1/apikeys/{key}/update", update)
+            .summary("the same as PATCH")
+            .takes("ApiKeyUpdateInput")
+            .gives("ApiKey"),
+        Operation::delete("DeleteApiKey", "/v1/apikeys/{key}", delete)
+            .summary("revokes a key: from the answer on it is refused")
+            .about("The last key in force with the scope `manage` stays: nobody locks everybody out."),
+    ];
+    let create = json!({
+        "name": "website", "scopes": [{ "scope": "jobs", "endpointIds": ["hello"] }], "rateLimit": 500,
+    });
+    let key = schemas::read(API_KEY_FIELDS);
+    let mut new_key = key.clone();
+    new_key["properties"]["key"] = json!({ "type": "string", "description": "its text: `ls_<id>_<secret>`" });
+    new_key["required"] = json!(["id", "key"]);
+    let schemas = vec![
+        ("ApiKey", key),
+        ("NewApiKey", new_key),
+        (
+            "ApiKeyCreateInput",
+            with_example(schemas::sent(API_KEY_FIELDS, Verb::Create, &["name", "scopes"]), create),
+        ),
+        (
+            "ApiKeyUpdateInput",
+            with_example(schemas::sent(API_KEY_FIELDS, Verb::Update, &[]), json!({ "disabled": true })),
+        ),
+    ];
+    Group { name: "Keys", about: "Who may do what.", operations, schemas }
+}
+
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+    let by = may_manage(&state, &headers)?;
+    let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    let change = Change::of(&members, state.engine().now())?;
+    let name =
+        change.name.clone().ok_or_else(|| bad_field("`name` is required: a key needs one to be found by"))?;
+    let scopes = scopes(&state, members.get("scopes"))?;
+    let mut minted = mint_key(&name, scopes, state.engine().now()).ok_or_else(Failure::internal)?;
+    change.lay_over(&mut minted.record);
+    let record = minted.record;
+    let key = to_the_end(&state, |state| async move { Ok(state.engine().put_key(record).await?) }).await?;
+    tracing::info!(key = %key.id, by = %by.id, "key created");
+    let mut view = view(&key, state.engine().now());
+    view["key"] = json!(minted.text);
+    Ok(view.into())
+}
+
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+    may_read(&state, &headers)?;
+    let page = Page::of(&uri, &Query::of(&uri)?)?;
+    let (keys, cursor) =
+        page.cut(state.engine().keys(), |key: &Arc<LiveKey>| (key.created_at, key.id.clone()));
+    let now = state.engine().now();
+    Ok(page.answer(keys.iter().map(|key| view(key, now)).collect(), cursor))
+}
+
+async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
+    may_read(&state, &headers)?;
+    let key = state.engine().key(&id).ok_or_else(no_such_key)?;
+    Ok(view(&key, state.engine().now()).into())
+}
+
+async fn update(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let by = may_manage(&state, &headers)?;
+    state.engine().key(&id).ok_or_else(no_such_key)?;
+    let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    let change = Change::of(&members, state.engine().now())?;
+    let key = to_the_end(&state, |state| async move {
+        Ok(state.engine().update_key(&id, |key| change.lay_over(key)).await?)
+    })
+    .await?;
+    tracing::info!(key = %key.id, by = %by.id, "key changed");
+    Ok(view(&key, state.engine().now()).into())
+}
+
+async fn delete(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<StatusCode, Failure> {
+    let by = may_manage(&state, &headers)?;
+    state.engine().key(&id).ok_or_else(no_such_key)?;
+    let revoked = id.clone();
+    to_the_end(&state, |state| async move { Ok(state.engine().delete_key(&revoked).await?) }).await?;
+    tracing::info!(key = %id, by = %by.id, "key revoked");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What a request says of a key; nothing where it says nothing.
+struct Change {
+    name: Option<String>,
+    disabled: Option<bool>,
+    expires_at: Option<Option<Millis>>,
+    rate_limit: Option<Option<u32>>,
+}
+
+impl Change {
+    /// From members that fit the table.
+    fn of(members: &Map<String, Value>, now: Millis) -> Result<Self, Failure> {
+        let name = members.get("name").and_then(Value::as_str);
+        if name.is_some_and(|name| name.trim().is_empty()) {
+            return Err(bad_field("`name` must not be empty"));
+        }
+        let expires_at = members.get("expiresAt").map(|value| value.as_str().and_then(parse_rfc3339));
+        if let Some(Some(end)) = expires_at
+            && end <= now
+        {
+            let now = rfc3339(now);
+            return Err(bad_field(format!(
+                "`expiresAt` is over: it is {now} here; to end a key now, disable or delete it"
+            )));
+        }
+        let rate = |value: &Value| value.as_u64().and_then(|rate| u32::try_from(rate).ok());
+        Ok(Self {
+            name: name.map(str::to_owned),
+            disabled: members.get("disabled").and_then(Value::as_bool),
+            expires_at,
+            rate_limit: members.get("rateLimit").map(rate),
+        })
+    }
+
+    fn lay_over(&self, key: &mut ApiKey) {
+        if let Some(name) = &self.name {
+            key.name.clone_from(name);
+        }
+        key.disabled = self.disabled.unwrap_or(key.disabled);
+        key.expires_at = self.expires_at.unwrap_or(key.expires_at);
+        key.rate_limit = self.rate_limit.unwrap_or(key.rate_limit);
+    }
+}
+
+/// The scopes of a request. Endpoints must exist: a key for a misspelled one would be refused everywhere.
+fn scopes(state: &HttpState, sent: Option<&Value>) -> Result<Vec<KeyScope>, Failure> {
+    let sent = sent.and_then(Value::as_array).filter(|scopes| !scopes.is_empty());
+    let sent = sent.ok_or_else(|| {
+        bad_field("`scopes` is required: a list of what the key permits, such as [{\"scope\":\"jobs\"}]")
+    })?;
+    if sent.len() > SCOPES_MAX {
+        return Err(bad_field(format!(
+            "`scopes` has {} items; at most {SCOPES_MAX} are allowed",
+            sent.len()
+        )));
+    }
+    sent.iter().enumerate().map(|(place, scope)| one_scope(state, place, scope)).collect()
+}
+
+fn one_scope(state: &HttpState, place: usize, scope: &Value) -> Result<KeyScope, Failure> {
+    let named = match scope.get("endpointIds") {
+        None => Vec::new(),
+        Some(names) => {
+            let names: Vec<&str> = names.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            endpoint_ids(state, place, &names)?
+        }
+    };
+    match scope.get("scope").and_then(Value::as_str) {
+        Some("manage") => Ok(KeyScope::Manage { endpoint_ids: named }),
+        Some("read") => Ok(KeyScope::Read { endpoint_ids: named }),
+        Some("jobs") => Ok(KeyScope::Jobs { endpoint_ids: named }),
+        _ => {
+            let words = SCOPE_FIELDS[0].about;
+            Err(bad_field(format!("`scopes[{place}].scope` is required; {words}")))
+        }
+    }
+}
+
+/// The ids of these endpoints; none for all of them.
+fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<EndpointId>, Failure> {
+    let path = format!("`scopes[{place}].endpointIds`");
+    match names {
+        [EVERY] => return Ok(Vec::new()),
+        [] => {
+            return Err(bad_field(format!(
+                "{path} is empty, which would permit nothing; name endpoints, or send [\"*\"] for every one"
+            )));
+        }
+        _ if names.contains(&EVERY) => {
+            return Err(bad_field(format!("{path} has \"*\" beside other names; send either")));
+        }
+        _ => {}
+    }
+    let mut ids = Vec::new();
+    for name in names {
+        let endpoint = state.engine().endpoint(name);
+        let endpoint = endpoint
+            .ok_or_else(|| bad_field(format!("{path} has {name:?}; no endpoint has this id or slug")))?;
+        let id = endpoint.record().id;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// A key as clients read it: without its hash, and without what is not set.
+fn view(key: &LiveKey, now: Millis) -> Value {
+    let mut view = json!({
+        "id": key.id,
+        "name": key.name,
+        "scopes": key.scopes.iter().map(scope_view).collect::<Vec<_>>(),
+        "createdAt": rfc3339(key.created_at),
+        "disabled": key.disabled,
+    });
+    let optional = [
+        // The operator's own text begins as it likes.
+        ("prefix", (key.id != crate::keys::OPERATOR).then(|| json!(format!("ls_{}_", key.id)))),
+        ("lastUsedAt", key.last_used_at(now).map(|at| json!(rfc3339(at)))),
+        ("expiresAt", key.expires_at.map(|at| json!(rfc3339(at)))),
+        ("rateLimit", key.rate_limit.map(Value::from)),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            view[name] = value;
+        }
+    }
+    view
+}
+
+fn scope_view(scope: &KeyScope) -> Value {
+    let name = match scope {
+        KeyScope::Manage { .. } => "manage",
+        KeyScope::Read { .. } => "read",
+        KeyScope::Jobs { .. } => "jobs",
+    };
+    let ids: Vec<Value> = scope.endpoint_ids().iter().map(|id| json!(id)).collect();
+    json!({ "scope": name, "endpointIds": if ids.is_empty() { vec![json!(EVERY)] } else { ids } })
+}
+
+fn no_such_key() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, "key_not_found", "no key has this id")
+}
+
+fn bad_field(text: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
+    Failure::bad_request("bad_field", text)
+}
