@@ -4,13 +4,33 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench::BenchArgs;
+use crate::doctor::DoctorArgs;
+use crate::jobs::{
+    HealthArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs, RunsyncArgs, StatusArgs, StreamArgs,
+};
+use crate::login::LoginArgs;
+use crate::pages::{CompletionsArgs, ManArgs};
+use crate::resources::{EndpointCommand, KeyCommand, TemplateCommand};
+use crate::top::TopArgs;
+
 // Help texts are wrapped by hand to 80 columns; a test below holds every page to it.
 
 const EXAMPLES: &str = "\
 Examples:
   longshore dev examples/hello           run a handler here, with one command
-  longshore dev examples/hello --once    run its sample, print the result, exit
-  longshore serve --data-dir /var/lib/longshore --listen 0.0.0.0:8080";
+  longshore serve --data-dir /var/lib/longshore --listen 0.0.0.0:8080
+  longshore login                        store the server's address and key
+  longshore deploy examples/hello        make the folder an endpoint there
+  longshore run hello '{\"name\": \"Ada\"}' --wait
+  longshore top
+
+Exit codes:
+  0  it worked                        4  there is no such thing
+  1  it failed                        5  the key is missing or not permitted
+  2  the command line is wrong        6  the server cannot be reached
+  3  the job ended, but not well      7  the wait is over, the job goes on
+  130  Ctrl-C";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -43,6 +63,59 @@ pub struct Arguments {
     pub command: Command,
 }
 
+const RUN_EXAMPLES: &str = "\
+Examples:
+  longshore run hello '{\"name\": \"Ada\"}'
+  longshore run hello @input.json --wait
+  longshore run hello --whole @test_input.json --wait
+  jq -n '{name: \"Ada\"}' | longshore run hello - -o json | jq -r .id
+
+With --wait the output is all that is printed on standard output; Ctrl-C ends
+the wait and not the job. Exit code 3: the job ended, but not COMPLETED.";
+
+const RUNSYNC_EXAMPLES: &str = "\
+Examples:
+  longshore runsync hello '{\"name\": \"Ada\"}'
+  longshore runsync hello @input.json --timeout 5m | jq .greeting";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  longshore status hello 019a2b3c-4d5e-7f60-8123-456789abcdef
+  longshore status hello 019a2b3c-4d5e-7f60-8123-456789abcdef --wait";
+
+const STREAM_EXAMPLES: &str = "\
+Examples:
+  longshore stream hello 019a2b3c-4d5e-7f60-8123-456789abcdef
+  longshore stream hello 019a2b3c-4d5e-7f60-8123-456789abcdef --offset 10
+
+Prints what the handler yields: text as it is, other values as JSON. Other
+readers are not disturbed.";
+
+const LOGIN_EXAMPLES: &str = "\
+Examples:
+  longshore login --url https://gpu.example.com
+  longshore login --profile lab < keyfile
+  longshore run hello --profile lab
+
+The key is typed, piped in, or taken from LONGSHORE_API_KEY. It is stored in
+~/.config/longshore/config.toml, readable by you alone. A flag wins over the
+environment (LONGSHORE_URL, LONGSHORE_API_KEY), that over the profile.";
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  longshore bench
+  longshore bench -n 10000 -c 32 -o json
+
+Makes an endpoint, sends small jobs through it with /runsync, answers them
+itself as its worker, and deletes the endpoint. Rate limits of the server count.";
+
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  longshore doctor
+  longshore doctor --config /etc/longshore.toml
+
+Exit code 1 if something would keep a server from working.";
+
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -52,6 +125,70 @@ pub enum Command {
     /// Run the server
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
+    /// Store a server's address and key
+    #[command(after_help = LOGIN_EXAMPLES)]
+    Login(LoginArgs),
+    /// Hand in a job
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Hand in a job and wait in the same request
+    #[command(after_help = RUNSYNC_EXAMPLES)]
+    Runsync(RunsyncArgs),
+    /// Show a job, or wait for it
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(StatusArgs),
+    /// Print what a job yields, as it comes
+    #[command(after_help = STREAM_EXAMPLES)]
+    Stream(StreamArgs),
+    /// End jobs
+    #[command(after_help = "Examples:\n  longshore cancel hello 019a2b3c-4d5e-7f60-8123-456789abcdef")]
+    Cancel(JobsArgs),
+    /// Run jobs that failed once more
+    #[command(after_help = "Examples:\n  longshore retry hello 019a2b3c-4d5e-7f60-8123-456789abcdef")]
+    Retry(JobsArgs),
+    /// Remove what waits in a queue
+    #[command(after_help = "Examples:\n  longshore purge hello\n  longshore purge hello --yes")]
+    Purge(PurgeArgs),
+    /// Show an endpoint's numbers
+    #[command(
+        after_help = "Examples:\n  longshore health hello\n  longshore health hello -o json | jq .jobs.inQueue"
+    )]
+    Health(HealthArgs),
+    /// List an endpoint's jobs, newest first
+    #[command(
+        after_help = "Examples:\n  longshore requests hello\n  longshore requests hello --status FAILED --limit 100 -o jsonl"
+    )]
+    Requests(RequestsArgs),
+    /// Make, show, change, pause and delete endpoints
+    #[command(subcommand)]
+    Endpoint(EndpointCommand),
+    /// Make, show, change and delete templates
+    #[command(subcommand)]
+    Template(TemplateCommand),
+    /// Make, show, change and revoke keys
+    #[command(subcommand)]
+    Keys(KeyCommand),
+    /// Watch queues, workers and rates
+    #[command(
+        after_help = "Examples:\n  longshore top\n  longshore top --once\n  longshore top --interval 10s -o jsonl"
+    )]
+    Top(TopArgs),
+    /// Look for what keeps a server from working here
+    #[command(after_help = DOCTOR_EXAMPLES)]
+    Doctor(DoctorArgs),
+    /// Measure a server with small jobs
+    #[command(after_help = BENCH_EXAMPLES)]
+    Bench(BenchArgs),
+    /// Print a script that completes commands in a shell
+    #[command(
+        after_help = "Examples:\n  longshore completions bash > /etc/bash_completion.d/longshore\n  longshore completions zsh > ~/.zfunc/_longshore\n  longshore completions fish > ~/.config/fish/completions/longshore.fish"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    #[command(
+        after_help = "Examples:\n  longshore man | man -l -\n  longshore man --dir /usr/local/share/man/man1"
+    )]
+    Man(ManArgs),
     /// Run one worker in its own session; the server starts it.
     #[command(hide = true)]
     WorkerShim(ShimArgs),
@@ -162,15 +299,16 @@ mod tests {
     }
 
     #[test]
-    fn every_help_page_fits_80_columns() {
-        for page in
-            [&["longshore", "--help"][..], &["longshore", "serve", "--help"], &["longshore", "dev", "--help"]]
-        {
-            let help = Arguments::try_parse_from(page).unwrap_err().to_string();
+    fn every_help_page_fits_80_columns_and_has_examples() {
+        fn check(command: &mut clap::Command) {
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
             for line in help.lines() {
-                assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+                assert!(line.chars().count() <= 80, "{name}: {} columns: {line}", line.chars().count());
             }
-            assert!(help.contains("Examples:"), "{help}");
+            assert!(help.contains("Examples:"), "{name}: {help}");
+            command.get_subcommands_mut().filter(|inner| !inner.is_hide_set()).for_each(check);
         }
+        check(&mut Arguments::command().disable_help_subcommand(true));
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Method;
 use longshore_model::{JobId, JobState};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -39,6 +38,9 @@ pub struct Job {
     /// Automatic re-dispatches.
     #[serde(default)]
     pub retries: u32,
+    /// The record as the server wrote it: JSON text.
+    #[serde(skip)]
+    pub text: Bytes,
 }
 
 /// One piece of a job's stream.
@@ -56,6 +58,22 @@ pub struct StreamPage {
     pub status: JobState,
     /// The chunks, in order.
     pub stream: Vec<Chunk>,
+}
+
+/// Some of an endpoint's jobs, newest first.
+#[derive(Debug, Deserialize)]
+pub struct JobPage {
+    /// Their records: JSON text.
+    pub requests: Vec<Box<RawValue>>,
+    /// Asks for those after them; none where these are the last.
+    pub cursor: Option<String>,
+}
+
+/// What became of a queue.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Purged {
+    /// How many jobs were removed.
+    pub removed: u64,
 }
 
 /// An endpoint's numbers.
@@ -102,21 +120,39 @@ pub struct HealthWorkers {
 }
 
 impl Client {
-    /// Hands in a job. `request` is the whole request body, as JSON text.
-    pub async fn run(&self, endpoint: &str, request: Bytes) -> Result<Job, ClientError> {
+    /// Hands in a job. `request` is the whole request body, as JSON text; the same one with the same
+    /// `idempotency_key` makes no second job.
+    pub async fn run(
+        &self,
+        endpoint: &str,
+        request: Bytes,
+        idempotency_key: Option<&str>,
+    ) -> Result<Job, ClientError> {
         let path = format!("/v2/{endpoint}/run");
-        self.transport.json(post(&path, request, Duration::ZERO)).await
+        self.job(Call { idempotency_key, ..Call::post(&path, request) }).await
     }
 
     /// Hands in a job and waits for its end; answers the job as it is when `wait` has passed.
-    pub async fn runsync(&self, endpoint: &str, request: Bytes, wait: Duration) -> Result<Job, ClientError> {
+    pub async fn runsync(
+        &self,
+        endpoint: &str,
+        request: Bytes,
+        wait: Duration,
+        idempotency_key: Option<&str>,
+    ) -> Result<Job, ClientError> {
         let path = format!("/v2/{endpoint}/runsync?wait={}", wait.as_millis());
-        self.transport.json(post(&path, request, wait)).await
+        self.job(Call { idempotency_key, ..Call::post(&path, request).held(wait) }).await
     }
 
     /// A job as it is.
     pub async fn status(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.transport.json(get(&format!("/v2/{endpoint}/status/{job}"), Duration::ZERO)).await
+        self.job(Call::get(&format!("/v2/{endpoint}/status/{job}"))).await
+    }
+
+    /// A job once it has ended, or as it is when `wait` has passed.
+    pub async fn status_sync(&self, endpoint: &str, job: JobId, wait: Duration) -> Result<Job, ClientError> {
+        let path = format!("/v2/{endpoint}/status-sync/{job}?wait={}", wait.as_millis());
+        self.job(Call::get(&path).held(wait)).await
     }
 
     /// Chunks of a job's stream from `offset` on, without draining it. Held for up to `wait` while the job is
@@ -131,25 +167,45 @@ impl Client {
         let wait_ms = wait.as_millis();
         // The mount for client SDKs says the job's state along with the chunks.
         let path = format!("/sdk/v2/{endpoint}/stream/{job}?offset={offset}&wait={wait_ms}");
-        self.transport.json(get(&path, wait)).await
+        self.transport.json(Call::get(&path).held(wait)).await
     }
 
     /// Cancels a job; answers it as it is then.
     pub async fn cancel(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        let path = format!("/v2/{endpoint}/cancel/{job}");
-        self.transport.json(post(&path, Bytes::new(), Duration::ZERO)).await
+        self.job(Call::post(&format!("/v2/{endpoint}/cancel/{job}"), Bytes::new())).await
+    }
+
+    /// Runs a job that failed or timed out once more.
+    pub async fn retry(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
+        self.job(Call::post(&format!("/v2/{endpoint}/retry/{job}"), Bytes::new())).await
+    }
+
+    /// Removes what waits in an endpoint's queue.
+    pub async fn purge(&self, endpoint: &str) -> Result<Purged, ClientError> {
+        self.transport.json(Call::post(&format!("/v2/{endpoint}/purge-queue"), Bytes::new())).await
     }
 
     /// An endpoint's numbers.
     pub async fn health(&self, endpoint: &str) -> Result<Health, ClientError> {
-        self.transport.json(get(&format!("/v2/{endpoint}/health"), Duration::ZERO)).await
+        self.transport.json(Call::get(&format!("/v2/{endpoint}/health"))).await
     }
-}
 
-fn get(path: &str, wait: Duration) -> Call<'_> {
-    Call { method: Method::GET, path, body: None, wait }
-}
+    /// An endpoint's numbers as the server wrote them: JSON text.
+    pub async fn health_text(&self, endpoint: &str) -> Result<Box<RawValue>, ClientError> {
+        self.transport.json(Call::get(&format!("/v2/{endpoint}/health"))).await
+    }
 
-fn post(path: &str, body: Bytes, wait: Duration) -> Call<'_> {
-    Call { method: Method::POST, path, body: Some(body), wait }
+    /// An endpoint's jobs, newest first: `query` is `status=…&limit=…&cursor=…`, any of them.
+    pub async fn requests(&self, endpoint: &str, query: &str) -> Result<JobPage, ClientError> {
+        self.transport.json(Call::get(&format!("/v2/{endpoint}/requests?{query}"))).await
+    }
+
+    async fn job(&self, call: Call<'_>) -> Result<Job, ClientError> {
+        let path = call.path.to_owned();
+        let text = self.transport.bytes(call).await?;
+        let unexpected =
+            |error: serde_json::Error| ClientError::Unexpected { url: path, cause: error.to_string() };
+        let job = serde_json::from_slice::<Job>(&text).map_err(unexpected)?;
+        Ok(Job { text, ..job })
+    }
 }

@@ -1,17 +1,23 @@
-//! A lean typed client of a Longshore server: the job interface and the part of the management API that the
-//! commands need.
+//! A lean typed client of a Longshore server: the job interface, the management API, and what a
+//! worker from outside says.
 //!
 //! Payloads stay JSON text ([`serde_json::value::RawValue`]): numbers keep their digits on the way through.
 
 mod error;
+mod external;
 mod jobs;
+mod logs;
 mod management;
+mod resources;
 mod transport;
 mod wire;
 
 pub use error::ClientError;
-pub use jobs::{Chunk, Health, HealthJobs, HealthWorkers, Job, StreamPage};
+pub use external::{ExternalWorker, TakenJob};
+pub use jobs::{Chunk, Health, HealthJobs, HealthWorkers, Job, JobPage, Purged, StreamPage};
+pub use logs::LogLines;
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
+pub use resources::Collection;
 
 use transport::Transport;
 

@@ -1,7 +1,6 @@
 //! The management API (`/v1`): templates and endpoints.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
@@ -198,11 +197,10 @@ impl Client {
             .then(|| serde_json::to_vec(body).map(Bytes::from))
             .transpose()
             .map_err(|error| ClientError::Unusable(format!("the request is not JSON: {error}")))?;
-        self.transport.json(Call { method, path, body, wait: Duration::ZERO }).await
+        self.transport.json(Call { body, ..Call::new(method, path) }).await
     }
 
     async fn delete(&self, path: &str) -> Result<(), ClientError> {
-        let call = Call { method: Method::DELETE, path, body: None, wait: Duration::ZERO };
-        self.transport.bytes(call).await.map(|_| ())
+        self.transport.bytes(Call::new(Method::DELETE, path)).await.map(|_| ())
     }
 }

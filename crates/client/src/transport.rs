@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -33,6 +34,28 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Option<Bytes>,
     /// How long the server was asked to hold the request.
     pub(crate) wait: Duration,
+    /// The same request with the same key makes no second job.
+    pub(crate) idempotency_key: Option<&'a str>,
+    pub(crate) content_type: &'static str,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(method: Method, path: &'a str) -> Self {
+        let content_type = "application/json";
+        Self { method, path, body: None, wait: Duration::ZERO, idempotency_key: None, content_type }
+    }
+
+    pub(crate) fn get(path: &'a str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn post(path: &'a str, body: Bytes) -> Self {
+        Self { body: Some(body), ..Self::new(Method::POST, path) }
+    }
+
+    pub(crate) fn held(self, wait: Duration) -> Self {
+        Self { wait, ..self }
+    }
 }
 
 /// The error body of every Longshore answer.
@@ -66,21 +89,13 @@ impl Transport {
 
     /// Sends a call and reads the whole answer; a status other than 2xx is an error.
     pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
-        let url = format!("{}{}", self.base_url, call.path);
+        let url = self.url(&call);
         let limit = call.wait + ANSWER_TIMEOUT;
-        let request = Request::builder()
-            .method(call.method)
-            .uri(&url)
-            .header(AUTHORIZATION, self.authorization.clone())
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(Full::new(call.body.unwrap_or_default()))
-            .map_err(|error| ClientError::Unusable(format!("`{url}` is not an address: {error}")))?;
-        let unreachable =
-            |error: &dyn Error| ClientError::Unreachable { url: url.clone(), cause: innermost(error) };
+        let request = self.request(call)?;
         let exchange = async {
-            let response = self.http.request(request).await.map_err(|error| unreachable(&error))?;
+            let response = self.http.request(request).await.map_err(|error| unreachable(&url, &error))?;
             let status = response.status();
-            let body = response.into_body().collect().await.map_err(|error| unreachable(&error))?;
+            let body = response.into_body().collect().await.map_err(|error| unreachable(&url, &error))?;
             Ok((status, body.to_bytes()))
         };
         let (status, body) = tokio::time::timeout(limit, exchange)
@@ -89,13 +104,76 @@ impl Transport {
         if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
     }
 
+    /// Sends a call and hands out the answer's body piece by piece, for as long as the server sends.
+    pub(crate) async fn pieces(&self, call: Call<'_>) -> Result<Pieces, ClientError> {
+        let url = self.url(&call);
+        let sent = self.http.request(self.request(call)?);
+        let response = tokio::time::timeout(ANSWER_TIMEOUT, sent)
+            .await
+            .map_err(|_| ClientError::TimedOut { url: url.clone(), seconds: ANSWER_TIMEOUT.as_secs() })?
+            .map_err(|error| unreachable(&url, &error))?;
+        let (status, body) = (response.status(), response.into_body());
+        if status.is_success() {
+            return Ok(Pieces { url, body });
+        }
+        let body = body.collect().await.map_err(|error| unreachable(&url, &error))?;
+        Err(refusal(status, &body.to_bytes()))
+    }
+
+    fn url(&self, call: &Call<'_>) -> String {
+        // Workers are handed whole addresses.
+        if call.path.starts_with("http") {
+            call.path.to_owned()
+        } else {
+            format!("{}{}", self.base_url, call.path)
+        }
+    }
+
+    fn request(&self, call: Call<'_>) -> Result<Request<Full<Bytes>>, ClientError> {
+        let url = self.url(&call);
+        let mut request = Request::builder()
+            .method(call.method)
+            .uri(&url)
+            .header(AUTHORIZATION, self.authorization.clone())
+            .header(CONTENT_TYPE, HeaderValue::from_static(call.content_type));
+        if let Some(key) = call.idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
+        request
+            .body(Full::new(call.body.unwrap_or_default()))
+            .map_err(|error| ClientError::Unusable(format!("`{url}` is not an address: {error}")))
+    }
+
     /// Sends a call and reads a JSON answer.
     pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
-        let url = format!("{}{}", self.base_url, call.path);
+        let url = self.url(&call);
         let body = self.bytes(call).await?;
         serde_json::from_slice(&body)
             .map_err(|error| ClientError::Unexpected { url, cause: error.to_string() })
     }
+}
+
+/// A body that comes piece by piece.
+pub(crate) struct Pieces {
+    url: String,
+    body: Incoming,
+}
+
+impl Pieces {
+    /// The next piece; none at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+        while let Some(frame) = self.body.frame().await {
+            let frame = frame.map_err(|error| unreachable(&self.url, &error))?;
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn unreachable(url: &str, error: &dyn Error) -> ClientError {
+    ClientError::Unreachable { url: url.to_owned(), cause: innermost(error) }
 }
 
 /// An answer with an error status, in words.

@@ -45,7 +45,8 @@ fn main() -> ExitCode {
                 Err(fatal) => fatal.report(),
             },
             Command::Dev(args) => longshore_cli::dev::dev(&args, &DevHost).await,
-            Command::WorkerShim(_) => ExitCode::SUCCESS,
+            Command::Doctor(args) => longshore_cli::doctor(&args, serve::plan(&args)).await,
+            command => longshore_cli::run(&command).await,
         }
     });
     // What still runs on blocking threads has nothing left to say.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use longshore_cli::ServeArgs;
+use longshore_cli::{DoctorArgs, ServeArgs, ServerPlan};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -43,6 +43,14 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
         tracing::warn!("stopped without waiting any longer; everything acknowledged is kept");
     }
     Ok(())
+}
+
+/// What a server with these arguments would do, or why it would not start.
+pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
+    let (listen, data_dir, config) = (args.listen.clone(), args.data_dir.clone(), args.config.clone());
+    let args = ServeArgs { listen, data_dir, config, ..ServeArgs::default() };
+    let settings = Settings::load(&args, environment()).map_err(|error| error.to_string())?;
+    Ok(ServerPlan { listen: settings.listen, data_dir: settings.data_dir, secrets_key: None })
 }
 
 /// The variables that are text; no setting is anything else.

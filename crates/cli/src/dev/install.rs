@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 
 use super::error::DevError;
-use super::screen::Step;
+use crate::screen::Step;
 
 /// How many lines of a failed installation are shown.
 const TAIL_LINES: usize = 15;

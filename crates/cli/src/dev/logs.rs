@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::host::RunningServer;
-use super::screen::Screen;
-use super::traceback::readable;
+use crate::screen::Screen;
+use crate::traceback::readable;
 
 const PERIOD: Duration = Duration::from_millis(150);
 /// At most so much of one log at a time.

@@ -11,15 +11,11 @@ mod host;
 mod install;
 mod logs;
 mod port;
-mod pretty;
 mod project;
 mod python;
 mod sample;
-mod screen;
 mod session;
 mod snippets;
-mod stop;
-mod traceback;
 mod watch;
 
 use std::process::ExitCode;
@@ -29,12 +25,12 @@ pub use host::{HostFuture, RunningServer, ServerHost, ServerRequest, WorkerLog};
 use longshore_client::Client;
 
 use crate::DevArgs;
+use crate::screen::Screen;
+use crate::stop::StopRequest;
 use error::DevError;
 use home::Home;
 use project::Project;
-use screen::Screen;
 use session::Session;
-use stop::StopRequest;
 
 /// What shells expect of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;

@@ -9,7 +9,7 @@ use super::error::DevError;
 use super::home::Home;
 use super::install::{self, Tool};
 use super::project::{Program, Project};
-use super::screen::{Screen, span};
+use crate::screen::{Screen, span};
 
 /// Says which interpreter runs and whether it can make environments by itself.
 const PROBE: &str = "import sys; print('.'.join(map(str, sys.version_info[:3]))); import venv, ensurepip";

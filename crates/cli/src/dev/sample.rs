@@ -8,9 +8,9 @@ use longshore_client::{Client, HealthWorkers, Job};
 use longshore_model::JobState;
 
 use super::error::DevError;
-use super::pretty::pretty;
-use super::screen::{Screen, Step, span};
-use super::traceback::readable;
+use crate::pretty::pretty;
+use crate::screen::{Screen, Step, span};
+use crate::traceback::readable;
 
 /// Long enough for a warm worker; a cold one is followed chunk by chunk.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ pub(crate) async fn run(
 ) -> Result<Verdict, DevError> {
     let step = screen.step("running test_input.json");
     let since = Instant::now();
-    let mut job = client.runsync(slug, sample.body.clone(), FIRST_WAIT).await?;
+    let mut job = client.runsync(slug, sample.body.clone(), FIRST_WAIT, None).await?;
     let mut offset = 0;
     loop {
         let page = client.stream(slug, job.id, offset, FOLLOW_WAIT).await?;

@@ -13,10 +13,10 @@ use super::host::RunningServer;
 use super::logs::Logs;
 use super::project::Project;
 use super::sample::{self, Sample, Verdict};
-use super::screen::Screen;
 use super::snippets::Snippets;
 use super::watch::{self, Changes, Files};
 use super::{python, report};
+use crate::screen::Screen;
 
 /// See the module.
 pub(crate) struct Session {

@@ -1,6 +1,6 @@
 //! Lines to copy: the running endpoint from curl, Python and JavaScript.
 
-use super::screen::Screen;
+use crate::screen::Screen;
 
 /// A sample longer than this is named as a file instead of shown.
 const INLINE_CHARS_MAX: usize = 120;

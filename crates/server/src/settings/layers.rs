@@ -10,7 +10,8 @@ use super::{CONFIG_VARIABLE, DEFAULTS, Settings, SettingsError};
 
 const PREFIX: &str = "LONGSHORE_";
 /// Variables that are not settings.
-const OTHER_VARIABLES: [&str; 2] = ["LONGSHORE_ADMIN_KEY", CONFIG_VARIABLE];
+const OTHER_VARIABLES: [&str; 4] =
+    ["LONGSHORE_ADMIN_KEY", CONFIG_VARIABLE, "LONGSHORE_URL", "LONGSHORE_API_KEY"];
 /// Orchestrators set variables of their own with our prefix; only those this close to a setting are mistakes.
 const TYPING_MISTAKES_MAX: usize = 2;
 

@@ -1,4 +1,4 @@
-//! What `dev` shows: steps with a moving line while they run, worker logs, and the end of it.
+//! What commands show of their work: steps with a moving line while they run, worker logs, and the end of it.
 //!
 //! Everything goes to standard error except the sample's result, so that the result can be piped.
 

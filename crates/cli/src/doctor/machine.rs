@@ -1,0 +1,79 @@
+//! Clock, limits, GPUs and Python.
+
+use std::process::Stdio;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Resource, getrlimit};
+use tokio::process::Command;
+
+use super::Finding;
+
+/// Nobody ran this program before then.
+const EARLIEST: Duration = Duration::from_hours(490_896);
+/// Each waiting client and worker holds one.
+const OPEN_FILES_MIN: u64 = 10_000;
+/// What a program may take to say what it knows.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) async fn clock() -> Finding {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if now < EARLIEST {
+        return Finding::fail("clock", "the clock is years behind: every time limit and id would be wrong");
+    }
+    match said(&["timedatectl", "show", "-p", "NTPSynchronized", "--value"]).await.as_deref() {
+        Some("yes") => Finding::ok("clock", "synchronized"),
+        Some("no") => Finding::warn("clock", "not synchronized; ttls and expiry of keys follow it"),
+        _ => Finding::ok("clock", "plausible; nothing here says whether it is synchronized"),
+    }
+}
+
+pub(super) fn open_files() -> Finding {
+    let limit = getrlimit(Resource::Nofile);
+    // The server raises its own limit as far as it may.
+    match limit.maximum {
+        Some(most) if most < OPEN_FILES_MIN => Finding::warn(
+            "open files",
+            format!("{most} at most: a connection takes one; raise it (LimitNOFILE= or ulimit -Hn)"),
+        ),
+        Some(most) => Finding::ok("open files", format!("{most} at most")),
+        None => Finding::ok("open files", "no limit"),
+    }
+}
+
+pub(super) async fn gpus() -> Finding {
+    match said(&["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]).await {
+        Some(list) if !list.is_empty() => {
+            let names: Vec<&str> = list.lines().map(str::trim).collect();
+            Finding::ok("gpus", format!("{}: {}", names.len(), names.join("; ")))
+        }
+        _ => Finding::ok("gpus", "none found (no nvidia-smi, or it fails); workers run on the processor"),
+    }
+}
+
+/// What `dev` and `deploy` make environments with.
+pub(super) async fn python() -> Vec<Finding> {
+    let version =
+        said(&["python3", "-c", "import sys; print('.'.join(map(str, sys.version_info[:3])))"]).await;
+    let modules = said(&["python3", "-c", "import venv, ensurepip; print('ok')"]).await;
+    let uv = said(&["uv", "--version"]).await;
+    let python = match (version, modules, &uv) {
+        (Some(version), Some(_), _) => Finding::ok("python", version),
+        (Some(version), None, Some(_)) => {
+            Finding::ok("python", format!("{version}; uv makes the environments"))
+        }
+        (Some(version), None, None) => {
+            Finding::warn("python", format!("{version}, without its venv module: apt install python3-venv"))
+        }
+        (None, _, Some(_)) => Finding::ok("python", "of uv"),
+        (None, _, None) => Finding::warn("python", "not installed: apt install python3 python3-venv"),
+    };
+    std::iter::once(python).chain(uv.map(|version| Finding::ok("uv", version))).collect()
+}
+
+/// What a program prints, trimmed; none where it is missing, fails or hangs.
+async fn said(command: &[&str]) -> Option<String> {
+    let (program, args) = command.split_first()?;
+    let output = Command::new(program).args(args).stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = tokio::time::timeout(PATIENCE, output).await.ok()?.ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

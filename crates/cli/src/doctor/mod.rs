@@ -1,0 +1,155 @@
+//! `longshore doctor`: looks for what would keep a server from working well on this machine.
+
+mod machine;
+mod place;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use crate::exit::{Exit, Outcome, cannot};
+use crate::output::{Output, OutputFormat};
+use crate::profile::{self, Profiles};
+use crate::remote::variable;
+use crate::table::Column;
+
+/// Arguments of `longshore doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The settings file that `serve` gets
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The data folder that `serve` gets
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The address that `serve` gets
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// How results look: table, json, jsonl [default: table]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) output: OutputFormat,
+}
+
+/// What a server with these settings would do. Made by whoever can read the server's settings.
+#[derive(Clone, Debug)]
+pub struct ServerPlan {
+    /// Where it listens.
+    pub listen: String,
+    /// Where it keeps everything.
+    pub data_dir: PathBuf,
+    /// Whether a key is set that encrypts secrets at rest; none where this server has no such setting.
+    pub secrets_key: Option<bool>,
+}
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug)]
+struct Finding {
+    subject: &'static str,
+    verdict: Verdict,
+    text: String,
+}
+
+impl Finding {
+    fn ok(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Ok, text: text.into() }
+    }
+
+    fn warn(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Warn, text: text.into() }
+    }
+
+    fn fail(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { subject, verdict: Verdict::Fail, text: text.into() }
+    }
+}
+
+/// Looks at everything; fails where something would keep a server from working.
+pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) -> Outcome {
+    let mut findings = vec![match &plan {
+        Ok(plan) => {
+            Finding::ok("config", format!("listens on {}, data in {}", plan.listen, plan.data_dir.display()))
+        }
+        Err(error) => Finding::fail("config", error.clone()),
+    }];
+    findings.push(profiles());
+    if let Ok(plan) = &plan {
+        findings.extend(place::disk(&plan.data_dir));
+        findings.push(place::port(&plan.listen).await);
+        findings.extend(plan.secrets_key.map(secrets));
+    }
+    findings.push(machine::clock().await);
+    findings.push(machine::open_files());
+    findings.push(machine::gpus().await);
+    findings.extend(machine::python().await);
+    show(Output::new(args.output), &findings)
+}
+
+fn secrets(set: bool) -> Finding {
+    if set {
+        Finding::ok("secrets", "a key encrypts secrets at rest")
+    } else {
+        Finding::warn(
+            "secrets",
+            "no key is set: secrets are stored as they are; see the manual's configuration page",
+        )
+    }
+}
+
+fn profiles() -> Finding {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let path = match profile::path(variable) {
+        Ok(path) => path,
+        Err(failure) => return Finding::warn("profiles", failure.message),
+    };
+    let names = match Profiles::load(&path) {
+        Ok(profiles) => profiles.names().join(", "),
+        Err(failure) => return Finding::fail("profiles", failure.message),
+    };
+    let open = std::fs::metadata(&path).is_ok_and(|facts| facts.permissions().mode() & 0o077 != 0);
+    match (names.is_empty(), open) {
+        (true, _) => Finding::ok("profiles", "none yet; `longshore login` makes one"),
+        (false, true) => {
+            Finding::warn("profiles", format!("others can read {0}: chmod 600 {0}", path.display()))
+        }
+        (false, false) => Finding::ok("profiles", names),
+    }
+}
+
+fn show(output: Output, findings: &[Finding]) -> Outcome {
+    let word = |verdict| match verdict {
+        Verdict::Ok => "ok",
+        Verdict::Warn => "warn",
+        Verdict::Fail => "fail",
+    };
+    let rows: Result<Vec<_>, _> = findings
+        .iter()
+        .map(|one| {
+            to_raw_value(&json!({"status": word(one.verdict), "subject": one.subject, "text": one.text}))
+        })
+        .collect();
+    let rows = rows.map_err(|error| cannot("write a row", error))?;
+    let columns =
+        [Column::new("STATUS", "status"), Column::new("WHAT", "subject"), Column::new("FOUND", "text")];
+    output.records(&columns, &rows)?;
+    let failed = findings.iter().any(|one| one.verdict == Verdict::Fail);
+    Ok(if failed { Exit::Failure } else { Exit::Success })
+}

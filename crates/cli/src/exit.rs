@@ -1,0 +1,150 @@
+//! How a command ends: with a number for scripts, and where it failed with a sentence for people.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use longshore_client::ClientError;
+
+use crate::output::Styles;
+
+/// The number that a program ends with; `longshore --help` lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Success = 0,
+    Failure = 1,
+    Usage = 2,
+    JobFailed = 3,
+    NotFound = 4,
+    Unauthorized = 5,
+    Unreachable = 6,
+    TimedOut = 7,
+    /// What shells expect of a program that Ctrl-C ended.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// What went wrong, and what to do next.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+    /// Shown below the message as they are.
+    pub(crate) lines: Vec<String>,
+    pub(crate) next: Option<String>,
+}
+
+/// What a command comes to.
+pub(crate) type Outcome<T = Exit> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), lines: Vec::new(), next: None }
+    }
+
+    /// The command line asks for what cannot be.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub(crate) fn with_lines(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.lines.extend(lines);
+        self
+    }
+
+    /// Says what to do about it.
+    pub(crate) fn next(mut self, step: impl Into<String>) -> Self {
+        self.next = Some(step.into());
+        self
+    }
+
+    /// Tells whoever typed the command.
+    pub(crate) fn report(&self) -> ExitCode {
+        let styles = Styles::of(&std::io::stderr());
+        let mut out = std::io::stderr().lock();
+        // Nowhere to report to when standard error is gone.
+        let _ = writeln!(out, "{} {}", styles.red("error:"), self.message);
+        for line in &self.lines {
+            let _ = writeln!(out, "    {line}");
+        }
+        if let Some(next) = &self.next {
+            let _ = writeln!(out, "{}  {next}", styles.bold("next:"));
+        }
+        self.exit.into()
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let message = match &error {
+            ClientError::Refused { status: 401, .. } => {
+                "the server does not accept the key for this".to_owned()
+            }
+            ClientError::Refused { message, .. } => message.clone(),
+            _ => error.to_string(),
+        };
+        match &error {
+            ClientError::Refused { status: 401, .. } => Self::new(Exit::Unauthorized, message).next(
+                "`longshore login` stores another key; LONGSHORE_API_KEY names one for a single command",
+            ),
+            ClientError::Refused { status: 404, code, .. } => {
+                let failure = Self::new(Exit::NotFound, message);
+                match code.as_str() {
+                    "endpoint_not_found" => failure.next("`longshore endpoint list` shows which there are"),
+                    "job_not_found" => failure.next(
+                        "finished jobs are kept for a while only; `longshore requests ENDPOINT` shows those there are",
+                    ),
+                    "route_not_found" => failure.next("the server may be older than this program: upgrade it"),
+                    _ => failure,
+                }
+            }
+            ClientError::Refused { status: 429 | 503, .. } => {
+                Self::new(Exit::Failure, message).next("nothing was changed: try again in a moment")
+            }
+            ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, message)
+                .next("is the server running? start one with `longshore serve`, or name yours with --url"),
+            ClientError::TimedOut { .. } => Self::new(Exit::Unreachable, message)
+                .next("the server or the way to it is stuck: `curl URL/healthz` tells which"),
+            ClientError::Unexpected { .. } => Self::new(Exit::Failure, message)
+                .next("check that --url names a Longshore server of the same version as this program"),
+            ClientError::Unusable(_) => Self::usage(message),
+            ClientError::Refused { .. } => Self::new(Exit::Failure, message),
+        }
+    }
+}
+
+/// Something of this machine's did not work.
+pub(crate) fn cannot(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failure, format!("cannot {what}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_refusal_has_its_number_and_a_next_step() {
+        let refused =
+            |status, code: &str| ClientError::Refused { status, code: code.into(), message: "m".into() };
+        for (error, exit) in [
+            (refused(401, "unauthorized"), Exit::Unauthorized),
+            (refused(404, "endpoint_not_found"), Exit::NotFound),
+            (refused(404, "job_not_found"), Exit::NotFound),
+            (refused(429, "rate_limited"), Exit::Failure),
+            (ClientError::Unreachable { url: "u".into(), cause: "c".into() }, Exit::Unreachable),
+            (ClientError::TimedOut { url: "u".into(), seconds: 1 }, Exit::Unreachable),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!(failure.exit, exit, "{failure}");
+            assert!(failure.next.is_some(), "{failure}");
+        }
+        let failure = Failure::from(refused(400, "bad_field"));
+        assert_eq!((failure.exit, failure.message.as_str()), (Exit::Failure, "m"));
+    }
+}

@@ -1,0 +1,82 @@
+//! JSON from an argument, a file (`@FILE`) or standard input (`-`).
+
+use std::io::Read as _;
+
+use serde_json::value::RawValue;
+
+use crate::exit::{Failure, Outcome, cannot};
+
+/// Enough of a long line to see what is wrong with it.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// The text that `argument` stands for, and what to call it in messages.
+fn text(argument: &str) -> Outcome<(String, String)> {
+    if argument == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|error| cannot("read standard input", error))?;
+        return Ok((text, "standard input".to_owned()));
+    }
+    if let Some(path) = argument.strip_prefix('@') {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            cannot(format_args!("read {path}"), error).next("`@` names a file; JSON itself begins with `{`")
+        })?;
+        return Ok((text, path.to_owned()));
+    }
+    Ok((argument.to_owned(), "the argument".to_owned()))
+}
+
+/// The JSON object that `argument` stands for, digit for digit.
+pub(crate) fn object(argument: &str) -> Outcome<Box<RawValue>> {
+    let (text, place) = text(argument)?;
+    let parsed: Result<Box<RawValue>, _> = serde_json::from_str(text.trim_end());
+    let json = parsed.map_err(|error| not_json(&text, &place, &error))?;
+    if json.get().starts_with('{') {
+        return Ok(json);
+    }
+    let start: String = json.get().chars().take(SHOWN_CHARS_MAX).collect();
+    Err(Failure::usage(format!("{place} must be a JSON object, and is `{start}`"))
+        .next("write it like '{\"prompt\": \"hi\"}'"))
+}
+
+/// Says where it stops being JSON, and shows the place.
+fn not_json(text: &str, place: &str, error: &serde_json::Error) -> Failure {
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or_default();
+    let (line, column) = (error.line(), error.column());
+    let message = format!("{place} is not JSON: {said} at line {line}, column {column}");
+    let failure = Failure::usage(message);
+    let Some(shown) = text.lines().nth(line.saturating_sub(1)) else {
+        return failure.next("give an object like '{\"prompt\": \"hi\"}', @FILE, or - for standard input");
+    };
+    // The column counts bytes, from 1; 0 is the end of the line before.
+    let at = shown.floor_char_boundary(column.saturating_sub(1).min(shown.len()));
+    let before = shown[..at].chars().count();
+    let skipped = before.saturating_sub(SHOWN_CHARS_MAX / 2);
+    let window: String = shown.chars().skip(skipped).take(SHOWN_CHARS_MAX).collect();
+    failure
+        .with_lines([window, format!("{:1$}^", "", before - skipped)])
+        .next("give an object like '{\"prompt\": \"hi\"}', @FILE, or - for standard input")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_json_is_shown_with_its_place() {
+        let failure = object("{\"a\": 1,\n \"b\": oops}").unwrap_err();
+        assert_eq!(failure.message, "the argument is not JSON: expected value at line 2, column 7");
+        assert_eq!(failure.lines, [" \"b\": oops}", "      ^"]);
+        let failure = object(&format!("{{\"a\": \"{}\" x", "é".repeat(100))).unwrap_err();
+        let caret = failure.lines[1].chars().count() - 1;
+        assert_eq!(failure.lines[0].chars().nth(caret), Some('x'), "{:?}", failure.lines);
+    }
+
+    #[test]
+    fn numbers_keep_their_digits_and_other_values_are_refused() {
+        assert_eq!(object("{\"a\": 1e400}\n").unwrap().get(), "{\"a\": 1e400}");
+        assert!(object("[1]").unwrap_err().message.contains("must be a JSON object"));
+        assert!(object("").unwrap_err().message.contains("line 1"));
+        assert!(object("@/no/such/file").unwrap_err().message.contains("/no/such/file"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Follows one job to its end.
+
+use std::time::{Duration, Instant};
+
+use longshore_client::{Client, ClientError, Health, Job};
+use longshore_model::{JobId, JobState};
+use serde_json::value::RawValue;
+
+use crate::exit::{Exit, Outcome, cannot};
+use crate::output::OutputFormat;
+use crate::pretty::pretty;
+use crate::remote::Session;
+use crate::screen::{Step, span};
+use crate::stop::StopRequest;
+use crate::traceback::readable;
+
+/// How long one question is held: the line on the screen is as old as this at most.
+const LOOK_WAIT: Duration = Duration::from_secs(1);
+/// A server that restarts is back sooner; the job waits for it, and so do we.
+const OUTAGE_MAX: Duration = Duration::from_secs(30);
+const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
+/// How much of a progress value fits beside the rest.
+const PROGRESS_CHARS_MAX: usize = 40;
+
+/// Why somebody stopped waiting.
+pub(super) enum Wait {
+    /// The time that was given is over.
+    Over(Duration),
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Waits for the job's end and shows it. The job goes on whatever happens here.
+pub(super) async fn to_the_end(
+    session: &Session,
+    endpoint: &str,
+    job: Job,
+    timeout: Option<Duration>,
+) -> Outcome {
+    let id = job.id;
+    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    let over = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    let step = session.screen.step(format!("job {id}"));
+    let ended = tokio::select! {
+        job = ended(&session.client, endpoint, job, &step) => Ok(job?),
+        () = ctrl_c.requested() => Err((Wait::Interrupted, Exit::Interrupted)),
+        () = over => Err((Wait::Over(timeout.unwrap_or_default()), Exit::TimedOut)),
+    };
+    drop(step);
+    match ended {
+        Ok(job) => show_end(session, &job),
+        Err((why, exit)) => {
+            still_going(session, endpoint, id, &why);
+            Ok(exit)
+        }
+    }
+}
+
+/// The job once it is terminal.
+async fn ended(client: &Client, endpoint: &str, mut job: Job, step: &Step) -> Result<Job, ClientError> {
+    let mut silent_since: Option<Instant> = None;
+    while !job.status.is_terminal() {
+        let answers = async {
+            step.detail(stage(&job, client.health(endpoint).await.ok().as_ref()));
+            client.status_sync(endpoint, job.id, LOOK_WAIT).await
+        };
+        match answers.await {
+            Ok(present) => {
+                silent_since = None;
+                job = present;
+            }
+            Err(error @ (ClientError::Unreachable { .. } | ClientError::TimedOut { .. })) => {
+                let since = *silent_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > OUTAGE_MAX {
+                    return Err(error);
+                }
+                step.detail("the server does not answer; waiting for it");
+                tokio::time::sleep(OUTAGE_PAUSE).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(job)
+}
+
+/// Where the job is, in a few words.
+fn stage(job: &Job, health: Option<&Health>) -> String {
+    match (job.status, health) {
+        (JobState::InQueue, Some(health)) => {
+            let workers = &health.workers;
+            let working = match (workers.running + workers.idle, workers.initializing) {
+                (0, 0) if workers.unhealthy > 0 => "workers keep crashing".to_owned(),
+                (0, 0) => "no worker yet".to_owned(),
+                (0, starting) => format!("{starting} starting"),
+                (up, _) => format!("{up} workers at work"),
+            };
+            format!("queued, {} waiting · {working}", health.jobs.in_queue)
+        }
+        (JobState::InQueue, None) => "queued".to_owned(),
+        (_, _) => match &job.output {
+            Some(progress) => format!("running · {}", short(progress)),
+            None => "running".to_owned(),
+        },
+    }
+}
+
+fn short(progress: &RawValue) -> String {
+    let text = serde_json::from_str::<String>(progress.get()).unwrap_or_else(|_| progress.get().to_owned());
+    text.chars().take(PROGRESS_CHARS_MAX).collect()
+}
+
+/// Says that the job goes on, and how to follow it.
+pub(super) fn still_going(session: &Session, endpoint: &str, job: JobId, why: &Wait) {
+    let why = match why {
+        Wait::Over(time) => format!("not done after {}", span(*time)),
+        Wait::Interrupted => "stopped waiting".to_owned(),
+    };
+    session.screen.note(&format!("{why}; the job goes on"));
+    session.screen.line(&format!("    longshore status {endpoint} {job} --wait     # waits for it again"));
+    session.screen.line(&format!("    longshore cancel {endpoint} {job}            # ends it"));
+}
+
+/// Shows a job that has ended: for people its output alone on standard output, the rest beside it.
+pub(super) fn show_end(session: &Session, job: &Job) -> Outcome {
+    let completed = job.status == JobState::Completed;
+    let exit = if completed { Exit::Success } else { Exit::JobFailed };
+    if session.output.format != OutputFormat::Table {
+        show_record(session, job)?;
+        return Ok(exit);
+    }
+    let screen = &session.screen;
+    let ms = |ms: Option<u64>| span(Duration::from_millis(ms.unwrap_or(0)));
+    let times = match (job.delay_time, job.execution_time) {
+        (None, None) => String::new(),
+        (queued, ran) => format!("(queued {}, ran {})", ms(queued), ms(ran)),
+    };
+    let said = format!("{} {} {}", job.id, job.status, screen.dim(&times));
+    if completed {
+        screen.good(said.trim_end());
+    } else {
+        screen.bad(said.trim_end());
+    }
+    if let Some(error) = &job.error {
+        for line in readable(error).lines() {
+            screen.line(&format!("    {line}"));
+        }
+    }
+    if let Some(output) = &job.output {
+        session.output.line(&pretty(output))?;
+    }
+    Ok(exit)
+}
+
+/// The job's record, every member of it.
+pub(super) fn show_record(session: &Session, job: &Job) -> Outcome<()> {
+    let text = String::from_utf8_lossy(&job.text).into_owned();
+    let record = RawValue::from_string(text).map_err(|error| cannot("read the job's record", error))?;
+    session.output.record(&record)
+}

@@ -1,0 +1,191 @@
+//! Jobs: hand them in, look at them, end them.
+
+mod change;
+mod follow;
+mod look;
+mod request;
+mod stream;
+mod submit;
+
+use std::time::Duration;
+
+use clap::Args;
+use longshore_model::JobId;
+
+use crate::remote::Remote;
+
+pub(crate) use change::{cancel, purge, retry};
+pub(crate) use look::{health, requests, status};
+pub(crate) use request::RequestArgs;
+pub(crate) use stream::stream;
+pub(crate) use submit::{run, runsync};
+
+/// An id or slug of an endpoint; what else is typed there would make another path of the address.
+pub(crate) fn endpoint_name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !text.is_empty() && text.chars().all(fits) {
+        Ok(text.to_owned())
+    } else {
+        Err("an endpoint's id or slug has letters, digits and `-` only".to_owned())
+    }
+}
+
+fn job_id(text: &str) -> Result<JobId, String> {
+    text.parse().map_err(|_| "a job id looks like 019a2b3c-4d5e-7f60-8123-456789abcdef".to_owned())
+}
+
+/// `90`, `90s`, `1500ms`, `10m`, `2h` or `7d`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[digits.len()..] {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err("write a time like 90s, 1500ms, 10m, 2h or 7d".to_owned()),
+    };
+    let ms = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
+    ms.map(Duration::from_millis).ok_or_else(|| "write a time like 90s, 1500ms, 10m, 2h or 7d".to_owned())
+}
+
+/// Arguments of `longshore run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub(crate) request: RequestArgs,
+    /// Wait for the end, and print the result
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+    /// With --wait: give up after this time
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "wait")]
+    pub(crate) timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Arguments of `longshore runsync`.
+#[derive(Debug, Args)]
+pub struct RunsyncArgs {
+    #[command(flatten)]
+    pub(crate) request: RequestArgs,
+    /// Hold the request this long, 1s to 300s
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "90s")]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Arguments of `longshore status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    pub(crate) endpoint: String,
+    /// The job's id
+    #[arg(value_name = "JOB", value_parser = job_id)]
+    pub(crate) job: JobId,
+    /// Wait for the end, and print the result
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+    /// With --wait: give up after this time
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "wait")]
+    pub(crate) timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Arguments of `longshore stream`.
+#[derive(Debug, Args)]
+pub struct StreamArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    pub(crate) endpoint: String,
+    /// The job's id
+    #[arg(value_name = "JOB", value_parser = job_id)]
+    pub(crate) job: JobId,
+    /// Begin with this chunk; the first one is 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) offset: u64,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Arguments of `longshore cancel` and `longshore retry`.
+#[derive(Debug, Args)]
+pub struct JobsArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    pub(crate) endpoint: String,
+    /// The jobs' ids
+    #[arg(value_name = "JOB", value_parser = job_id, required = true)]
+    pub(crate) jobs: Vec<JobId>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Arguments of `longshore purge`.
+#[derive(Debug, Args)]
+pub struct PurgeArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    pub(crate) endpoint: String,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Arguments of `longshore health`.
+#[derive(Debug, Args)]
+pub struct HealthArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    pub(crate) endpoint: String,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+/// Arguments of `longshore requests`.
+#[derive(Debug, Args)]
+pub struct RequestsArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    pub(crate) endpoint: String,
+    /// Only jobs in this state, such as FAILED
+    #[arg(long, value_name = "STATE", value_parser = look::state)]
+    pub(crate) status: Option<String>,
+    /// At most so many, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) limit: u16,
+    /// Those after this one: the cursor of the page before
+    #[arg(long, value_name = "JOB", value_parser = job_id)]
+    pub(crate) cursor: Option<JobId>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_with_their_unit() {
+        for (text, ms) in [("90", 90_000), ("90s", 90_000), ("5ms", 5), ("2m", 120_000), ("7d", 604_800_000)]
+        {
+            assert_eq!(span(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "s", "-1s", "1w", "1.5s", "99999999999999999999d"] {
+            assert!(span(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_endpoints_name_is_no_path() {
+        assert!(endpoint_name("my-model_2").is_ok());
+        for text in ["", "a/b", "..", "a?b", "ä", "a b"] {
+            assert!(endpoint_name(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `longshore stream`: what a job yields, as it yields it.
+
+use std::time::Duration;
+
+use longshore_client::Chunk;
+use longshore_model::JobState;
+
+use super::StreamArgs;
+use super::follow::{Wait, show_end, still_going};
+use crate::exit::{Exit, Outcome, cannot};
+use crate::output::OutputFormat;
+use crate::remote::Session;
+use crate::stop::StopRequest;
+
+/// How long one question is held while nothing comes.
+const HOLD: Duration = Duration::from_secs(10);
+
+/// Prints a job's chunks until it has ended.
+pub(crate) async fn stream(args: &StreamArgs) -> Outcome {
+    let session = args.remote.connect()?;
+    let mut stop = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    tokio::select! {
+        outcome = chunks(&session, args) => outcome,
+        () = stop.requested() => {
+            still_going(&session, &args.endpoint, args.job, &Wait::Interrupted);
+            Ok(Exit::Interrupted)
+        }
+    }
+}
+
+async fn chunks(session: &Session, args: &StreamArgs) -> Outcome {
+    let mut offset = args.offset;
+    let mut collected = Vec::new();
+    loop {
+        let page = session.client.stream(&args.endpoint, args.job, offset, HOLD).await?;
+        for chunk in &page.stream {
+            match session.output.format {
+                OutputFormat::Table => session.output.line(&text(chunk))?,
+                OutputFormat::Jsonl => session.output.line(chunk.output.get())?,
+                OutputFormat::Json => collected.push(chunk.output.clone()),
+            }
+            offset += 1;
+        }
+        if page.stream.is_empty() && page.status.is_terminal() {
+            break;
+        }
+    }
+    if session.output.format == OutputFormat::Json {
+        session.output.records(&[], &collected)?;
+    }
+    let job = session.client.status(&args.endpoint, args.job).await?;
+    match (job.status, session.output.format) {
+        (JobState::Completed, _) => Ok(Exit::Success),
+        // What was printed is all of standard output; how it ended is said beside it.
+        (_, OutputFormat::Table) => show_end(session, &job),
+        _ => Ok(Exit::JobFailed),
+    }
+}
+
+/// Text as it is, the rest as JSON.
+fn text(chunk: &Chunk) -> String {
+    let json = chunk.output.get();
+    serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
+}

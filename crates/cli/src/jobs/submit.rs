@@ -1,0 +1,81 @@
+//! `longshore run` and `longshore runsync`.
+
+use std::time::Duration;
+
+use longshore_client::Job;
+use longshore_model::JobState;
+use longshore_model::limits::{RUN_BODY_BYTES_MAX, RUNSYNC_BODY_BYTES_MAX, WAIT_MS_MAX, WAIT_MS_MIN};
+
+use super::follow::{Wait, still_going};
+use super::{RunArgs, RunsyncArgs, follow};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::OutputFormat;
+use crate::remote::Session;
+use crate::stop::StopRequest;
+
+/// Hands a job in, and follows it if asked to.
+pub(crate) async fn run(args: &RunArgs) -> Outcome {
+    let body = args.request.body()?;
+    check_size(body.len(), RUN_BODY_BYTES_MAX, "run")?;
+    let session = args.remote.connect()?;
+    let endpoint = &args.request.endpoint;
+    let step = session.screen.step(format!("handing the job in ({} bytes)", body.len()));
+    let job = session.client.run(endpoint, body, args.request.idempotency_key.as_deref()).await?;
+    drop(step);
+    if args.wait {
+        return follow::to_the_end(&session, endpoint, job, args.timeout).await;
+    }
+    show_accepted(&session, endpoint, &job)
+}
+
+/// Hands a job in and waits in the same request.
+pub(crate) async fn runsync(args: &RunsyncArgs) -> Outcome {
+    let wait_ms = args.timeout.as_millis() as u64;
+    if !(WAIT_MS_MIN..=WAIT_MS_MAX).contains(&wait_ms) {
+        return Err(Failure::usage("--timeout must be between 1s and 300s")
+            .next("`longshore run --wait` waits as long as it takes"));
+    }
+    let body = args.request.body()?;
+    check_size(body.len(), RUNSYNC_BODY_BYTES_MAX, "runsync")?;
+    let session = args.remote.connect()?;
+    let endpoint = &args.request.endpoint;
+    let mut ctrl_c = StopRequest::listen().map_err(|error| crate::exit::cannot("watch for Ctrl-C", error))?;
+    let step = session.screen.step(format!("waiting for {endpoint}"));
+    let key = args.request.idempotency_key.as_deref();
+    let job = tokio::select! {
+        job = session.client.runsync(endpoint, body, Duration::from_millis(wait_ms), key) => job?,
+        () = ctrl_c.requested() => {
+            drop(step);
+            session.screen.note("stopped waiting; a job that was accepted goes on");
+            session.screen.line(&format!("    longshore requests {endpoint}     # shows it"));
+            return Ok(Exit::Interrupted);
+        }
+    };
+    drop(step);
+    if job.status.is_terminal() {
+        return follow::show_end(&session, &job);
+    }
+    if session.output.format != OutputFormat::Table {
+        follow::show_record(&session, &job)?;
+    }
+    still_going(&session, endpoint, job.id, &Wait::Over(args.timeout));
+    Ok(Exit::TimedOut)
+}
+
+/// The server would say it, too, after all of it was sent.
+fn check_size(bytes: usize, most: usize, command: &str) -> Outcome<()> {
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!("the request has {bytes} bytes; `{command}` takes {most} at most");
+    Err(Failure::usage(message).next("upload the data and send its address in the input"))
+}
+
+fn show_accepted(session: &Session, endpoint: &str, job: &Job) -> Outcome {
+    follow::show_record(session, job)?;
+    if session.output.format == OutputFormat::Table && job.status == JobState::InQueue {
+        let line = format!("follow it: longshore status {endpoint} {} --wait", job.id);
+        session.screen.line(&session.screen.dim(&line));
+    }
+    Ok(Exit::Success)
+}

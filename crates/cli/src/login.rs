@@ -1,0 +1,72 @@
+//! `longshore login`: stores a server and its key in a profile.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use clap::Args;
+use longshore_client::Client;
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
+use crate::exit::{Exit, Failure, Outcome, cannot};
+use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
+use crate::remote::{LOCAL_URL, variable};
+
+/// Arguments of `longshore login`.
+#[derive(Debug, Args)]
+pub struct LoginArgs {
+    /// The server [default: `LONGSHORE_URL`, or 127.0.0.1:8080]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Store it under this name
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_PROFILE)]
+    profile: String,
+}
+
+/// Asks for a key, tries it, stores it.
+pub(crate) async fn login(args: &LoginArgs) -> Outcome {
+    let url = args.url.clone().or_else(|| variable("LONGSHORE_URL")).unwrap_or_else(|| LOCAL_URL.to_owned());
+    let url = url.trim_end_matches('/').to_owned();
+    let path = profile::path(variable)?;
+    let mut profiles = Profiles::load(&path)?;
+    let api_key = match variable("LONGSHORE_API_KEY").filter(|key| !key.trim().is_empty()) {
+        Some(key) => Secret::from(key.as_str()),
+        None => ask(&url)?,
+    };
+    let client = Client::new(&url, api_key.text())?;
+    if !client.knows_the_key().await? {
+        return Err(Failure::new(Exit::Unauthorized, format!("{url} does not know this key"))
+            .next("`longshore serve` prints the first key once; `longshore keys create` makes more"));
+    }
+    profiles.put(&args.profile, Profile { url: url.clone(), api_key });
+    profiles.store(&path)?;
+    let line = format!("{url} knows the key; stored as `{}` in {}", args.profile, path.display());
+    writeln!(std::io::stdout(), "{line}").map_err(|error| cannot("write to standard output", error))?;
+    Ok(Exit::Success)
+}
+
+/// The key, typed without an echo or piped in.
+fn ask(url: &str) -> Outcome<Secret> {
+    let stdin = std::io::stdin();
+    let terminal = stdin.is_terminal();
+    let mut line = String::new();
+    let mut read = || stdin.lock().read_line(&mut line).map_err(|error| cannot("read the key", error));
+    if terminal {
+        let mut err = std::io::stderr();
+        let _ = write!(err, "API key for {url}: ").and_then(|()| err.flush());
+        let cannot_hide = |error| cannot("hide what is typed", error);
+        let shown = tcgetattr(&stdin).map_err(cannot_hide)?;
+        let mut hidden = shown.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&stdin, OptionalActions::Now, &hidden).map_err(cannot_hide)?;
+        let outcome = read();
+        tcsetattr(&stdin, OptionalActions::Now, &shown).map_err(cannot_hide)?;
+        let _ = writeln!(err);
+        outcome?;
+    } else {
+        read()?;
+    }
+    if line.trim().is_empty() {
+        return Err(Failure::usage("no key was given")
+            .next("type it, pipe it in, or set LONGSHORE_API_KEY: `longshore login < keyfile`"));
+    }
+    Ok(Secret::from(line.as_str()))
+}

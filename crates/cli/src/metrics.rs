@@ -1,0 +1,101 @@
+//! The server's numbers, as it publishes them for Prometheus.
+
+use std::collections::BTreeMap;
+
+/// What is known of one endpoint at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct EndpointNumbers {
+    pub(crate) name: String,
+    pub(crate) queued: f64,
+    pub(crate) running: f64,
+    pub(crate) completed: f64,
+    pub(crate) failed: f64,
+    /// Seconds that all jobs waited together, and how many jobs that were.
+    pub(crate) delay_sum_s: f64,
+    pub(crate) delay_count: f64,
+    /// Workers by condition.
+    pub(crate) workers: BTreeMap<String, f64>,
+}
+
+/// The numbers of every endpoint by its id. What is not known is passed over: other versions publish more.
+pub(crate) fn endpoints(page: &str) -> BTreeMap<String, EndpointNumbers> {
+    let mut all: BTreeMap<String, EndpointNumbers> = BTreeMap::new();
+    for (name, labels, value) in page.lines().filter_map(sample) {
+        let Some(id) = labels.get("endpoint") else { continue };
+        let one = all.entry(id.clone()).or_default();
+        let label = |label: &str| labels.get(label).map(String::as_str).unwrap_or_default();
+        match (name, label("state"), label("event")) {
+            ("longshore_endpoint_info", ..) => {
+                let slug = label("slug");
+                one.name = if slug.is_empty() { label("name").to_owned() } else { slug.to_owned() };
+            }
+            ("longshore_jobs", "IN_QUEUE", _) => one.queued = value,
+            ("longshore_jobs", "IN_PROGRESS", _) => one.running = value,
+            ("longshore_jobs_total", _, "completed") => one.completed = value,
+            ("longshore_jobs_total", _, "failed") => one.failed = value,
+            ("longshore_job_delay_seconds_sum", ..) => one.delay_sum_s = value,
+            ("longshore_job_delay_seconds_count", ..) => one.delay_count = value,
+            ("longshore_workers", ..) => {
+                one.workers.insert(label("condition").to_owned(), value);
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// One line: name, labels, value.
+fn sample(line: &str) -> Option<(&str, BTreeMap<String, String>, f64)> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let (series, value) = line.rsplit_once(' ')?;
+    let value = value.parse().ok()?;
+    let Some((name, labels)) = series.split_once('{') else { return Some((series, BTreeMap::new(), value)) };
+    Some((name, read_labels(labels.strip_suffix('}')?)?, value))
+}
+
+/// `a="b",c="d\"e"`.
+fn read_labels(text: &str) -> Option<BTreeMap<String, String>> {
+    let mut labels = BTreeMap::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (name, tail) = rest.split_once("=\"")?;
+        let mut value = String::new();
+        let mut chars = tail.char_indices();
+        let end = loop {
+            match chars.next()? {
+                (at, '"') => break at,
+                (_, '\\') => value.push(match chars.next()?.1 {
+                    'n' => '\n',
+                    other => other,
+                }),
+                (_, other) => value.push(other),
+            }
+        };
+        labels.insert(name.to_owned(), value);
+        rest = tail[end + 1..].trim_start_matches(',');
+    }
+    Some(labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_becomes_numbers_by_endpoint() {
+        let page = "# TYPE longshore_jobs gauge\n\
+            longshore_endpoint_info{endpoint=\"e1\",name=\"a \\\"b\\\", c\",slug=\"\"} 1\n\
+            longshore_jobs{endpoint=\"e1\",state=\"IN_QUEUE\"} 4\n\
+            longshore_jobs_total{endpoint=\"e1\",event=\"completed\"} 1e3\n\
+            longshore_job_delay_seconds_bucket{endpoint=\"e1\",le=\"+Inf\"} 3\n\
+            longshore_job_delay_seconds_sum{endpoint=\"e1\"} 0.5\n\
+            longshore_workers{endpoint=\"e1\",condition=\"idle\"} 2\n\
+            process_resident_memory_bytes 5\nnonsense{\nno value\n";
+        let all = endpoints(page);
+        let one = &all["e1"];
+        assert_eq!((one.name.as_str(), one.queued, one.completed), ("a \"b\", c", 4.0, 1_000.0));
+        assert_eq!((one.delay_sum_s, one.workers["idle"], all.len()), (0.5, 2.0, 1));
+    }
+}

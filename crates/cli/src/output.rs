@@ -1,0 +1,203 @@
+//! What commands print: a table for people, JSON for programs.
+
+use std::io::{IsTerminal, Write};
+
+use clap::ValueEnum;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::exit::{Outcome, cannot};
+use crate::members::Members;
+use crate::pretty::pretty;
+use crate::table::{Column, Table};
+
+/// What one looks for first.
+const FIRST_MEMBERS: [&str; 4] = ["id", "name", "slug", "status"];
+
+/// How results look on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document, indented.
+    Json,
+    /// One JSON document a line.
+    Jsonl,
+}
+
+/// Colours, where somebody looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Styles {
+    coloured: bool,
+}
+
+impl Styles {
+    /// Colours on a terminal, unless the environment asks for none.
+    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self { coloured: stream.is_terminal() && !set("NO_COLOR") && !dumb }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self { coloured: false }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
+    /// A job's or a worker's state in its colour.
+    pub(crate) fn state(self, text: &str) -> String {
+        match text.trim_end() {
+            "COMPLETED" | "IDLE" | "ok" => self.green(text),
+            "FAILED" | "TIMED_OUT" | "fail" => self.red(text),
+            "CANCELLED" | "EXITED" | "DRAINING" | "warn" => self.yellow(text),
+            "IN_PROGRESS" | "RUNNING" => self.cyan(text),
+            _ => text.to_owned(),
+        }
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Standard output, in the chosen form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) format: OutputFormat,
+    pub(crate) styles: Styles,
+}
+
+impl Output {
+    pub(crate) fn new(format: OutputFormat) -> Self {
+        Self { format, styles: Styles::of(&std::io::stdout()) }
+    }
+
+    /// Many records; `columns` are what a table shows of them.
+    pub(crate) fn records(self, columns: &[Column], records: &[Box<RawValue>]) -> Outcome<()> {
+        match self.format {
+            OutputFormat::Table => {
+                let mut table = Table::new(columns);
+                for record in records {
+                    table.add(&parsed(record));
+                }
+                self.text(&table.show(self.styles))
+            }
+            OutputFormat::Json => {
+                let texts: Vec<&str> = records.iter().map(|record| record.get()).collect();
+                let all = RawValue::from_string(format!("[{}]", texts.join(",")));
+                self.line(&all.map_or_else(|_| String::new(), |all| pretty(&all)))
+            }
+            OutputFormat::Jsonl => records.iter().try_for_each(|record| self.line(&one_line(record.get()))),
+        }
+    }
+
+    /// One record, every member of it.
+    pub(crate) fn record(self, record: &RawValue) -> Outcome<()> {
+        match self.format {
+            OutputFormat::Table => self.text(&members(record, self.styles)),
+            OutputFormat::Json => self.line(&pretty(record)),
+            OutputFormat::Jsonl => self.line(&one_line(record.get())),
+        }
+    }
+
+    /// A sentence for people; programs get nothing.
+    pub(crate) fn say(self, text: &str) -> Outcome<()> {
+        if self.format == OutputFormat::Table { self.line(text) } else { Ok(()) }
+    }
+
+    pub(crate) fn line(self, text: &str) -> Outcome<()> {
+        self.text(&format!("{text}\n"))
+    }
+
+    /// Whoever closes the pipe has seen enough: that is not a failure, but nobody is served by going on.
+    #[expect(clippy::unused_self, reason = "every way to standard output is a method of this")]
+    pub(crate) fn text(self, text: &str) -> Outcome<()> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+            written => written.map_err(|error| cannot("write to standard output", error)),
+        }
+    }
+}
+
+/// The members of an object, one a line, their names aligned.
+fn members(record: &RawValue, styles: Styles) -> String {
+    let Ok(members) = Members::of(record) else { return format!("{}\n", pretty(record)) };
+    let width = members.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    let (first, rest): (Vec<_>, Vec<_>) = members.iter().partition(|(name, _)| FIRST_MEMBERS.contains(name));
+    for (name, value) in first.into_iter().chain(rest) {
+        // Digits and order stay as they are; only text is shown without its quotes.
+        let shown = match parsed(value) {
+            value @ (Value::String(_) | Value::Null) => cell(&value),
+            _ => one_line(value.get()),
+        };
+        let shown = if name == "status" { styles.state(&shown) } else { shown };
+        out.push_str(&styles.dim(&format!("{name:width$}")));
+        out.push_str("  ");
+        out.push_str(&shown.replace('\n', &format!("\n{:width$}  ", "")));
+        out.push('\n');
+    }
+    out
+}
+
+/// A value as a cell of a table: text as it is, the rest as JSON.
+pub(crate) fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) if text.is_empty() => "-".to_owned(),
+        Value::String(text) => text.trim_end().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+pub(crate) fn parsed(record: &RawValue) -> Value {
+    serde_json::from_str(record.get()).unwrap_or_default()
+}
+
+/// Servers may indent; a line stays a line. In JSON a line break never lies within a string.
+fn one_line(json: &str) -> String {
+    json.replace(['\n', '\r'], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_shows_its_members_below_each_other() {
+        let record = RawValue::from_string(
+            r#"{"id":"a","status":"FAILED","error":"one\ntwo","retries":2,"none":null}"#.to_owned(),
+        );
+        let shown = members(&record.unwrap(), Styles::plain());
+        assert_eq!(
+            shown,
+            "id       a\nstatus   FAILED\nerror    one\n         two\nretries  2\nnone     -\n"
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! Which server a command talks to, and with which key.
+
+use clap::Args;
+use longshore_client::Client;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::{Output, OutputFormat};
+use crate::profile::{self, DEFAULT_PROFILE, Profiles, Secret};
+use crate::screen::Screen;
+
+/// Where a server of this machine listens unless it is told otherwise.
+pub(crate) const LOCAL_URL: &str = "http://127.0.0.1:8080";
+
+/// What every command that talks to a server takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Server and output")]
+pub struct Remote {
+    /// The server [or `LONGSHORE_URL`, or the profile's]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The key [better: `LONGSHORE_API_KEY`, or a profile]
+    #[arg(long, value_name = "KEY", value_parser = secret)]
+    pub(crate) api_key: Option<Secret>,
+    /// The profile that `login` wrote [default: default]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// How results look: table, json, jsonl [default: table]
+    #[arg(
+        short,
+        long,
+        value_name = "FORM",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) output: OutputFormat,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "clap asks for a result")]
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(text.into())
+}
+
+/// What a command works with.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) output: Output,
+    pub(crate) screen: Screen,
+}
+
+impl Remote {
+    /// A client of the server that is meant.
+    pub(crate) fn connect(&self) -> Outcome<Session> {
+        let (url, key) = self.resolve(variable)?;
+        let client = Client::new(&url, key.text())?;
+        Ok(Session { client, output: Output::new(self.output), screen: Screen::new(false) })
+    }
+
+    /// The address and the key, each from the flag, the environment or the profile, in this order.
+    pub(crate) fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> Outcome<(String, Secret)> {
+        let set = |name| variable(name).filter(|value| !value.trim().is_empty());
+        let url = self.url.clone().or_else(|| set("LONGSHORE_URL"));
+        let key = self.api_key.clone().or_else(|| set("LONGSHORE_API_KEY").map(|key| key.as_str().into()));
+        // A profile that was named must be there; else it is read only where something is missing.
+        let stored = if self.profile.is_some() || url.is_none() || key.is_none() {
+            self.stored(&variable)?
+        } else {
+            None
+        };
+        let missing = || {
+            Failure::new(crate::exit::Exit::Unauthorized, "there is no key for the server")
+                .next("`longshore login` stores one, LONGSHORE_API_KEY names one; `serve` prints it at its first start")
+        };
+        let key = match key {
+            Some(key) => key,
+            None => {
+                let stored = stored.as_ref().ok_or_else(missing)?;
+                // A key goes to the server that it was stored for, and to no other.
+                if let Some(other) = url.as_ref().filter(|url| !same(url, &stored.url)) {
+                    return Err(Failure::new(
+                        crate::exit::Exit::Unauthorized,
+                        format!("the profile's key is for {}, not for {other}", stored.url),
+                    )
+                    .next("name the key for it in LONGSHORE_API_KEY, or store it with `longshore login --profile NAME`"));
+                }
+                stored.api_key.clone()
+            }
+        };
+        let url = url.or_else(|| stored.map(|profile| profile.url)).unwrap_or_else(|| LOCAL_URL.to_owned());
+        Ok((url, key))
+    }
+
+    fn stored(&self, variable: &impl Fn(&str) -> Option<String>) -> Outcome<Option<profile::Profile>> {
+        let name = self.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
+        let path = match profile::path(variable) {
+            Ok(path) => path,
+            Err(failure) if self.profile.is_some() => return Err(failure),
+            Err(_) => return Ok(None),
+        };
+        let profiles = Profiles::load(&path)?;
+        match profiles.get(name) {
+            Some(profile) => Ok(Some(profile.clone())),
+            None if self.profile.is_none() => Ok(None),
+            None => {
+                let names = profiles.names();
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                Err(Failure::usage(format!(
+                    "there is no profile `{name}` in {}; known: {known}",
+                    path.display()
+                ))
+                .next(format!("`longshore login --profile {name}` makes it")))
+            }
+        }
+    }
+}
+
+/// A variable of the environment, if it is text.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn same(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn resolved(remote: &Remote, environment: &[(&str, &str)]) -> Outcome<(String, String)> {
+        let find = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        remote.resolve(find).map(|(url, key)| (url, key.text().to_owned()))
+    }
+
+    #[test]
+    fn a_flag_beats_the_environment_and_that_beats_the_profile() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().display().to_string();
+        let path = dir.path().join("longshore/config.toml");
+        let mut profiles = Profiles::default();
+        profiles.put("default", Profile { url: "http://stored".into(), api_key: "stored".into() });
+        profiles.store(&path).unwrap();
+        let none = Remote::default();
+        let here = ("XDG_CONFIG_HOME", home.as_str());
+        let got = |remote: &Remote, more: &[(&str, &str)]| resolved(remote, &[&[here], more].concat());
+        let pair = |url: &str, key: &str| (url.to_owned(), key.to_owned());
+        assert_eq!(got(&none, &[]).unwrap(), pair("http://stored", "stored"));
+        let environment = [("LONGSHORE_URL", "http://env"), ("LONGSHORE_API_KEY", "env")];
+        assert_eq!(got(&none, &environment).unwrap(), pair("http://env", "env"));
+        let flags = Remote { url: Some("http://flag".into()), api_key: Some("flag".into()), ..none.clone() };
+        assert_eq!(got(&flags, &environment).unwrap(), pair("http://flag", "flag"));
+        assert_eq!(got(&none, &environment[1..]).unwrap(), pair("http://stored", "env"));
+        let failure = got(&none, &environment[..1]).unwrap_err();
+        assert!(failure.message.contains("is for http://stored"), "a key is not sent elsewhere: {failure}");
+        let other = Remote { profile: Some("other".into()), ..none };
+        assert!(got(&other, &environment).unwrap_err().message.contains("known: default"));
+    }
+
+    #[test]
+    fn without_anything_the_local_server_is_meant_and_a_key_is_asked_for() {
+        let failure = resolved(&Remote::default(), &[]).unwrap_err();
+        assert_eq!(failure.exit, crate::exit::Exit::Unauthorized);
+        let got = resolved(&Remote::default(), &[("LONGSHORE_API_KEY", "k")]).unwrap();
+        assert_eq!(got.0, LOCAL_URL);
+    }
+}

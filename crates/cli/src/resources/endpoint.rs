@@ -1,0 +1,265 @@
+//! `longshore endpoint`.
+
+use clap::{Args, Subcommand};
+use longshore_client::Collection;
+
+use super::{DeleteArgs, ListArgs, create, delete, get, list, update};
+use crate::exit::{Exit, Outcome};
+use crate::jobs::endpoint_name;
+use crate::members::Members;
+use crate::remote::Remote;
+use crate::table::Column;
+
+const COLUMNS: &[Column] = &[
+    Column::new("ID", "id"),
+    Column::new("SLUG", "slug"),
+    Column::new("NAME", "name"),
+    Column::new("VERSION", "version"),
+    Column::new("MIN", "workersMin"),
+    Column::new("MAX", "workersMax"),
+    Column::new("PROVIDER", "provider"),
+    Column::new("TEMPLATE", "templateId"),
+];
+
+/// What the server makes of an endpoint that says nothing about it.
+const WORKERS_MAX_DEFAULT: u32 = 3;
+
+const EXAMPLES: &str = "\
+Examples:
+  longshore endpoint create --slug hello --template k2x0a8m4q6w1ez
+  longshore endpoint list
+  longshore endpoint get hello --workers
+  longshore endpoint update hello --workers-max 8 --idle-timeout 60
+  longshore endpoint update hello --json '{\"gpuTypeIds\": [\"NVIDIA L4\"]}'
+  longshore endpoint pause hello       jobs queue, nothing runs
+  longshore endpoint delete hello --drain";
+
+/// What `longshore endpoint` does.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub enum EndpointCommand {
+    /// Make an endpoint
+    #[command(after_help = CREATE_EXAMPLES)]
+    Create(CreateArgs),
+    /// Show every endpoint
+    #[command(after_help = "Examples:\n  longshore endpoint list\n  longshore endpoint list -o jsonl")]
+    List(ListArgs),
+    /// Show one endpoint
+    #[command(
+        after_help = "Examples:\n  longshore endpoint get hello\n  longshore endpoint get hello --workers -o json"
+    )]
+    Get(GetEndpointArgs),
+    /// Change fields of an endpoint
+    #[command(
+        after_help = "Examples:\n  longshore endpoint update hello --workers-max 8\n  longshore endpoint update hello --json @fields.json"
+    )]
+    Update(UpdateArgs),
+    /// Delete an endpoint with its jobs
+    #[command(
+        after_help = "Examples:\n  longshore endpoint delete hello\n  longshore endpoint delete hello --drain --yes"
+    )]
+    Delete(DeleteEndpointArgs),
+    /// Stop its workers; jobs wait
+    #[command(after_help = "Examples:\n  longshore endpoint pause hello")]
+    Pause(PauseArgs),
+    /// Let workers run again
+    #[command(
+        after_help = "Examples:\n  longshore endpoint resume hello\n  longshore endpoint resume hello --workers-max 8"
+    )]
+    Resume(ResumeArgs),
+}
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  longshore endpoint create --slug hello --template k2x0a8m4q6w1ez
+  longshore endpoint create --slug hello --provider external --json \\
+    '{\"template\": {\"imageName\": \"mine\"}}'
+  longshore endpoint create --json @endpoint.json
+
+--json takes every field of the API (/v1/docs); flags win over it.";
+
+/// Arguments of `endpoint create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Arguments of `endpoint update`.
+#[derive(Debug, Args)]
+pub struct UpdateArgs {
+    /// Its id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    id: String,
+    #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Arguments of `endpoint get`.
+#[derive(Debug, Args)]
+pub struct GetEndpointArgs {
+    /// Its id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    id: String,
+    /// Show its workers, too
+    #[arg(long)]
+    workers: bool,
+    /// Show its template, too
+    #[arg(long)]
+    template: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Arguments of `endpoint delete`.
+#[derive(Debug, Args)]
+pub struct DeleteEndpointArgs {
+    #[command(flatten)]
+    delete: DeleteArgs,
+    /// Let the running jobs end first
+    #[arg(long)]
+    drain: bool,
+}
+
+/// Arguments of `endpoint pause`.
+#[derive(Debug, Args)]
+pub struct PauseArgs {
+    /// Its id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    id: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Arguments of `endpoint resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// Its id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    id: String,
+    /// The most workers
+    #[arg(long, value_name = "N", default_value_t = WORKERS_MAX_DEFAULT, value_parser = clap::value_parser!(u32).range(1..))]
+    workers_max: u32,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// The fields that have a flag. The server says which values fit.
+#[derive(Debug, Args)]
+struct Fields {
+    /// A name for people
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// A readable address under /v2, unique
+    #[arg(long, value_name = "SLUG")]
+    slug: Option<String>,
+    /// The id of the template that its workers run
+    #[arg(long, value_name = "ID")]
+    template: Option<String>,
+    /// process, docker, kubernetes or external
+    #[arg(long, value_name = "WHO")]
+    provider: Option<String>,
+    /// Workers kept when there is nothing to do
+    #[arg(long, value_name = "N")]
+    workers_min: Option<u32>,
+    /// The most workers; 0 pauses it
+    #[arg(long, value_name = "N")]
+    workers_max: Option<u32>,
+    /// Seconds that a worker may idle
+    #[arg(long, value_name = "S")]
+    idle_timeout: Option<u32>,
+    /// `QUEUE_DELAY` or `REQUEST_COUNT`
+    #[arg(long, value_name = "TYPE")]
+    scaler_type: Option<String>,
+    /// Seconds of waiting, or jobs per worker
+    #[arg(long, value_name = "N")]
+    scaler_value: Option<u32>,
+    /// The longest a job may run
+    #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
+    execution_timeout: Option<std::time::Duration>,
+    /// Automatic re-dispatches of one job
+    #[arg(long, value_name = "N")]
+    max_retries: Option<u32>,
+    /// Over it, submits are refused
+    #[arg(long, value_name = "N")]
+    max_queue_length: Option<u64>,
+    /// Jobs at once on one worker
+    #[arg(long, value_name = "N")]
+    max_concurrency: Option<u32>,
+    /// GPUs per worker
+    #[arg(long, value_name = "N")]
+    gpu_count: Option<u32>,
+    /// A GPU type; again for the next best
+    #[arg(long, value_name = "TYPE")]
+    gpu_type: Vec<String>,
+    /// Any fields: a JSON object, @FILE, or -
+    #[arg(long, value_name = "JSON")]
+    json: Option<String>,
+}
+
+impl Fields {
+    fn members(&self) -> Outcome<Members> {
+        let mut members = Members::of_argument(self.json.as_ref())?;
+        members.set("name", self.name.as_ref())?;
+        members.set("slug", self.slug.as_ref())?;
+        members.set("templateId", self.template.as_ref())?;
+        members.set("provider", self.provider.as_ref())?;
+        members.set("workersMin", self.workers_min)?;
+        members.set("workersMax", self.workers_max)?;
+        members.set("idleTimeout", self.idle_timeout)?;
+        members.set("scalerType", self.scaler_type.as_ref())?;
+        members.set("scalerValue", self.scaler_value)?;
+        members.set("executionTimeoutMs", self.execution_timeout.map(|time| time.as_millis() as u64))?;
+        members.set("maxRetries", self.max_retries)?;
+        members.set("maxQueueLength", self.max_queue_length)?;
+        members.set("maxConcurrency", self.max_concurrency)?;
+        members.set("gpuCount", self.gpu_count)?;
+        members.set("gpuTypeIds", Some(&self.gpu_type).filter(|types| !types.is_empty()))?;
+        Ok(members)
+    }
+}
+
+impl EndpointCommand {
+    pub(crate) async fn run(&self) -> Outcome {
+        const OF: Collection = Collection::Endpoints;
+        match self {
+            Self::Create(args) => create(&args.remote, OF, &args.fields.members()?).await,
+            Self::List(args) => list(args, OF, COLUMNS).await,
+            Self::Get(args) => {
+                let query = format!("includeWorkers={}&includeTemplate={}", args.workers, args.template);
+                get(&args.remote, OF, &args.id, &query).await
+            }
+            Self::Update(args) => update(&args.remote, OF, &args.id, &args.fields.members()?).await,
+            Self::Delete(args) => {
+                delete(&args.delete, OF, args.drain, " with all its jobs and results").await
+            }
+            Self::Pause(args) => pause(args).await,
+            Self::Resume(args) => {
+                let mut members = Members::default();
+                members.set("workersMax", Some(args.workers_max))?;
+                let session = args.remote.connect()?;
+                session.client.update(OF, &args.id, members.body()?).await?;
+                session.output.say(&format!("{} may have {} workers again", args.id, args.workers_max))?;
+                Ok(Exit::Success)
+            }
+        }
+    }
+}
+
+async fn pause(args: &PauseArgs) -> Outcome {
+    let session = args.remote.connect()?;
+    let before = session.client.endpoint(&args.id).await?;
+    let mut members = Members::default();
+    members.set("workersMin", (before.workers_min > 0).then_some(0))?;
+    members.set("workersMax", Some(0))?;
+    session.client.update(Collection::Endpoints, &args.id, members.body()?).await?;
+    session.output.say(&format!("{} is paused: jobs wait, running ones end", args.id))?;
+    let most = if before.workers_max == 0 { WORKERS_MAX_DEFAULT } else { before.workers_max };
+    let line = format!("go on: longshore endpoint resume {} --workers-max {most}", args.id);
+    session.screen.line(&session.screen.dim(&line));
+    Ok(Exit::Success)
+}

@@ -1,0 +1,154 @@
+//! `longshore keys`.
+
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, Subcommand};
+use longshore_client::Collection;
+use serde_json::{Value, json};
+
+use super::{DeleteArgs, GetArgs, ListArgs, create, delete, get, list, update};
+use crate::exit::Outcome;
+use crate::jobs::{endpoint_name, span};
+use crate::members::Members;
+use crate::remote::Remote;
+use crate::rfc3339::rfc3339;
+use crate::table::Column;
+
+const COLUMNS: &[Column] = &[
+    Column::new("ID", "id"),
+    Column::new("NAME", "name"),
+    Column::new("SCOPES", "scopes"),
+    Column::new("CREATED", "createdAt"),
+    Column::new("LAST USED", "lastUsedAt"),
+    Column::new("EXPIRES", "expiresAt"),
+    Column::new("DISABLED", "disabled"),
+];
+
+const EXAMPLES: &str = "\
+Examples:
+  longshore keys create --name ci --scope jobs
+  longshore keys create --name app --scope jobs:k2x0a8m4q6w1ez --expires 90d
+  longshore keys update 0a1b2c3d4e5f6071 --disable
+  longshore keys delete 0a1b2c3d4e5f6071
+
+A key is shown once, when it is made. Scopes: manage, read, jobs; the last two
+take ids of endpoints behind a colon, separated by commas.";
+
+/// What `longshore keys` does.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub enum KeyCommand {
+    /// Make a key, and show it this once
+    #[command(after_help = EXAMPLES)]
+    Create(CreateArgs),
+    /// Show every key, without its secret
+    #[command(after_help = "Examples:\n  longshore keys list")]
+    List(ListArgs),
+    /// Show one key, without its secret
+    #[command(after_help = "Examples:\n  longshore keys get 0a1b2c3d4e5f6071")]
+    Get(GetArgs),
+    /// Rename, disable or enable a key, or change when it ends
+    #[command(
+        after_help = "Examples:\n  longshore keys update 0a1b2c3d4e5f6071 --disable\n  longshore keys update 0a1b2c3d4e5f6071 --expires 30d"
+    )]
+    Update(UpdateArgs),
+    /// Revoke a key, at once and for good
+    #[command(after_help = "Examples:\n  longshore keys delete 0a1b2c3d4e5f6071 --yes")]
+    Delete(DeleteArgs),
+}
+
+/// Arguments of `keys create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// A name for people
+    #[arg(long, value_name = "TEXT")]
+    name: String,
+    /// manage, read[:IDS] or jobs[:IDS]; again for more
+    #[arg(long, value_name = "SCOPE", value_parser = scope, required = true)]
+    scope: Vec<Value>,
+    /// Refuse it after this time, such as 90d
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Arguments of `keys update`.
+#[derive(Debug, Args)]
+pub struct UpdateArgs {
+    /// Its id
+    #[arg(value_name = "ID", value_parser = endpoint_name)]
+    id: String,
+    /// A name for people
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Refuse it from now on
+    #[arg(long, conflicts_with = "enable")]
+    disable: bool,
+    /// Take it again
+    #[arg(long)]
+    enable: bool,
+    /// Refuse it after this time, such as 90d
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// `jobs:a,b` as the API writes it.
+fn scope(text: &str) -> Result<Value, String> {
+    let (name, ids) = text.split_once(':').map_or((text, None), |(name, ids)| (name, Some(ids)));
+    match (name, ids) {
+        ("manage", None) => Ok(json!({ "scope": "manage" })),
+        ("read" | "jobs", None) => Ok(json!({ "scope": name })),
+        ("read" | "jobs", Some(ids)) => {
+            let ids = ids.split(',').map(endpoint_name).collect::<Result<Vec<_>, _>>()?;
+            Ok(json!({ "scope": name, "endpointIds": ids }))
+        }
+        _ => Err("write manage, read, jobs, or jobs:ID,ID for some endpoints".to_owned()),
+    }
+}
+
+fn expires_at(after: Option<Duration>) -> Option<String> {
+    after.map(|after| rfc3339(SystemTime::now() + after))
+}
+
+impl KeyCommand {
+    pub(crate) async fn run(&self) -> Outcome {
+        const OF: Collection = Collection::Keys;
+        match self {
+            Self::Create(args) => {
+                let mut members = Members::default();
+                members.set("name", Some(&args.name))?;
+                members.set("scopes", Some(&args.scope))?;
+                members.set("expiresAt", expires_at(args.expires))?;
+                create(&args.remote, OF, &members).await
+            }
+            Self::List(args) => list(args, OF, COLUMNS).await,
+            Self::Get(args) => get(&args.remote, OF, &args.id, "").await,
+            Self::Update(args) => {
+                let mut members = Members::default();
+                members.set("name", args.name.as_ref())?;
+                let disabled = if args.disable { Some(true) } else { args.enable.then_some(false) };
+                members.set("disabled", disabled)?;
+                members.set("expiresAt", expires_at(args.expires))?;
+                update(&args.remote, OF, &args.id, &members).await
+            }
+            Self::Delete(args) => delete(args, OF, false, "; whoever uses it is refused at once").await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_written_short() {
+        assert_eq!(scope("jobs:a,b"), Ok(json!({"scope": "jobs", "endpointIds": ["a", "b"]})));
+        assert_eq!(scope("read"), Ok(json!({"scope": "read"})));
+        for text in ["", "all", "manage:a", "jobs:", "jobs:a,"] {
+            assert!(scope(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `longshore template`.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use longshore_client::Collection;
+
+use super::{DeleteArgs, GetArgs, ListArgs, create, delete, get, list, update};
+use crate::exit::{Failure, Outcome, cannot};
+use crate::jobs::endpoint_name;
+use crate::members::Members;
+use crate::remote::Remote;
+use crate::table::Column;
+
+const COLUMNS: &[Column] = &[
+    Column::new("ID", "id"),
+    Column::new("NAME", "name"),
+    Column::new("IMAGE", "imageName"),
+    Column::new("COMMAND", "dockerStartCmd"),
+    Column::new("FOLDER", "workdir"),
+];
+
+const EXAMPLES: &str = "\
+Examples:
+  longshore template create --name hello --workdir /srv/hello \\
+    --command .venv/bin/python --command handler.py
+  longshore template update k2x0a8m4q6w1ez --env MODEL=small
+  longshore template delete k2x0a8m4q6w1ez
+
+Values of --env are secrets: they are never shown again.";
+
+/// What `longshore template` does.
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub enum TemplateCommand {
+    /// Make a template
+    #[command(after_help = EXAMPLES)]
+    Create(CreateArgs),
+    /// Show every template
+    #[command(after_help = "Examples:\n  longshore template list\n  longshore template list -o json")]
+    List(ListArgs),
+    /// Show one template
+    #[command(after_help = "Examples:\n  longshore template get k2x0a8m4q6w1ez")]
+    Get(GetArgs),
+    /// Change fields of a template; workers are replaced
+    #[command(after_help = "Examples:\n  longshore template update k2x0a8m4q6w1ez --env MODEL=small")]
+    Update(UpdateArgs),
+    /// Delete a template that no endpoint uses
+    #[command(after_help = "Examples:\n  longshore template delete k2x0a8m4q6w1ez")]
+    Delete(DeleteArgs),
+}
+
+/// Arguments of `template create`.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Arguments of `template update`.
+#[derive(Debug, Args)]
+pub struct UpdateArgs {
+    /// Its id
+    #[arg(value_name = "ID", value_parser = endpoint_name)]
+    id: String,
+    /// Remove a variable of the environment
+    #[arg(long, value_name = "NAME")]
+    unset_env: Vec<String>,
+    #[command(flatten)]
+    fields: Fields,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// The fields that have a flag.
+#[derive(Args)]
+struct Fields {
+    /// A unique name
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// The container image; a label for processes
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// Program, then each argument: once for each
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    command: Vec<String>,
+    /// The folder that a process worker runs in
+    #[arg(long, value_name = "DIR")]
+    workdir: Option<String>,
+    /// A variable for the workers; again for more
+    #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
+    env: Vec<(String, String)>,
+    /// Any fields: a JSON object, @FILE, or -
+    #[arg(long, value_name = "JSON")]
+    json: Option<String>,
+}
+
+/// Without the values of the environment.
+impl std::fmt::Debug for Fields {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fields").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The message must not show the value.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+impl Fields {
+    /// Without the environment, which is laid over the present one.
+    fn members(&self) -> Outcome<Members> {
+        let mut members = Members::of_argument(self.json.as_ref())?;
+        members.set("name", self.name.as_ref())?;
+        members.set("imageName", self.image.as_ref())?;
+        members.set("dockerStartCmd", Some(&self.command).filter(|words| !words.is_empty()))?;
+        members.set("workdir", self.workdir.as_ref())?;
+        Ok(members)
+    }
+}
+
+impl TemplateCommand {
+    pub(crate) async fn run(&self) -> Outcome {
+        const OF: Collection = Collection::Templates;
+        match self {
+            Self::Create(args) => {
+                let mut members = args.fields.members()?;
+                let env: BTreeMap<_, _> = args.fields.env.iter().cloned().collect();
+                members.set("env", Some(env).filter(|env| !env.is_empty()))?;
+                create(&args.remote, OF, &members).await
+            }
+            Self::List(args) => list(args, OF, COLUMNS).await,
+            Self::Get(args) => get(&args.remote, OF, &args.id, "").await,
+            Self::Update(args) => {
+                let mut members = args.fields.members()?;
+                members.set("env", changed_env(args).await?)?;
+                update(&args.remote, OF, &args.id, &members).await
+            }
+            Self::Delete(args) => delete(args, OF, false, "").await,
+        }
+    }
+}
+
+/// The whole environment as it shall be, where it shall change. The server takes the mask of a value that it
+/// showed for the value itself.
+async fn changed_env(args: &UpdateArgs) -> Outcome<Option<BTreeMap<String, String>>> {
+    if args.fields.env.is_empty() && args.unset_env.is_empty() {
+        return Ok(None);
+    }
+    let session = args.remote.connect()?;
+    let template = session.client.get(Collection::Templates, &args.id, "").await?;
+    let members = Members::of(&template)?;
+    let present = members.get("env").map_or("{}", serde_json::value::RawValue::get);
+    let mut env: BTreeMap<String, String> =
+        serde_json::from_str(present).map_err(|error| cannot("read the template's environment", error))?;
+    for name in &args.unset_env {
+        if env.remove(name).is_none() {
+            return Err(Failure::usage(format!("the template has no variable `{name}`"))
+                .next(format!("`longshore template get {}` shows which there are", args.id)));
+        }
+    }
+    env.extend(args.fields.env.iter().cloned());
+    Ok(Some(env))
+}

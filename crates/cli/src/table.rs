@@ -1,0 +1,96 @@
+//! Columns of text.
+
+use serde_json::Value;
+
+use crate::output::{Styles, cell};
+
+/// What a column shows of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) title: &'static str,
+    /// The member, with dots into the inner ones: `workers.idle`.
+    pub(crate) member: &'static str,
+}
+
+impl Column {
+    pub(crate) const fn new(title: &'static str, member: &'static str) -> Self {
+        Self { title, member }
+    }
+}
+
+/// Rows as they come, shown when all are there.
+pub(crate) struct Table<'a> {
+    columns: &'a [Column],
+    rows: Vec<Vec<String>>,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(columns: &'a [Column]) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, record: &Value) {
+        let member =
+            |column: &Column| column.member.split('.').try_fold(record, |value, name| value.get(name));
+        self.rows.push(self.columns.iter().map(|column| shown(member(column))).collect());
+    }
+
+    /// Numbers stand on the right of their column; nothing is cut, so that what is shown can be copied.
+    pub(crate) fn show(&self, styles: Styles) -> String {
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|at| {
+                let cells = self.rows.iter().map(|row| row[at].chars().count());
+                cells.chain([self.columns[at].title.len()]).max().unwrap_or(0)
+            })
+            .collect();
+        let numeric: Vec<bool> = (0..self.columns.len())
+            .map(|at| {
+                let mut cells =
+                    self.rows.iter().map(|row| row[at].as_str()).filter(|text| *text != "-").peekable();
+                cells.peek().is_some() && cells.all(|text| text.parse::<f64>().is_ok())
+            })
+            .collect();
+        let line = |cells: Vec<&str>, paint: &dyn Fn(usize, &str) -> String| {
+            let mut line = String::new();
+            for (at, text) in cells.into_iter().enumerate() {
+                let width = widths[at];
+                let padded = if numeric[at] { format!("{text:>width$}") } else { format!("{text:width$}") };
+                line.push_str(if at == 0 { "" } else { "  " });
+                line.push_str(&paint(at, &padded));
+            }
+            format!("{}\n", line.trim_end())
+        };
+        let titles = self.columns.iter().map(|column| column.title).collect();
+        let mut out = line(titles, &|_, text| styles.bold(text));
+        for row in &self.rows {
+            out.push_str(&line(row.iter().map(String::as_str).collect(), &|at, text| {
+                if self.columns[at].title == "STATUS" { styles.state(text) } else { text.to_owned() }
+            }));
+        }
+        out
+    }
+}
+
+fn shown(value: Option<&Value>) -> String {
+    let text = value.map_or_else(|| "-".to_owned(), cell);
+    // A row is a line.
+    text.lines().next().unwrap_or("-").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_stand_on_the_right_and_nothing_is_cut() {
+        let columns =
+            [Column::new("ID", "id"), Column::new("DEPTH", "jobs.inQueue"), Column::new("SLUG", "slug")];
+        let mut table = Table::new(&columns);
+        table.add(&json!({"id": "abc", "jobs": {"inQueue": 12}, "slug": "x"}));
+        table.add(&json!({"id": "a long id", "jobs": {"inQueue": 3}}));
+        let shown = table.show(Styles::plain());
+        assert_eq!(shown, "ID         DEPTH  SLUG\nabc           12  x\na long id      3  -\n");
+    }
+}

@@ -1,0 +1,181 @@
+//! `longshore top`: every endpoint's queue, workers and rates, again and again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use longshore_client::{Client, ClientError};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::exit::{Exit, Outcome, cannot};
+use crate::jobs::span;
+use crate::metrics::{EndpointNumbers, endpoints};
+use crate::output::OutputFormat;
+use crate::remote::{Remote, Session};
+use crate::stop::StopRequest;
+use crate::table::{Column, Table};
+
+/// The other screen of the terminal and a hidden cursor, and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+/// With `--once`: long enough for a rate, short enough to wait for.
+const ONCE_INTERVAL: Duration = Duration::from_secs(1);
+
+const COLUMNS: &[Column] = &[
+    Column::new("ENDPOINT", "endpoint"),
+    Column::new("QUEUED", "queued"),
+    Column::new("RUNNING", "running"),
+    Column::new("DONE/S", "donePerSecond"),
+    Column::new("FAIL/S", "failedPerSecond"),
+    Column::new("DELAY MS", "delayMs"),
+    Column::new("BUSY", "workers.running"),
+    Column::new("IDLE", "workers.idle"),
+    Column::new("START", "workers.initializing"),
+    Column::new("ILL", "workers.unhealthy"),
+];
+
+/// Arguments of `longshore top`.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// Print one table and exit
+    #[arg(long)]
+    once: bool,
+    /// Look again after this time [default: 2s; with --once 1s]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    interval: Option<Duration>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What the server said, and when.
+struct Reading {
+    at: Instant,
+    endpoints: BTreeMap<String, EndpointNumbers>,
+}
+
+impl Reading {
+    async fn take(client: &Client) -> Result<Self, ClientError> {
+        let page = client.metrics().await?;
+        Ok(Self { at: Instant::now(), endpoints: endpoints(&page) })
+    }
+}
+
+/// Shows the endpoints until Ctrl-C, or once.
+pub(crate) async fn top(args: &TopArgs) -> Outcome {
+    let session = args.remote.connect()?;
+    let interval = args.interval.unwrap_or(if args.once { ONCE_INTERVAL } else { 2 * ONCE_INTERVAL });
+    let interval = interval.max(Duration::from_millis(100));
+    let mut before = Reading::take(&session.client).await?;
+    if args.once {
+        tokio::time::sleep(interval).await;
+        let now = Reading::take(&session.client).await?;
+        session.output.records(COLUMNS, &rows(&before, &now)?)?;
+        return Ok(Exit::Success);
+    }
+    let mut stop = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    let redraws = session.output.format == OutputFormat::Table && std::io::stdout().is_terminal();
+    if redraws {
+        session.output.text(ENTER)?;
+    }
+    let outcome = loop {
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            () = stop.requested() => break Ok(Exit::Success),
+        }
+        match Reading::take(&session.client).await {
+            Ok(now) => {
+                show(&session, redraws, &before, &now)?;
+                before = now;
+            }
+            // Servers restart: the view stays, and says so.
+            Err(error) if redraws => session.output.text(&format!("\r\x1b[K{error}"))?,
+            Err(error) => break Err(error.into()),
+        }
+    };
+    if redraws {
+        session.output.text(LEAVE)?;
+    }
+    outcome
+}
+
+fn show(session: &Session, redraws: bool, before: &Reading, now: &Reading) -> Outcome<()> {
+    let rows = rows(before, now)?;
+    if session.output.format != OutputFormat::Table {
+        return session.output.records(COLUMNS, &rows);
+    }
+    let mut table = Table::new(COLUMNS);
+    for row in &rows {
+        table.add(&crate::output::parsed(row));
+    }
+    let title = format!("{}  {} endpoints", session.client.base_url(), rows.len());
+    let text = table.show(session.output.styles);
+    if !redraws {
+        return session.output.text(&format!("{title}\n{text}\n"));
+    }
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let (high, wide) = size.map_or((24, 80), |size| (usize::from(size.ws_row), usize::from(size.ws_col)));
+    let mut frame = String::from("\x1b[H");
+    let hint = session.output.styles.dim("Ctrl-C ends");
+    for line in
+        [title.as_str(), hint.as_str(), ""].into_iter().chain(text.lines()).take(high.saturating_sub(1))
+    {
+        // A line that wrapped would push the others down.
+        let line: String =
+            if line.contains('\x1b') { line.to_owned() } else { line.chars().take(wide).collect() };
+        let _ = write!(frame, "{line}\x1b[K\r\n");
+    }
+    session.output.text(&format!("{frame}\x1b[J"))
+}
+
+/// The endpoints with the longest queues first.
+fn rows(before: &Reading, now: &Reading) -> Outcome<Vec<Box<RawValue>>> {
+    let seconds = now.at.duration_since(before.at).as_secs_f64().max(0.001);
+    let mut endpoints: Vec<(&String, &EndpointNumbers)> = now.endpoints.iter().collect();
+    endpoints.sort_by(|(_, a), (_, b)| b.queued.total_cmp(&a.queued).then_with(|| a.name.cmp(&b.name)));
+    let row = |(id, numbers): (&String, &EndpointNumbers)| {
+        // An endpoint that is new had nothing before; a server that restarted counts anew.
+        let fresh = EndpointNumbers::default();
+        let earlier = before.endpoints.get(id).unwrap_or(&fresh);
+        let grown = |of: fn(&EndpointNumbers) -> f64| (of(numbers) - of(earlier)).max(0.0);
+        let rate = |of| (grown(of) / seconds * 10.0).round() / 10.0;
+        let taken = grown(|of| of.delay_count);
+        let delay = (taken > 0.0).then(|| (grown(|of| of.delay_sum_s) / taken * 1_000.0).round() as u64);
+        let workers: BTreeMap<_, _> =
+            numbers.workers.iter().map(|(name, count)| (name, *count as u64)).collect();
+        let record = json!({
+            "id": id, "endpoint": numbers.name, "queued": numbers.queued as u64,
+            "running": numbers.running as u64, "donePerSecond": rate(|of| of.completed),
+            "failedPerSecond": rate(|of| of.failed), "delayMs": delay, "workers": workers,
+        });
+        to_raw_value(&record).map_err(|error| cannot("write a row", error))
+    };
+    endpoints.into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_delays_come_from_two_readings() {
+        let numbers = |completed, count, sum| EndpointNumbers {
+            name: "a".into(),
+            completed,
+            delay_count: count,
+            delay_sum_s: sum,
+            ..EndpointNumbers::default()
+        };
+        let at = Instant::now();
+        let reading = |after_s, numbers| Reading {
+            at: at + Duration::from_secs(after_s),
+            endpoints: BTreeMap::from([("id".to_owned(), numbers)]),
+        };
+        let rows =
+            rows(&reading(0, numbers(10.0, 10.0, 5.0)), &reading(2, numbers(15.0, 20.0, 6.0))).unwrap();
+        assert!(rows[0].get().contains("\"donePerSecond\":2.5"), "{}", rows[0]);
+        assert!(rows[0].get().contains("\"delayMs\":100"), "{}", rows[0]);
+    }
+}

@@ -1,0 +1,81 @@
+//! A worker from outside: takes jobs and reports their results.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::transport::{Call, Transport};
+use crate::{Client, ClientError};
+
+/// The server holds a question for jobs this long at most.
+const HOLD_MAX: Duration = Duration::from_secs(25);
+
+/// What a worker from outside needs to know.
+#[derive(Deserialize)]
+struct WorkerToken {
+    token: String,
+    env: BTreeMap<String, String>,
+}
+
+/// A job in a worker's hands.
+#[derive(Debug, Deserialize)]
+pub struct TakenJob {
+    /// Its id.
+    pub id: String,
+    /// The input: JSON text.
+    pub input: Box<RawValue>,
+}
+
+/// A worker of one endpoint.
+#[derive(Clone)]
+pub struct ExternalWorker {
+    transport: Transport,
+    take_url: String,
+    done_url: String,
+}
+
+impl Client {
+    /// A new worker of an endpoint whose workers come from outside.
+    pub async fn external_worker(&self, endpoint: &str) -> Result<ExternalWorker, ClientError> {
+        let path = format!("/v1/endpoints/{endpoint}/worker-token");
+        let given: WorkerToken = self.transport.json(Call::post(&path, Bytes::new())).await?;
+        let variable = |name: &str| {
+            given.env.get(name).cloned().ok_or_else(|| {
+                let cause = format!("there is no `{name}` in the worker's environment");
+                ClientError::Unexpected { url: path.clone(), cause }
+            })
+        };
+        let worker = variable("RUNPOD_POD_ID")?;
+        let with_worker = |url: String| url.replace("$RUNPOD_POD_ID", &worker);
+        Ok(ExternalWorker {
+            transport: Transport::new(self.base_url(), &given.token)?,
+            take_url: with_worker(variable("RUNPOD_WEBHOOK_GET_JOB")?).replace("$ID", &worker),
+            done_url: with_worker(variable("RUNPOD_WEBHOOK_POST_OUTPUT")?),
+        })
+    }
+}
+
+impl ExternalWorker {
+    /// The next job; none where there was nothing for a while.
+    pub async fn take(&self) -> Result<Option<TakenJob>, ClientError> {
+        let url = format!("{}&job_in_progress=0", self.take_url);
+        let text = self.transport.bytes(Call::new(Method::GET, &url).held(HOLD_MAX)).await?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| ClientError::Unexpected { url, cause: error.to_string() })
+    }
+
+    /// Reports a job's output: JSON text.
+    pub async fn done(&self, job: &str, output: &str) -> Result<(), ClientError> {
+        let url = format!("{}&isStream=false", self.done_url.replace("$ID", job));
+        let body = Bytes::from(format!("{{\"output\":{output}}}"));
+        self.transport.bytes(Call::post(&url, body)).await.map(|_| ())
+    }
+}
