@@ -18,7 +18,7 @@ pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
 impl Members {
     /// Those of the object that the argument stands for; none where there is no argument.
     pub(crate) fn of_argument(argument: Option<&String>) -> Outcome<Self> {
-        argument.map_or_else(|| Ok(Self::default()), |argument| Self::of(&*input::object(argument)?))
+        argument.map_or_else(|| Ok(Self::default()), |argument| Self::of(&input::object(argument)?))
     }
 
     pub(crate) fn of(object: &RawValue) -> Outcome<Self> {

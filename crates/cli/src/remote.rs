@@ -3,9 +3,9 @@
 use clap::Args;
 use longshore_client::Client;
 
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{Output, OutputFormat};
-use crate::profile::{self, DEFAULT_PROFILE, Profiles, Secret};
+use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
 use crate::screen::Screen;
 
 /// Where a server of this machine listens unless it is told otherwise.
@@ -68,30 +68,20 @@ impl Remote {
         } else {
             None
         };
-        let missing = || {
-            Failure::new(crate::exit::Exit::Unauthorized, "there is no key for the server")
-                .next("`longshore login` stores one, LONGSHORE_API_KEY names one; `serve` prints it at its first start")
-        };
-        let key = match key {
-            Some(key) => key,
-            None => {
-                let stored = stored.as_ref().ok_or_else(missing)?;
-                // A key goes to the server that it was stored for, and to no other.
-                if let Some(other) = url.as_ref().filter(|url| !same(url, &stored.url)) {
-                    return Err(Failure::new(
-                        crate::exit::Exit::Unauthorized,
-                        format!("the profile's key is for {}, not for {other}", stored.url),
-                    )
-                    .next("name the key for it in LONGSHORE_API_KEY, or store it with `longshore login --profile NAME`"));
-                }
-                stored.api_key.clone()
+        let key = match (key, &stored) {
+            (Some(key), _) => key,
+            (None, Some(stored)) => stored_key(stored, url.as_deref())?,
+            (None, None) => {
+                return Err(Failure::new(Exit::Unauthorized, "there is no key for the server").next(
+                    "`longshore login` stores one, LONGSHORE_API_KEY names one; `serve` prints it at its first start",
+                ));
             }
         };
         let url = url.or_else(|| stored.map(|profile| profile.url)).unwrap_or_else(|| LOCAL_URL.to_owned());
         Ok((url, key))
     }
 
-    fn stored(&self, variable: &impl Fn(&str) -> Option<String>) -> Outcome<Option<profile::Profile>> {
+    fn stored(&self, variable: &impl Fn(&str) -> Option<String>) -> Outcome<Option<Profile>> {
         let name = self.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
         let path = match profile::path(variable) {
             Ok(path) => path,
@@ -120,6 +110,14 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// A key goes to the server that it was stored for, and to no other.
+fn stored_key(stored: &Profile, url: Option<&str>) -> Outcome<Secret> {
+    let Some(other) = url.filter(|url| !same(url, &stored.url)) else { return Ok(stored.api_key.clone()) };
+    let message = format!("the profile's key is for {}, not for {other}", stored.url);
+    Err(Failure::new(Exit::Unauthorized, message)
+        .next("name its key in LONGSHORE_API_KEY, or store it with `longshore login --profile NAME`"))
+}
+
 fn same(one: &str, other: &str) -> bool {
     one.trim_end_matches('/') == other.trim_end_matches('/')
 }
@@ -127,7 +125,6 @@ fn same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Profile;
 
     fn resolved(remote: &Remote, environment: &[(&str, &str)]) -> Outcome<(String, String)> {
         let find = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
@@ -161,7 +158,7 @@ mod tests {
     #[test]
     fn without_anything_the_local_server_is_meant_and_a_key_is_asked_for() {
         let failure = resolved(&Remote::default(), &[]).unwrap_err();
-        assert_eq!(failure.exit, crate::exit::Exit::Unauthorized);
+        assert_eq!(failure.exit, Exit::Unauthorized);
         let got = resolved(&Remote::default(), &[("LONGSHORE_API_KEY", "k")]).unwrap();
         assert_eq!(got.0, LOCAL_URL);
     }
