@@ -109,6 +109,7 @@ impl Machine {
             endpoint: spec.endpoint,
             version: spec.version,
             is_stopping: false,
+            placement: spec.placement.clone(),
         };
         let folder = Folder { present, worker: worker.clone(), since: Instant::now(), ran: None };
         state.folders.insert(spec.worker.clone(), folder);
@@ -217,7 +218,7 @@ impl Seat {
     fn handle_end(&self, id: &WorkerId) {
         let Some(folder) = self.machine.state().folders.remove(id) else { return };
         let ending = folder.worker.ending();
-        let Present { worker, endpoint, is_stopping, .. } = folder.present;
+        let Present { worker, endpoint, is_stopping, placement, .. } = folder.present;
         let exited = Exited {
             log_tail: format!("the last words of {worker}"),
             worker,
@@ -226,6 +227,7 @@ impl Seat {
             signal: ending.and_then(|ending| ending.signal),
             ran_ms: folder.ran.unwrap_or_else(|| folder.since.elapsed()).as_millis() as u64,
             asked: is_stopping,
+            placement,
         };
         // Without a receiver nobody wants to know.
         let _ = self.ended.send(exited);

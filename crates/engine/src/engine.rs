@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use longshore_blobs::Blobs;
 use longshore_launch::Launcher;
-use longshore_model::{EndpointId, Epoch, JobId, ShardId, Template, TemplateId};
+use longshore_model::{EndpointId, Epoch, Gpu, JobId, ShardId, Template, TemplateId};
 use longshore_store::Store;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use crate::actor::ask::Ask;
 use crate::catalog::Catalog;
 use crate::committer::CommitSender;
+use crate::gpus::Gpus;
 use crate::host::{Host, Task};
 use crate::shared::Ground;
 use crate::supervisor::FleetEvent;
@@ -63,6 +64,7 @@ struct Inner {
     /// Workers of an earlier server were started for another address than the present one.
     moved: bool,
     fleets: Mutex<Fleets>,
+    gpus: Arc<Gpus>,
     catalog: RwLock<Catalog>,
     /// Held while the catalog changes: store first, memory after.
     door: tokio::sync::Mutex<()>,
@@ -109,6 +111,11 @@ impl Engine {
     /// One template.
     pub fn template(&self, id: &TemplateId) -> Option<Arc<Template>> {
         self.catalog().template(id).cloned()
+    }
+
+    /// The GPUs that are shared out among workers, with whether each is free.
+    pub fn gpus(&self) -> Vec<(Gpu, bool)> {
+        self.inner.gpus.list()
     }
 
     /// What the engine measured of itself since the start.

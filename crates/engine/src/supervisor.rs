@@ -18,14 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_launch::{Exited, LaunchError, Launcher, Present};
-use longshore_model::{EndpointId, Template, WorkerId};
+use longshore_model::{EndpointId, Gpu, Template, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::gpus::Gpus;
 use crate::host::Host;
 
 pub use port::Port;
-pub use status::FleetStatus;
+pub use status::{FleetStatus, KeptWorker};
 
 /// What a supervisor hears.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub struct WorkerSettings {
     pub stop_grace_ms: u64,
     /// The same for one that hangs.
     pub kill_grace_ms: u64,
+    /// The machine's GPUs, to be shared out among the workers. None: workers start without regard to any.
+    pub gpus: Vec<Gpu>,
 }
 
 impl Default for WorkerSettings {
@@ -77,6 +80,7 @@ impl Default for WorkerSettings {
             ping_interval_ms: 5_000,
             stop_grace_ms: 10_000,
             kill_grace_ms: 5_000,
+            gpus: Vec::new(),
         }
     }
 }
@@ -99,6 +103,8 @@ pub struct Supervisor<P> {
     pub template: Box<dyn Fn() -> Option<Arc<Template>> + Send + Sync>,
     /// Runs the workers.
     pub launcher: Arc<dyn Launcher>,
+    /// The GPUs of the machine that runs them.
+    pub(crate) gpus: Arc<Gpus>,
     /// What every supervisor goes by.
     pub settings: WorkerSettings,
     /// What the endpoint's workers authenticate with. A secret.
@@ -129,15 +135,18 @@ impl<P: Port> Supervisor<P> {
 }
 
 /// Finds the workers that an earlier server left running, by endpoint. Those of endpoints that `is_known` does
-/// not know are stopped in the background. Called once, before the first supervisor begins.
-pub async fn adopt(
+/// not know are stopped in the background. All of them keep their GPUs until they end. Called once, before the
+/// first supervisor begins.
+pub(crate) async fn adopt(
     launcher: &Arc<dyn Launcher>,
+    gpus: &Gpus,
     host: &dyn Host,
     settings: &WorkerSettings,
     is_known: impl Fn(&EndpointId) -> bool,
 ) -> Result<HashMap<EndpointId, Vec<Present>>, LaunchError> {
     let mut adopted: HashMap<EndpointId, Vec<Present>> = HashMap::new();
     for present in launcher.adopt().await? {
+        gpus.hold(&present.worker, &present.placement.gpus);
         if is_known(&present.endpoint) {
             tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "adopted a worker");
             adopted.entry(present.endpoint).or_default().push(present);

@@ -13,10 +13,12 @@ extern crate alloc;
 
 mod backoff;
 mod demand;
+mod placement;
 mod plan;
 mod rules;
 
 pub use backoff::{BACKOFF_MS_MAX, BACKOFF_MS_MIN, Backoff, STEADY_MS};
 pub use demand::{Demand, Load, demand};
+pub use placement::{GpuNeed, Rack, Shortage, TURN_MS};
 pub use plan::{Plan, Step, Worker, plan};
 pub use rules::{Rules, Scaler};

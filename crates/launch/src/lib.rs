@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use longshore_model::{EndpointId, WorkerId};
+use longshore_model::{EndpointId, Placement, WorkerId};
 use tokio::sync::mpsc;
 
 /// What a [`Launcher`] method returns.
@@ -54,6 +54,9 @@ pub struct WorkerSpec {
     /// Give it a home folder of its own that shows the real one's entries, except the SDK's configuration: an
     /// API key in there would win over the worker's token.
     pub private_home: bool,
+    /// Where it is to run. The launcher keeps it with the worker and tells it again; that the worker sees its GPUs and
+    /// no others is in `env`.
+    pub placement: Placement,
 }
 
 /// Shows the names of the environment only.
@@ -67,6 +70,7 @@ impl fmt::Debug for WorkerSpec {
             .field("workdir", &self.workdir)
             .field("env", &self.env.keys())
             .field("private_home", &self.private_home)
+            .field("placement", &self.placement)
             .finish()
     }
 }
@@ -82,6 +86,8 @@ pub struct Present {
     pub version: u32,
     /// The server before was ending it, and the launcher goes on with that.
     pub is_stopping: bool,
+    /// As it was when it was started.
+    pub placement: Placement,
 }
 
 /// A worker ended, for whatever reason.
@@ -101,6 +107,8 @@ pub struct Exited {
     pub log_tail: String,
     /// It was being stopped, by this server or by the one before.
     pub asked: bool,
+    /// As it was when it was started.
+    pub placement: Placement,
 }
 
 /// Runs workers somewhere.

@@ -68,10 +68,11 @@ impl MemoryLauncher {
     pub fn exit(&self, worker: &WorkerId, code: Option<i32>, signal: Option<i32>, ran_ms: u64) {
         let mut list = self.list();
         let Some(at) = list.living.iter().position(|present| present.worker == *worker) else { return };
-        let Present { worker, endpoint, .. } = list.living.remove(at);
+        let Present { worker, endpoint, placement, .. } = list.living.remove(at);
         let log_tail = "the last words".to_owned();
+        let exited = Exited { worker, endpoint, code, signal, ran_ms, log_tail, asked: false, placement };
         // Without a receiver nobody wants to know.
-        let _ = self.ended.send(Exited { worker, endpoint, code, signal, ran_ms, log_tail, asked: false });
+        let _ = self.ended.send(exited);
     }
 
     fn list(&self) -> MutexGuard<'_, List> {
@@ -95,8 +96,8 @@ impl Launcher for MemoryLauncher {
             if let Some(reason) = &list.refuses {
                 return Err(LaunchError(reason.clone()));
             }
-            let WorkerSpec { worker, endpoint, version, .. } = spec.clone();
-            list.living.push(Present { worker, endpoint, version, is_stopping: false });
+            let WorkerSpec { worker, endpoint, version, placement, .. } = spec.clone();
+            list.living.push(Present { worker, endpoint, version, is_stopping: false, placement });
             list.started.push(spec);
             Ok(())
         })

@@ -116,14 +116,14 @@ impl ProcessLauncher {
         let mut present = Vec::new();
         for state in found {
             if state.shim.is_alive() {
-                let State { worker, endpoint, version, .. } = state.clone();
+                let State { worker, endpoint, version, placement, .. } = state.clone();
                 let shim = watch::Watched::Other(state.shim.clone());
                 self.watch(state, shim);
                 let is_stopping = self.shared.live(&worker).is_stopping();
                 if is_stopping {
                     self.finish_stopping(worker.clone());
                 }
-                present.push(Present { worker, endpoint, version, is_stopping });
+                present.push(Present { worker, endpoint, version, is_stopping, placement });
             } else {
                 ended::clear(self.shared.handle_end(state).await).await;
             }

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use longshore_model::{EndpointId, WorkerId};
+use longshore_model::{EndpointId, Placement, WorkerId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,9 @@ pub(crate) struct State {
     pub(crate) worker: WorkerId,
     pub(crate) endpoint: EndpointId,
     pub(crate) version: u32,
+    /// Unknown of a worker that an older program started.
+    #[serde(default)]
+    pub(crate) placement: Placement,
     pub(crate) shim: Identity,
     /// None for the moment between the shim's start and the worker's.
     pub(crate) process: Option<Identity>,

@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use longshore_model::{EndpointId, WorkerId};
+use longshore_model::{EndpointId, Placement, WorkerId};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
@@ -37,13 +37,14 @@ pub(crate) struct Order {
     workdir: Option<PathBuf>,
     env: BTreeMap<String, String>,
     private_home: bool,
+    placement: Placement,
     log: LogLimits,
 }
 
 impl Order {
     pub(crate) fn new(spec: WorkerSpec, log: LogLimits) -> Self {
-        let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home } = spec;
-        Self { worker, endpoint, version, command, workdir, env, private_home, log }
+        let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home, placement } = spec;
+        Self { worker, endpoint, version, command, workdir, env, private_home, placement, log }
     }
 }
 
@@ -93,9 +94,14 @@ fn start(scratch: &Scratch) -> Result<Attended, String> {
         serde_json::from_reader(io::stdin().lock()).map_err(|e| format!("no valid order: {e}"))?;
 
     let shim = Identity::of(own).ok_or("cannot read /proc: is it mounted?")?;
-    let Order { worker, endpoint, version, .. } = &order;
-    let mut state =
-        State { worker: worker.clone(), endpoint: *endpoint, version: *version, shim, process: None };
+    let mut state = State {
+        worker: order.worker.clone(),
+        endpoint: order.endpoint,
+        version: order.version,
+        placement: order.placement.clone(),
+        shim,
+        process: None,
+    };
     let keep = |state: &State| {
         scratch.write_state(state).map_err(|e| format!("cannot write into {}: {e}", scratch.path().display()))
     };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use longshore_launch::{
     Exited, LaunchError, Launcher, LogLimits, Present, ProcessLauncher, ShimCommand, WorkerSpec,
 };
-use longshore_model::{EndpointId, WorkerId};
+use longshore_model::{EndpointId, Gpu, Millis, Placement, WorkerId};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -63,6 +63,11 @@ impl Server {
     }
 }
 
+fn a_placement() -> Placement {
+    let gpu = Gpu { device: "GPU-1234".into(), type_id: "NVIDIA L4".into(), memory_mib: 23_034 };
+    Placement { started_at: Millis(1_700_000_000_000), gpus: vec![gpu] }
+}
+
 fn sh(script: &str) -> WorkerSpec {
     WorkerSpec {
         worker: "wk-1".parse().unwrap(),
@@ -72,6 +77,7 @@ fn sh(script: &str) -> WorkerSpec {
         workdir: None,
         env: BTreeMap::new(),
         private_home: false,
+        placement: a_placement(),
     }
 }
 
@@ -209,12 +215,18 @@ async fn a_worker_outlives_the_server_and_is_adopted() {
     drop(server);
 
     let mut server = Server::on(&dir);
-    let present =
-        Present { worker: worker.clone(), endpoint: EndpointId::mint(7), version: 3, is_stopping: false };
+    let present = Present {
+        worker: worker.clone(),
+        endpoint: EndpointId::mint(7),
+        version: 3,
+        is_stopping: false,
+        placement: a_placement(),
+    };
     assert_eq!(server.adopt().await, [present]);
     fs::write(server.launcher.log_path(&worker).unwrap().with_file_name("cwd").join("go"), "").unwrap();
     let exited = server.exited().await;
     assert_eq!((exited.code, exited.log_tail.as_str()), (Some(5), "one\ntwo"));
+    assert_eq!(exited.placement, a_placement());
 }
 
 #[tokio::test]

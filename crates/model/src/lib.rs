@@ -9,6 +9,7 @@ extern crate alloc;
 mod counters;
 mod end;
 mod endpoint;
+mod gpu;
 mod id;
 mod job;
 mod key;
@@ -21,6 +22,7 @@ mod worker;
 pub use counters::Counters;
 pub use end::End;
 pub use endpoint::{ComputeType, Durability, Endpoint, Provider, RetryOn, ScalerType};
+pub use gpu::{Gpu, Placement};
 pub use id::{
     Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, ShardId, TemplateId, WorkerId,
 };

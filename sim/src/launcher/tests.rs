@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use longshore_launch::{Exited, Launcher as _, Present, WorkerSpec};
-use longshore_model::WorkerId;
+use longshore_model::{Placement, WorkerId};
 use tokio::time::{Instant, timeout};
 
 use super::{GRACE_LEFT, Machine, SimLauncher};
@@ -24,12 +24,13 @@ fn spec(worker: &str) -> WorkerSpec {
         workdir: None::<PathBuf>,
         env: variables(worker),
         private_home: false,
+        placement: Placement::default(),
     }
 }
 
 fn present(worker: &str) -> Present {
-    let WorkerSpec { worker, endpoint, version, .. } = spec(worker);
-    Present { worker, endpoint, version, is_stopping: false }
+    let WorkerSpec { worker, endpoint, version, placement, .. } = spec(worker);
+    Present { worker, endpoint, version, is_stopping: false, placement }
 }
 
 /// A machine, and a server on it that has looked what there is.

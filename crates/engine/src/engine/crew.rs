@@ -16,14 +16,14 @@ impl Engine {
         let Some(launcher) = self.inner.launcher.clone() else { return };
         let exits = launcher.exits();
         let known = |id: &EndpointId| self.endpoint(id.as_str()).is_some();
-        let mut adopted =
-            match adopt(&launcher, self.inner.ground.host.as_ref(), &self.inner.workers, known).await {
-                Ok(adopted) => adopted,
-                Err(error) => {
-                    tracing::error!(%error, "workers of an earlier server could not be looked for");
-                    std::collections::HashMap::new()
-                }
-            };
+        let (host, settings) = (self.inner.ground.host.as_ref(), &self.inner.workers);
+        let mut adopted = match adopt(&launcher, &self.inner.gpus, host, settings, known).await {
+            Ok(adopted) => adopted,
+            Err(error) => {
+                tracing::error!(%error, "workers of an earlier server could not be looked for");
+                std::collections::HashMap::new()
+            }
+        };
         for handle in self.endpoints() {
             let present = adopted.remove(&handle.record().id).unwrap_or_default();
             self.supervise(&handle, present);
@@ -69,6 +69,7 @@ impl Engine {
             template: Box::new(move || engine.template(&port.record().template_id)),
             port: handle.clone(),
             launcher,
+            gpus: Arc::clone(&self.inner.gpus),
             settings: self.inner.workers.clone(),
             token: self.worker_token(&handle.record().id),
             host: Arc::clone(&self.inner.ground.host),
@@ -86,6 +87,7 @@ impl Engine {
 /// Lets every supervisor know of its workers' ends.
 async fn forward(engine: Engine, mut exits: mpsc::UnboundedReceiver<Exited>) {
     while let Some(exited) = exits.recv().await {
+        engine.inner.gpus.free(&exited.worker);
         if let Some(fleet) = engine.fleets().get(&exited.endpoint) {
             // A supervisor that has ended needs to know nothing more.
             let _ = fleet.send(FleetEvent::Exited(exited));

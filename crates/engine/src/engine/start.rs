@@ -15,6 +15,7 @@ use crate::actor::ask::Ask;
 use crate::actor::{Actor, LoadedQueue, load_queue};
 use crate::catalog::Catalog;
 use crate::chores::webhooks::Webhooks;
+use crate::gpus::Gpus;
 use crate::host::Clock;
 use crate::recent::Recent;
 use crate::shared::{Ground, Shared};
@@ -50,6 +51,7 @@ impl Engine {
         let inner = Inner {
             ground,
             launcher: parts.launcher,
+            gpus: Arc::new(Gpus::new(parts.workers.gpus.clone())),
             workers: parts.workers,
             moved,
             fleets: Mutex::default(),

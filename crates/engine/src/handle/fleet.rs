@@ -63,8 +63,7 @@ pub(super) fn count(workers: &[WorkerLoad], status: &FleetStatus) -> WorkerCount
         initializing: of(WorkerPhase::Initializing).max(status.initializing),
         ready: of(WorkerPhase::Idle),
         running: holding,
-        // Placement by GPU is what will throttle; processes always find a place.
-        throttled: 0,
+        throttled: status.throttled,
         unhealthy: status.unhealthy,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use longshore_launch::WorkerSpec;
-use longshore_model::{ComputeType, Endpoint, Template, WorkerId};
+use longshore_model::{ComputeType, Endpoint, Gpu, Placement, Template, WorkerId};
 
 use super::WorkerSettings;
 
@@ -15,6 +15,7 @@ pub(super) fn spec(
     settings: &WorkerSettings,
     token: &str,
     worker: WorkerId,
+    placement: Placement,
 ) -> Result<WorkerSpec, String> {
     let command: Vec<String> =
         template.docker_entrypoint.iter().chain(&template.docker_start_cmd).cloned().collect();
@@ -23,16 +24,35 @@ pub(super) fn spec(
     }
     let private_home =
         !template.env.contains_key("HOME") && sdk_is_configured(std::env::home_dir().as_deref());
+    let mut env = environment(endpoint, &template.env, settings, token, &worker);
+    show_gpus(&mut env, endpoint.compute_type, &placement.gpus);
     Ok(WorkerSpec {
         endpoint: endpoint.id,
         version: endpoint.version,
         command,
         workdir: template.workdir.as_ref().map(PathBuf::from),
-        env: environment(endpoint, &template.env, settings, token, &worker),
+        env,
         private_home,
         worker,
+        placement,
     })
 }
+
+/// Lets a worker see the GPUs that are its own and no others. One that has none because they are not shared out here
+/// sees what the machine shows it; one that asked for none sees none, unless its template says otherwise.
+fn show_gpus(env: &mut BTreeMap<String, String>, compute: ComputeType, own: &[Gpu]) {
+    if compute == ComputeType::Cpu {
+        env.entry(VISIBLE_DEVICES.to_owned()).or_default();
+    }
+    if !own.is_empty() {
+        let devices: Vec<&str> = own.iter().map(|gpu| gpu.device.as_str()).collect();
+        env.insert(VISIBLE_DEVICES.to_owned(), devices.join(","));
+        // The numbers are the driver's; the library counts the fastest first unless it is told not to.
+        env.insert("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned());
+    }
+}
+
+const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 
 /// An API key in the SDK's own configuration wins over the token in the environment, and the worker would be
 /// refused: it must not be seen.
@@ -102,7 +122,8 @@ mod tests {
         }
         let worker = mint_worker(12_345).unwrap();
         let settings = WorkerSettings { ping_interval_ms: 10, ..WorkerSettings::default() };
-        let spec = spec(&an_endpoint(), &template, &settings, "lsw_token", worker).unwrap();
+        let spec =
+            spec(&an_endpoint(), &template, &settings, "lsw_token", worker, Placement::default()).unwrap();
         let base = format!("http://127.0.0.1:8080/v2/{}", spec.endpoint);
         assert_eq!(spec.env["RUNPOD_SKIP_GPU_CHECK"], "theirs");
         assert_eq!(spec.env["MODEL"], "theirs");
@@ -111,13 +132,36 @@ mod tests {
         assert_eq!(spec.env["RUNPOD_WEBHOOK_PING"], format!("{base}/ping/$RUNPOD_POD_ID?gpu=gpu"));
         assert_eq!(spec.env["RUNPOD_PING_INTERVAL"], "1000", "less would end the pings");
         assert_eq!(spec.command, ["python", "handler.py"]);
+        assert!(!spec.env.contains_key(VISIBLE_DEVICES), "nothing is shared out here");
+    }
+
+    #[test]
+    fn a_worker_sees_its_own_gpus_and_no_others() {
+        let gpu = |device: &str| Gpu { device: device.into(), type_id: "L4".into(), memory_mib: 0 };
+        let placement = Placement { gpus: vec![gpu("2"), gpu("GPU-7")], ..Placement::default() };
+        let mut template = a_template();
+        template.env.insert(VISIBLE_DEVICES.into(), "0,1,2,3".into());
+        let (settings, worker) = (WorkerSettings::default(), || mint_worker(1).unwrap());
+        let placed = spec(&an_endpoint(), &template, &settings, "", worker(), placement).unwrap();
+        assert_eq!(placed.env[VISIBLE_DEVICES], "2,GPU-7", "what it was given counts, not what it claims");
+
+        let without = Endpoint { compute_type: ComputeType::Cpu, ..an_endpoint() };
+        let seen = |template: &Template| {
+            spec(&without, template, &settings, "", worker(), Placement::default()).unwrap().env
+                [VISIBLE_DEVICES]
+                .clone()
+        };
+        assert_eq!(seen(&a_template()), "");
+        assert_eq!(seen(&template), "0,1,2,3");
     }
 
     #[test]
     fn a_template_without_a_command_says_so() {
         let template = Template { docker_entrypoint: vec![], docker_start_cmd: vec![], ..a_template() };
         let worker = mint_worker(0).unwrap();
-        let reason = spec(&an_endpoint(), &template, &WorkerSettings::default(), "", worker).unwrap_err();
+        let reason =
+            spec(&an_endpoint(), &template, &WorkerSettings::default(), "", worker, Placement::default())
+                .unwrap_err();
         assert_eq!(reason, "template `hello` has no command: set its dockerStartCmd");
     }
 

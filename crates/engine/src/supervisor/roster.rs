@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use longshore_fleet::{Backoff, Load, Plan, Rules, STEADY_MS, Step, Worker, plan};
 use longshore_launch::{Exited, Present, WorkerSpec};
-use longshore_model::{Millis, WorkerId, WorkerPhase};
+use longshore_model::{Millis, Placement, WorkerId, WorkerPhase};
 use tokio::time::Instant;
 
-use super::FleetStatus;
+use super::{FleetStatus, KeptWorker};
 use crate::FleetView;
 
 /// What is to become of a worker.
@@ -27,6 +27,7 @@ enum Fate {
 #[expect(clippy::struct_excessive_bools, reason = "facts that hold or not, each by itself")]
 struct Member {
     version: u32,
+    placement: Placement,
     /// Until when it should ask for its first job.
     asks_by: Instant,
     /// The launcher is still starting it.
@@ -45,9 +46,10 @@ struct Member {
 }
 
 impl Member {
-    fn new(version: u32, asks_by: Instant) -> Self {
+    fn new(version: u32, placement: Placement, asks_by: Instant) -> Self {
         Self {
             version,
+            placement,
             asks_by,
             is_starting: false,
             introduced: false,
@@ -85,13 +87,14 @@ impl Roster {
     /// The launcher runs this worker.
     pub(super) fn add(&mut self, present: Present, asks_by: Instant) {
         let fate = if present.is_stopping { Fate::Stops } else { Fate::Serves };
-        self.members.insert(present.worker, Member { fate, ..Member::new(present.version, asks_by) });
+        let member = Member::new(present.version, present.placement, asks_by);
+        self.members.insert(present.worker, Member { fate, ..member });
     }
 
     /// The launcher is starting this worker. It counts as one that is there.
     pub(super) fn starts(&mut self, spec: &WorkerSpec, asks_by: Instant) {
-        let member = Member { is_starting: true, ..Member::new(spec.version, asks_by) };
-        self.members.insert(spec.worker.clone(), member);
+        let member = Member::new(spec.version, spec.placement.clone(), asks_by);
+        self.members.insert(spec.worker.clone(), Member { is_starting: true, ..member });
     }
 
     /// The launcher has started this worker. Answers whether it is to end it already.
@@ -242,6 +245,8 @@ impl Roster {
             initializing: fleet.iter().filter(starting).count() as u32,
             unhealthy: plan.unhealthy,
             last_crash: self.last_crash.clone(),
+            workers: self.kept(),
+            ..FleetStatus::default()
         };
         (plan, status)
     }
@@ -267,6 +272,15 @@ impl Roster {
     /// Whether a worker that is up could show, by living on, that the command works.
     pub(super) fn is_on_probation(&self) -> bool {
         self.last_crash.is_some() && self.members.values().any(|m| m.ready_since.is_some())
+    }
+
+    fn kept(&self) -> Arc<[KeptWorker]> {
+        let kept = self.members.iter().map(|(id, member)| KeptWorker {
+            id: id.clone(),
+            version: member.version,
+            placement: member.placement.clone(),
+        });
+        kept.collect()
     }
 
     /// The workers as the plan sees them: ours, then those from outside.

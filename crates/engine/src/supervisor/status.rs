@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use longshore_model::{Placement, WorkerId};
+
 /// What a supervisor knows of its workers beyond what their queue does; for `/health`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetStatus {
@@ -11,4 +13,21 @@ pub struct FleetStatus {
     pub unhealthy: u32,
     /// Why the last worker that crashed did, or could not be started. None once a worker has lived for a while.
     pub last_crash: Option<Arc<str>>,
+    /// Wanted, but no place was found for them.
+    pub throttled: u32,
+    /// Why not.
+    pub throttled_because: Option<Arc<str>>,
+    /// The workers that it answers for.
+    pub workers: Arc<[KeptWorker]>,
+}
+
+/// What a supervisor knows of one of its workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptWorker {
+    /// Its id.
+    pub id: WorkerId,
+    /// The endpoint's version that it was started for.
+    pub version: u32,
+    /// Where it runs, and since when.
+    pub placement: Placement,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longshore_fleet::{Rules, STEADY_MS, Step};
 use longshore_launch::{Exited, LaunchError, Launcher, WorkerSpec};
-use longshore_model::WorkerId;
+use longshore_model::{Placement, WorkerId};
 use longshore_planted::{Bug, planted};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -15,6 +15,7 @@ use super::environment::{mint_worker, spec};
 use super::roster::{Loss, Roster};
 use super::{FleetEvent, FleetStatus, Port, Supervisor};
 use crate::AskError;
+use crate::gpus::Claim;
 
 /// The least time between two looks that only the load asked for: a busy endpoint changes it all the time.
 const LOOKS_APART: Duration = Duration::from_millis(50);
@@ -22,6 +23,8 @@ const LOOKS_APART: Duration = Duration::from_millis(50);
 const RETRY_IN: Duration = Duration::from_secs(1);
 /// How often the outcome of the steps is looked at at once. More would be a plan that contradicts itself.
 const ROUNDS_MAX: u32 = 8;
+/// How long to wait at most before looking again for a place: whoever was first in line may not be any more.
+const PLACE_RETRY_IN: Duration = Duration::from_secs(30);
 /// How long a worker may take to ask for its first job: it may be loading a model.
 const PATIENCE: Duration = Duration::from_mins(30);
 /// The same for an adopted one that was started for another address of this server, which it will most likely never
@@ -35,6 +38,7 @@ struct NoAnswer;
 pub(super) struct Task<P> {
     parts: Supervisor<P>,
     roster: Roster,
+    claim: Claim,
     /// What the queue was not told yet.
     losses: Vec<Loss>,
     /// Workers that the launcher is starting, and what came of it.
@@ -53,6 +57,7 @@ impl<P: Port> Task<P> {
             parts.adopted.drain(..).for_each(|present| roster.add(present, asks_by));
         }
         Self {
+            claim: Claim::new(Arc::clone(&parts.gpus), parts.port.record().id),
             parts,
             roster,
             losses: Vec::new(),
@@ -92,6 +97,7 @@ impl<P: Port> Task<P> {
                     }
                     continue;
                 }
+                () = self.claim.rung() => Instant::now(),
                 () = sleep_until(look_at.unwrap_or_else(Instant::now)), if look_at.is_some() => {
                     look_at = self.look().await;
                     if heard {
@@ -173,30 +179,67 @@ impl<P: Port> Task<P> {
         let Some(view) = self.answered(view)? else { return Ok(Round::Rests(None)) };
         let now = self.parts.port.now();
         let rules = Rules::from(&*self.parts.port.record());
-        let (plan, status) = self.roster.plan(now, rules, &view);
+        let (plan, mut status) = self.roster.plan(now, rules, &view);
+        let given_up_after = self.give_up_on_the_silent();
+        let carried_out = self.carry_out(plan.steps);
+        if carried_out.throttled == 0 {
+            self.claim.leave();
+        }
+        status.throttled = carried_out.throttled;
+        status.throttled_because = carried_out.because;
+        self.publish(status);
+        if carried_out.acted {
+            return Ok(Round::Acted);
+        }
+        let planned = plan.look_at.map(|at| Duration::from_millis(at.since(now)));
+        let probation = self.roster.is_on_probation().then_some(Duration::from_millis(STEADY_MS));
+        let place = (carried_out.throttled > 0).then_some(PLACE_RETRY_IN);
+        Ok(Round::Rests([planned, probation, place, given_up_after].into_iter().flatten().min()))
+    }
+
+    fn carry_out(&mut self, steps: Vec<Step>) -> CarriedOut {
+        let mut outcome = CarriedOut::default();
+        for step in steps {
+            match step {
+                // Where one found no place, the next one would find none either.
+                Step::Start if outcome.throttled > 0 => outcome.throttled += 1,
+                Step::Start => match self.start() {
+                    Ok(()) => outcome.acted = true,
+                    Err(NotStarted::Throttled(reason)) => {
+                        outcome.throttled = 1;
+                        outcome.because = Some(reason.into());
+                    }
+                    Err(NotStarted::Failed(reason)) => {
+                        self.not_started(&reason);
+                        outcome.acted = true;
+                        break;
+                    }
+                },
+                Step::Drain(worker) => {
+                    self.roster.drain(&worker);
+                    outcome.acted = true;
+                }
+                Step::Stop(worker) => {
+                    self.stop(worker, self.parts.settings.stop_grace());
+                    outcome.acted = true;
+                }
+            }
+        }
+        outcome
+    }
+
+    fn publish(&self, status: FleetStatus) {
+        if let Some(reason) =
+            status.throttled_because.as_ref().filter(|_| self.publish.borrow().throttled == 0)
+        {
+            let endpoint = self.parts.port.record().id;
+            tracing::warn!(%endpoint, %reason, "no place for a worker");
+        }
         self.publish.send_if_modified(|published| {
             let changed = *published != status;
             *published = status;
             changed
         });
-        let given_up_after = self.give_up_on_the_silent();
-        if plan.steps.is_empty() {
-            let planned = plan.look_at.map(|at| Duration::from_millis(at.since(now)));
-            let probation = self.roster.is_on_probation().then_some(Duration::from_millis(STEADY_MS));
-            return Ok(Round::Rests([planned, probation, given_up_after].into_iter().flatten().min()));
-        }
-        for step in plan.steps {
-            match step {
-                Step::Start => {
-                    if !self.start() {
-                        break;
-                    }
-                }
-                Step::Drain(worker) => self.roster.drain(&worker),
-                Step::Stop(worker) => self.stop(worker, self.parts.settings.stop_grace()),
-            }
-        }
-        Ok(Round::Acted)
     }
 
     /// Replaces workers that should have asked for a job by now; answers after what time the next one should have.
@@ -246,30 +289,31 @@ impl<P: Port> Task<P> {
         }
     }
 
-    /// Starts a worker in the background: that may take long, and the others must not wait for it. False if there
-    /// is nothing to start.
-    fn start(&mut self) -> bool {
-        match self.next_spec() {
-            Ok(spec) => {
-                self.roster.starts(&spec, Instant::now() + PATIENCE);
-                let launcher = Arc::clone(&self.parts.launcher);
-                self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
-                true
-            }
-            Err(reason) => {
-                self.not_started(&reason);
-                false
-            }
-        }
+    /// Starts a worker in the background: that may take long, and the others must not wait for it.
+    fn start(&mut self) -> Result<(), NotStarted> {
+        let spec = self.next_spec()?;
+        self.roster.starts(&spec, Instant::now() + PATIENCE);
+        let launcher = Arc::clone(&self.parts.launcher);
+        self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
+        Ok(())
     }
 
-    fn next_spec(&self) -> Result<WorkerSpec, String> {
+    fn next_spec(&self) -> Result<WorkerSpec, NotStarted> {
         let Supervisor { port, template, settings, token, host, .. } = &self.parts;
         let endpoint = port.record();
+        let failed = NotStarted::Failed;
         let template =
-            template().ok_or_else(|| format!("template {} does not exist", endpoint.template_id))?;
-        let worker = mint_worker(host.entropy()).ok_or("no worker id could be made")?;
-        spec(&endpoint, &template, settings, token, worker)
+            template().ok_or_else(|| failed(format!("template {} does not exist", endpoint.template_id)))?;
+        let worker =
+            mint_worker(host.entropy()).ok_or_else(|| failed("no worker id could be made".into()))?;
+        let now = port.now();
+        let placed = self.claim.place(now, &endpoint, &worker);
+        let gpus = placed.map_err(|shortage| NotStarted::Throttled(shortage.reason().to_owned()))?;
+        let placement = Placement { started_at: now, gpus };
+        spec(&endpoint, &template, settings, token, worker.clone(), placement).map_err(|reason| {
+            self.claim.free(&worker);
+            failed(reason)
+        })
     }
 
     /// A start came to its end.
@@ -284,6 +328,7 @@ impl<P: Port> Task<P> {
             }
             Err(error) => {
                 self.roster.forget(&worker);
+                self.claim.free(&worker);
                 self.not_started(&error.to_string());
             }
         }
@@ -310,6 +355,24 @@ impl<P: Port> Task<P> {
             worker
         });
     }
+}
+
+/// Why a worker was not started.
+enum NotStarted {
+    /// There is no place for it.
+    Throttled(String),
+    /// It could not be.
+    Failed(String),
+}
+
+/// What came of the steps of a plan.
+#[derive(Default)]
+struct CarriedOut {
+    /// Something was done: plan again.
+    acted: bool,
+    /// So many workers found no place.
+    throttled: u32,
+    because: Option<Arc<str>>,
 }
 
 /// What came of a round.

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use longshore_launch::{Launcher, MemoryLauncher, Present};
 use longshore_model::{
-    ComputeType, Endpoint, EndpointId, EndpointNo, Millis, Provider, ScalerType, Template, TemplateId,
-    WorkerId, WorkerPhase,
+    ComputeType, Endpoint, EndpointId, EndpointNo, Gpu, Millis, Placement, Provider, ScalerType, Template,
+    TemplateId, WorkerId, WorkerPhase,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{FleetEvent, Port, Supervised, Supervisor, WorkerSettings, adopt};
+use crate::gpus::Gpus;
 use crate::host::{Host, ThisMachine};
 use crate::{AskError, FleetView, WorkerView};
 
@@ -210,12 +211,17 @@ impl Scene {
     }
 
     fn open_with(record: Endpoint, launcher: MemoryLauncher, adopted: Vec<Present>) -> Self {
+        Self::open_on(&Arc::default(), record, launcher, adopted)
+    }
+
+    fn open_on(gpus: &Arc<Gpus>, record: Endpoint, launcher: MemoryLauncher, adopted: Vec<Present>) -> Self {
         let (desk, launcher) = (Desk::new(record), Arc::new(launcher));
         let (events, receiver) = mpsc::unbounded_channel();
         let supervised = Supervisor {
             port: desk.clone(),
             template: Box::new(|| Some(Arc::new(a_template()))),
             launcher: launcher.clone(),
+            gpus: Arc::clone(gpus),
             settings: WorkerSettings::default(),
             token: "lsw_secret".into(),
             host: Arc::new(Numbered::default()),
@@ -224,9 +230,10 @@ impl Scene {
         }
         .spawn(receiver);
         let mut exits = launcher.exits().unwrap();
-        let forward = events.downgrade();
+        let (forward, gpus) = (events.downgrade(), Arc::clone(gpus));
         tokio::spawn(async move {
             while let (Some(exited), Some(events)) = (exits.recv().await, forward.upgrade()) {
+                gpus.free(&exited.worker);
                 let _ = events.send(FleetEvent::Exited(exited));
             }
         });
@@ -471,16 +478,21 @@ async fn adopted_workers_are_introduced_and_strangers_stopped() {
         endpoint: an_endpoint().id,
         version: 1,
         is_stopping: false,
+        placement: Placement::default(),
     };
     let other = Present {
         worker: "other".parse().unwrap(),
         endpoint: EndpointId::mint(99),
         version: 1,
         is_stopping: false,
+        placement: Placement::default(),
     };
     let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![mine.clone(), other]));
-    let mut found =
-        adopt(&launcher, &ThisMachine, &WorkerSettings::default(), |id| *id == mine.endpoint).await.unwrap();
+    let mut found = adopt(&launcher, &Gpus::default(), &ThisMachine, &WorkerSettings::default(), |id| {
+        *id == mine.endpoint
+    })
+    .await
+    .unwrap();
     assert_eq!(found.remove(&mine.endpoint), Some(vec![mine.clone()]));
     assert!(found.is_empty());
 
@@ -495,7 +507,13 @@ async fn adopted_workers_are_introduced_and_strangers_stopped() {
 #[tokio::test(start_paused = true)]
 async fn adopted_workers_that_are_being_ended_take_up_room_and_get_no_jobs() {
     let worker: WorkerId = "going".parse().unwrap();
-    let going = Present { worker: worker.clone(), endpoint: an_endpoint().id, version: 1, is_stopping: true };
+    let going = Present {
+        worker: worker.clone(),
+        endpoint: an_endpoint().id,
+        version: 1,
+        is_stopping: true,
+        placement: Placement::default(),
+    };
     let launcher = MemoryLauncher::with_living(vec![going.clone()]);
     let scene = Scene::open_with(Endpoint { workers_max: 1, ..an_endpoint() }, launcher, vec![going]);
     scene.queued(1);
@@ -515,6 +533,7 @@ async fn adopted_workers_that_do_not_reach_this_server_are_replaced() {
         endpoint: an_endpoint().id,
         version: 1,
         is_stopping: false,
+        placement: Placement::default(),
     };
     let (deaf, well) = (adopted("deaf"), adopted("well"));
     let launcher = MemoryLauncher::with_living(vec![deaf.clone(), well.clone()]);
@@ -608,3 +627,5 @@ async fn an_end_that_could_not_be_told_is_told_later() {
     assert!(matches!(&scene.desk.losses()[..], [(_, true, reason)] if reason.contains("killed by signal 9")));
     assert_eq!(scene.living().len(), 1);
 }
+
+mod placing;

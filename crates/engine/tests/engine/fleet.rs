@@ -6,7 +6,7 @@ use longshore_engine::{
     EndpointHandle, Engine, EngineSettings, HttpPost, Parts, ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_launch::{Launcher, MemoryLauncher, Present};
-use longshore_model::{Endpoint, JobState, Provider, WorkerId};
+use longshore_model::{Endpoint, JobState, Placement, Provider, WorkerId};
 
 use crate::ground::{Disks, done, endpoint, eventually, job, take, template};
 
@@ -97,6 +97,7 @@ async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
         endpoint: demo.record().id,
         version: demo.record().version,
         is_stopping: false,
+        placement: Placement::default(),
     };
     let launcher = Arc::new(MemoryLauncher::with_living(vec![present]));
     let engine = start(&disks, &launcher).await;

@@ -55,6 +55,7 @@ impl Shared {
                 ran_ms: exit.ran_ms,
                 log_tail: log::tail(&scratch.log()),
                 asked: scratch.is_stopping(),
+                placement: state.placement,
             };
             let kept = shared.put_away(&scratch, &exited);
             (exited, kept)

@@ -1,0 +1,229 @@
+//! Who gets which GPUs, by example; and what holds in every history.
+
+use alloc::vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SMALL: &str = "NVIDIA L4";
+const LARGE: &str = "NVIDIA H100 80GB HBM3";
+
+fn gpus(types: &[(&str, u64, usize)]) -> Vec<Gpu> {
+    let all = types.iter().flat_map(|&(type_id, memory_mib, n)| (0..n).map(move |_| (type_id, memory_mib)));
+    let gpu = |(at, (type_id, memory_mib)): (usize, (&str, u64))| Gpu {
+        device: at.to_string(),
+        type_id: type_id.to_string(),
+        memory_mib,
+    };
+    all.enumerate().map(gpu).collect()
+}
+
+fn machine() -> Rack {
+    Rack::new(gpus(&[(SMALL, 23_034, 2), (LARGE, 81_559, 4)]))
+}
+
+fn need(types: &[&str], count: usize) -> GpuNeed {
+    GpuNeed { types: types.iter().map(|t| (*t).to_string()).collect(), count }
+}
+
+fn worker(n: u32) -> WorkerId {
+    format!("w{n}").parse().unwrap()
+}
+
+fn endpoint(n: u128) -> EndpointId {
+    EndpointId::mint(n)
+}
+
+fn devices(placed: &Result<Vec<Gpu>, Shortage>) -> Vec<&str> {
+    placed.as_ref().unwrap().iter().map(|gpu| gpu.device.as_str()).collect()
+}
+
+#[test]
+fn the_first_type_with_enough_free_ones_is_taken() {
+    let mut rack = machine();
+    let both = need(&[SMALL, LARGE], 2);
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(1), &both)), ["0", "1"]);
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(2), &both)), ["2", "3"]);
+    assert!(rack.free(&worker(1)));
+    assert!(!rack.free(&worker(1)), "it has none any more");
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(3), &need(&[SMALL], 1))), ["0"]);
+    let any = rack.place(Millis(0), endpoint(1), &worker(4), &need(&[], 2));
+    assert_eq!(devices(&any), ["4", "5"], "of one type, although one of another was free before");
+}
+
+#[test]
+fn what_the_machine_lacks_is_said() {
+    let mut rack = machine();
+    let reason =
+        |rack: &mut Rack, need: &GpuNeed| rack.place(Millis(0), endpoint(1), &worker(1), need).unwrap_err();
+    let never = reason(&mut rack, &need(&["AMD Instinct"], 1));
+    assert_eq!(
+        never.reason(),
+        "a worker needs a GPU of AMD Instinct; this machine has 4 x NVIDIA H100 80GB HBM3, 2 x NVIDIA L4"
+    );
+    assert!(matches!(never, Shortage::Never(_)));
+    assert!(matches!(reason(&mut rack, &need(&[], 5)), Shortage::Never(_)));
+    assert_eq!(rack.line().count(), 0, "who waits for ever does not wait in line");
+    rack.place(Millis(0), endpoint(1), &worker(1), &need(&[SMALL], 2)).unwrap();
+    let taken = rack.place(Millis(0), endpoint(2), &worker(2), &need(&[SMALL], 1)).unwrap_err();
+    assert_eq!(taken, Shortage::Taken("a worker needs a GPU of NVIDIA L4; 0 of 2 are free".into()));
+    let behind = rack.place(Millis(0), endpoint(3), &worker(2), &need(&[SMALL], 2)).unwrap_err();
+    let words =
+        "a worker needs 2 GPUs of NVIDIA L4; 0 of 2 are free, and 1 endpoint is before this one in line";
+    assert_eq!(behind.reason(), words);
+}
+
+#[test]
+fn pools_of_another_stock_are_taken_by_their_memory() {
+    let mut rack = machine();
+    let pool = |name| need(&[name], 1);
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(1), &pool("AMPERE_24"))), ["0"]);
+    assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(2), &pool("ADA_80_PRO"))), ["2"]);
+    assert!(matches!(
+        rack.place(Millis(0), endpoint(1), &worker(3), &pool("HOPPER_141")),
+        Err(Shortage::Never(_))
+    ));
+    for no_pool in ["", "16", "_16", "AMPERE", "AMPERE_", "AMPERE_16_", "ampere_16", "A_1_2", "A_-1"] {
+        assert_eq!(pool_gb(no_pool), None, "{no_pool}");
+    }
+}
+
+#[test]
+fn a_worker_that_needs_many_is_not_outrun_by_those_that_need_one() {
+    let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 2)]));
+    let one = need(&[LARGE], 1);
+    rack.place(Millis(0), endpoint(1), &worker(1), &one).unwrap();
+    rack.place(Millis(0), endpoint(1), &worker(2), &one).unwrap();
+    rack.place(Millis(1), endpoint(2), &worker(9), &need(&[LARGE], 2)).unwrap_err();
+    rack.free(&worker(1));
+    rack.place(Millis(2), endpoint(1), &worker(3), &one).unwrap_err();
+    rack.free(&worker(2));
+    rack.place(Millis(3), endpoint(1), &worker(3), &one).unwrap_err();
+    rack.place(Millis(3), endpoint(2), &worker(9), &need(&[LARGE], 2)).unwrap();
+    assert_eq!(rack.line().collect::<Vec<_>>(), [&endpoint(1)]);
+}
+
+#[test]
+fn what_is_kept_in_vain_is_let_go_after_a_turn() {
+    let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 2)]));
+    let (one, two) = (need(&[LARGE], 1), need(&[LARGE], 2));
+    rack.place(Millis(0), endpoint(1), &worker(1), &one).unwrap();
+    rack.place(Millis(0), endpoint(2), &worker(9), &two).unwrap_err();
+    rack.place(Millis(TURN_MS - 1), endpoint(3), &worker(2), &one).unwrap_err();
+    rack.place(Millis(TURN_MS), endpoint(3), &worker(2), &one).unwrap();
+    rack.free(&worker(2));
+    rack.place(Millis(2 * TURN_MS - 1), endpoint(3), &worker(2), &one).unwrap();
+    rack.free(&worker(2));
+    let again = rack.place(Millis(2 * TURN_MS), endpoint(3), &worker(2), &one);
+    again.expect_err("the one that needs two has its turn again");
+}
+
+#[test]
+fn who_leaves_the_line_keeps_nothing() {
+    let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 2)]));
+    rack.place(Millis(0), endpoint(1), &worker(1), &need(&[], 1)).unwrap();
+    rack.place(Millis(0), endpoint(2), &worker(2), &need(&[], 2)).unwrap_err();
+    rack.leave(&endpoint(2));
+    rack.place(Millis(0), endpoint(3), &worker(3), &need(&[], 1)).unwrap();
+}
+
+#[test]
+fn adopted_workers_keep_theirs() {
+    let mut rack = machine();
+    rack.hold(&worker(1), &gpus(&[(SMALL, 23_034, 2)]));
+    rack.place(Millis(0), endpoint(1), &worker(2), &need(&[SMALL], 1)).unwrap_err();
+    rack.free(&worker(1));
+    rack.place(Millis(0), endpoint(1), &worker(2), &need(&[SMALL], 1)).unwrap();
+}
+
+/// What happens on a machine: an endpoint wants one more worker, or one of the workers ends.
+#[derive(Clone, Debug)]
+enum Happening {
+    Wanted { endpoint: u8, types: Vec<bool>, count: usize },
+    Ends { nth: usize },
+    Leaves { endpoint: u8 },
+    Passes { ms: u64 },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (0..5_u8, prop::collection::vec(any::<bool>(), 2), 0..4_usize)
+            .prop_map(|(endpoint, types, count)| Happening::Wanted { endpoint, types, count }),
+        3 => (0..8_usize).prop_map(|nth| Happening::Ends { nth }),
+        1 => (0..5_u8).prop_map(|endpoint| Happening::Leaves { endpoint }),
+        1 => (0..2 * TURN_MS).prop_map(|ms| Happening::Passes { ms }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_gpu_has_two_workers_in_any_history(history in prop::collection::vec(happening(), 1..120)) {
+        let mut rack = machine();
+        let mut living: Vec<(WorkerId, Vec<Gpu>)> = vec![];
+        let mut now = Millis(0);
+        for (n, what) in history.into_iter().enumerate() {
+            match what {
+                Happening::Wanted { endpoint: e, types, count } => {
+                    let types: Vec<&str> =
+                        [SMALL, LARGE].into_iter().zip(types).filter_map(|(t, wanted)| wanted.then_some(t)).collect();
+                    let (need, id) = (need(&types, count.max(1)), worker(n as u32));
+                    if let Ok(placed) = rack.place(now, endpoint(u128::from(e)), &id, &need) {
+                        prop_assert_eq!(placed.len(), need.count);
+                        prop_assert!(placed.iter().all(|gpu| gpu.type_id == placed[0].type_id));
+                        prop_assert!(types.is_empty() || types.contains(&placed[0].type_id.as_str()));
+                        living.push((id, placed));
+                    }
+                }
+                Happening::Ends { nth } if nth < living.len() => {
+                    let (id, _) = living.swap_remove(nth);
+                    prop_assert!(rack.free(&id));
+                }
+                Happening::Ends { .. } => {}
+                Happening::Leaves { endpoint: e } => rack.leave(&endpoint(u128::from(e))),
+                Happening::Passes { ms } => now = now + ms,
+            }
+            let mut taken: Vec<&str> =
+                living.iter().flat_map(|(_, gpus)| gpus).map(|gpu| gpu.device.as_str()).collect();
+            taken.sort_unstable();
+            let all = taken.len();
+            taken.dedup();
+            prop_assert_eq!(taken.len(), all, "a GPU has two workers");
+            let free = rack.gpus().filter(|(_, is_free)| *is_free).count();
+            prop_assert_eq!(free + all, 6, "a GPU got lost, or there are more than there are");
+        }
+        for (id, _) in &living {
+            rack.free(id);
+        }
+        prop_assert!(rack.gpus().all(|(_, is_free)| is_free), "the end of a worker frees all of its GPUs");
+    }
+
+    /// Every endpoint always wants one more worker, and every worker ends within half a turn. Then everybody who
+    /// can be placed is, again and again.
+    #[test]
+    fn nobody_starves(
+        counts in prop::collection::vec(1..5_usize, 2..6),
+        lives in prop::collection::vec(1..TURN_MS / 2, 40),
+    ) {
+        let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 4)]));
+        let mut placed = vec![0_u32; counts.len()];
+        let mut living: Vec<(Millis, WorkerId)> = vec![];
+        let mut now = Millis(0);
+        let end = Millis(TURN_MS * 2 * counts.len() as u64);
+        let mut n = 0;
+        while now < end {
+            for (e, &count) in counts.iter().enumerate() {
+                while rack.place(now, endpoint(e as u128), &worker(n), &need(&[], count)).is_ok() {
+                    placed[e] += 1;
+                    living.push((now + lives[n as usize % lives.len()], worker(n)));
+                    n += 1;
+                }
+            }
+            living.sort();
+            let (at, id) = living.remove(0);
+            now = now.max(at);
+            rack.free(&id);
+        }
+        prop_assert!(placed.iter().all(|&times| times > 0), "placed {placed:?} times");
+    }
+}
