@@ -8,6 +8,7 @@ mod hostile;
 mod log;
 mod memory;
 mod mirror;
+mod nvidia;
 mod proc;
 mod process;
 mod scratch;
@@ -15,6 +16,7 @@ pub mod shim;
 
 pub use log::LogLimits;
 pub use memory::MemoryLauncher;
+pub use nvidia::nvidia_gpus;
 pub use process::{ProcessLauncher, ShimCommand};
 
 use std::collections::BTreeMap;

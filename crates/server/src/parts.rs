@@ -20,6 +20,7 @@ pub(crate) async fn start_engine(
     launcher: Arc<dyn Launcher>,
     server_url: String,
 ) -> Result<Engine, Fatal> {
+    let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
     let dir = settings.data_dir.clone();
     let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&dir))
         .await
@@ -35,7 +36,7 @@ pub(crate) async fn start_engine(
         post: Arc::new(HttpPost::new(&settings.webhooks())),
         settings: settings.engine(),
         webhooks: settings.webhooks(),
-        workers: settings.workers(server_url),
+        workers: settings.workers(server_url, gpus),
     };
     Ok(Engine::start(parts).await?)
 }

@@ -9,6 +9,8 @@ use super::nearest::{distance, nearest};
 use super::{CONFIG_VARIABLE, DEFAULTS, Settings, SettingsError};
 
 const PREFIX: &str = "LONGSHORE_";
+/// Tables whose names are the operator's: each is one value, set as a whole.
+const OPEN_TABLES: [&str; 1] = ["prices"];
 /// Variables that are not settings.
 const OTHER_VARIABLES: [&str; 4] =
     ["LONGSHORE_ADMIN_KEY", CONFIG_VARIABLE, "LONGSHORE_URL", "LONGSHORE_API_KEY"];
@@ -147,12 +149,12 @@ fn parse(text: &str, origin: &str) -> Result<Table, SettingsError> {
     })
 }
 
-/// Every value that is not a table, by its dotted name. An empty table is named too: it may be a mistake.
+/// Every value that is not a table, by its dotted name.
 fn leaves(table: &Table) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for (name, value) in table {
         match value {
-            Value::Table(inner) => {
+            Value::Table(inner) if !OPEN_TABLES.contains(&name.as_str()) => {
                 found
                     .extend(leaves(inner).into_iter().map(|(rest, value)| (format!("{name}.{rest}"), value)));
             }
@@ -166,7 +168,8 @@ fn lookup<'a>(table: &'a Table, name: &str) -> Option<&'a Value> {
     let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     match (table.get(first)?, rest) {
         (Value::Table(inner), Some(rest)) => lookup(inner, rest),
-        (Value::Table(_), None) | (_, Some(_)) => None,
+        (Value::Table(_), None) if !OPEN_TABLES.contains(&first) => None,
+        (_, Some(_)) => None,
         (value, None) => Some(value),
     }
 }
@@ -180,6 +183,8 @@ fn kind(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) => "a whole number",
         Value::Boolean(_) => "true or false",
+        Value::Array(_) => "a list of tables",
+        Value::Table(_) => "a table",
         _ => "text",
     }
 }
@@ -267,6 +272,38 @@ mod tests {
         let environment = env(&[("LONGSHORE_RATE_LIMITS", "off")]);
         assert!(off(Settings::load(&ServeArgs::default(), environment).unwrap()));
         assert!(!off(from_file("[rate_limits.run]\nper_10_s = 5\n").unwrap()));
+    }
+
+    #[test]
+    fn gpus_and_prices_are_the_operators_own_lists() {
+        let gpus = |text: &str| -> Result<Vec<String>, SettingsError> {
+            let found = async { Ok(Vec::new()) };
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let gpus = runtime.block_on(from_file(text)?.gpus(found))?;
+            Ok(gpus
+                .into_iter()
+                .map(|gpu| format!("{} {} {}", gpu.device, gpu.type_id, gpu.memory_mib))
+                .collect())
+        };
+        let two = "[[gpus]]\ntype = \"L4\"\ncount = 2\nmemory_gib = 24\n[[gpus]]\ntype = \"A\"\ndevices = [\"GPU-1\"]\n";
+        assert_eq!(gpus(two).unwrap(), ["0 L4 24576", "1 L4 24576", "GPU-1 A 0"]);
+        assert!(gpus(&format!("gpu_sharing = \"off\"\n{two}")).unwrap().is_empty());
+        assert!(gpus("[prices]\n\"NVIDIA RTX 4.0\" = 1\ncpu = 0.5\n").unwrap().is_empty());
+        for (text, part) in [
+            ("[[gpus]]\ntype = \"L4\"\n", "needs either `count`"),
+            ("[[gpus]]\ntype = \"L4\"\ncount = 0\n", "needs either `count`"),
+            ("[[gpus]]\ntype = \"L4\"\ncount = 1\ndevices = [\"7\"]\n", "needs either `count`"),
+            ("[[gpus]]\ntype = \"L4\"\ndevices = [\"7\", \"7\"]\n", "there twice"),
+            ("[[gpus]]\ntype = \" \"\ncount = 1\n", "an empty `type`"),
+            ("[[gpus]]\ntype = \"L4\"\nmemory = 1\n", "memory"),
+            ("gpus = 2\n", "`gpus` must be a list of tables, not `2`"),
+            ("[prices]\ncpu = -1\n", "it must be 0 or more"),
+            ("[prices]\ncpu = \"much\"\n", "cpu"),
+            ("prices = 1\n", "`prices` must be a table"),
+        ] {
+            let error = gpus(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -1,22 +1,26 @@
 //! Settings: data that the operator writes. The parts that do work are made from them in [`crate::parts`].
 
 mod error;
+mod gpus;
 #[cfg(test)]
 mod hostile;
 mod layers;
 mod limits;
 mod nearest;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use longshore_cli::ServeArgs;
 use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
 use longshore_http::HttpSettings;
+use longshore_model::Gpu;
 use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
 use serde::Deserialize;
 
 pub(crate) use error::SettingsError;
+use gpus::{GpuSettings, GpuSharing};
 use layers::Layers;
 use limits::LimitSettings;
 
@@ -61,6 +65,9 @@ pub(crate) struct Settings {
     webhook_calls_max: usize,
     webhook_calls_per_host_max: usize,
     webhook_bytes_max: usize,
+    gpu_sharing: GpuSharing,
+    gpus: Vec<GpuSettings>,
+    prices: BTreeMap<String, f64>,
     rate_limits: LimitSettings,
 }
 
@@ -97,6 +104,8 @@ impl Settings {
         settings.rate_limits.switch_off();
         settings.allow_private_webhooks = true;
         settings.shutdown_grace_ms = 1_000;
+        // Whoever tries a handler out wants it to find the GPU, however many workers there are.
+        settings.gpu_sharing = GpuSharing::Off;
         Ok(settings)
     }
 
@@ -129,13 +138,29 @@ impl Settings {
         }
     }
 
+    /// The GPUs that are shared out among workers: those that the operator named, or else those that `found` finds.
+    pub(crate) async fn gpus(
+        &self,
+        found: impl Future<Output = Result<Vec<Gpu>, String>>,
+    ) -> Result<Vec<Gpu>, SettingsError> {
+        match self.gpu_sharing {
+            GpuSharing::Off => Ok(Vec::new()),
+            GpuSharing::On if !self.gpus.is_empty() => gpus::inventory(&self.gpus),
+            GpuSharing::On => Ok(found.await.unwrap_or_else(|reason| {
+                tracing::warn!(%reason, "no GPUs are shared out among workers; name them under [[gpus]]");
+                Vec::new()
+            })),
+        }
+    }
+
     /// What the supervisors of workers need. `base_url` is where workers find the server.
-    pub(crate) fn workers(&self, base_url: String) -> WorkerSettings {
+    pub(crate) fn workers(&self, base_url: String, gpus: Vec<Gpu>) -> WorkerSettings {
         WorkerSettings {
             base_url,
             ping_interval_ms: self.ping_interval_ms,
             stop_grace_ms: self.stop_grace_ms,
             kill_grace_ms: self.kill_grace_ms,
+            gpus,
         }
     }
 
@@ -166,6 +191,8 @@ impl Settings {
             }
             Err(SettingsError::Value(format!("`{name}` is {value}; it may be {most} at most")))
         };
+        gpus::inventory(&self.gpus)?;
+        gpus::check_prices(&self.prices)?;
         at_least("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MIN)?;
         at_most("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MAX)?;
         at_least("jobs_max", self.jobs_max, 1)?;

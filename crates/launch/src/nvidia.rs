@@ -1,0 +1,116 @@
+//! The NVIDIA GPUs of this machine, as its driver's own tool lists them.
+//!
+//! The tool is asked, not the driver's library: it comes with every driver, a fault in it is not ours, it can be given
+//! up on, and a program without dynamic linking can ask it too.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use longshore_model::Gpu;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// Without its persistence mode a driver with many GPUs takes several seconds to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+const TOOL: &str = "nvidia-smi";
+const QUESTION: [&str; 2] =
+    ["--query-gpu=uuid,name,memory.total,mig.mode.current", "--format=csv,noheader,nounits"];
+
+/// The GPUs that can be given to workers; none where there is no driver. An error says what went wrong where there
+/// is one.
+pub async fn nvidia_gpus() -> Result<Vec<Gpu>, String> {
+    ask(TOOL).await
+}
+
+async fn ask(tool: &str) -> Result<Vec<Gpu>, String> {
+    let mut command = Command::new(tool);
+    command.args(QUESTION).stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    match timeout(PATIENCE, command.output()).await {
+        Err(_) => Err(format!("{tool} did not answer within {} s", PATIENCE.as_secs())),
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Ok(Err(error)) => Err(format!("{tool} cannot be run: {error}")),
+        Ok(Ok(output)) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).lines().filter_map(read).collect()
+        }
+        // It says so on its standard output: no device, or a driver that does not fit.
+        Ok(Ok(output)) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            let first: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
+            Err(format!("{tool} failed ({}): {first}", output.status))
+        }
+    }
+}
+
+/// One line: UUID, name, memory in MiB, and whether the GPU is cut into slices, which cannot be given away whole.
+fn read(line: &str) -> Option<Result<Gpu, String>> {
+    let mut fields = line.split(',').map(str::trim);
+    let gpu = (|| {
+        let device = fields.next().filter(|uuid| uuid.starts_with("GPU-"))?.to_owned();
+        let type_id = fields.next().filter(|name| !name.is_empty())?.to_owned();
+        // Boards that share the machine's memory have none of their own to tell.
+        let memory_mib = fields.next()?.parse().unwrap_or(0);
+        Some(Gpu { device, type_id, memory_mib })
+    })();
+    match (gpu, fields.next()) {
+        _ if line.trim().is_empty() => None,
+        (Some(_), Some("Enabled")) => None,
+        (Some(gpu), _) => Some(Ok(gpu)),
+        (None, _) => Some(Err(format!("{TOOL} answered with a line that names no GPU: {line:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use longshore_hostile::{cases, spoiled};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINE: &str = "GPU-8a2b5a1c-0000-1111-2222-333344445555, NVIDIA H200, 143771, Disabled";
+
+    async fn asked(script: &str) -> Result<Vec<Gpu>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(TOOL);
+        // Renamed into place: another test that forks now must not keep the file open for writing.
+        fs::write(dir.path().join("draft"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(dir.path().join("draft"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(dir.path().join("draft"), &path).unwrap();
+        ask(path.to_str().unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn what_the_tool_lists_is_there() {
+        let script = format!(
+            "echo '{LINE}'; echo 'GPU-2, NVIDIA L4, 23034, [N/A]'; echo 'GPU-3, NVIDIA A100, 9, Enabled'"
+        );
+        let gpus = asked(&script).await.unwrap();
+        let h200 = Gpu {
+            device: "GPU-8a2b5a1c-0000-1111-2222-333344445555".into(),
+            type_id: "NVIDIA H200".into(),
+            memory_mib: 143_771,
+        };
+        assert_eq!(gpus[0], h200);
+        assert_eq!((gpus.len(), gpus[1].type_id.as_str()), (2, "NVIDIA L4"), "a sliced one is left out");
+    }
+
+    #[tokio::test]
+    async fn a_machine_without_a_driver_has_none_and_one_with_a_broken_driver_says_so() {
+        assert_eq!(ask("/no/such/tool").await.unwrap(), []);
+        let error = asked("echo 'NVIDIA-SMI has failed'; exit 9").await.unwrap_err();
+        assert!(error.ends_with("NVIDIA-SMI has failed"), "{error}");
+        let error = asked("echo 'No devices were found'").await.unwrap_err();
+        assert!(error.contains("names no GPU"), "{error}");
+    }
+
+    proptest! {
+        #![proptest_config(cases(300))]
+
+        #[test]
+        fn any_line_is_survived(line in spoiled(Just(LINE), &[b",", b"GPU-", b"Enabled"])) {
+            let _ = read(&String::from_utf8_lossy(&line));
+        }
+    }
+}

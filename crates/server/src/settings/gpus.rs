@@ -1,0 +1,74 @@
+//! Which GPUs there are, as far as the operator says, and what they cost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longshore_model::Gpu;
+use serde::Deserialize;
+
+use super::SettingsError;
+
+/// Whether GPUs are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum GpuSharing {
+    On,
+    Off,
+}
+
+/// GPUs of one type.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GpuSettings {
+    #[serde(rename = "type")]
+    type_id: String,
+    count: Option<u32>,
+    devices: Option<Vec<String>>,
+    #[serde(default)]
+    memory_gib: u32,
+}
+
+/// More than any machine has; a number that was meant for something else is not believed.
+const GPUS_MAX: usize = 1_024;
+
+/// Every GPU by its device.
+pub(super) fn inventory(settings: &[GpuSettings]) -> Result<Vec<Gpu>, SettingsError> {
+    let refused = |text: String| Err(SettingsError::Value(text));
+    let mut gpus: Vec<Gpu> = Vec::new();
+    for GpuSettings { type_id, count, devices, memory_gib } in settings {
+        if type_id.trim().is_empty() {
+            return refused("a [[gpus]] table has an empty `type`; endpoints ask for GPUs by it".to_owned());
+        }
+        let devices = match (count, devices) {
+            (Some(count), None) if (1..=GPUS_MAX).contains(&(*count as usize)) => {
+                (gpus.len()..gpus.len() + *count as usize).map(|n| n.to_string()).collect()
+            }
+            (None, Some(devices)) if !devices.is_empty() => devices.clone(),
+            _ => {
+                return refused(format!(
+                    "[[gpus]] of the type {type_id:?} needs either `count`, from 1 to {GPUS_MAX}, or `devices`"
+                ));
+            }
+        };
+        let memory_mib = u64::from(*memory_gib) * 1_024;
+        gpus.extend(devices.into_iter().map(|device| Gpu { device, type_id: type_id.clone(), memory_mib }));
+    }
+    let mut seen = BTreeSet::new();
+    match gpus
+        .iter()
+        .find(|gpu| gpu.device.is_empty() || gpu.device.contains(',') || !seen.insert(&gpu.device))
+    {
+        Some(Gpu { device, .. }) => {
+            refused(format!("the device {device:?} is there twice in [[gpus]], or names no GPU"))
+        }
+        None => Ok(gpus),
+    }
+}
+
+pub(super) fn check_prices(prices: &BTreeMap<String, f64>) -> Result<(), SettingsError> {
+    match prices.iter().find(|(_, price)| !price.is_finite() || **price < 0.0) {
+        Some((name, price)) => {
+            Err(SettingsError::Value(format!("the price of {name:?} is {price}; it must be 0 or more")))
+        }
+        None => Ok(()),
+    }
+}
