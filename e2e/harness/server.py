@@ -14,8 +14,10 @@ from .waiting import until
 
 ADMIN_KEY = "ls_e2e_0123456789abcdef0123456789abcdef0123456789abcdef"
 
-# Times that tests would otherwise have to wait for. What is not named here has its default.
+# Times that tests would otherwise have to wait for. What is not named here has its default. Where the machine that runs
+# the tests has GPUs, workers would otherwise wait for one of their own.
 QUICK = """
+gpu_sharing = "off"
 ping_interval_ms = 2000
 stop_grace_ms = 4000
 kill_grace_ms = 1000

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
-use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
+use longshore_http::{HttpSettings, Limit, Prices, RateLimits, RateTable};
 
 use crate::auditor::{Rate, Rates, Rules};
 use crate::dice::Dice;
@@ -51,11 +51,13 @@ impl ServerSettings {
             ping_interval_ms,
             stop_grace_ms: 10_000,
             kill_grace_ms: 5_000,
+            gpus: Vec::new(),
         };
         let http = HttpSettings {
             rate_limits: rate_limits(dice),
             bytes_in_flight_max: *dice.pick(&[100_000, 512_000_000]),
             worker_hold_ms: *dice.pick(&[1_000, 20_000]),
+            prices: Prices::default(),
         };
         Self { engine, webhooks, workers, http }
     }

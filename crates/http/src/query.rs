@@ -23,6 +23,11 @@ impl Query {
         self.pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Every value of a parameter that may come several times.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     /// A parameter that is an integer from `min` to `max`, if it is there.
     pub(crate) fn integer(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Failure> {
         let Some(text) = self.get(name) else { return Ok(None) };

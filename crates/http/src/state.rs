@@ -6,10 +6,10 @@ use std::time::Duration;
 use longshore_engine::Engine;
 use longshore_model::limits::TAKE_HOLD_MS_MAX;
 
-use crate::RateLimits;
 use crate::body::BytesBudget;
 use crate::metrics::RequestCounts;
 use crate::rate_limits::RateLimiter;
+use crate::{Prices, RateLimits};
 
 /// What the operator can set about this crate.
 #[derive(Clone, Debug)]
@@ -20,11 +20,18 @@ pub struct HttpSettings {
     pub bytes_in_flight_max: usize,
     /// How long a worker's question for jobs is held open while there is nothing; at most 25 000 ms.
     pub worker_hold_ms: u64,
+    /// What workers cost.
+    pub prices: Prices,
 }
 
 impl Default for HttpSettings {
     fn default() -> Self {
-        Self { rate_limits: RateLimits::default(), bytes_in_flight_max: 512_000_000, worker_hold_ms: 20_000 }
+        Self {
+            rate_limits: RateLimits::default(),
+            bytes_in_flight_max: 512_000_000,
+            worker_hold_ms: 20_000,
+            prices: Prices::default(),
+        }
     }
 }
 
@@ -41,6 +48,7 @@ struct Shared {
     answers: BytesBudget,
     worker_hold: Duration,
     requests: RequestCounts,
+    prices: Prices,
 }
 
 impl HttpState {
@@ -53,7 +61,8 @@ impl HttpState {
         // The oldest workers with a limit give up after 30 s; a job answered after that is lost.
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
-        Self { shared: Arc::new(Shared { engine, limiter, budget, answers, worker_hold, requests }) }
+        let prices = settings.prices.clone();
+        Self { shared: Arc::new(Shared { engine, limiter, budget, answers, worker_hold, requests, prices }) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -75,6 +84,10 @@ impl HttpState {
 
     pub(crate) fn worker_hold(&self) -> Duration {
         self.shared.worker_hold
+    }
+
+    pub(crate) fn prices(&self) -> &Prices {
+        &self.shared.prices
     }
 
     pub(crate) fn requests(&self) -> &RequestCounts {

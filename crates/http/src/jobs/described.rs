@@ -67,6 +67,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let health = [
         ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
         ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
+        ("reasons", object(&[("throttled", text()), ("unhealthy", text())], &[])),
     ];
     vec![
         ("JobRequest", with_example(job_request(&text()), json!({ "input": { "prompt": "a crane" } }))),

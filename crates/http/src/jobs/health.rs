@@ -1,7 +1,7 @@
 //! `health`: an endpoint's numbers.
 
 use axum::response::{IntoResponse as _, Response};
-use longshore_engine::Health;
+use longshore_engine::{FleetStatus, Health};
 
 use super::call::Call;
 use crate::errors::Failure;
@@ -10,10 +10,10 @@ use crate::json_body::JsonBody;
 /// `GET /health`.
 pub(super) async fn health(call: Call) -> Result<Response, Failure> {
     let health = call.endpoint.health().await?;
-    Ok(written(&health).into_response())
+    Ok(written(&health, &call.endpoint.fleet_status()).into_response())
 }
 
-fn written(health: &Health) -> JsonBody {
+fn written(health: &Health, status: &FleetStatus) -> JsonBody {
     let mut body = JsonBody::new();
     let jobs = [
         ("completed", health.counters.completed),
@@ -35,8 +35,26 @@ fn written(health: &Health) -> JsonBody {
     numbers(&mut body, jobs);
     body.text(",\"workers\":");
     numbers(&mut body, workers.map(|(name, number)| (name, u64::from(number))));
+    reasons(&mut body, status);
     body.text("}");
     body
+}
+
+/// Why workers are held back, where some are.
+fn reasons(body: &mut JsonBody, status: &FleetStatus) {
+    let reasons = [
+        ("throttled", status.throttled_because.as_ref()),
+        ("unhealthy", status.last_crash.as_ref().filter(|_| status.unhealthy > 0)),
+    ];
+    let mut before = ",\"reasons\":{";
+    for (name, reason) in reasons {
+        let Some(reason) = reason else { continue };
+        body.text(before).string(name).text(":").string(reason);
+        before = ",";
+    }
+    if before == "," {
+        body.text("}");
+    }
 }
 
 fn numbers<const N: usize>(body: &mut JsonBody, members: [(&str, u64); N]) {
@@ -69,8 +87,22 @@ mod tests {
             },
         };
         assert_eq!(
-            written(&health).into_bytes(),
+            written(&health, &FleetStatus::default()).into_bytes(),
             r#"{"jobs":{"completed":1,"failed":2,"inProgress":3,"inQueue":4,"retried":5},"workers":{"idle":6,"initializing":7,"ready":8,"running":9,"throttled":10,"unhealthy":11}}"#
         );
+    }
+
+    #[test]
+    fn says_why_workers_are_held_back() {
+        let said = |status: FleetStatus| {
+            let bytes = written(&Health::default(), &status).into_bytes();
+            serde_json::from_slice::<serde_json::Value>(bytes.as_ref()).unwrap()["reasons"].clone()
+        };
+        let crashed = FleetStatus { last_crash: Some("code 3".into()), ..FleetStatus::default() };
+        assert!(said(crashed.clone()).is_null(), "none is held back any more");
+        let unhealthy = FleetStatus { unhealthy: 1, ..crashed };
+        assert_eq!(said(unhealthy.clone()), serde_json::json!({ "unhealthy": "code 3" }));
+        let both = FleetStatus { throttled: 2, throttled_because: Some("no \"GPU\"".into()), ..unhealthy };
+        assert_eq!(said(both), serde_json::json!({ "throttled": "no \"GPU\"", "unhealthy": "code 3" }));
     }
 }

@@ -16,7 +16,7 @@ use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
 use super::views::Extras;
-use super::{Answer, PathId, read_body, schemas, to_the_end, views};
+use super::{Answer, PathId, pods, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::operations::page::Page;
@@ -161,14 +161,9 @@ async fn get(State(state): State<HttpState>, PathId(id): PathId, uri: Uri, heade
 async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Value {
     let record = endpoint.record();
     let template = state.engine().template(&record.template_id);
-    let fleet = if flag(query, "includeWorkers") {
-        // An endpoint that is deleted at this moment has no workers to show.
-        Some(endpoint.fleet_view().await.unwrap_or_default())
-    } else {
-        None
-    };
-    let workers = fleet.as_ref().map(|fleet| fleet.workers.as_slice());
-    let extras = Extras { template: flag(query, "includeTemplate"), workers };
+    let workers =
+        if flag(query, "includeWorkers") { Some(pods::of_endpoint(state, endpoint).await) } else { None };
+    let extras = Extras { template: flag(query, "includeTemplate"), workers: workers.as_deref() };
     views::endpoint(&record, template.as_deref(), extras)
 }
 

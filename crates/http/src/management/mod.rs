@@ -15,6 +15,7 @@ mod fields;
 #[cfg(test)]
 mod hostile;
 mod nearest;
+mod pods;
 mod records;
 mod schemas;
 mod template_fields;
@@ -39,7 +40,7 @@ type Answer = Result<axum::Json<serde_json::Value>, Failure>;
 
 /// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
 pub(crate) fn groups() -> Vec<Group> {
-    vec![endpoints::group(), templates::group(), api_keys::group(), document::group()]
+    vec![endpoints::group(), templates::group(), api_keys::group(), pods::group(), document::group()]
 }
 
 /// The id in a path; empty where it is no text, which finds nothing: after the key was checked, not before.

@@ -43,7 +43,7 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
         Kind::Words(words) => json!({ "type": "array", "items": { "type": "string", "enum": words } }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string", "pattern": WITHOUT_NUL } }),
         Kind::SecretTexts => texts_by_name(),
-        Kind::Objects => json!({ "type": "array", "items": { "type": "object" } }),
+        Kind::Objects => json!({ "type": "array", "items": reference("Pod") }),
         Kind::ObjectsOf(fields) => {
             let item = if verb.is_none() { read(fields) } else { sent(fields, Verb::Create, &[]) };
             json!({ "type": "array", "items": item })

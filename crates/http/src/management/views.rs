@@ -1,8 +1,7 @@
 //! Records as clients read them: without the server's own numbers, without secrets, without what is not set, times
 //! as text.
 
-use longshore_engine::WorkerView;
-use longshore_model::{Endpoint, Millis, Template, WorkerPhase};
+use longshore_model::{Endpoint, Millis, Template};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +24,7 @@ pub(super) fn template(template: &Template) -> Value {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extras<'a> {
     pub template: bool,
-    pub workers: Option<&'a [WorkerView]>,
+    pub workers: Option<&'a [Value]>,
 }
 
 /// An endpoint. `used` is its template.
@@ -39,26 +38,18 @@ pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Ext
         view.insert("template".to_owned(), template(used));
     }
     if let Some(workers) = extras.workers {
-        view.insert("workers".to_owned(), workers.iter().map(worker).collect());
+        view.insert("workers".to_owned(), json!(workers));
     }
     Value::Object(view)
 }
 
-fn worker(worker: &WorkerView) -> Value {
-    let status = match worker.phase {
-        WorkerPhase::Initializing => "INITIALIZING",
-        WorkerPhase::Idle => "IDLE",
-        WorkerPhase::Running => "RUNNING",
-        WorkerPhase::Draining => "DRAINING",
-    };
-    json!({ "id": worker.id, "status": status, "jobsInProgress": worker.running, "idleMs": worker.idle_ms })
-}
-
-fn masked_env(template: &Template) -> Value {
+/// The names of an environment.
+pub(super) fn masked_env(template: &Template) -> Value {
     template.env.keys().map(|name| (name.clone(), json!(MASK))).collect::<Map<_, _>>().into()
 }
 
-fn time(at: Millis) -> Value {
+/// A moment.
+pub(super) fn time(at: Millis) -> Value {
     Value::String(rfc3339(at))
 }
 

@@ -38,6 +38,8 @@ const ROUTES: &str = "
     PATCH   /v1/apikeys/{key}                          manage
     DELETE  /v1/apikeys/{key}                          manage
     POST    /v1/apikeys/{key}/update                   manage
+    GET     /v1/pods                                   list
+    GET     /v1/pods/{pod}                             list
 
     POST    /v2/{endpoint}/run                         jobs
     POST    /v2/{endpoint}/runsync                     jobs
@@ -195,6 +197,7 @@ impl World {
             .replace("{key}", &of(&self.key, "nosuchkey"))
             .replace("{job}", &of(job, NO_JOB))
             .replace("{worker}", "w-0")
+            .replace("{pod}", &of("w-0", "nosuchworker"))
     }
 
     /// A body with which the route does something.
@@ -395,7 +398,7 @@ async fn a_path_that_is_no_text_is_401_to_strangers_too() {
                 .replace("{endpoint}", garbage)
                 .replace("{template}", garbage)
                 .replace("{key}", garbage);
-            let path = path.replace("{job}", garbage).replace("{worker}", garbage);
+            let path = path.replace("{job}", garbage).replace("{worker}", garbage).replace("{pod}", garbage);
             let answer = world.server.send(request(route.method, &path, None, "{}")).await;
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (401, "unauthorized"), "{path}");
         }

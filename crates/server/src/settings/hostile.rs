@@ -83,8 +83,11 @@ fn holds(loaded: Result<Settings, SettingsError>) -> Result<(), TestCaseError> {
         Ok(settings) => {
             // Whatever was accepted can be handed to the parts.
             let _ = (settings.http(), settings.engine(), settings.webhooks());
-            let _ =
-                (settings.workers("http://h".to_owned(), Vec::new()), settings.server_url(), settings.shutdown_grace());
+            let _ = (
+                settings.workers("http://h".to_owned(), Vec::new()),
+                settings.server_url(),
+                settings.shutdown_grace(),
+            );
         }
         Err(error) => {
             let text = error.to_string();

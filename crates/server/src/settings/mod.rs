@@ -217,6 +217,7 @@ impl Settings {
             rate_limits,
             bytes_in_flight_max: self.bytes_in_flight_max,
             worker_hold_ms: self.worker_hold_ms,
+            prices: self.prices.clone().into(),
         }
     }
 }
