@@ -373,8 +373,9 @@ async fn whoever_may_is_served_and_learns_what_does_not_exist() {
             let answer = send(false).await;
             assert!(answer.status.is_success(), "{what}: {answer:?}");
             let answer = send(true).await;
-            let names_something =
-                ["{endpoint}", "{template}", "{key}"].iter().any(|name| route.pattern.contains(name));
+            let names_something = ["{endpoint}", "{template}", "{key}", "{pod}"]
+                .iter()
+                .any(|name| route.pattern.contains(name));
             let expected = match route.takes {
                 _ if !names_something => continue,
                 // Tokens are for one endpoint, and so are keys that name some.
