@@ -30,6 +30,12 @@ pub enum CatalogError {
     /// It clashes with something that exists; the text names it.
     #[error("{0}")]
     Conflict(String),
+    /// It is not as whoever asked expected it to be.
+    #[error("it was changed meanwhile")]
+    Changed,
+    /// What the change needs cannot be had at the moment.
+    #[error("{0}")]
+    Unavailable(String),
     /// The change could not be made durable.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,11 +1,13 @@
 //! The engine: every endpoint of this server, and the catalog.
 
+mod auths;
 mod crew;
 mod keys;
 mod manage;
 pub(crate) mod records;
 mod start;
 mod tokens;
+mod volumes;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -63,6 +63,15 @@ impl Failure {
         )
     }
 
+    /// What is to be changed is not what the client has seen.
+    pub(crate) fn changed_meanwhile() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "precondition_failed",
+            "the resource does not have the `ETag` that `If-Match` names; read it again, and nothing was changed",
+        )
+    }
+
     pub(crate) fn body_too_large(bytes_max: usize) -> Self {
         let text = format!("the body is over {bytes_max} bytes; hand large data over by URL");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
@@ -147,6 +156,14 @@ impl From<CatalogError> for Failure {
         match error {
             CatalogError::NotFound => Self::new(StatusCode::NOT_FOUND, "not_found", "no such thing"),
             CatalogError::Conflict(text) => Self::bad_request("conflict", text),
+            CatalogError::Changed => Self::changed_meanwhile(),
+            CatalogError::Unavailable(reason) => {
+                tracing::warn!(%reason, "what a change of the catalog needs is not to be had");
+                Self::unavailable(
+                    "unavailable",
+                    "the server cannot make what this needs at the moment; its log says why",
+                )
+            }
             CatalogError::Store(reason) => {
                 tracing::warn!(%reason, "the catalog could not keep a change");
                 Self::unavailable("unavailable", "the server cannot keep the change at the moment; ask again")
@@ -202,6 +219,8 @@ mod tests {
             (refused(Refusal::NoSuchJob).into(), 404, "job_not_found", None),
             (AskError::Gone.into(), 404, "endpoint_not_found", None),
             (CatalogError::NotFound.into(), 404, "not_found", None),
+            (CatalogError::Changed.into(), 412, "precondition_failed", None),
+            (CatalogError::Unavailable("/secret".to_owned()).into(), 503, "unavailable", Some("1")),
             (Failure::no_such_route(), 404, "route_not_found", None),
             (Failure::method_not_allowed(), 405, "method_not_allowed", None),
             (refused(Refusal::KeyReused).into(), 409, "idempotency_key_reused", None),

@@ -13,6 +13,7 @@ mod proc;
 mod process;
 mod scratch;
 pub mod shim;
+mod volumes;
 
 pub use log::LogLimits;
 pub use memory::MemoryLauncher;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use longshore_model::{EndpointId, Placement, WorkerId};
+use longshore_model::{EndpointId, Placement, VolumeId, WorkerId};
 use tokio::sync::mpsc;
 
 /// What a [`Launcher`] method returns.
@@ -51,6 +52,8 @@ pub struct WorkerSpec {
     /// The folder whose entries it sees in the folder it runs in; none means an empty folder. Workers never
     /// share the folder itself: some SDK versions keep a file of running jobs in it.
     pub workdir: Option<PathBuf>,
+    /// The network volumes that it sees.
+    pub volumes: Vec<VolumeId>,
     /// The whole environment on top of the server's own. Values are secrets: never logged.
     pub env: BTreeMap<String, String>,
     /// Give it a home folder of its own that shows the real one's entries, except the SDK's configuration: an
@@ -70,6 +73,7 @@ impl fmt::Debug for WorkerSpec {
             .field("version", &self.version)
             .field("command", &self.command)
             .field("workdir", &self.workdir)
+            .field("volumes", &self.volumes)
             .field("env", &self.env.keys())
             .field("private_home", &self.private_home)
             .field("placement", &self.placement)
@@ -132,6 +136,16 @@ pub trait Launcher: Send + Sync + 'static {
 
     /// The endpoint is deleted and has no worker any more: removes what is kept of the ended ones.
     fn forget(&self, _endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Makes the directory of a network volume; one that is there already stays.
+    fn make_volume(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Removes a network volume's directory with everything in it.
+    fn remove_volume(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{EndpointId, WorkerId};
+use longshore_model::{EndpointId, VolumeId, WorkerId};
 use rustix::process::Signal;
 use tokio::sync::{mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use crate::proc::Identity;
 use crate::scratch::{Scratch, State};
+use crate::volumes::Volumes;
 use crate::{Exited, LaunchError, LaunchFuture, Launcher, LogLimits, Present, WorkerSpec};
 
 /// How to run a shim: the worker's scratch folder is added as the last argument.
@@ -54,6 +55,7 @@ pub struct ProcessLauncher {
     shared: Arc<Shared>,
     shim: ShimCommand,
     log_limits: LogLimits,
+    volumes: Volumes,
     exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
     /// One for every worker; they end with the launcher.
     watches: Mutex<JoinSet<()>>,
@@ -77,11 +79,13 @@ impl ProcessLauncher {
     /// Keeps the workers' folders in `dir`, which only one launcher at a time may use.
     pub fn new(dir: PathBuf, shim: ShimCommand) -> Self {
         let dir = std::path::absolute(&dir).unwrap_or(dir);
+        let volumes = Volumes::at(dir.join("volumes"));
         let (ended, exits) = mpsc::unbounded_channel();
         Self {
             shared: Arc::new(Shared { dir, running: Mutex::default(), ended }),
             shim,
             log_limits: LogLimits::default(),
+            volumes,
             exits: Mutex::new(Some(exits)),
             watches: Mutex::default(),
         }
@@ -91,6 +95,13 @@ impl ProcessLauncher {
     #[must_use]
     pub fn with_log_limits(mut self, log_limits: LogLimits) -> Self {
         self.log_limits = log_limits;
+        self
+    }
+
+    /// The same with the directories of network volumes in `dir`; otherwise they are beside the workers' folders.
+    #[must_use]
+    pub fn with_volumes(mut self, dir: PathBuf) -> Self {
+        self.volumes = Volumes::at(dir);
         self
     }
 
@@ -131,7 +142,8 @@ impl ProcessLauncher {
         Ok(present)
     }
 
-    async fn start_one(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
+    async fn start_one(&self, mut spec: WorkerSpec) -> Result<(), LaunchError> {
+        self.volumes.tell(&spec.volumes, &mut spec.env);
         let scratch = self.shared.live(&spec.worker);
         let (shim, limits) = (self.shim.clone(), self.log_limits);
         let started = in_background(move || starting::start(&shim, &scratch, spec, limits)).await??;
@@ -216,6 +228,16 @@ impl Launcher for ProcessLauncher {
     fn forget(&self, endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
         let (shared, endpoint) = (self.shared.clone(), *endpoint);
         Box::pin(async move { in_background(move || shared.remove_ended(&endpoint)).await? })
+    }
+
+    fn make_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        let (volumes, volume) = (self.volumes.clone(), *volume);
+        Box::pin(async move { in_background(move || volumes.make(&volume)).await? })
+    }
+
+    fn remove_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        let (volumes, volume) = (self.volumes.clone(), *volume);
+        Box::pin(async move { in_background(move || volumes.remove(&volume)).await? })
     }
 
     fn log_path(&self, worker: &WorkerId) -> Option<PathBuf> {

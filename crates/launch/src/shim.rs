@@ -43,7 +43,8 @@ pub(crate) struct Order {
 
 impl Order {
     pub(crate) fn new(spec: WorkerSpec, log: LogLimits) -> Self {
-        let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home, placement } = spec;
+        let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home, placement, .. } =
+            spec;
         Self { worker, endpoint, version, command, workdir, env, private_home, placement, log }
     }
 }

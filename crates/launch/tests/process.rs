@@ -75,6 +75,7 @@ fn sh(script: &str) -> WorkerSpec {
         version: 3,
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
         workdir: None,
+        volumes: vec![],
         env: BTreeMap::new(),
         private_home: false,
         placement: a_placement(),

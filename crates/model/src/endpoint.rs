@@ -152,3 +152,15 @@ pub struct Endpoint {
     #[serde(default)]
     pub deleting: bool,
 }
+
+impl Endpoint {
+    /// The ids of the network volumes that its workers see, each once.
+    pub fn volumes(&self) -> impl Iterator<Item = &str> {
+        // An empty text is what some clients send for none.
+        let first = self.network_volume_id.as_deref().filter(|id| !id.is_empty());
+        let others = self.network_volume_ids.iter().enumerate().filter(move |(place, id)| {
+            !id.is_empty() && first != Some(id.as_str()) && !self.network_volume_ids[..*place].contains(id)
+        });
+        first.into_iter().chain(others.map(|(_, id)| id.as_str()))
+    }
+}

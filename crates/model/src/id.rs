@@ -249,6 +249,8 @@ macro_rules! short_id {
 
 short_id!(EndpointId, "an endpoint");
 short_id!(TemplateId, "a template");
+short_id!(RegistryAuthId, "a registry's credentials");
+short_id!(VolumeId, "a network volume");
 
 /// A worker's id: what it calls itself in its URLs. Ours are minted; an external worker brings its own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,6 +15,8 @@ mod job;
 mod key;
 mod kind;
 pub mod limits;
+mod network_volume;
+mod registry_auth;
 mod template;
 mod time;
 mod worker;
@@ -24,11 +26,14 @@ pub use end::End;
 pub use endpoint::{ComputeType, Durability, Endpoint, Provider, RetryOn, ScalerType};
 pub use gpu::{Gpu, Placement};
 pub use id::{
-    Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, ShardId, TemplateId, WorkerId,
+    Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, RegistryAuthId, ShardId, TemplateId,
+    VolumeId, WorkerId,
 };
 pub use job::{Idempotency, JobRow, JobState};
 pub use key::{ApiKey, KeyScope, Operation};
 pub use kind::RecordKind;
+pub use network_volume::NetworkVolume;
+pub use registry_auth::RegistryAuth;
 pub use template::Template;
 pub use time::Millis;
 pub use worker::{WorkerCounts, WorkerPhase};

@@ -43,7 +43,8 @@ pub(crate) async fn start_engine(
 
 /// Runs workers as processes of this machine.
 pub(crate) fn process_launcher(data_dir: &Path) -> Arc<dyn Launcher> {
-    Arc::new(ProcessLauncher::new(workers_dir(data_dir), ShimCommand::this_program(SHIM_SUBCOMMAND)))
+    let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
+    Arc::new(ProcessLauncher::new(workers_dir(data_dir), shim).with_volumes(data_dir.join("volumes")))
 }
 
 /// Where the workers' folders are.

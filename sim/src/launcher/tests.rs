@@ -22,6 +22,7 @@ fn spec(worker: &str) -> WorkerSpec {
         version: 3,
         command: vec!["worker".to_owned()],
         workdir: None::<PathBuf>,
+        volumes: vec![],
         env: variables(worker),
         private_home: false,
         placement: Placement::default(),

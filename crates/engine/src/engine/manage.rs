@@ -29,6 +29,7 @@ impl Engine {
             record.no = EndpointNo(catalog.last_endpoint_no + 1);
             catalog.admits(&record)?;
         }
+        self.admits_volumes(&record, None)?;
         self.commit(vec![Write::PutEndpoint(Box::new(record.clone()))]).await?;
         let handle = self.open_endpoint(record, false);
         self.catalog_mut().put_endpoint(handle.clone());
@@ -36,7 +37,8 @@ impl Engine {
         Ok(handle.record())
     }
 
-    /// Changes an endpoint's record by `change`; `version` grows by one if `template_id` changed.
+    /// Changes an endpoint's record by `change`; `version` grows by one if its workers must be
+    /// replaced for it.
     pub async fn update_endpoint(
         &self,
         id_or_slug: &str,
@@ -50,10 +52,11 @@ impl Engine {
         // What identifies it is not for changing.
         (record.id, record.no, record.created_at) = (before.id, before.no, before.created_at);
         record.deleting = false;
-        if record.template_id != before.template_id {
+        if record.template_id != before.template_id || !record.volumes().eq(before.volumes()) {
             record.version += 1;
         }
         self.catalog().admits(&record)?;
+        self.admits_volumes(&record, Some(&before))?;
         self.commit(vec![Write::PutEndpoint(Box::new(record.clone()))]).await?;
         self.publish(&handle, record);
         self.catalog_mut().put_endpoint(handle.clone());
@@ -78,7 +81,20 @@ impl Engine {
     /// Deletes an endpoint: it answers 404 at once, its workers are stopped, its jobs removed in slices.
     /// With `drain` the running jobs may finish first, and this returns when they have.
     pub async fn delete_endpoint(&self, id_or_slug: &str, drain: bool) -> Result<(), CatalogError> {
+        self.delete_endpoint_if(id_or_slug, drain, |_| true).await
+    }
+
+    /// As [`Engine::delete_endpoint`], if it is `as_expected` before its jobs are let finish, and still when it goes.
+    pub async fn delete_endpoint_if(
+        &self,
+        id_or_slug: &str,
+        drain: bool,
+        as_expected: impl Fn(&Endpoint) -> bool + Send,
+    ) -> Result<(), CatalogError> {
         let handle = self.endpoint(id_or_slug).ok_or(CatalogError::NotFound)?;
+        if !as_expected(&handle.record()) {
+            return Err(CatalogError::Changed);
+        }
         if drain {
             self.let_run_dry(&handle).await;
         }
@@ -87,6 +103,11 @@ impl Engine {
             return Err(CatalogError::NotFound);
         }
         let mut record = Endpoint::clone(&handle.record());
+        if !as_expected(&record) {
+            // Goes on as it was before it was let run dry.
+            let _ = handle.shared.asks.send(Ask::Configure(Box::new(record)));
+            return Err(CatalogError::Changed);
+        }
         record.deleting = true;
         self.commit(vec![Write::PutEndpoint(Box::new(record.clone()))]).await?;
         self.catalog_mut().remove_endpoint(record.no);
@@ -116,6 +137,7 @@ impl Engine {
         let mut template = template;
         template.created_at = self.now();
         self.catalog().admits_template(&template)?;
+        self.admits_auth(&template, None)?;
         self.commit(vec![Write::PutTemplate(Box::new(template.clone()))]).await?;
         let template = Arc::new(template);
         self.catalog_mut().put_template(template.clone());
@@ -135,6 +157,7 @@ impl Engine {
         change(&mut template);
         (template.id, template.created_at) = (before.id, before.created_at);
         self.catalog().admits_template(&template)?;
+        self.admits_auth(&template, Some(&before))?;
         let users = if runs_the_same(&before, &template) { Vec::new() } else { self.catalog().users_of(id) };
         let mut writes = vec![Write::PutTemplate(Box::new(template.clone()))];
         let mut records = Vec::new();
@@ -155,8 +178,20 @@ impl Engine {
 
     /// Deletes a template. Refused while an endpoint uses it, naming the endpoint.
     pub async fn delete_template(&self, id: &TemplateId) -> Result<(), CatalogError> {
+        self.delete_template_if(id, |_| true).await
+    }
+
+    /// As [`Engine::delete_template`], if it is `as_expected`.
+    pub async fn delete_template_if(
+        &self,
+        id: &TemplateId,
+        as_expected: impl FnOnce(&Template) -> bool + Send,
+    ) -> Result<(), CatalogError> {
         let _door = self.inner.door.lock().await;
-        self.template(id).ok_or(CatalogError::NotFound)?;
+        let template = self.template(id).ok_or(CatalogError::NotFound)?;
+        if !as_expected(&template) {
+            return Err(CatalogError::Changed);
+        }
         if let Some(user) = self.catalog().users_of(id).first() {
             let endpoint = user.record().id;
             return Err(CatalogError::Conflict(format!(

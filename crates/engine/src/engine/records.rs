@@ -6,6 +6,9 @@ use bytes::Bytes;
 use longshore_model::RecordKind;
 use longshore_store::Write;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::Engine;
 use crate::CatalogError;
 
@@ -54,6 +57,28 @@ impl Engine {
         self.forget_records(kind, vec![id.to_owned()]).await
     }
 
+    /// The records of a kind as what they say. One that makes no sense is left out.
+    pub(super) fn typed_records<T: DeserializeOwned>(&self, kind: RecordKind) -> Vec<T> {
+        self.catalog().records.of(kind).filter_map(|record| decoded(kind, record)).collect()
+    }
+
+    /// One record as what it says.
+    pub(super) fn typed_record<T: DeserializeOwned>(&self, kind: RecordKind, id: &str) -> Option<T> {
+        self.catalog().records.get(kind, id).and_then(|record| decoded(kind, record))
+    }
+
+    /// Writes what a record says while the caller holds the door.
+    pub(super) async fn keep_typed(
+        &self,
+        kind: RecordKind,
+        id: &str,
+        record: &(impl Serialize + Sync),
+    ) -> Result<(), CatalogError> {
+        let json =
+            serde_json::to_vec(record).map_err(|error| CatalogError::Unavailable(error.to_string()))?;
+        self.keep_records(kind, vec![Record { id: id.to_owned(), json: json.into() }]).await
+    }
+
     /// Writes records while the caller holds the door.
     pub(super) async fn keep_records(
         &self,
@@ -82,4 +107,13 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+fn decoded<T: DeserializeOwned>(kind: RecordKind, record: &Record) -> Option<T> {
+    let decoded = serde_json::from_slice(&record.json);
+    // Where it is wrong, not what it says: records hold secrets.
+    let note = |error: &serde_json::Error| {
+        tracing::error!(?kind, id = record.id, column = error.column(), "a stored record makes no sense");
+    };
+    decoded.inspect_err(note).ok()
 }

@@ -31,6 +31,7 @@ pub(super) fn spec(
         version: endpoint.version,
         command,
         workdir: template.workdir.as_ref().map(PathBuf::from),
+        volumes: endpoint.volumes().filter_map(|id| id.parse().ok()).collect(),
         env,
         private_home,
         worker,

@@ -10,7 +10,7 @@ use longshore_model::limits::{
 use serde_json::{Value, json};
 
 use crate::operations::parameter::{Kind, Parameter, header, query};
-use crate::operations::schema::{array_of, count, object, reference, text, with_example};
+use crate::operations::schema::{array_of, count, object, reference, text, time, with_example};
 
 const fn wait_ms(min: u64, default: u64) -> Parameter {
     let kind = Kind::Integer { min, max: WAIT_MS_MAX, default: Some(default) };
@@ -122,8 +122,12 @@ fn job() -> Vec<(&'static str, Value)> {
 }
 
 fn job_times() -> Vec<(&'static str, Value)> {
-    let time = |nullable| json!({ "type": "string", "format": "date-time", "nullable": nullable });
-    vec![("createdAt", time(false)), ("startedAt", time(true)), ("completedAt", time(true))]
+    let later = || {
+        let mut time = time();
+        time["nullable"] = json!(true);
+        time
+    };
+    vec![("createdAt", time()), ("startedAt", later()), ("completedAt", later())]
 }
 
 /// A job's id.

@@ -64,7 +64,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("cpuFlavorIds", Kind::Texts, "accepted for compatibility").default("[]"),
     Field::new("dataCenterIds", Kind::Texts, "accepted for compatibility").default("[]"),
     Field::new("networkVolumeId", SHORT_TEXT, "the volume its workers see").nullable(),
-    Field::new("networkVolumeIds", Kind::Texts, "the volumes its workers see").default("[]"),
+    Field::new("networkVolumeIds", Kind::Texts, "more volumes that its workers see").default("[]"),
     Field::new("vcpuCount", Kind::Integer { min: 1, max: 4_096 }, "processors per CPU worker").default("2"),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
     Field::new(
@@ -76,6 +76,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
     Field::new("userId", SHORT_TEXT, "the key that created it").read_only(),
     Field::new("env", Kind::SecretTexts, "its template's environment; every value reads `***`").read_only(),
+    Field::new("instanceIds", Kind::Texts, "always empty").read_only(),
     Field::new("workers", Kind::Objects, "its workers, with `?includeWorkers=true`").read_only(),
 ];
 

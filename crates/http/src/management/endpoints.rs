@@ -15,6 +15,7 @@ use super::base_url::base_url;
 use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
+use super::tags::{Expected, Tag};
 use super::views::Extras;
 use super::{Answer, PathId, pods, read_body, schemas, to_the_end, views};
 use crate::HttpState;
@@ -43,22 +44,27 @@ pub(super) fn group() -> Group {
             .summary("makes an endpoint")
             .about("It needs `templateId`, or a whole `template` that is made with it.")
             .takes("EndpointCreateInput")
-            .gives("Endpoint"),
+            .gives("Endpoint")
+            .tagged(),
         Operation::get("GetEndpoint", "/v1/endpoints/{endpoint}", get)
             .summary("one endpoint")
             .gives("Endpoint")
-            .with(INCLUDE),
+            .with(INCLUDE)
+            .tagged(),
         Operation::patch("UpdateEndpoint", "/v1/endpoints/{endpoint}", update)
             .summary("changes what is sent")
             .takes("EndpointUpdateInput")
-            .gives("Endpoint"),
+            .gives("Endpoint")
+            .tagged(),
         Operation::post("UpdateEndpointByPost", "/v1/endpoints/{endpoint}/update", update)
             .summary("the same as PATCH")
             .takes("EndpointUpdateInput")
-            .gives("Endpoint"),
+            .gives("Endpoint")
+            .tagged(),
         Operation::delete("DeleteEndpoint", "/v1/endpoints/{endpoint}", delete)
             .summary("deletes an endpoint with its jobs")
-            .with(DRAIN),
+            .with(DRAIN)
+            .tagged(),
         Operation::post("CreateWorkerToken", "/v1/endpoints/{endpoint}/worker-token", worker_token)
             .summary("what a worker from outside needs in its environment")
             .gives("WorkerToken"),
@@ -76,7 +82,7 @@ pub(super) fn group() -> Group {
     Group { name: "Endpoints", about: "Queues, and how many workers they get.", operations, schemas }
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let birth = || Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
@@ -91,7 +97,8 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     let own = inline.then(|| Template::clone(&template));
     let stored = to_the_end(&state, |state| async move { store(&state, endpoint, own).await }).await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");
-    Ok(views::endpoint(&stored, Some(&template), Extras { template: inline, workers: None }).into())
+    let view = views::endpoint(&stored, Some(&template), Extras { template: inline, workers: None });
+    Ok(Tag::of(state.engine(), &*stored).answer(view))
 }
 
 /// Stores an endpoint, and before it the template that came with it: both or neither.
@@ -152,9 +159,19 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     Ok(page.answer(views, cursor))
 }
 
-async fn get(State(state): State<HttpState>, PathId(id): PathId, uri: Uri, headers: HeaderMap) -> Answer {
+async fn get(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     let endpoint = may_read_endpoint(&state, &headers, &id)?;
-    Ok(view(&state, &endpoint, &Query::of(&uri)?).await.into())
+    let query = Query::of(&uri)?;
+    let tag = Tag::of(state.engine(), &*endpoint.record());
+    let view = view(&state, &endpoint, &query).await;
+    let has_more = flag(&query, "includeTemplate") || flag(&query, "includeWorkers");
+    let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
+    Ok(tag.answer_look(&headers, view))
 }
 
 /// An endpoint with what the query asks to have beside it.
@@ -172,7 +189,7 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> Result<Response, Failure> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let present = endpoint.record();
@@ -183,19 +200,25 @@ async fn update(
     };
     changed_endpoint(&present, members.clone(), &template)?;
     let used = Arc::clone(&template);
+    let expected = Expected::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
         let mut refused = None;
-        let change = |endpoint: &mut Endpoint| match changed_endpoint(endpoint, members, &used) {
+        let engine = state.engine();
+        let change = |endpoint: &mut Endpoint| match expected
+            .check(engine, endpoint)
+            .and_then(|()| changed_endpoint(endpoint, members, &used))
+        {
             Ok(changed) => *endpoint = changed,
             Err(failure) => refused = Some(failure),
         };
-        let stored = state.engine().update_endpoint(present.id.as_str(), change).await?;
+        let stored = engine.update_endpoint(present.id.as_str(), change).await?;
         refused.map_or(Ok(stored), Err)
     })
     .await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");
-    Ok(views::endpoint(&stored, Some(&template), Extras::default()).into())
+    let view = views::endpoint(&stored, Some(&template), Extras::default());
+    Ok(Tag::of(state.engine(), &*stored).answer(view))
 }
 
 async fn delete(
@@ -207,10 +230,12 @@ async fn delete(
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.record().id;
     let drain = flag(&Query::of(&uri)?, "drain");
-    to_the_end(
-        &state,
-        |state| async move { Ok(state.engine().delete_endpoint(endpoint.as_str(), drain).await?) },
-    )
+    let expected = Expected::of(&headers);
+    to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        let as_expected = |endpoint: &Endpoint| expected.is_met(engine, endpoint);
+        Ok(engine.delete_endpoint_if(endpoint.as_str(), drain, as_expected).await?)
+    })
     .await?;
     tracing::info!(%endpoint, by = %key.id, "endpoint deleted");
     Ok(StatusCode::NO_CONTENT)

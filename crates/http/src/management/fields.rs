@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Words(&'static [&'static str]),
     /// A list of texts.
     Texts,
+    /// A text of at most so many characters that is a secret: no error shows it.
+    Secret { chars_max: usize },
     /// An object of texts. Its values are secrets: no error shows them.
     SecretTexts,
     /// An object with fields of its own.
@@ -60,6 +62,8 @@ pub(crate) enum Access {
     Write,
     /// The client, when it creates.
     Create,
+    /// The client, when it creates; nobody reads it.
+    WriteOnly,
     /// The server.
     Read,
 }
@@ -83,6 +87,11 @@ impl Field {
     /// Clients may set it only when they create.
     pub const fn on_create(self) -> Self {
         Self { access: Access::Create, ..self }
+    }
+
+    /// Clients send it when they create, and nobody reads it.
+    pub const fn write_only(self) -> Self {
+        Self { access: Access::WriteOnly, ..self }
     }
 
     /// Clients only read it.
@@ -133,7 +142,7 @@ fn check_members(
         };
         match (field.access, verb) {
             (Access::Read, _) => Err(refused(format!("`{path}` is set by the server; leave it out"))),
-            (Access::Create, Verb::Update) => {
+            (Access::Create | Access::WriteOnly, Verb::Update) => {
                 Err(refused(format!("`{path}` can only be set when the resource is created; leave it out")))
             }
             _ => check_value(field, value, verb, &path),
@@ -144,7 +153,7 @@ fn check_members(
 fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(), Failure> {
     let fits = match (field.kind, value) {
         (_, Value::Null) => field.nullable,
-        (Kind::Text { chars_max }, Value::String(text)) => {
+        (Kind::Text { chars_max } | Kind::Secret { chars_max }, Value::String(text)) => {
             text.chars().count() <= chars_max && !text.contains('\0')
         }
         (Kind::Form { matches, .. }, Value::String(text)) => matches(text),
@@ -172,7 +181,7 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
     let allowed = allowed(field.kind);
     Err(refused(match field.kind {
         // What was meant for its members may be in the value.
-        Kind::SecretTexts | Kind::Object(_) | Kind::ObjectsOf(_) => {
+        Kind::Secret { .. } | Kind::SecretTexts | Kind::Object(_) | Kind::ObjectsOf(_) => {
             format!("`{path}` must be {allowed}{or_null}")
         }
         _ => format!("`{path}` is {}; it must be {allowed}{or_null}", excerpt(value)),
@@ -203,7 +212,9 @@ fn allowed(kind: Kind) -> String {
     let listed =
         |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     match kind {
-        Kind::Text { chars_max } => format!("a string of at most {chars_max} characters, without NUL"),
+        Kind::Text { chars_max } | Kind::Secret { chars_max } => {
+            format!("a string of at most {chars_max} characters, without NUL")
+        }
         Kind::Form { pattern, .. } => format!("a string of the form {pattern}"),
         Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
         Kind::Flag => "true or false".to_owned(),

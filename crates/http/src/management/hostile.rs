@@ -26,6 +26,7 @@ fn fitting(kind: Kind) -> BoxedStrategy<Value> {
         ]
         .prop_map(move |text| text.chars().take(chars_max).collect::<String>().into())
         .boxed(),
+        Kind::Secret { .. } => Just(SECRET).prop_map(Value::from).boxed(),
         Kind::Form { .. } => "[a-z0-9][a-z0-9-]{1,62}".prop_map(Value::from).boxed(),
         Kind::Integer { min, max } => {
             prop_oneof![Just(min), Just(max), min..=max].prop_map(Value::from).boxed()
@@ -67,7 +68,7 @@ fn foreign(kind: Kind) -> impl Strategy<Value = Value> {
 fn is_settable(field: &Field, verb: Verb) -> bool {
     match field.access {
         Access::Write => true,
-        Access::Create => verb == Verb::Create,
+        Access::Create | Access::WriteOnly => verb == Verb::Create,
         Access::Read => false,
     }
 }

@@ -17,10 +17,15 @@ mod hostile;
 mod nearest;
 mod pods;
 mod records;
+mod registry_auth_fields;
+mod registry_auths;
 mod schemas;
+mod tags;
 mod template_fields;
 mod templates;
 mod views;
+mod volume_fields;
+mod volumes;
 
 use std::convert::Infallible;
 
@@ -40,7 +45,15 @@ type Answer = Result<axum::Json<serde_json::Value>, Failure>;
 
 /// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
 pub(crate) fn groups() -> Vec<Group> {
-    vec![endpoints::group(), templates::group(), api_keys::group(), pods::group(), document::group()]
+    vec![
+        endpoints::group(),
+        templates::group(),
+        registry_auths::group(),
+        volumes::group(),
+        api_keys::group(),
+        pods::group(),
+        document::group(),
+    ]
 }
 
 /// The id in a path; empty where it is no text, which finds nothing: after the key was checked, not before.

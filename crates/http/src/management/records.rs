@@ -1,14 +1,19 @@
 //! From checked members to records: what a client sends is laid over what is there, by the names that the
 //! records have on the wire.
 
-use longshore_model::{Endpoint, EndpointId, EndpointNo, Millis, Template, TemplateId};
+use longshore_model::{
+    Endpoint, EndpointId, EndpointNo, Millis, NetworkVolume, RegistryAuth, RegistryAuthId, Template,
+    TemplateId, VolumeId,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::defaults;
+use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
 use super::template_fields::TEMPLATE_FIELDS;
+use super::volume_fields::VOLUME_FIELDS;
 use crate::errors::Failure;
 
 /// What a client reads, and may send back, in place of a secret.
@@ -56,6 +61,43 @@ pub(super) fn new_endpoint(
     let endpoint: Endpoint = from_members(record)?;
     check_endpoint(&endpoint, template)?;
     Ok(endpoint)
+}
+
+/// A registry's new credentials.
+pub(super) fn new_registry_auth(
+    members: Map<String, Value>,
+    birth: Birth<'_>,
+) -> Result<RegistryAuth, Failure> {
+    require_sent(&members, &["name", "username", "password"])?;
+    let mut record = defaults(REGISTRY_AUTH_FIELDS);
+    record.insert("id".to_owned(), json!(RegistryAuthId::mint(birth.entropy)));
+    record.insert("createdAt".to_owned(), json!(birth.at));
+    record.extend(members);
+    let auth: RegistryAuth = from_members(record)?;
+    require(!auth.name.trim().is_empty(), "`name` must not be blank")?;
+    Ok(auth)
+}
+
+/// A new network volume.
+pub(super) fn new_volume(members: Map<String, Value>, birth: Birth<'_>) -> Result<NetworkVolume, Failure> {
+    require_sent(&members, &["name", "size"])?;
+    let mut record = defaults(VOLUME_FIELDS);
+    record.insert("id".to_owned(), json!(VolumeId::mint(birth.entropy)));
+    record.insert("createdAt".to_owned(), json!(birth.at));
+    record.extend(members);
+    let volume: NetworkVolume = from_members(record)?;
+    require(!volume.name.trim().is_empty(), "`name` must not be blank")?;
+    Ok(volume)
+}
+
+/// A network volume after a change.
+pub(super) fn changed_volume(
+    volume: &NetworkVolume,
+    members: Map<String, Value>,
+) -> Result<NetworkVolume, Failure> {
+    let changed = overlaid(volume, members)?;
+    require(!changed.name.trim().is_empty(), "`name` must not be blank")?;
+    Ok(changed)
 }
 
 /// A template after a change.
@@ -145,6 +187,14 @@ fn from_members<R: DeserializeOwned>(members: Map<String, Value>) -> Result<R, F
         .map_err(|error| Failure::bad_request("bad_field", error.to_string()))
 }
 
+/// Whether the request has the fields that nothing can be made without.
+fn require_sent(members: &Map<String, Value>, names: &[&str]) -> Result<(), Failure> {
+    match names.iter().find(|name| !members.contains_key(**name)) {
+        None => Ok(()),
+        Some(name) => require(false, format!("`{name}` is required")),
+    }
+}
+
 fn require(holds: bool, otherwise: impl Into<std::borrow::Cow<'static, str>>) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(Failure::bad_request("bad_field", otherwise)) }
 }
@@ -177,7 +227,7 @@ mod tests {
     #[test]
     fn the_tables_and_the_records_know_the_same_names() {
         let hidden = ["no", "deleting"];
-        let added = ["template", "workers", "env", "isRunpod", "earned", "runtimeInMin"];
+        let added = ["template", "workers", "env", "isRunpod", "earned", "runtimeInMin", "instanceIds"];
         let template = template(json!({"name": "t"}));
         let endpoint = new_endpoint(Map::new(), &template, BIRTH).unwrap();
         for (fields, record) in

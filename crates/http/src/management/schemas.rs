@@ -10,15 +10,20 @@ const WITHOUT_NUL: &str = r"^[^\x00]*$";
 
 /// What clients read.
 pub(super) fn read(fields: &[Field]) -> Value {
-    let properties = fields.iter().map(|field| (field.name.to_owned(), schema(field, None)));
-    json!({ "type": "object", "properties": properties.collect::<Map<_, _>>() })
+    let shown = || fields.iter().filter(|field| field.access != Access::WriteOnly);
+    let properties = shown().map(|field| (field.name.to_owned(), schema(field, None)));
+    // What can be unset is left out where it is, and what is shown on request where nobody asks.
+    let is_optional =
+        |field: &&Field| field.nullable || matches!(field.kind, Kind::Object(_) | Kind::Objects);
+    let required: Vec<_> = shown().filter(|field| !is_optional(field)).map(|field| field.name).collect();
+    json!({ "type": "object", "properties": properties.collect::<Map<_, _>>(), "required": required })
 }
 
 /// What clients send.
 pub(super) fn sent(fields: &[Field], verb: Verb, required: &[&str]) -> Value {
     let settable = fields.iter().filter(|field| match field.access {
         Access::Write => true,
-        Access::Create => verb == Verb::Create,
+        Access::Create | Access::WriteOnly => verb == Verb::Create,
         Access::Read => false,
     });
     let properties: Map<_, _> =
@@ -35,6 +40,9 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
     let mut schema = match field.kind {
         Kind::Text { chars_max } => {
             json!({ "type": "string", "maxLength": chars_max, "pattern": WITHOUT_NUL })
+        }
+        Kind::Secret { chars_max } => {
+            json!({ "type": "string", "format": "password", "maxLength": chars_max, "pattern": WITHOUT_NUL })
         }
         Kind::Form { pattern, .. } => json!({ "type": "string", "pattern": pattern }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),

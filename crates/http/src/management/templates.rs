@@ -12,8 +12,9 @@ use serde_json::json;
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_template, new_template};
+use super::tags::{Expected, Tag};
 use super::template_fields::TEMPLATE_FIELDS;
-use super::{Answer, PathId, read_body, schemas, to_the_end, views};
+use super::{PathId, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::operations::page::Page;
@@ -28,21 +29,26 @@ pub(super) fn group() -> Group {
         Operation::post("CreateTemplate", "/v1/templates", create)
             .summary("makes a template")
             .takes("TemplateCreateInput")
-            .gives("Template"),
+            .gives("Template")
+            .tagged(),
         Operation::get("GetTemplate", "/v1/templates/{template}", get)
             .summary("one template")
-            .gives("Template"),
+            .gives("Template")
+            .tagged(),
         Operation::patch("UpdateTemplate", "/v1/templates/{template}", update)
             .summary("changes what is sent")
             .about("Endpoints that use the template get a new `version` if workers must be replaced for it.")
             .takes("TemplateUpdateInput")
-            .gives("Template"),
+            .gives("Template")
+            .tagged(),
         Operation::post("UpdateTemplateByPost", "/v1/templates/{template}/update", update)
             .summary("the same as PATCH")
             .takes("TemplateUpdateInput")
-            .gives("Template"),
+            .gives("Template")
+            .tagged(),
         Operation::delete("DeleteTemplate", "/v1/templates/{template}", delete)
-            .summary("deletes a template that no endpoint uses"),
+            .summary("deletes a template that no endpoint uses")
+            .tagged(),
     ];
     let create = json!({
         "name": "hello", "imageName": "hello", "dockerStartCmd": ["python", "-u", "handler.py"],
@@ -65,7 +71,7 @@ pub(super) fn group() -> Group {
     Group { name: "Templates", about: "What workers run.", operations, schemas }
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
@@ -74,7 +80,7 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
         to_the_end(&state, |state| async move { Ok(state.engine().create_template(template).await?) })
             .await?;
     tracing::info!(template = %stored.id, by = %key.id, "template created");
-    Ok(views::template(&stored).into())
+    Ok(Tag::of(state.engine(), &*stored).answer(views::template(&stored)))
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
@@ -85,10 +91,14 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     Ok(page.answer(templates.iter().map(|template| views::template(template)).collect(), cursor))
 }
 
-async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
+async fn get(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
     let template = state.engine().template(&parse(&id)?).ok_or_else(no_such_template)?;
-    Ok(views::template(&template).into())
+    Ok(Tag::of(state.engine(), &*template).answer_look(&headers, views::template(&template)))
 }
 
 async fn update(
@@ -96,25 +106,30 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let present = state.engine().template(&id).ok_or_else(no_such_template)?;
     changed_template(&present, members.clone())?;
+    let expected = Expected::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
         let mut refused = None;
-        let change = |template: &mut Template| match changed_template(template, members) {
+        let engine = state.engine();
+        let change = |template: &mut Template| match expected
+            .check(engine, template)
+            .and_then(|()| changed_template(template, members))
+        {
             Ok(changed) => *template = changed,
             Err(failure) => refused = Some(failure),
         };
-        let stored = state.engine().update_template(&id, change).await?;
+        let stored = engine.update_template(&id, change).await?;
         refused.map_or(Ok(stored), Err)
     })
     .await?;
     tracing::info!(template = %stored.id, by = %key.id, "template changed");
-    Ok(views::template(&stored).into())
+    Ok(Tag::of(state.engine(), &*stored).answer(views::template(&stored)))
 }
 
 async fn delete(
@@ -125,7 +140,12 @@ async fn delete(
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     state.engine().template(&id).ok_or_else(no_such_template)?;
-    to_the_end(&state, |state| async move { Ok(state.engine().delete_template(&id).await?) }).await?;
+    let expected = Expected::of(&headers);
+    to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        Ok(engine.delete_template_if(&id, |template| expected.is_met(engine, template)).await?)
+    })
+    .await?;
     tracing::info!(template = %id, by = %key.id, "template deleted");
     Ok(StatusCode::NO_CONTENT)
 }

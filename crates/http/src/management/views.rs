@@ -1,7 +1,7 @@
 //! Records as clients read them: without the server's own numbers, without secrets, without what is not set, times
 //! as text.
 
-use longshore_model::{Endpoint, Millis, Template};
+use longshore_model::{Endpoint, Millis, NetworkVolume, RegistryAuth, Template};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,18 @@ pub(super) fn template(template: &Template) -> Value {
     Value::Object(view)
 }
 
+/// A registry's credentials, without them.
+pub(super) fn registry_auth(auth: &RegistryAuth) -> Value {
+    json!({ "id": auth.id, "name": auth.name, "createdAt": rfc3339(auth.created_at) })
+}
+
+/// A network volume.
+pub(super) fn volume(volume: &NetworkVolume) -> Value {
+    let mut view = members(volume);
+    view.insert("createdAt".to_owned(), time(volume.created_at));
+    Value::Object(view)
+}
+
 /// What a client asked to have beside an endpoint's own fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extras<'a> {
@@ -33,6 +45,7 @@ pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Ext
     view.remove("no");
     view.remove("deleting");
     view.insert("createdAt".to_owned(), time(endpoint.created_at));
+    view.insert("instanceIds".to_owned(), json!([]));
     view.insert("env".to_owned(), used.map_or_else(|| json!({}), masked_env));
     if let (true, Some(used)) = (extras.template, used) {
         view.insert("template".to_owned(), template(used));

@@ -1,4 +1,4 @@
-//! The API's document, OpenAPI 3.0.3, from the operations.
+//! The API's document, in the form of `OpenAPI` 3.0.3, from the operations.
 
 use serde_json::{Map, Value, json};
 
@@ -160,5 +160,21 @@ mod tests {
         assert!(updated["template"].is_null() && updated["idleTimeout"]["default"].is_null());
         let read = &document["components"]["schemas"]["Endpoint"]["properties"];
         assert_eq!(read["template"], json!({ "$ref": "#/components/schemas/Template" }));
+    }
+
+    #[test]
+    fn what_can_be_changed_under_a_condition_says_so() {
+        let document = made();
+        let one = &document["paths"]["/v1/templates/{templateId}"];
+        let has = |operation: &Value, name: &str| {
+            operation["parameters"].as_array().unwrap().iter().any(|parameter| parameter["name"] == name)
+        };
+        assert!(has(&one["patch"], "If-Match") && has(&one["delete"], "If-Match"));
+        assert!(has(&one["get"], "If-None-Match") && !one["get"]["responses"]["304"].is_null());
+        assert!(!one["patch"]["responses"]["412"].is_null());
+        let all = &document["paths"]["/v1/templates"];
+        assert!(all["post"]["responses"]["412"].is_null());
+        assert!(!all["post"]["responses"]["200"]["headers"]["ETag"].is_null());
+        assert!(!all["get"]["responses"]["200"]["headers"]["Link"].is_null());
     }
 }

@@ -40,6 +40,16 @@ const ROUTES: &str = "
     POST    /v1/apikeys/{key}/update                   manage
     GET     /v1/pods                                   list
     GET     /v1/pods/{pod}                             list
+    GET     /v1/containerregistryauth                  list
+    POST    /v1/containerregistryauth                  manage
+    GET     /v1/containerregistryauth/{containerRegistryAuth}   list
+    DELETE  /v1/containerregistryauth/{containerRegistryAuth}   manage
+    GET     /v1/networkvolumes                         list
+    POST    /v1/networkvolumes                         manage
+    GET     /v1/networkvolumes/{networkVolume}         list
+    PATCH   /v1/networkvolumes/{networkVolume}         manage
+    DELETE  /v1/networkvolumes/{networkVolume}         manage
+    POST    /v1/networkvolumes/{networkVolume}/update  manage
 
     POST    /v2/{endpoint}/run                         jobs
     POST    /v2/{endpoint}/runsync                     jobs
@@ -163,6 +173,8 @@ struct World {
     template: String,
     /// Of nobody who asks.
     key: String,
+    auth: String,
+    volume: String,
     waiting: String,
     failed: String,
 }
@@ -174,6 +186,11 @@ impl World {
         let template = made["id"].as_str().unwrap().to_owned();
         let key = r#"{"name":"spare","scopes":[{"scope":"jobs"}]}"#;
         let key = server.ask("POST", "/v1/apikeys", key).await.json()["id"].as_str().unwrap().to_owned();
+        let auth = r#"{"name":"a","username":"u","password":"p"}"#;
+        let made = server.ask("POST", "/v1/containerregistryauth", auth).await.json();
+        let auth = made["id"].as_str().unwrap().to_owned();
+        let made = server.ask("POST", "/v1/networkvolumes", r#"{"name":"v","size":1}"#).await.json();
+        let volume = made["id"].as_str().unwrap().to_owned();
         let failed = submit(&server).await;
         let token = server.engine.worker_token(&server.endpoint);
         let take = request("GET", "/v2/demo/job-take/w-0", Some(&token), "");
@@ -181,7 +198,7 @@ impl World {
         let path = format!("/v2/demo/job-done/w-0/{failed}");
         server.send(request("POST", &path, Some(&token), r#"{"error":"e"}"#)).await;
         let waiting = submit(&server).await;
-        Self { server, template, key, waiting, failed }
+        Self { server, template, key, auth, volume, waiting, failed }
     }
 
     /// The route's path with what exists, or (`missing`) with what does not.
@@ -195,6 +212,8 @@ impl World {
             .replace("{endpoint}", &of(&endpoint, "nosuchendpoint"))
             .replace("{template}", &of(&self.template, "nosuchtemplate"))
             .replace("{key}", &of(&self.key, "nosuchkey"))
+            .replace("{containerRegistryAuth}", &of(&self.auth, "nosuchauth"))
+            .replace("{networkVolume}", &of(&self.volume, "nosuchvolume"))
             .replace("{job}", &of(job, NO_JOB))
             .replace("{worker}", "w-0")
             .replace("{pod}", &of("w-0", "nosuchworker"))
@@ -203,11 +222,15 @@ impl World {
     /// A body with which the route does something.
     fn body(&self, route: Route) -> String {
         match route.pattern.rsplit('/').next().unwrap() {
+            "containerregistryauth" => r#"{"name":"new","username":"u","password":"p"}"#.to_owned(),
+            "networkvolumes" => r#"{"name":"new","size":1}"#.to_owned(),
             "templates" => r#"{"name":"new"}"#.to_owned(),
             "endpoints" => format!(r#"{{"templateId":"{}","provider":"external"}}"#, self.template),
             "run" | "runsync" => r#"{"input":{}}"#.to_owned(),
             "apikeys" => r#"{"name":"new","scopes":[{"scope":"jobs"}]}"#.to_owned(),
-            "{template}" | "{endpoint}" | "{key}" | "update" => r#"{"name":"renamed"}"#.to_owned(),
+            "{template}" | "{endpoint}" | "{key}" | "{networkVolume}" | "update" => {
+                r#"{"name":"renamed"}"#.to_owned()
+            }
             _ => r#"{"output":1}"#.to_owned(),
         }
     }
@@ -373,9 +396,7 @@ async fn whoever_may_is_served_and_learns_what_does_not_exist() {
             let answer = send(false).await;
             assert!(answer.status.is_success(), "{what}: {answer:?}");
             let answer = send(true).await;
-            let names_something = ["{endpoint}", "{template}", "{key}", "{pod}"]
-                .iter()
-                .any(|name| route.pattern.contains(name));
+            let names_something = route.pattern.contains('{');
             let expected = match route.takes {
                 _ if !names_something => continue,
                 // Tokens are for one endpoint, and so are keys that name some.
@@ -394,12 +415,9 @@ async fn a_path_that_is_no_text_is_401_to_strangers_too() {
     let world = World::start().await;
     for route in routes().into_iter().filter(|route| route.takes != "open") {
         for garbage in ["%ff", "%c3%28", "%ed%a0%80"] {
-            let path = route
-                .pattern
-                .replace("{endpoint}", garbage)
-                .replace("{template}", garbage)
-                .replace("{key}", garbage);
-            let path = path.replace("{job}", garbage).replace("{worker}", garbage).replace("{pod}", garbage);
+            let parts =
+                route.pattern.split('/').map(|part| if part.starts_with('{') { garbage } else { part });
+            let path = parts.collect::<Vec<_>>().join("/");
             let answer = world.server.send(request(route.method, &path, None, "{}")).await;
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (401, "unauthorized"), "{path}");
         }

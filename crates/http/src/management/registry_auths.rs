@@ -1,0 +1,117 @@
+//! `/v1/containerregistryauth`: credentials for registries of container images. The password is taken and never shown.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use longshore_model::{RegistryAuth, RegistryAuthId};
+use serde_json::json;
+
+use super::access::{may_manage, may_read};
+use super::fields::{Verb, read_members};
+use super::records::{Birth, new_registry_auth};
+use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
+use super::tags::{Expected, Tag};
+use super::{PathId, read_body, schemas, to_the_end, views};
+use crate::HttpState;
+use crate::errors::Failure;
+use crate::operations::page::Page;
+use crate::operations::schema::with_example;
+use crate::operations::{Group, Operation};
+use crate::query::Query;
+
+const ALL: &str = "/v1/containerregistryauth";
+const ONE: &str = "/v1/containerregistryauth/{containerRegistryAuth}";
+
+/// The operations on credentials for registries.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListContainerRegistryAuths", ALL, list)
+            .summary("every registry's credentials")
+            .lists("ContainerRegistryAuth"),
+        Operation::post("CreateContainerRegistryAuth", ALL, create)
+            .summary("keeps credentials for a registry")
+            .about("Nobody can read `username` and `password` afterwards.")
+            .takes("ContainerRegistryAuthCreateInput")
+            .gives("ContainerRegistryAuth")
+            .tagged(),
+        Operation::get("GetContainerRegistryAuth", ONE, get)
+            .summary("one registry's credentials")
+            .gives("ContainerRegistryAuth")
+            .tagged(),
+        Operation::delete("DeleteContainerRegistryAuth", ONE, delete)
+            .summary("deletes credentials that no template names")
+            .tagged(),
+    ];
+    let create = json!({ "name": "hub", "username": "ada", "password": "a token of the registry" });
+    let required = ["name", "username", "password"];
+    let schemas = vec![
+        ("ContainerRegistryAuth", schemas::read(REGISTRY_AUTH_FIELDS)),
+        (
+            "ContainerRegistryAuthCreateInput",
+            with_example(schemas::sent(REGISTRY_AUTH_FIELDS, Verb::Create, &required), create),
+        ),
+    ];
+    let about = "Credentials with which private container images are fetched.";
+    Group { name: "Container registry auths", about, operations, schemas }
+}
+
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+    let key = may_manage(&state, &headers)?;
+    let members = read_members(REGISTRY_AUTH_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
+    let auth = new_registry_auth(members, birth)?;
+    let stored =
+        to_the_end(&state, |state| async move { Ok(state.engine().create_registry_auth(auth).await?) })
+            .await?;
+    tracing::info!(auth = %stored.id, by = %key.id, "container registry auth created");
+    Ok(Tag::of(state.engine(), &stored).answer(views::registry_auth(&stored)))
+}
+
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+    may_read(&state, &headers)?;
+    let page = Page::of(&uri, &Query::of(&uri)?)?;
+    let key = |auth: &RegistryAuth| (auth.created_at, auth.id.to_string());
+    let (auths, cursor) = page.cut(state.engine().registry_auths(), key);
+    Ok(page.answer(auths.iter().map(views::registry_auth).collect(), cursor))
+}
+
+async fn get(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    may_read(&state, &headers)?;
+    let auth = state.engine().registry_auth(&parse(&id)?).ok_or_else(no_such_auth)?;
+    Ok(Tag::of(state.engine(), &auth).answer_look(&headers, views::registry_auth(&auth)))
+}
+
+async fn delete(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<StatusCode, Failure> {
+    let key = may_manage(&state, &headers)?;
+    let id = parse(&id)?;
+    state.engine().registry_auth(&id).ok_or_else(no_such_auth)?;
+    let expected = Expected::of(&headers);
+    to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        Ok(engine.delete_registry_auth(&id, |auth| expected.is_met(engine, auth)).await?)
+    })
+    .await?;
+    tracing::info!(auth = %id, by = %key.id, "container registry auth deleted");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn parse(id: &str) -> Result<RegistryAuthId, Failure> {
+    id.parse().map_err(|_| no_such_auth())
+}
+
+fn no_such_auth() -> Failure {
+    Failure::new(
+        StatusCode::NOT_FOUND,
+        "container_registry_auth_not_found",
+        "no container registry auth has this id",
+    )
+}

@@ -1,0 +1,18 @@
+//! The fields of a network volume.
+
+use super::fields::{Field, Kind};
+
+const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
+
+/// Every field of a network volume: what clients may send and what they can read.
+pub(crate) const VOLUME_FIELDS: &[Field] = &[
+    Field::new("name", SHORT_TEXT, "a name for people; not blank"),
+    Field::new(
+        "size",
+        Kind::Integer { min: 0, max: 4_000 },
+        "in GB; kept for people and tools, the directory may grow beyond it",
+    ),
+    Field::new("dataCenterId", SHORT_TEXT, "where it is, for people").on_create().default(r#""local""#),
+    Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
+    Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
+];

@@ -1,0 +1,154 @@
+//! `/v1/networkvolumes`: directories that the workers of several endpoints share.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use longshore_model::{NetworkVolume, VolumeId};
+use serde_json::json;
+
+use super::access::{may_manage, may_read};
+use super::fields::{Verb, read_members};
+use super::records::{Birth, changed_volume, new_volume};
+use super::tags::{Expected, Tag};
+use super::volume_fields::VOLUME_FIELDS;
+use super::{PathId, read_body, schemas, to_the_end, views};
+use crate::HttpState;
+use crate::errors::Failure;
+use crate::operations::page::Page;
+use crate::operations::schema::with_example;
+use crate::operations::{Group, Operation};
+use crate::query::Query;
+
+const ALL: &str = "/v1/networkvolumes";
+const ONE: &str = "/v1/networkvolumes/{networkVolume}";
+
+/// The operations on network volumes.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListNetworkVolumes", ALL, list)
+            .summary("every network volume")
+            .lists("NetworkVolume"),
+        Operation::post("CreateNetworkVolume", ALL, create)
+            .summary("makes a network volume")
+            .about("Workers of endpoints that name it find its directory in `LONGSHORE_VOLUME_PATH`.")
+            .takes("NetworkVolumeCreateInput")
+            .gives("NetworkVolume")
+            .tagged(),
+        Operation::get("GetNetworkVolume", ONE, get)
+            .summary("one network volume")
+            .gives("NetworkVolume")
+            .tagged(),
+        Operation::patch("UpdateNetworkVolume", ONE, update)
+            .summary("changes what is sent")
+            .takes("NetworkVolumeUpdateInput")
+            .gives("NetworkVolume")
+            .tagged(),
+        Operation::post("UpdateNetworkVolumeByPost", format!("{ONE}/update"), update)
+            .summary("the same as PATCH")
+            .takes("NetworkVolumeUpdateInput")
+            .gives("NetworkVolume")
+            .tagged(),
+        Operation::delete("DeleteNetworkVolume", ONE, delete)
+            .summary("deletes a network volume that no endpoint uses, with what is in it")
+            .tagged(),
+    ];
+    let create = json!({ "name": "weights", "size": 200, "dataCenterId": "cellar" });
+    let schemas = vec![
+        ("NetworkVolume", schemas::read(VOLUME_FIELDS)),
+        (
+            "NetworkVolumeCreateInput",
+            with_example(schemas::sent(VOLUME_FIELDS, Verb::Create, &["name", "size"]), create),
+        ),
+        (
+            "NetworkVolumeUpdateInput",
+            with_example(schemas::sent(VOLUME_FIELDS, Verb::Update, &[]), json!({ "size": 400 })),
+        ),
+    ];
+    let about = "Directories that outlive workers, and that the workers of several endpoints share.";
+    Group { name: "Network volumes", about, operations, schemas }
+}
+
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+    let key = may_manage(&state, &headers)?;
+    let members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
+    let volume = new_volume(members, birth)?;
+    let stored =
+        to_the_end(&state, |state| async move { Ok(state.engine().create_volume(volume).await?) }).await?;
+    tracing::info!(volume = %stored.id, by = %key.id, "network volume created");
+    Ok(Tag::of(state.engine(), &stored).answer(views::volume(&stored)))
+}
+
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+    may_read(&state, &headers)?;
+    let page = Page::of(&uri, &Query::of(&uri)?)?;
+    let key = |volume: &NetworkVolume| (volume.created_at, volume.id.to_string());
+    let (volumes, cursor) = page.cut(state.engine().volumes(), key);
+    Ok(page.answer(volumes.iter().map(views::volume).collect(), cursor))
+}
+
+async fn get(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    may_read(&state, &headers)?;
+    let volume = state.engine().volume(&parse(&id)?).ok_or_else(no_such_volume)?;
+    Ok(Tag::of(state.engine(), &volume).answer_look(&headers, views::volume(&volume)))
+}
+
+async fn update(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let key = may_manage(&state, &headers)?;
+    let id = parse(&id)?;
+    let members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    state.engine().volume(&id).ok_or_else(no_such_volume)?;
+    let expected = Expected::of(&headers);
+    let stored = to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        let mut refused = None;
+        let change = |volume: &mut NetworkVolume| match expected
+            .check(engine, volume)
+            .and_then(|()| changed_volume(volume, members))
+        {
+            Ok(changed) => *volume = changed,
+            Err(failure) => refused = Some(failure),
+        };
+        let stored = engine.update_volume(&id, change).await?;
+        refused.map_or(Ok(stored), Err)
+    })
+    .await?;
+    tracing::info!(volume = %stored.id, by = %key.id, "network volume changed");
+    Ok(Tag::of(state.engine(), &stored).answer(views::volume(&stored)))
+}
+
+async fn delete(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<StatusCode, Failure> {
+    let key = may_manage(&state, &headers)?;
+    let id = parse(&id)?;
+    state.engine().volume(&id).ok_or_else(no_such_volume)?;
+    let expected = Expected::of(&headers);
+    to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        Ok(engine.delete_volume(&id, |volume| expected.is_met(engine, volume)).await?)
+    })
+    .await?;
+    tracing::info!(volume = %id, by = %key.id, "network volume deleted");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn parse(id: &str) -> Result<VolumeId, Failure> {
+    id.parse().map_err(|_| no_such_volume())
+}
+
+fn no_such_volume() -> Failure {
+    Failure::new(StatusCode::NOT_FOUND, "network_volume_not_found", "no network volume has this id")
+}
