@@ -5,17 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArgs;
-use crate::deploy::{CodeWorkerArgs, DeployArgs};
 use crate::doctor::DoctorArgs;
 use crate::jobs::{
     HealthArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs, RunsyncArgs, StatusArgs, StreamArgs,
 };
 use crate::login::LoginArgs;
-use crate::logs::LogsArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::resources::{EndpointCommand, KeyCommand, TemplateCommand};
 use crate::top::TopArgs;
-use crate::workers::WorkersArgs;
 
 // Help texts are wrapped by hand to 80 columns; a test below holds every page to it.
 
@@ -56,14 +53,6 @@ Examples:
 DIR holds a handler.py that calls runpod.serverless.start(...). Beside it, all
 optional: requirements.txt, test_input.json (the sample), longshore.toml.
 What `dev` needs for itself it keeps in DIR/.longshore.";
-
-const SECRETS_EXAMPLES: &str = "\
-Examples:
-  longshore secrets new-key /etc/longshore/secrets.key
-  longshore secrets rotate --config /etc/longshore.toml
-
-To change the key: new-key puts a new one in front of the file, rotate (with
-the server stopped) seals everything under it, and the old ones can go.";
 
 /// Serverless queue endpoints for AI and ML workers, on your own machines
 #[derive(Debug, Parser)]
@@ -112,16 +101,6 @@ The key is typed, piped in, or taken from LONGSHORE_API_KEY. It is stored in
 ~/.config/longshore/config.toml, readable by you alone. A flag wins over the
 environment (LONGSHORE_URL, LONGSHORE_API_KEY), that over the profile.";
 
-const DEPLOY_EXAMPLES: &str = "\
-Examples:
-  longshore deploy examples/hello
-  longshore deploy examples/hello --list
-  longshore deploy examples/hello --to 3f9a1c          go back to that version
-
-DIR is as for `longshore dev`. Hidden files stay here. The server makes the
-Python environment when the first worker starts; `longshore logs` shows it.
-Workers of the version before finish their jobs first.";
-
 const BENCH_EXAMPLES: &str = "\
 Examples:
   longshore bench
@@ -149,9 +128,6 @@ pub enum Command {
     /// Store a server's address and key
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArgs),
-    /// Make a folder with a handler an endpoint of the server
-    #[command(after_help = DEPLOY_EXAMPLES)]
-    Deploy(DeployArgs),
     /// Hand in a job
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
@@ -192,14 +168,6 @@ pub enum Command {
     /// Make, show, change and revoke keys
     #[command(subcommand)]
     Keys(KeyCommand),
-    /// List the workers of an endpoint
-    #[command(after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all")]
-    Workers(WorkersArgs),
-    /// Print what workers print
-    #[command(
-        after_help = "Examples:\n  longshore logs hello\n  longshore logs -f hello\n  longshore logs hello --worker jwfpbqau --tail 1000"
-    )]
-    Logs(LogsArgs),
     /// Watch queues, workers and rates
     #[command(
         after_help = "Examples:\n  longshore top\n  longshore top --once\n  longshore top --interval 10s -o jsonl"
@@ -221,15 +189,9 @@ pub enum Command {
         after_help = "Examples:\n  longshore man | man -l -\n  longshore man --dir /usr/local/share/man/man1"
     )]
     Man(ManArgs),
-    /// Make keys that secrets are sealed under, and move to a new one
-    #[command(subcommand, after_help = SECRETS_EXAMPLES)]
-    Secrets(SecretsCommand),
     /// Run one worker in its own session; the server starts it.
     #[command(hide = true)]
     WorkerShim(ShimArgs),
-    /// Become the handler of deployed code; the server starts it.
-    #[command(hide = true)]
-    CodeWorker(CodeWorkerArgs),
 }
 
 /// Arguments of `longshore dev`.
@@ -273,52 +235,12 @@ pub struct ServeArgs {
     /// Log lines from: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
-    /// Seal secrets under the first key in this file
-    #[arg(long, value_name = "FILE")]
-    pub secrets_key_file: Option<PathBuf>,
     /// Write the chosen port there once the server listens
     #[arg(long, value_name = "FILE")]
     pub port_file: Option<PathBuf>,
     /// Print every setting with its default, and exit
     #[arg(long)]
     pub print_defaults: bool,
-}
-
-/// What can be done about the keys of secrets.
-#[derive(Debug, Subcommand)]
-pub enum SecretsCommand {
-    /// Make a key: put it in front of those in FILE, or print it
-    #[command(
-        after_help = "Examples:\n  longshore secrets new-key\n  longshore secrets new-key /etc/longshore/secrets.key"
-    )]
-    NewKey(NewKeyArgs),
-    /// Seal everything in a data folder under the first key
-    #[command(
-        after_help = "Examples:\n  longshore secrets rotate\n  longshore secrets rotate --config /etc/longshore.toml"
-    )]
-    Rotate(RotateArgs),
-}
-
-/// Arguments of `longshore secrets new-key`.
-#[derive(Debug, Args)]
-pub struct NewKeyArgs {
-    /// The file of keys, made if it is not there
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-}
-
-/// Arguments of `longshore secrets rotate`. What is not given comes from the settings.
-#[derive(Debug, Args)]
-pub struct RotateArgs {
-    /// The data folder of a server that does not run
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// Read settings from this file [default: `LONGSHORE_CONFIG`, or none]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The file of keys
-    #[arg(long, value_name = "FILE")]
-    pub secrets_key_file: Option<PathBuf>,
 }
 
 /// Arguments of the hidden `worker-shim` command.

@@ -9,7 +9,6 @@ mod connection;
 mod edge;
 mod errors;
 mod express;
-mod files;
 mod hex;
 mod jobs;
 mod json_body;
@@ -37,7 +36,6 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 pub use edge::Edge;
-pub use files::{CodeError, CodeVersion, ServerFiles, WorkerLog};
 pub use jobs::members_of_submit;
 pub use keys::{MintedKey, admin_key, mint_key};
 pub use prices::Prices;

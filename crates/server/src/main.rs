@@ -3,12 +3,10 @@
 mod descriptors;
 mod dev_host;
 mod fatal;
-mod files;
 mod first_key;
 mod listening;
 mod logging;
 mod parts;
-mod secrets;
 mod serve;
 mod service;
 mod settings;
@@ -43,10 +41,6 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match command {
             Command::Serve(args) => match serve::serve(&args).await {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(fatal) => fatal.report(),
-            },
-            Command::Secrets(command) => match secrets::run(&command).await {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(fatal) => fatal.report(),
             },

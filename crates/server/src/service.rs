@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::Engine;
-use longshore_http::{HttpState, ServerFiles};
+use longshore_http::HttpState;
 use longshore_launch::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -13,15 +13,13 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::fatal::Fatal;
-use crate::files::DataFiles;
 use crate::settings::Settings;
-use crate::{descriptors, parts, secrets};
+use crate::{descriptors, parts};
 
 /// A running server.
 pub(crate) struct Service {
     engine: Engine,
     launcher: Arc<dyn Launcher>,
-    files: Arc<DataFiles>,
     noting: JoinHandle<()>,
     closing: oneshot::Sender<()>,
     serving: JoinHandle<()>,
@@ -40,17 +38,9 @@ impl Service {
             listener.local_addr().map_err(|cause| Fatal::Listen { address: "there".into(), cause })?;
         let server_url = settings.server_url().unwrap_or_else(|| local_url(address));
         let launcher = parts::process_launcher(&settings.data_dir);
-        let vault = secrets::vault(settings)?;
-        let engine = parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;
-        if !engine.vault().is_sealing() {
-            tracing::warn!(
-                "secrets are kept unsealed: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
-            );
-        }
+        let engine = parts::start_engine(settings, Arc::clone(&launcher), server_url).await?;
         let admitted = admit(&engine).await?;
-        let files = Arc::new(DataFiles::new(&settings.data_dir));
-        let shown: Arc<dyn ServerFiles> = Arc::<DataFiles>::clone(&files);
-        let router = longshore_http::router(HttpState::with_files(engine.clone(), &settings.http(), shown));
+        let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http()));
         let (closing, closed) = oneshot::channel();
         let serving =
             tokio::spawn(longshore_http::serve(listener, router, descriptors::connections_max(), async {
@@ -59,7 +49,7 @@ impl Service {
             }));
         let noting = tokio::spawn(note_key_use(engine.clone(), settings.key_use_interval()));
         let grace = settings.shutdown_grace();
-        Ok((Self { engine, launcher, files, noting, closing, serving, grace }, admitted))
+        Ok((Self { engine, launcher, noting, closing, serving, grace }, admitted))
     }
 
     /// Who runs the workers.
@@ -70,7 +60,6 @@ impl Service {
     /// Takes no more requests, answers those that wait, and lets go of the data folder. Workers go on.
     pub(crate) async fn stop(mut self) {
         let _ = self.closing.send(());
-        self.files.close();
         self.engine.release_waits().await;
         if tokio::time::timeout(self.grace, &mut self.serving).await.is_err() {
             tracing::warn!(grace = ?self.grace, "some requests were not answered in time");

@@ -4,16 +4,16 @@
 //! the folder as an endpoint, run the sample, show how to call it. Then stay: show worker logs, and deploy and
 //! try again whenever the files change.
 
-pub(crate) mod deploy;
-pub(crate) mod error;
-pub(crate) mod home;
+mod deploy;
+mod error;
+mod home;
 mod host;
 mod install;
 mod logs;
 mod port;
-pub(crate) mod project;
-pub(crate) mod python;
-pub(crate) mod sample;
+mod project;
+mod python;
+mod sample;
 mod session;
 mod snippets;
 mod watch;
@@ -106,8 +106,7 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     })
 }
 
-/// Tells whoever typed the command.
-pub(crate) fn report(screen: &Screen, error: &DevError) -> ExitCode {
+fn report(screen: &Screen, error: &DevError) -> ExitCode {
     screen.bad(&error.message);
     for line in &error.lines {
         screen.line(&format!("      {line}"));

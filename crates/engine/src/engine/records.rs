@@ -11,7 +11,6 @@ use serde::de::DeserializeOwned;
 
 use super::Engine;
 use crate::CatalogError;
-use crate::secrets::sealed_record;
 
 /// A small record as it is kept. What the JSON says is the business of whoever put it there.
 #[derive(Clone, PartialEq, Eq)]
@@ -86,12 +85,8 @@ impl Engine {
         kind: RecordKind,
         records: Vec<Record>,
     ) -> Result<(), CatalogError> {
-        let write = |record: &Record| {
-            let kept = sealed_record(self.vault(), kind, &record.id, &record.json)?;
-            Ok(Write::PutRecord(kind, record.id.clone(), kept))
-        };
-        let writes: Result<_, CatalogError> = records.iter().map(write).collect();
-        self.commit(writes?).await?;
+        let write = |record: &Record| Write::PutRecord(kind, record.id.clone(), record.json.clone());
+        self.commit(records.iter().map(write).collect()).await?;
         let mut catalog = self.catalog_mut();
         for record in records {
             catalog.records.put(kind, record.id, record.json);

@@ -9,6 +9,5 @@ mod jobs;
 mod keys;
 mod looks;
 mod restart;
-mod secrets;
 mod streams;
 mod webhooks;

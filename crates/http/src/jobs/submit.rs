@@ -49,12 +49,9 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
     let bytes_max = if sync { RUNSYNC_BODY_BYTES_MAX } else { RUN_BODY_BYTES_MAX };
     let body = std::mem::take(&mut call.body);
     let ReadBody { bytes, permit } = body::read(body, bytes_max, call.state.budget()).await?;
-    let id = call.state.engine().mint_job(sync);
-    let envelope = envelope::parse(&bytes, |config| {
-        call.state.engine().sealed_s3_config(id, config).map_err(|_| Failure::internal())
-    })?;
+    let envelope = envelope::parse(&bytes)?;
     let submission = Submission {
-        id,
+        id: call.state.engine().mint_job(sync),
         members: envelope.members,
         webhook: envelope.webhook,
         low_priority: envelope.low_priority,

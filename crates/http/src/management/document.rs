@@ -7,25 +7,26 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
+use super::docs;
 use crate::operations::{Group, Operation, document};
 
 /// The operations that show the document.
 pub(super) fn group() -> Group {
+    let openapi = Operation::get("GetOpenAPI", "/v1/openapi.json", openapi)
+        .summary("this document")
+        .gives("OpenAPI")
+        .open();
+    let operations = [openapi].into_iter().chain(docs::operations()).collect();
     Group {
         name: "Document",
         about: "What this API is, for people and programs.",
-        operations: vec![
-            Operation::get("GetOpenAPI", "/v1/openapi.json", openapi)
-                .summary("this document")
-                .gives("OpenAPI")
-                .open(),
-        ],
+        operations,
         schemas: vec![("OpenAPI", json!({ "type": "object", "description": "an OpenAPI 3.0.3 document" }))],
     }
 }
 
 /// The document. It says the same until the program ends.
-fn made() -> &'static Value {
+pub(super) fn made() -> &'static Value {
     static MADE: OnceLock<Value> = OnceLock::new();
     MADE.get_or_init(|| document(&crate::groups()))
 }

@@ -18,14 +18,25 @@ use super::{PathId, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::operations::page::Page;
+use crate::operations::parameter::{Kind, Parameter, query};
 use crate::operations::schema::with_example;
 use crate::operations::{Group, Operation};
 use crate::query::Query;
 
+/// What clients of such an API ask for; all of it is shown anyway.
+const INCLUDE: &[Parameter] = &[
+    query("includeEndpointBoundTemplates", Kind::Flag, "accepted for compatibility: they are always shown"),
+    query("includePublicTemplates", Kind::Flag, "accepted for compatibility: there are none of others"),
+    query("includeRunpodTemplates", Kind::Flag, "accepted for compatibility: there are none"),
+];
+
 /// The operations on templates.
 pub(super) fn group() -> Group {
     let operations = vec![
-        Operation::get("ListTemplates", "/v1/templates", list).summary("every template").lists("Template"),
+        Operation::get("ListTemplates", "/v1/templates", list)
+            .summary("every template")
+            .lists("Template")
+            .with(INCLUDE),
         Operation::post("CreateTemplate", "/v1/templates", create)
             .summary("makes a template")
             .takes("TemplateCreateInput")
@@ -34,6 +45,7 @@ pub(super) fn group() -> Group {
         Operation::get("GetTemplate", "/v1/templates/{template}", get)
             .summary("one template")
             .gives("Template")
+            .with(INCLUDE)
             .tagged(),
         Operation::patch("UpdateTemplate", "/v1/templates/{template}", update)
             .summary("changes what is sent")

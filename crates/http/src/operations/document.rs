@@ -72,10 +72,6 @@ fn describe(operation: &Operation, tag: &str) -> Value {
     if let Some(name) = operation.takes {
         described["requestBody"] = json!({ "required": true, "content": json_content(&reference(name)) });
     }
-    if let Some(content_type) = operation.takes_bytes {
-        let content = json!({ content_type: { "schema": { "type": "string", "format": "binary" } } });
-        described["requestBody"] = json!({ "required": true, "content": content });
-    }
     if operation.open {
         described["security"] = json!([]);
     }
@@ -84,8 +80,13 @@ fn describe(operation: &Operation, tag: &str) -> Value {
 
 impl Operation {
     /// `/v1/templates/{templateId}` for `/v1/templates/{template}`.
-    fn document_path(&self) -> String {
+    pub(crate) fn document_path(&self) -> String {
         self.path.replace('}', "Id}")
+    }
+
+    /// As the document has it: `get`.
+    pub(crate) fn method(&self) -> &'static str {
+        self.method
     }
 
     fn every_parameter(&self) -> Vec<Value> {

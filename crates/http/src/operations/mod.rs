@@ -48,8 +48,6 @@ pub(crate) struct Operation {
     summary: &'static str,
     about: &'static str,
     takes: Option<&'static str>,
-    /// It takes bytes of this content type instead.
-    takes_bytes: Option<&'static str>,
     gives: Gives,
     parameters: Vec<Parameter>,
     /// It needs no key.
@@ -121,7 +119,6 @@ impl Operation {
             summary: "",
             about: "",
             takes: None,
-            takes_bytes: None,
             gives: Gives::Nothing,
             parameters: Vec::new(),
             open: false,
@@ -145,11 +142,6 @@ impl Operation {
     /// It takes JSON of this schema.
     pub(crate) fn takes(self, schema: &'static str) -> Self {
         Self { takes: Some(schema), ..self }
-    }
-
-    /// It takes bytes of this content type.
-    pub(crate) fn takes_bytes(self, content_type: &'static str) -> Self {
-        Self { takes_bytes: Some(content_type), ..self }
     }
 
     /// It answers 200 and JSON of this schema. Without any of these three it answers 204.

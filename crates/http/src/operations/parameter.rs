@@ -10,7 +10,6 @@ pub(crate) struct Parameter {
     place: &'static str,
     kind: Kind,
     about: &'static str,
-    required: bool,
 }
 
 /// What a parameter can be.
@@ -60,27 +59,18 @@ pub(super) const IF_NONE_MATCH: Parameter =
 
 /// A parameter in the query.
 pub(crate) const fn query(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
-    Parameter { name, place: "query", kind, about, required: false }
+    Parameter { name, place: "query", kind, about }
 }
 
 /// A parameter that is a header.
 pub(crate) const fn header(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
-    Parameter { name, place: "header", kind, about, required: false }
+    Parameter { name, place: "header", kind, about }
 }
 
 impl Parameter {
     /// As the document shows it.
     pub(super) fn describe(&self) -> Value {
-        let mut described = json!({ "name": self.name, "in": self.place, "schema": self.schema(), "description": self.about });
-        if self.required {
-            described["required"] = json!(true);
-        }
-        described
-    }
-
-    /// It must be there.
-    pub(crate) const fn required(self) -> Self {
-        Self { required: true, ..self }
+        json!({ "name": self.name, "in": self.place, "schema": self.schema(), "description": self.about })
     }
 
     /// Whether it says where a page begins.

@@ -18,6 +18,8 @@ const ROUTES: &str = "
     GET     /readyz                                    open
     GET     /metrics                                   open
     GET     /v1/openapi.json                           open
+    GET     /v1/docs                                   open
+    GET     /v1/docs/style.css                         open
 
     GET     /v1/templates                              list
     POST    /v1/templates                              manage
@@ -32,10 +34,6 @@ const ROUTES: &str = "
     DELETE  /v1/endpoints/{endpoint}                   change
     POST    /v1/endpoints/{endpoint}/update            change
     POST    /v1/endpoints/{endpoint}/worker-token      change
-    GET     /v1/endpoints/{endpoint}/workers           look
-    GET     /v1/endpoints/{endpoint}/workers/{worker}/logs look
-    GET     /v1/code                                   list
-    POST    /v1/code                                   manage
     GET     /v1/apikeys                                list
     POST    /v1/apikeys                                manage
     GET     /v1/apikeys/{key}                          list
@@ -221,7 +219,6 @@ impl World {
             .replace("{job}", &of(job, NO_JOB))
             .replace("{worker}", "w-0")
             .replace("{pod}", &of("w-0", "nosuchworker"))
-            .replace("/v1/code", "/v1/code?name=demo")
     }
 
     /// A body with which the route does something.

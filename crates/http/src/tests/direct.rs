@@ -19,7 +19,6 @@ use longshore_store::MemoryStore;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-use super::fake_files::FakeFiles;
 use crate::{Edge, HttpSettings, HttpState, RateLimits, admin_key, router};
 
 pub(super) const ADMIN: &str = "the operators own key";
@@ -86,7 +85,6 @@ impl Direct {
             launcher: None,
             host: Arc::new(TimeStandsStill),
             post: Arc::new(HttpPost::new(&WebhookSettings::default())),
-            vault: Arc::default(),
             settings: EngineSettings::default(),
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
@@ -94,7 +92,7 @@ impl Direct {
         let engine = Engine::start(parts).await.unwrap();
         engine.put_key(admin_key(ADMIN, Millis(0))).await.unwrap();
         let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
-        let edge = router(HttpState::with_files(engine.clone(), &settings, Arc::new(FakeFiles)));
+        let edge = router(HttpState::new(engine.clone(), &settings));
         Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
     }
 
