@@ -42,17 +42,30 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Workers that would be started if their command did not keep crashing.
     pub unhealthy: u32,
+    /// Workers of older versions whose place is still empty, for the next plan: less one for each worker that is
+    /// really started.
+    pub owed: u32,
     /// When to ask again if nothing happens before.
     pub look_at: Option<Millis>,
 }
 
 /// The steps from the `present` fleet to the one that the rules and the load ask for.
 ///
-/// Running jobs are never interrupted: a busy worker that must go is drained.
-pub fn plan(now: Millis, rules: &Rules, load: &Load, present: &[Worker], backoff: &Backoff) -> Plan {
+/// Running jobs are never interrupted: a busy worker that must go is drained. `owed` is what came of the plan before:
+/// so many workers of older versions went, or are going, without another one in their place.
+pub fn plan(
+    now: Millis,
+    rules: &Rules,
+    load: &Load,
+    present: &[Worker],
+    backoff: &Backoff,
+    owed: u32,
+) -> Plan {
     let mut planning = Planning { now, steps: Vec::new(), look_at: None };
     planning.stop_the_drained(present);
-    planning.drain_the_outdated(present, rules.version);
+    let owed = owed + planning.drain_the_outdated(present, rules.version);
+    let is_outdated = |w: &Worker| w.version.is_some_and(|version| version != rules.version);
+    let owed = if load.queued_normal > 0 || present.iter().any(is_outdated) { owed } else { 0 };
     let outside = present.iter().filter(|w| w.version.is_none() && w.phase != WorkerPhase::Draining).count();
     let mut ours: Vec<&Worker> = present
         .iter()
@@ -71,9 +84,12 @@ pub fn plan(now: Millis, rules: &Rules, load: &Load, present: &[Worker], backoff
         w.version.is_some() && !(w.phase == WorkerPhase::Draining && planted(Bug::TooManyWorkers))
     };
     let room = rules.workers_max.saturating_sub(present.iter().filter(takes_room).count() as u32);
-    let missing = demand.grow_to.saturating_sub(here).min(room);
+    // A fleet that is busy stays as large as it was: what waits would otherwise have to convince the scaler anew.
+    let useful = u32::try_from(load.queued_normal.div_ceil(rules.max_concurrency.max(1))).unwrap_or(u32::MAX);
+    let replacing = owed.min(useful.saturating_sub(starting));
+    let missing = demand.grow_to.saturating_sub(here).max(replacing).min(room);
     let unhealthy = planning.start(missing, starting, backoff);
-    Plan { steps: planning.steps, unhealthy, look_at: planning.look_at }
+    Plan { steps: planning.steps, unhealthy, owed, look_at: planning.look_at }
 }
 
 /// A plan in the making.
@@ -103,13 +119,11 @@ impl Planning {
         self.steps.extend(present.iter().filter(done).map(|w| Step::Stop(w.id.clone())));
     }
 
-    fn drain_the_outdated(&mut self, present: &[Worker], version: u32) {
-        for worker in present {
-            let outdated = worker.version.is_some_and(|v| v != version);
-            if outdated && worker.phase != WorkerPhase::Draining {
-                self.drain(worker);
-            }
-        }
+    /// Answers how many.
+    fn drain_the_outdated(&mut self, present: &[Worker], version: u32) -> u32 {
+        let outdated =
+            |w: &&Worker| w.version.is_some_and(|v| v != version) && w.phase != WorkerPhase::Draining;
+        present.iter().filter(outdated).map(|worker| self.drain(worker)).count() as u32
     }
 
     /// Idle ones go first, the busiest last.

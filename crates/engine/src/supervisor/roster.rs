@@ -78,6 +78,8 @@ pub(super) struct Loss {
 pub(super) struct Roster {
     members: BTreeMap<WorkerId, Member>,
     backoff: Backoff,
+    /// Workers of older versions whose place is still empty.
+    owed: u32,
     last_crash: Option<Arc<str>>,
     /// The endpoint is deleted: every worker goes, and none comes.
     closing: bool,
@@ -93,6 +95,7 @@ impl Roster {
 
     /// The launcher is starting this worker. It counts as one that is there.
     pub(super) fn starts(&mut self, spec: &WorkerSpec, asks_by: Instant) {
+        self.owed = self.owed.saturating_sub(1);
         let member = Member::new(spec.version, spec.placement.clone(), asks_by);
         self.members.insert(spec.worker.clone(), Member { is_starting: true, ..member });
     }
@@ -234,7 +237,8 @@ impl Roster {
             oldest_normal_wait_ms: view.oldest_normal_wait_ms.unwrap_or(0),
         };
         let fleet = self.fleet(view);
-        let mut plan = plan(now, &rules, &load, &fleet, &self.backoff);
+        let mut plan = plan(now, &rules, &load, &fleet, &self.backoff, self.owed);
+        self.owed = plan.owed;
         // The launcher is at it already.
         plan.steps.retain(|step| match step {
             Step::Stop(id) => self.members.get(id).is_some_and(|m| m.fate != Fate::Stops),

@@ -12,6 +12,7 @@ struct Fleet {
     rules: Rules,
     load: Load,
     backoff: Backoff,
+    owed: u32,
     workers: Vec<Worker>,
     started: u32,
     log: String,
@@ -20,7 +21,8 @@ struct Fleet {
 impl Fleet {
     fn new(rules: Rules) -> Self {
         let (load, backoff) = (Load::default(), Backoff::default());
-        Self { now: Millis(0), rules, load, backoff, workers: Vec::new(), started: 0, log: String::new() }
+        let (workers, log) = (Vec::new(), String::new());
+        Self { now: Millis(0), rules, load, backoff, owed: 0, workers, started: 0, log }
     }
 
     fn says(&mut self, what: &str) {
@@ -70,7 +72,8 @@ impl Fleet {
     /// Plans and obeys until there is nothing left to do.
     fn settle(&mut self) -> &mut Self {
         loop {
-            let plan = plan(self.now, &self.rules, &self.load, &self.workers, &self.backoff);
+            let plan = plan(self.now, &self.rules, &self.load, &self.workers, &self.backoff, self.owed);
+            self.owed = plan.owed;
             for step in &plan.steps {
                 self.obey(step);
             }
@@ -91,6 +94,7 @@ impl Fleet {
         match step {
             Step::Start => {
                 self.started += 1;
+                self.owed = self.owed.saturating_sub(1);
                 let id: WorkerId = format!("w{}", self.started).parse().unwrap();
                 writeln!(self.log, "       > start {id}").unwrap();
                 self.workers.push(Worker {
@@ -337,4 +341,55 @@ fn workers_from_outside_count_but_are_not_stopped() {
         0      0 jobs wait, the oldest for 0
                . look at -
     "#]]);
+}
+
+#[test]
+fn a_busy_fleet_stays_as_large_as_it_was_while_it_is_replaced() {
+    let mut fleet = Fleet::new(Rules { workers_max: 4, scaler: Scaler::QueueDelay { ms: 60_000 }, ..RULES });
+    fleet.rules.workers_min = 3;
+    fleet.settle().holds(1, 1).holds(2, 1).holds(3, 1);
+    fleet.rules.workers_min = 0;
+    fleet.queued(9, 1_000).rules.version = 2;
+    fleet.settle().holds(4, 1).settle();
+    fleet.holds(1, 0).settle().holds(5, 1).holds(2, 0).settle();
+    fleet.holds(3, 0).settle();
+    fleet.check(&expect![[r#"
+               > start w1
+               > start w2
+               > start w3
+               . look at -
+        0      w1 holds 1
+        0      w2 holds 1
+        0      w3 holds 1
+        0      9 jobs wait, the oldest for 1000
+               > drain w1
+               > drain w2
+               > drain w3
+               > start w4
+               . look at 59000
+        0      w4 holds 1
+               . look at 59000
+        0      w1 holds 0
+               > stop w1
+               > start w5
+               . look at 59000
+        0      w5 holds 1
+        0      w2 holds 0
+               > stop w2
+               > start w6
+               . look at 59000
+        0      w3 holds 0
+               > stop w3
+               . look at 59000
+    "#]]);
+}
+
+#[test]
+fn nothing_is_owed_for_workers_that_nobody_needs() {
+    let mut fleet = Fleet::new(Rules { workers_min: 2, workers_max: 4, ..RULES });
+    fleet.settle().holds(1, 0).holds(2, 0);
+    fleet.rules.workers_min = 0;
+    fleet.rules.version = 2;
+    fleet.settle().queued(1, 0).settle();
+    assert_eq!(fleet.workers.len(), 1);
 }
