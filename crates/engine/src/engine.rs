@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::actor::ask::Ask;
 use crate::catalog::Catalog;
+use crate::chores::metering::Meter;
 use crate::committer::CommitSender;
 use crate::gpus::Gpus;
 use crate::host::{Host, Task};
@@ -67,6 +68,7 @@ struct Inner {
     moved: bool,
     fleets: Mutex<Fleets>,
     gpus: Arc<Gpus>,
+    meter: Meter,
     catalog: RwLock<Catalog>,
     /// Held while the catalog changes: store first, memory after.
     door: tokio::sync::Mutex<()>,
@@ -168,6 +170,10 @@ impl Engine {
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let task: Task = Box::pin(task);
         self.inner.ground.host.spawn(task)
+    }
+
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.inner.meter
     }
 
     fn catalog(&self) -> RwLockReadGuard<'_, Catalog> {

@@ -26,6 +26,7 @@ pub use ask::{
     AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,
     StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
 };
+pub use chores::metering::{Usage, UsageKind, UsageSheet};
 pub use chores::webhooks::{HttpPost, Post, PostFuture, WebhookSettings};
 pub use engine::records::Record;
 pub use engine::{Engine, Parts};

@@ -9,7 +9,7 @@ use longshore_http::HttpState;
 use longshore_launch::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use crate::fatal::Fatal;
@@ -20,7 +20,7 @@ use crate::{descriptors, parts};
 pub(crate) struct Service {
     engine: Engine,
     launcher: Arc<dyn Launcher>,
-    noting: JoinHandle<()>,
+    noting: JoinSet<()>,
     closing: oneshot::Sender<()>,
     serving: JoinHandle<()>,
     grace: Duration,
@@ -47,7 +47,9 @@ impl Service {
                 // A dropped sender means the same as a sent word: stop.
                 let _ = closed.await;
             }));
-        let noting = tokio::spawn(note_key_use(engine.clone(), settings.key_use_interval()));
+        let mut noting = JoinSet::new();
+        noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
+        noting.spawn(note_usage(engine.clone()));
         let grace = settings.shutdown_grace();
         Ok((Self { engine, launcher, noting, closing, serving, grace }, admitted))
     }
@@ -65,9 +67,12 @@ impl Service {
             tracing::warn!(grace = ?self.grace, "some requests were not answered in time");
             self.serving.abort();
         }
-        self.noting.abort();
+        self.noting.shutdown().await;
         if let Err(error) = self.engine.note_key_use().await {
             tracing::warn!(%error, "the last use of keys is not noted");
+        }
+        if let Err(error) = self.engine.note_usage().await {
+            tracing::warn!(%error, "the next server has to find out how long workers ran");
         }
         self.engine.close().await;
     }
@@ -81,6 +86,18 @@ async fn note_key_use(engine: Engine, interval: Duration) {
         interval.tick().await;
         if let Err(error) = engine.note_key_use().await {
             tracing::warn!(%error, "the use of keys could not be noted, trying again later");
+        }
+    }
+}
+
+/// Writes down once a minute how long workers ran.
+async fn note_usage(engine: Engine) {
+    let mut interval = tokio::time::interval(Duration::from_mins(1));
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        if let Err(error) = engine.note_usage().await {
+            tracing::warn!(%error, "the time of workers could not be noted, trying again in a minute");
         }
     }
 }

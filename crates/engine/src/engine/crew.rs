@@ -88,6 +88,7 @@ impl Engine {
 async fn forward(engine: Engine, mut exits: mpsc::UnboundedReceiver<Exited>) {
     while let Some(exited) = exits.recv().await {
         engine.inner.gpus.free(&exited.worker);
+        engine.meter_end(&exited);
         if let Some(fleet) = engine.fleets().get(&exited.endpoint) {
             // A supervisor that has ended needs to know nothing more.
             let _ = fleet.send(FleetEvent::Exited(exited));

@@ -5,20 +5,21 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, ShardId};
+use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, RecordKind, ShardId};
 use longshore_store::{Batch, Catalog as StoredCatalog, HookRow, Store, StoreError, Write};
 use tokio::sync::mpsc;
 
 use super::{Engine, Inner, Parts};
-use crate::EndpointHandle;
 use crate::actor::ask::Ask;
 use crate::actor::{Actor, LoadedQueue, load_queue};
 use crate::catalog::Catalog;
+use crate::chores::metering::Meter;
 use crate::chores::webhooks::Webhooks;
 use crate::gpus::Gpus;
 use crate::host::Clock;
 use crate::recent::Recent;
 use crate::shared::{Ground, Shared};
+use crate::{EndpointHandle, Record};
 
 /// The name under which the key of worker tokens is stored.
 const TOKEN_KEY: &str = "worker_token_key";
@@ -35,7 +36,7 @@ impl Engine {
         let shards: Vec<ShardId> = (0..ShardId::COUNT).map(ShardId).collect();
         let epochs = store.claim(shards.clone()).await?;
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
-        let stored = store.catalog().await?;
+        let mut stored = store.catalog().await?;
         let token_key = token_key(&parts, &stored, epochs[0].1).await?;
         let moved = has_moved(store.as_ref(), &stored, epochs[0].1, &parts.workers.base_url).await?;
         let ground = Arc::new(Ground {
@@ -52,6 +53,7 @@ impl Engine {
             ground,
             launcher: parts.launcher,
             gpus: Arc::new(Gpus::new(parts.workers.gpus.clone())),
+            meter: Meter::new(usage_records(&mut stored)),
             workers: parts.workers,
             moved,
             fleets: Mutex::default(),
@@ -118,7 +120,7 @@ impl Engine {
     }
 
     /// Commits changes of the catalog.
-    pub(super) async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+    pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let batch = Batch { durability: Durability::Synced, writes };
         let shard = ShardId::CATALOG;
         self.inner.ground.store.commit(shard, self.epoch(shard), batch).await
@@ -139,6 +141,14 @@ impl Engine {
             tracing::warn!(%error, "a deleted endpoint's record remains until the next start");
         }
     }
+}
+
+/// The records of worker time, which the meter keeps in its own form.
+fn usage_records(stored: &mut StoredCatalog) -> Vec<Record> {
+    let (usage, others) =
+        std::mem::take(&mut stored.records).into_iter().partition(|row| row.kind == RecordKind::Usage);
+    stored.records = others;
+    usage.into_iter().map(|row| Record { id: row.id, json: row.json }).collect()
 }
 
 /// Loads an endpoint's queue, however often it takes.

@@ -1,12 +1,13 @@
 //! Workers come and go with the queue: a whole engine, its workers entries in a list.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use longshore_engine::{
     EndpointHandle, Engine, EngineSettings, HttpPost, Parts, ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_launch::{Launcher, MemoryLauncher, Present};
-use longshore_model::{Endpoint, JobState, Placement, Provider, WorkerId};
+use longshore_model::{Endpoint, JobState, Millis, Placement, Provider, WorkerId};
 
 use crate::ground::{Disks, done, endpoint, eventually, job, take, template};
 
@@ -46,6 +47,52 @@ async fn with_workers(
 async fn first_worker(launcher: &MemoryLauncher) -> WorkerId {
     eventually(async || !launcher.living().is_empty()).await;
     launcher.living().remove(0)
+}
+
+/// How long workers ran, in all, and how many of them.
+fn metered(engine: &Engine) -> (u64, usize) {
+    let sheets = engine.usage(Millis(0), Millis::MAX);
+    let usages: Vec<_> = sheets.iter().flat_map(|sheet| &sheet.usages).collect();
+    (
+        usages.iter().map(|usage| usage.ms).sum(),
+        usages.iter().map(|usage| &usage.worker).collect::<BTreeSet<_>>().len(),
+    )
+}
+
+#[tokio::test]
+async fn worker_time_is_metered_over_restarts() {
+    let (disks, launcher) = (Disks::new(), Arc::default());
+    let (engine, demo) = with_workers(&disks, &launcher, |record| record.workers_min = 1).await;
+    let worker = first_worker(&launcher).await;
+    eventually(async || metered(&engine).0 >= 50).await;
+    engine.note_usage().await.unwrap();
+    let started_at = demo.fleet_status().workers[0].placement.started_at;
+    let present = Present {
+        worker: worker.clone(),
+        endpoint: demo.record().id,
+        version: 1,
+        is_stopping: false,
+        placement: Placement { started_at, gpus: vec![] },
+    };
+    // A server that is killed, and one that begins much later.
+    drop((engine, demo));
+    let launcher = Arc::new(MemoryLauncher::with_living(vec![present]));
+    let engine = start(&disks, &launcher).await;
+    let lives_ms = || engine.now().since(started_at);
+    eventually(async || {
+        let before = lives_ms();
+        let (ms, workers) = metered(&engine);
+        workers == 1 && (before..=lives_ms()).contains(&ms)
+    })
+    .await;
+    let ran_ms = lives_ms();
+    launcher.exit(&worker, Some(0), None, ran_ms);
+    eventually(async || metered(&engine).1 == 2).await;
+    let sheets = engine.usage(Millis(0), Millis::MAX);
+    let usage =
+        sheets.iter().flat_map(|sheet| &sheet.usages).filter(|usage| usage.worker.as_ref() == Some(&worker));
+    let ms: u64 = usage.map(|usage| usage.ms).sum();
+    assert!(ms >= ran_ms && ms < ran_ms + 10_000, "{ms} of {ran_ms}");
 }
 
 #[tokio::test]
