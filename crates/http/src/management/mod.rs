@@ -9,6 +9,7 @@ mod api_key_fields;
 mod api_keys;
 mod base_url;
 mod docs;
+mod billing;
 mod document;
 mod endpoint_fields;
 mod endpoints;
@@ -53,6 +54,7 @@ pub(crate) fn groups() -> Vec<Group> {
         volumes::group(),
         api_keys::group(),
         pods::group(),
+        billing::group(),
         document::group(),
     ]
 }

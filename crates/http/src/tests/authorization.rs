@@ -42,6 +42,7 @@ const ROUTES: &str = "
     POST    /v1/apikeys/{key}/update                   manage
     GET     /v1/pods                                   list
     GET     /v1/pods/{pod}                             list
+    GET     /v1/billing/endpoints                      list
     GET     /v1/containerregistryauth                  list
     POST    /v1/containerregistryauth                  manage
     GET     /v1/containerregistryauth/{containerRegistryAuth}   list

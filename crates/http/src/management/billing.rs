@@ -1,0 +1,210 @@
+//! `/v1/billing/endpoints`: how long workers ran, and what that costs by the operator's prices.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use longshore_engine::{Usage, UsageSheet};
+use longshore_model::Millis;
+use serde_json::{Map, Value, json};
+
+use super::Answer;
+use super::access::may_read;
+use crate::errors::Failure;
+use crate::operations::parameter::{Kind, Parameter, query};
+use crate::operations::schema::{count, object, text, time};
+use crate::operations::{Group, Operation};
+use crate::query::Query;
+use crate::rfc3339::{parse_rfc3339, rfc3339};
+use crate::{HttpState, Prices};
+
+const BUCKETS: [&str; 5] = ["hour", "day", "week", "month", "year"];
+const GROUPINGS: [&str; 3] = ["endpointId", "podId", "gpuTypeId"];
+/// What workers without GPUs are listed under.
+const CPU: &str = "CPU";
+
+/// What is listed, and how it is put together.
+const PARAMETERS: &[Parameter] = &[
+    query(
+        "bucketSize",
+        Kind::Word { words: &BUCKETS, default: Some("day") },
+        "how much time goes into one record",
+    ),
+    query(
+        "grouping",
+        Kind::Word { words: &GROUPINGS, default: Some("endpointId") },
+        "what gets records of its own",
+    ),
+    query("startTime", Kind::Time, "from this moment on, to the hour"),
+    query("endTime", Kind::Time, "up to this moment, to the hour"),
+    query("endpointId", Kind::Text, "only this endpoint"),
+    query("templateId", Kind::Text, "only workers of this template"),
+    query("imageName", Kind::Text, "only workers of this image"),
+    query("gpuTypeId", Kind::Texts, "only workers with GPUs of one of these types"),
+    query("dataCenterId", Kind::Texts, "accepted for compatibility"),
+];
+
+/// The operations on worker time.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("EndpointBilling", "/v1/billing/endpoints", list)
+            .summary("how long workers ran, and what that costs")
+            .about("Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job.")
+            .gives_many("BillingRecord")
+            .with(PARAMETERS),
+    ];
+    let record = object(
+        &[
+            ("time", time()),
+            ("endpointId", text()),
+            ("podId", text()),
+            ("gpuTypeId", text()),
+            ("timeBilledMs", count()),
+            ("amount", json!({ "type": "number" })),
+            ("diskSpaceBilledGb", count()),
+        ],
+        &["time", "timeBilledMs", "amount", "diskSpaceBilledGb"],
+    );
+    let about = "Metered time of workers, priced by the server's settings.";
+    Group { name: "Billing", about, operations, schemas: vec![("BillingRecord", record)] }
+}
+
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Answer {
+    may_read(&state, &headers)?;
+    let query = Query::of(&uri)?;
+    let bucket = word(&query, "bucketSize", &BUCKETS, "day")?;
+    let grouping = word(&query, "grouping", &GROUPINGS, "endpointId")?;
+    let from = moment(&query, "startTime")?.unwrap_or_default();
+    let to = moment(&query, "endTime")?.unwrap_or(Millis::MAX);
+    let sheets = state.engine().usage(from, to);
+    Ok(Value::Array(records(&sheets, bucket, grouping, &query, state.prices())).into())
+}
+
+/// What is summed up in one record.
+#[derive(Default)]
+struct Sum {
+    ms: u64,
+    amount: f64,
+}
+
+fn records(
+    sheets: &[UsageSheet],
+    bucket: &str,
+    grouping: &str,
+    query: &Query,
+    prices: &Prices,
+) -> Vec<Value> {
+    let mut sums: BTreeMap<(Millis, Names), Sum> = BTreeMap::new();
+    for sheet in sheets.iter().filter(|sheet| is(query, "endpointId", sheet.endpoint.as_str())) {
+        for usage in sheet.usages.iter().filter(|usage| is_asked_for(query, usage)) {
+            let key = (begins(bucket, sheet.from), names(grouping, sheet, usage));
+            let sum = sums.entry(key).or_default();
+            let gpu_type = Some(usage.kind.gpu_type_id.as_str()).filter(|type_id| !type_id.is_empty());
+            sum.ms += usage.ms;
+            sum.amount += usage.ms as f64 / 3_600_000.0 * prices.per_hour(gpu_type, usage.kind.gpu_count);
+        }
+    }
+    let record = |((at, names), sum): ((Millis, Names), Sum)| {
+        let mut record: Map<String, Value> =
+            names.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect();
+        record.insert("time".to_owned(), json!(rfc3339(at)));
+        record.insert("timeBilledMs".to_owned(), json!(sum.ms));
+        // Fractions of a millionth say nothing.
+        record.insert("amount".to_owned(), json!((sum.amount * 1e6).round() / 1e6));
+        record.insert("diskSpaceBilledGb".to_owned(), json!(0));
+        Value::Object(record)
+    };
+    sums.into_iter().map(record).collect()
+}
+
+/// Which fields name what a record is about, and their values.
+type Names = BTreeMap<&'static str, String>;
+
+fn names(grouping: &str, sheet: &UsageSheet, usage: &Usage) -> Names {
+    let gpu = if usage.kind.gpu_type_id.is_empty() { CPU } else { &usage.kind.gpu_type_id };
+    let endpoint = ("endpointId", sheet.endpoint.to_string());
+    match grouping {
+        "gpuTypeId" => BTreeMap::from([("gpuTypeId", gpu.to_owned())]),
+        "podId" => {
+            let mut names = BTreeMap::from([endpoint, ("gpuTypeId", gpu.to_owned())]);
+            // Of old time nobody knows any more which worker it was.
+            names.extend(usage.worker.as_ref().map(|worker| ("podId", worker.to_string())));
+            names
+        }
+        _ => BTreeMap::from([endpoint]),
+    }
+}
+
+fn is(query: &Query, name: &str, value: &str) -> bool {
+    query.get(name).is_none_or(|wanted| wanted == value)
+}
+
+fn is_asked_for(query: &Query, usage: &Usage) -> bool {
+    let gpu = &usage.kind.gpu_type_id;
+    let mut types = query.all("gpuTypeId").peekable();
+    is(query, "templateId", &usage.kind.template_id)
+        && is(query, "imageName", &usage.kind.image_name)
+        && (types.peek().is_none() || types.any(|wanted| wanted == gpu))
+}
+
+/// The beginning of the bucket that a moment is in. Weeks begin on Mondays.
+fn begins(bucket: &str, at: Millis) -> Millis {
+    const DAY_MS: u64 = 86_400_000;
+    let day = at.0 / DAY_MS;
+    let text = rfc3339(at);
+    let first =
+        |of: Option<&str>, rest: &str| parse_rfc3339(&format!("{}{rest}", of?)).filter(|first| *first <= at);
+    match bucket {
+        "hour" => Some(Millis(at.0 - at.0 % 3_600_000)),
+        // The first day of all was a Thursday.
+        "week" => Some(Millis(day.saturating_sub((day + 3) % 7) * DAY_MS)),
+        "month" => first(text.get(..7), "-01T00:00:00Z"),
+        "year" => first(text.get(..4), "-01-01T00:00:00Z"),
+        _ => None,
+    }
+    .unwrap_or(Millis(day * DAY_MS))
+}
+
+fn word(
+    query: &Query,
+    name: &str,
+    words: &[&'static str],
+    default: &'static str,
+) -> Result<&'static str, Failure> {
+    let Some(sent) = query.get(name) else { return Ok(default) };
+    words.iter().copied().find(|word| *word == sent).ok_or_else(|| {
+        Failure::bad_request("bad_parameter", format!("`{name}` must be one of {}", words.join(", ")))
+    })
+}
+
+fn moment(query: &Query, name: &str) -> Result<Option<Millis>, Failure> {
+    let Some(text) = query.get(name) else { return Ok(None) };
+    let moment = parse_rfc3339(text).ok_or_else(|| {
+        Failure::bad_request("bad_parameter", format!("`{name}` must be a time like 2026-01-31T00:00:00Z"))
+    })?;
+    Ok(Some(moment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_begin_where_people_expect() {
+        let at = parse_rfc3339("2026-11-21T13:45:10Z").unwrap();
+        for (bucket, expected) in [
+            ("hour", "2026-11-21T13:00:00.000Z"),
+            ("day", "2026-11-21T00:00:00.000Z"),
+            ("week", "2026-11-16T00:00:00.000Z"),
+            ("month", "2026-11-01T00:00:00.000Z"),
+            ("year", "2026-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(rfc3339(begins(bucket, at)), expected);
+            assert_eq!(begins(bucket, begins(bucket, at)), begins(bucket, at));
+        }
+        for bucket in BUCKETS {
+            assert_eq!(begins(bucket, Millis(0)), Millis(0));
+            begins(bucket, Millis::MAX);
+        }
+    }
+}
