@@ -109,7 +109,7 @@ impl Ledger {
             match serde_json::from_slice::<UsageSheet>(&record.json) {
                 Ok(sheet) if sheet.id() == record.id => ledger.know(sheet),
                 _ => {
-                    tracing::warn!(id = %record.id, "a record of worker time makes no sense; it is left out")
+                    tracing::warn!(id = %record.id, "a record of worker time makes no sense; it is left out");
                 }
             }
         }
