@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Small and short: shows that everything works, and no figure that means anything
     #[arg(long)]
     pub quick: bool,
+    /// So many jobs are a crowd, instead of a million
+    #[arg(long, value_name = "JOBS")]
+    pub crowd: Option<u64>,
     /// The program to measure
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
@@ -56,6 +59,7 @@ impl Arguments {
         words.extend(self.peers.as_ref().map(|_| "--peers".to_owned()));
         words.extend((!self.only.is_empty()).then(|| format!("--only {}", self.only.join(","))));
         words.extend((self.reps != REPS).then(|| format!("--reps {}", self.reps)));
+        words.extend(self.crowd.map(|jobs| format!("--crowd {jobs}")));
         words.extend(self.quick.then(|| "--quick".to_owned()));
         words.join(" ")
     }
@@ -84,6 +88,8 @@ mod tests {
         let asked = Arguments::parse_from(["bench", "--only", "submit,runsync", "--reps", "3", "--quick"]);
         assert_eq!((asked.only.join(" "), asked.reps, asked.quick), ("submit runsync".to_owned(), 3, true));
         assert_eq!(asked.as_typed(), "cargo xtask bench --only submit,runsync --reps 3 --quick");
+        let crowd = Arguments::parse_from(["bench", "--crowd", "50000"]);
+        assert_eq!(crowd.as_typed(), "cargo xtask bench --crowd 50000");
         assert_eq!(Arguments::parse_from(["bench", "--peers", "x"]).as_typed(), "cargo xtask bench --peers");
         assert!(Arguments::parse_from(["bench", "floor", "echo"]).part.is_some());
     }

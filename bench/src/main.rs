@@ -60,7 +60,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let server = std::path::absolute(server).map_err(|error| error.to_string())?;
     let data = make_data_folder(&arguments.data)?;
     let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
-    let ground = Ground { server, data, cores, peers: arguments.peers.clone(), quick: arguments.quick };
+    let &Arguments { quick, crowd, .. } = arguments;
+    let ground = Ground { server, data, cores, peers: arguments.peers.clone(), quick, crowd };
     let mut report = Report {
         command: arguments.as_typed(),
         began: machine::now_utc(),

@@ -65,6 +65,8 @@ pub struct Ground {
     pub peers: Option<PathBuf>,
     /// Everything small: to see that it works.
     pub quick: bool,
+    /// How many jobs are a crowd, where it is not a million.
+    pub crowd: Option<u64>,
 }
 
 impl Ground {
@@ -76,7 +78,7 @@ impl Ground {
 
     /// How many jobs are a crowd.
     pub fn many_jobs(&self) -> u64 {
-        if self.quick { 2_000 } else { 1_000_000 }
+        self.crowd.unwrap_or(if self.quick { 2_000 } else { 1_000_000 })
     }
 
     /// A server on a fresh folder.
