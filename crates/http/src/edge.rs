@@ -71,19 +71,19 @@ impl Edge {
 
     /// Answers one request.
     pub(crate) fn answer(&self, request: Request) -> Answered {
-        let edge = self.clone();
-        Box::pin(async move { Ok(answer(edge, request).await) })
+        Box::pin(answer(self.clone(), request))
     }
 
     async fn route(self, request: Request) -> Response {
         let request = match self.express {
-            Some(state) => match express::answer(state, request).await {
-                Ok(response) => return response,
+            Some(state) => match express::answer(state, request) {
+                Ok(answering) => return answering.await,
                 Err(request) => request,
             },
             None => request,
         };
-        let Ok(response) = self.routes.oneshot(request).await;
+        // Boxed, so that the others have no room for it in their futures.
+        let Ok(response) = Box::pin(self.routes.oneshot(request)).await;
         response
     }
 }
@@ -102,7 +102,7 @@ impl Service<Request> for Edge {
     }
 }
 
-async fn answer(edge: Edge, mut request: Request) -> Response {
+async fn answer(edge: Edge, mut request: Request) -> Result<Response, Infallible> {
     let id = next_request_id();
     let method = request.method().clone();
     if let Some(uri) = with_plain_path(request.uri()) {
@@ -130,7 +130,7 @@ async fn answer(edge: Edge, mut request: Request) -> Response {
         let ms = began.elapsed().as_millis() as u64;
         tracing::debug!(request = %format_args!("{id:016x}"), %method, path, status, ms, "answered");
     }
-    response
+    Ok(response)
 }
 
 fn request_id(id: u64) -> HeaderValue {

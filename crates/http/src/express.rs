@@ -9,6 +9,7 @@
 
 use axum::extract::Request;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use http::Method;
 
 use crate::edge::Answering;
@@ -97,12 +98,16 @@ impl Found<'_> {
 }
 
 /// The answer to a request that is for one of these routes, counted; gives back any other.
-pub(crate) async fn answer(state: HttpState, request: Request) -> Result<Response, Request> {
+///
+/// Whatever waits for long keeps nothing of the head, which lies in the connection's read buffer of 8 KiB.
+pub(crate) fn answer(
+    state: HttpState,
+    request: Request,
+) -> Result<impl Future<Output = Response> + Send, Request> {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let Some(found) = find(&method, uri.path()) else { return Err(request) };
-    let response = found.answer(state.clone(), request).await;
-    state.requests().count(found.pattern(), &method, response.status());
-    Ok(response)
+    let (pattern, answering) = (found.pattern(), found.answer(state.clone(), request));
+    Ok(answering.inspect(move |response| state.requests().count(pattern, &method, response.status())))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Peer {
     }
 
     /// Lets everything in `connection` know that it is about this client.
-    pub(crate) async fn serve<F: Future>(self, connection: F) -> F::Output {
-        PEER.scope(self, connection).await
+    pub(crate) fn serve<F: Future>(self, connection: F) -> impl Future<Output = F::Output> {
+        PEER.scope(self, connection)
     }
 }

@@ -37,8 +37,9 @@ impl EndpointHandle {
         }
         match tokio::time::timeout_at(until, ended).await {
             Ok(Ok(row)) => self.snapshot(row).await,
-            Ok(Err(_)) => self.wait_until(row.id, until).await,
-            Err(_) => self.status(row.id).await,
+            // Boxed, as the waits are many that come to neither: 1.5 KB for each.
+            Ok(Err(_)) => Box::pin(self.wait_until(row.id, until)).await,
+            Err(_) => Box::pin(self.status(row.id)).await,
         }
     }
 
@@ -108,9 +109,9 @@ impl EndpointHandle {
                 Ok(row) if row.state.is_terminal() => return self.snapshot(row).await,
                 Ok(_) => match tokio::time::timeout_at(until, ended).await {
                     Ok(Ok(row)) => return self.snapshot(row).await,
-                    Ok(Err(_)) if self.is_stopping() => return self.status(job).await,
+                    Ok(Err(_)) if self.is_stopping() => return Box::pin(self.status(job)).await,
                     Ok(Err(_)) => {}
-                    Err(_) => return self.status(job).await,
+                    Err(_) => return Box::pin(self.status(job)).await,
                 },
                 Err(AskError::Unavailable(_)) if Instant::now() + REATTACH < until => {
                     tokio::time::sleep(REATTACH).await;

@@ -30,6 +30,7 @@ pub(super) async fn status(call: Call) -> Result<Response, Failure> {
 pub(super) async fn status_sync(call: Call) -> Result<Response, Failure> {
     let job = call.job()?;
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
-    let job = call.endpoint.wait(job, Duration::from_millis(wait_ms)).await?;
-    record::counted(job, call.state.answers())
+    let (state, endpoint) = call.into_wait();
+    let job = endpoint.wait(job, Duration::from_millis(wait_ms)).await?;
+    record::counted(job, state.answers())
 }

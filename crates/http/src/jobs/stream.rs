@@ -33,14 +33,14 @@ pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure
         Some(offset) => StreamFrom::Offset(offset),
         None => StreamFrom::Drained,
     };
-    let mut page = call.endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
+    let (state, endpoint) = call.into_wait();
+    let mut page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
     for chunk in &mut page.chunks {
-        chunk.bytes = call.state.answers().charge(std::mem::take(&mut chunk.bytes))?;
+        chunk.bytes = state.answers().charge(std::mem::take(&mut chunk.bytes))?;
     }
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
         (StreamFrom::Drained, Some(next_offset)) => {
-            let endpoint = call.endpoint;
             // A reader that hangs up before it has them finds them again.
             Ok(body.into_response_then(move || endpoint.drained(job, next_offset)))
         }

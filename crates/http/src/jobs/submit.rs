@@ -31,14 +31,15 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, Failure> {
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let wait = Duration::from_millis(wait_ms);
     let (submission, permit) = read(&mut call, true).await?;
+    let (_, endpoint) = call.into_wait();
     let job = if submission.members.len() <= SMALL_BODY_BYTES {
         drop(permit);
-        call.endpoint.submit_and_wait(submission, wait).await?
+        endpoint.submit_and_wait(submission, wait).await?
     } else {
         // The wait is long and the body is the store's by then: its bytes must not count until the end.
-        let accepted = call.endpoint.submit(submission).await?;
+        let accepted = endpoint.submit(submission).await?;
         drop(permit);
-        call.endpoint.wait(accepted.row.id, wait).await?
+        endpoint.wait(accepted.row.id, wait).await?
     };
     // Never refused for its size: whoever waited would not even learn the job's id.
     Ok(record::whole(job))

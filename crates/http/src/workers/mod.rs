@@ -21,6 +21,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
+use futures_util::FutureExt as _;
 
 pub(crate) use self::address::WorkerPath;
 use crate::edge::Answering;
@@ -64,19 +65,17 @@ fn closing_unless(keeps: bool, mut answer: Response) -> Response {
 /// `GET job-take/{worker}`.
 pub(crate) fn take(state: HttpState, path: WorkerPath, request: Request) -> Answering {
     let (parts, _) = request.into_parts();
-    Box::pin(async move {
-        let keeps = asks_to_keep(&parts.headers);
-        closing_unless(keeps, polls::take(State(state), path, parts.uri, parts.headers).await)
-    })
+    let keeps = asks_to_keep(&parts.headers);
+    let answering = polls::take(State(state), path, parts.uri, parts.headers);
+    Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
 }
 
 /// `GET job-take-batch/{worker}`.
 pub(crate) fn take_batch(state: HttpState, path: WorkerPath, request: Request) -> Answering {
     let (parts, _) = request.into_parts();
-    Box::pin(async move {
-        let keeps = asks_to_keep(&parts.headers);
-        closing_unless(keeps, polls::take_batch(State(state), path, parts.uri, parts.headers).await)
-    })
+    let keeps = asks_to_keep(&parts.headers);
+    let answering = polls::take_batch(State(state), path, parts.uri, parts.headers);
+    Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
 }
 
 /// `POST job-done/{worker}/{job}`.

@@ -25,69 +25,69 @@ const PAUSE: Duration = Duration::from_secs(1);
 const WORKER_BACKS_OFF_S: u64 = 5;
 
 /// `GET job-take/{worker}`: one job as an object.
-pub(super) async fn take(
-    state: State<HttpState>,
+pub(super) fn take(
+    State(state): State<HttpState>,
     path: WorkerPath,
     uri: Uri,
     headers: HeaderMap,
-) -> Response {
-    let take = Take { most: Some(1) };
-    poll(state, path, &uri, &headers, take).await
+) -> impl Future<Output = Response> + Send {
+    poll(state, &path, &uri, &headers, |query| Take { most: None, says_busy: query.says_busy() })
 }
 
 /// `GET job-take-batch/{worker}?batch_size=N`: up to so many jobs as an array.
-pub(super) async fn take_batch(
-    state: State<HttpState>,
+pub(super) fn take_batch(
+    State(state): State<HttpState>,
     path: WorkerPath,
     uri: Uri,
     headers: HeaderMap,
-) -> Response {
-    poll(state, path, &uri, &headers, Take { most: None }).await
+) -> impl Future<Output = Response> + Send {
+    let take = |query: &WorkerQuery| Take { most: Some(query.batch_size()), says_busy: query.says_busy() };
+    poll(state, &path, &uri, &headers, take)
 }
 
 /// `GET job-stop/{worker}`: the jobs that the worker must stop.
-pub(super) async fn stop(
-    state: State<HttpState>,
+pub(super) fn stop(
+    State(state): State<HttpState>,
     path: WorkerPath,
     uri: Uri,
     headers: HeaderMap,
-) -> Response {
-    poll(state, path, &uri, &headers, Stop).await
+) -> impl Future<Output = Response> + Send {
+    poll(state, &path, &uri, &headers, |_| Stop)
 }
 
 /// A question that is held open.
-trait Question {
+trait Question: Send {
     /// The answer; none if there was nothing when the hold was over.
-    async fn ask(
+    fn ask(
         self,
-        endpoint: &EndpointHandle,
+        endpoint: EndpointHandle,
         worker: WorkerId,
-        query: &WorkerQuery,
         hold: Duration,
-    ) -> Result<Option<JsonBody>, AskError>;
+    ) -> impl Future<Output = Result<Option<JsonBody>, AskError>> + Send;
 }
 
-/// For jobs. Without `most` the query says how many, and the answer is an array: the oldest workers fail at an
-/// array where they asked for one job.
+/// For jobs.
 struct Take {
+    /// How many may come, as an array. Without it one comes, as an object: the oldest workers fail at an array where
+    /// they asked for one job.
     most: Option<u32>,
+    says_busy: Option<bool>,
 }
 
 impl Question for Take {
     async fn ask(
         self,
-        endpoint: &EndpointHandle,
+        endpoint: EndpointHandle,
         worker: WorkerId,
-        query: &WorkerQuery,
         hold: Duration,
     ) -> Result<Option<JsonBody>, AskError> {
-        let slots = self.most.unwrap_or_else(|| query.batch_size());
-        let ask = TakeAsk { slots, says_busy: query.says_busy(), hold_ms: hold.as_millis() as u64 };
+        let slots = self.most.unwrap_or(1);
+        let ask = TakeAsk { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
         let jobs: Vec<TakenJob> = endpoint.take(worker, ask).await?;
         Ok(match (jobs.first(), self.most) {
             (None, _) => None,
-            (Some(job), Some(_)) => Some(job_object::one(job)),
-            (Some(_), None) => Some(job_object::many(&jobs)),
+            (Some(job), None) => Some(job_object::one(job)),
+            (Some(_), Some(_)) => Some(job_object::many(&jobs)),
         })
     }
 }
@@ -98,9 +98,8 @@ struct Stop;
 impl Question for Stop {
     async fn ask(
         self,
-        endpoint: &EndpointHandle,
+        endpoint: EndpointHandle,
         worker: WorkerId,
-        _query: &WorkerQuery,
         hold: Duration,
     ) -> Result<Option<JsonBody>, AskError> {
         let jobs = endpoint.stops(worker, hold).await?;
@@ -117,39 +116,51 @@ impl Question for Stop {
     }
 }
 
-async fn poll(
-    State(state): State<HttpState>,
-    WorkerPath { endpoint, worker, .. }: WorkerPath,
+/// What can be decided is decided at once, so that the future keeps nothing of the head: that lies in the
+/// connection's read buffer, 8 KiB for every worker that waits.
+fn poll<Q: Question>(
+    state: HttpState,
+    path: &WorkerPath,
     uri: &Uri,
     headers: &HeaderMap,
-    question: impl Question,
-) -> Response {
+    question: fn(&WorkerQuery) -> Q,
+) -> impl Future<Output = Response> + Send + use<Q> {
     let began = Instant::now();
-    let answer = answer(&state, &endpoint, &worker, uri, headers, question).await;
-    match answer {
-        Ok(Some(body)) => return body.into_response(),
-        // An early "nothing" is a worker that is draining: it gets none, however often it asks.
-        Ok(None) => sleep_until(began + PAUSE.min(state.worker_hold())).await,
-        Err(_) => sleep_until(began + PAUSE).await,
+    let hold = state.worker_hold();
+    let question = question(&WorkerQuery::parse(&path.worker, uri.query()));
+    let admitted = admit(&state, path, headers);
+    drop(state);
+    async move {
+        let answer = match admitted {
+            Ok((endpoint, worker)) => question.ask(endpoint, worker, hold).await.map_err(refused),
+            Err(failure) => Err(failure),
+        };
+        match answer {
+            Ok(Some(body)) => return body.into_response(),
+            // An early "nothing" is a worker that is draining: it gets none, however often it asks.
+            Ok(None) => sleep_until(began + PAUSE.min(hold)).await,
+            Err(_) => sleep_until(began + PAUSE).await,
+        }
+        answer.map(|_| StatusCode::NO_CONTENT).into_response()
     }
-    answer.map(|_| StatusCode::NO_CONTENT).into_response()
 }
 
-async fn answer(
+/// Who asks, and of which endpoint.
+fn admit(
     state: &HttpState,
-    endpoint: &str,
-    worker: &str,
-    uri: &Uri,
+    path: &WorkerPath,
     headers: &HeaderMap,
-    question: impl Question,
-) -> Result<Option<JsonBody>, Failure> {
-    let endpoint = keys::authorize_worker(state, headers, endpoint)?;
-    let query = WorkerQuery::parse(worker, uri.query());
-    let worker = segment(worker).parse().map_err(|_| {
+) -> Result<(EndpointHandle, WorkerId), Failure> {
+    let endpoint = keys::authorize_worker(state, headers, &path.endpoint)?;
+    let worker = segment(&path.worker).parse().map_err(|_| {
         tracing::warn!(endpoint = %endpoint.record().id, "a worker calls itself what cannot be a worker's id");
         Failure::bad_request("bad_worker_id", "the path's last part is not a worker id: 1 to 128 of `A-Za-z0-9_-.:`")
     })?;
-    question.ask(&endpoint, worker, &query, state.worker_hold()).await.map_err(|error| match error {
+    Ok((endpoint, worker))
+}
+
+fn refused(error: AskError) -> Failure {
+    match error {
         AskError::Unavailable(_) => Failure::new(
             StatusCode::TOO_MANY_REQUESTS,
             "unavailable",
@@ -157,5 +168,5 @@ async fn answer(
         )
         .retry_after(WORKER_BACKS_OFF_S),
         other => other.into(),
-    })
+    }
 }
