@@ -15,7 +15,7 @@ FAULTS = {
     "full": ["write ENOSPC", "create ENOSPC"],
     "writes fail": ["write EIO"],
     "syncs fail": ["sync EIO"],
-    "syncs of the log fail": ["sync EIO .db-wal"],
+    "syncs of the log fail": ["sync EIO .log", "sync EIO /log"],
 }
 
 

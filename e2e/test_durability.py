@@ -1,6 +1,5 @@
 """What survives: `kill -9` at chosen moments, restarts, and folders that are not ours to touch."""
 
-import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -61,7 +60,7 @@ def test_payload_files_go_with_their_jobs(fresh_server):
     worker = FakeWorker(endpoint)
 
     def stored_mb() -> int:
-        files = (path for path in server.data.rglob("*") if path.is_file() and not path.name.startswith("longshore.db"))
+        files = (path for path in server.data.rglob("*") if path.is_file() and path.parent != server.data / "log")
         return sum(path.stat().st_size for path in files) // 1_000_000
 
     job = endpoint.run({"text": "x" * 5_000_000})
@@ -183,13 +182,14 @@ def test_a_newer_format_is_refused(fresh_server):
     endpoint = Api(server).external()
     job = endpoint.run()
     server.terminate()
-    database = next(iter(server.data.rglob("*.db")), None) or next(iter(server.data.rglob("*.sqlite*")))
+    newest = max((server.data / "log").glob("*.log"))
 
     def format_version(change: int) -> None:
-        with sqlite3.connect(database) as connection:
-            old = connection.execute("PRAGMA user_version").fetchone()[0]
-            connection.execute(f"PRAGMA user_version = {old + change}")
-        connection.close()
+        with newest.open("r+b") as segment:
+            segment.seek(8)
+            old = int.from_bytes(segment.read(4), "little")
+            segment.seek(8)
+            segment.write((old + change).to_bytes(4, "little"))
 
     format_version(+1000)
     said = refused_start(server)

@@ -13,7 +13,7 @@
  *     DISK_FAULTS_RECORD   a file to append the record to
  *     DISK_FAULTS_CONTROL  a file of at least CONTROL_BYTES that says what fails now; it is mapped into memory,
  *                          so write to it in place. Lines of `OPERATION ERROR [END-OF-PATH]`, ended by a zero
- *                          byte or the end of the file, for example `write ENOSPC` or `sync EIO .db-wal`.
+ *                          byte or the end of the file, for example `write ENOSPC` or `sync EIO .log`.
  *                          Operations: write (and truncate), sync, create (and mkdir, rename).
  *
  * A failing write is a short one first, each half as long as what was asked, until nothing can be halved: so do

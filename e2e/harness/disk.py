@@ -23,7 +23,7 @@ class Disk:
         }
 
     def fail(self, *faults: str) -> None:
-        """From now on these operations fail, and no others: `write ENOSPC`, `sync EIO .db-wal`."""
+        """From now on these operations fail, and no others: `write ENOSPC`, `sync EIO .log`."""
         text = "\n".join(faults).encode()
         assert len(text) < CONTROL_BYTES
         # In place: the server has the file mapped.

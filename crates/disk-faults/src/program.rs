@@ -36,7 +36,7 @@ pub fn record(test: &str, environment: &[(&str, String)]) -> io::Result<Vec<Step
     read(&log)
 }
 
-/// With `cc`, which the bundled `SQLite` needs as well.
+/// With `cc`, which `ring` needs as well.
 fn compile(folder: &Path) -> io::Result<PathBuf> {
     let library = folder.join("disk.so");
     let arguments = ["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", SOURCE, "-o"];
@@ -74,7 +74,7 @@ impl Recorded {
         (&self.marks).write_all(remark.as_bytes())
     }
 
-    /// From now on these operations fail, and no others: lines as described in `disk.c`, such as `sync EIO .db-wal`.
+    /// From now on these operations fail, and no others: lines as described in `disk.c`, such as `sync EIO .log`.
     pub fn fail(&self, lines: &str) -> io::Result<()> {
         let mut bytes = [0; CONTROL_BYTES];
         let text = bytes.get_mut(..lines.len()).ok_or(io::ErrorKind::InvalidInput)?;

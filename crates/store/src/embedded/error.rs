@@ -1,21 +1,25 @@
-//! From `SQLite`'s words to the store's.
+//! From the system's words to the store's.
 
-use rusqlite::ErrorCode;
+use std::io;
 
 use crate::StoreError;
 
-/// What a failed statement means to the caller.
-pub(super) fn from_sqlite(error: &rusqlite::Error) -> StoreError {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => StoreError::Full(format!("{error}; free some space on it")),
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Corrupt(format!("{error}; the database file is damaged, restore it from a backup"))
-        }
-        _ => StoreError::Io(error.to_string()),
+/// What a failed operation on a file of the log means to the caller.
+pub(super) fn from_io(error: &io::Error) -> StoreError {
+    if is_full(error) {
+        StoreError::Full(format!("{error}; free some space on it"))
+    } else {
+        StoreError::Io(error.to_string())
     }
 }
 
-/// A row that no version of this program writes.
-pub(super) fn corrupt(table: &str, key: impl std::fmt::Display, what: impl std::fmt::Display) -> StoreError {
-    StoreError::Corrupt(format!("table `{table}`, key {key}: {what}"))
+/// Whether there is no room.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Bytes in a segment that no version of this program writes.
+pub(super) fn corrupt(segment: u64, at: impl Into<u64>, what: impl std::fmt::Display) -> StoreError {
+    let (file, at) = (super::names::segment(segment), at.into());
+    StoreError::Corrupt(format!("`log/{file}`, byte {at}: {what}; restore the data folder from a backup"))
 }

@@ -1,102 +1,141 @@
-//! A job's row: its columns in one order, both ways.
+//! A job's row: its fields in one order, both ways.
+//!
+//! Behind the job: 2 bytes of flags, a byte of state, 16 bytes of id, *n* time of creation, and as signed distances
+//! the time it was queued (from creation), its start (from then; if flagged), its end (from creation; if flagged),
+//! its deletion (from creation) and its place in the queue (from its sequence number). Then *n* attempts, *n* ttl, *n*
+//! execution timeout, *n* bytes of input. If flagged: a byte each of retries and redeliveries; the worker as text; the
+//! idempotency key as text and 16 bytes of fingerprint.
 
 use longshore_model::{Attempt, Idempotency, JobId, JobKey, JobRow, JobState, Millis};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row, params};
 
-use super::column::{self, Column};
-use super::error::from_sqlite;
-use crate::StoreError;
+use super::coding::{Decoder, Malformed, put_bytes, put_number, put_signed};
 
-/// Inserts or replaces a job.
-pub(super) fn put(db: &Connection, row: &JobRow) -> rusqlite::Result<()> {
-    db.prepare_cached(
-        "INSERT OR REPLACE INTO job (key, id, sync, state, low_priority, fresh, pinned, webhook, webhook_owed,
-         retries, redeliveries, attempt, queue_order, created_at, enqueued_at, started_at, finished_at, delete_at,
-         ttl_ms, execution_timeout_ms, input_bytes, worker, idempotency_key, fingerprint)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )?
-    .execute(params![
-        row.key.to_row(),
-        row.id.raw(),
-        row.id.is_sync(),
-        row.state as u8,
-        row.low_priority,
-        row.fresh,
-        row.pinned,
-        row.webhook,
-        row.webhook_owed,
-        row.retries,
-        row.redeliveries,
-        row.attempt.0,
-        row.order,
-        row.created_at.0 as i64,
-        row.enqueued_at.0 as i64,
-        row.started_at.0 as i64,
-        row.finished_at.0 as i64,
-        row.delete_at.0 as i64,
-        row.ttl_ms,
-        row.execution_timeout_ms,
-        row.input_bytes,
-        row.worker.as_ref().map(longshore_model::WorkerId::as_str),
-        row.idempotency.as_ref().map(|idempotency| &*idempotency.key),
-        row.idempotency.as_ref().map(|idempotency| idempotency.fingerprint),
-    ])?;
-    Ok(())
+const SYNC: u16 = 1;
+const LOW_PRIORITY: u16 = 1 << 1;
+const FRESH: u16 = 1 << 2;
+const PINNED: u16 = 1 << 3;
+const WEBHOOK: u16 = 1 << 4;
+const WEBHOOK_OWED: u16 = 1 << 5;
+const STARTED: u16 = 1 << 6;
+const FINISHED: u16 = 1 << 7;
+const REPEATED: u16 = 1 << 8;
+const WORKER: u16 = 1 << 9;
+const IDEMPOTENCY: u16 = 1 << 10;
+const KNOWN: u16 = (1 << 11) - 1;
+
+/// Appends what follows the job.
+pub(super) fn put(out: &mut Vec<u8>, row: &JobRow) {
+    out.extend_from_slice(&flags(row).to_le_bytes());
+    out.push(row.state as u8);
+    out.extend_from_slice(&row.id.raw());
+    put_number(out, row.created_at.0);
+    put_distance(out, row.created_at, row.enqueued_at);
+    if row.started_at.0 != 0 {
+        put_distance(out, row.enqueued_at, row.started_at);
+    }
+    if row.finished_at.0 != 0 {
+        put_distance(out, row.created_at, row.finished_at);
+    }
+    put_distance(out, row.created_at, row.delete_at);
+    put_signed(out, row.order.wrapping_sub(row.key.seq as i64));
+    for number in [row.attempt.0, row.ttl_ms, row.execution_timeout_ms, row.input_bytes] {
+        put_number(out, u64::from(number));
+    }
+    if repeated(row) {
+        out.extend_from_slice(&[row.retries, row.redeliveries]);
+    }
+    if let Some(worker) = &row.worker {
+        put_bytes(out, worker.as_str().as_bytes());
+    }
+    if let Some(idempotency) = &row.idempotency {
+        put_bytes(out, idempotency.key.as_bytes());
+        out.extend_from_slice(&idempotency.fingerprint);
+    }
 }
 
-/// An endpoint's jobs between two row keys, the first not included.
-pub(super) fn range(db: &Connection, after: i64, last: i64, limit: i64) -> Result<Vec<JobRow>, StoreError> {
-    column::collect(
-        db,
-        "SELECT key, id, sync, state, low_priority, fresh, pinned, webhook, webhook_owed,
-         retries, redeliveries, attempt, queue_order, created_at, enqueued_at, started_at, finished_at, delete_at,
-         ttl_ms, execution_timeout_ms, input_bytes, worker, idempotency_key, fingerprint
-         FROM job WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
-        params![after, last, limit],
-        decode,
-    )
+fn flags(row: &JobRow) -> u16 {
+    [
+        (SYNC, row.id.is_sync()),
+        (LOW_PRIORITY, row.low_priority),
+        (FRESH, row.fresh),
+        (PINNED, row.pinned),
+        (WEBHOOK, row.webhook),
+        (WEBHOOK_OWED, row.webhook_owed),
+        (STARTED, row.started_at.0 != 0),
+        (FINISHED, row.finished_at.0 != 0),
+        (REPEATED, repeated(row)),
+        (WORKER, row.worker.is_some()),
+        (IDEMPOTENCY, row.idempotency.is_some()),
+    ]
+    .into_iter()
+    .fold(0, |flags, (flag, set)| if set { flags | flag } else { flags })
 }
 
-fn decode(row: &Row<'_>) -> Result<JobRow, StoreError> {
-    // The column is the table's rowid: it cannot be anything but an integer.
-    let key = row.get(0).map_err(|error| from_sqlite(&error))?;
-    let at = Column { table: "job", key, row };
-    let raw: [u8; 16] = at.bytes(1)?.try_into().map_err(|_| at.corrupt(1, "is not 16 bytes long"))?;
+fn repeated(row: &JobRow) -> bool {
+    (row.retries, row.redeliveries) != (0, 0)
+}
+
+fn put_distance(out: &mut Vec<u8>, from: Millis, to: Millis) {
+    put_signed(out, to.0.wrapping_sub(from.0) as i64);
+}
+
+/// Reads what follows the job.
+pub(super) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Malformed> {
+    let mut at = Decoder::new(body);
+    let flags = u16::from_le_bytes(at.array("flags")?);
+    if flags & !KNOWN != 0 {
+        return Err(Malformed("known flags"));
+    }
+    let set = |flag| flags & flag != 0;
+    let state = JobState::from_number(at.byte("state")?).ok_or(Malformed("a known state"))?;
+    let raw = at.array("id")?;
+    let created_at = Millis(at.number("time of creation")?);
+    let enqueued_at = distance(&mut at, created_at)?;
+    let started_at = if set(STARTED) { distance(&mut at, enqueued_at)? } else { Millis(0) };
+    let finished_at = if set(FINISHED) { distance(&mut at, created_at)? } else { Millis(0) };
+    let delete_at = distance(&mut at, created_at)?;
+    let order = at.signed("place in the queue")?.wrapping_add(key.seq as i64);
+    let attempt = Attempt(at.small("attempts")?);
+    let ttl_ms = at.small("ttl")?;
+    let execution_timeout_ms = at.small("execution timeout")?;
+    let input_bytes = at.small("bytes of input")?;
+    let (retries, redeliveries) =
+        if set(REPEATED) { (at.byte("retries")?, at.byte("redeliveries")?) } else { (0, 0) };
+    let worker = if set(WORKER) { Some(at.text("worker")?) } else { None };
+    let worker = worker.map(str::parse).transpose().map_err(|_| Malformed("a worker's id"))?;
+    let idempotency = if set(IDEMPOTENCY) { Some(idempotency(&mut at)?) } else { None };
+    at.end()?;
     Ok(JobRow {
-        key: JobKey::from_row(key),
-        id: JobId::from_parts(raw, at.flag(2)?),
-        state: JobState::from_number(at.number(3)?).ok_or_else(|| at.corrupt(3, "is no state"))?,
-        low_priority: at.flag(4)?,
-        fresh: at.flag(5)?,
-        pinned: at.flag(6)?,
-        webhook: at.flag(7)?,
-        webhook_owed: at.flag(8)?,
-        retries: at.number(9)?,
-        redeliveries: at.number(10)?,
-        attempt: Attempt(at.number(11)?),
-        order: at.integer(12)?,
-        created_at: Millis(at.unsigned(13)?),
-        enqueued_at: Millis(at.unsigned(14)?),
-        started_at: Millis(at.unsigned(15)?),
-        finished_at: Millis(at.unsigned(16)?),
-        delete_at: Millis(at.unsigned(17)?),
-        ttl_ms: at.number(18)?,
-        execution_timeout_ms: at.number(19)?,
-        input_bytes: at.number(20)?,
-        worker: match at.optional_text(21)? {
-            Some(text) => Some(text.parse().map_err(|_| at.corrupt(21, "is no worker id"))?),
-            None => None,
-        },
-        idempotency: idempotency(&at)?,
+        key,
+        id: JobId::from_parts(raw, set(SYNC)),
+        state,
+        low_priority: set(LOW_PRIORITY),
+        fresh: set(FRESH),
+        pinned: set(PINNED),
+        webhook: set(WEBHOOK),
+        webhook_owed: set(WEBHOOK_OWED),
+        retries,
+        redeliveries,
+        attempt,
+        order,
+        created_at,
+        enqueued_at,
+        started_at,
+        finished_at,
+        delete_at,
+        ttl_ms,
+        execution_timeout_ms,
+        input_bytes,
+        worker,
+        idempotency,
     })
 }
 
-fn idempotency(at: &Column<'_, '_>) -> Result<Option<Box<Idempotency>>, StoreError> {
-    let Some(key) = at.optional_text(22)? else { return Ok(None) };
-    let ValueRef::Blob(fingerprint) = at.value(23)? else {
-        return Err(at.corrupt(23, "is missing beside an idempotency key"));
-    };
-    let fingerprint = fingerprint.try_into().map_err(|_| at.corrupt(23, "is not 16 bytes long"))?;
-    Ok(Some(Box::new(Idempotency { key: key.into(), fingerprint })))
+fn distance(at: &mut Decoder<'_>, from: Millis) -> Result<Millis, Malformed> {
+    Ok(Millis(from.0.wrapping_add(at.signed("a time")? as u64)))
+}
+
+fn idempotency(at: &mut Decoder<'_>) -> Result<Box<Idempotency>, Malformed> {
+    let key = at.text("idempotency key")?.into();
+    Ok(Box::new(Idempotency { key, fingerprint: at.array("fingerprint")? }))
 }

@@ -1,36 +1,55 @@
-//! Rows in one file of a local folder: an `SQLite` database with a write-ahead log.
+//! Rows in an append-only log of a local folder.
 //!
 //! ```text
-//! commit ──► channel ──► writer thread: drain → check epochs → one transaction → one sync → answers
-//!                             └─► checkpoint thread: log → database file, in the background
-//! reads  ──► a few read-only connections on blocking threads, each sees all that was acknowledged
+//! commit ──► channel ──► writer thread: drain → check epochs → one frame → one sync → index → answers
+//!                             └─► between groups: what the oldest segment still has goes to the end, the segment goes
+//! reads  ──► index, in memory: what is where ──► the file, on blocking threads
 //! ```
 //!
-//! What is in the file is described in `schema.rs`. A log that a crash tore recovers by itself when the folder is
-//! opened: every acknowledged commit has a checksum and was synced, what follows the last one is dropped.
+//! What is in the folder is described in `format.rs`. The log is all there is: the index is made from it when the folder
+//! is opened. A log that a crash tore recovers by itself: every frame has a checksum, what follows the last whole one
+//! was acknowledged to nobody.
 
-mod ahead;
-mod apply;
-mod checkpoint;
-mod column;
+mod catalog;
+mod coding;
 mod committer;
-mod doubt;
+mod encode;
 mod error;
+mod folder;
+mod format;
+mod frame;
+mod hash;
+mod head;
+mod index;
 mod job_row;
-mod open;
+mod limits;
+mod log;
+mod names;
+mod payload;
+mod ranks;
 mod read;
 mod readers;
-mod schema;
+mod reclaim;
+mod record;
+mod recovery;
+mod scan;
+mod segment;
+mod spares;
 mod writer;
 
+use std::future::ready;
 use std::path::Path;
+use std::sync::Arc;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
-pub use self::checkpoint::LogLimits;
-use self::committer::Commit;
-use self::open::Folder;
-use self::readers::Readers;
+use self::committer::{Commit, Committer};
+use self::folder::Folder;
+pub use self::limits::LogLimits;
+use self::log::Log;
+use self::readers::{Readers, Shared};
+use self::reclaim::Reclaim;
+use self::recovery::Recovered;
 use self::writer::{Request, Writer};
 use crate::{
     Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow,
@@ -41,26 +60,32 @@ use crate::{
 /// Dropping it waits until everything that was handed over is written, then frees the folder.
 #[derive(Debug)]
 pub struct EmbeddedStore {
-    // Dropped first: the writer is then the last to close the file, which tidies the log away.
     readers: Readers,
     writer: Writer,
 }
 
 impl EmbeddedStore {
-    /// Opens the folder, creating it if need be. Blocks; a folder of any size opens in milliseconds.
+    /// Opens the folder, creating it if need be. Blocks: the log is read, but for large payloads.
     ///
     /// The folder belongs to this store until it is dropped: a second one gets [`StoreError::Unusable`], and so
-    /// does whoever opens a folder that a newer version or another program wrote.
+    /// does whoever opens a folder that is damaged, or that a newer version or another program wrote.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_with(dir, LogLimits::default())
     }
 
-    /// As [`Self::open`], with other limits of the log. Any will do: they cost time, not safety.
-    pub fn open_with(dir: &Path, log: LogLimits) -> Result<Self, StoreError> {
+    /// As [`Self::open`], with a log that is cut in another way.
+    pub fn open_with(dir: &Path, limits: LogLimits) -> Result<Self, StoreError> {
         let folder = Folder::open(dir)?;
-        let readers = Readers::new(folder.database.clone());
-        let writer = Writer::start(folder, log)?;
-        Ok(Self { readers, writer })
+        let hold = folder.hold()?;
+        let recovered = recovery::recover(&folder.log()).map_err(|error| folder.refuse(error))?;
+        let Recovered { index, end, oldest } = recovered;
+        let shared = Arc::new(Shared::new(index));
+        let log = Log::open(&folder.log(), limits, Arc::clone(&shared), end, oldest);
+        let log = log.map_err(|error| folder.refuse(error))?;
+        let committer = Committer::new(log, &shared);
+        let reclaim = Reclaim::new(Arc::clone(&shared), limits, hold);
+        let writer = Writer::start(folder, committer, reclaim)?;
+        Ok(Self { readers: Readers::new(shared), writer })
     }
 }
 
@@ -78,34 +103,36 @@ impl Store for EmbeddedStore {
     }
 
     fn catalog(&self) -> StoreFuture<'_, Catalog> {
-        Box::pin(self.readers.read(read::catalog))
+        let (values, last_endpoint_no) = catalog::values(&self.readers.index());
+        Box::pin(ready(catalog::read(&values, last_endpoint_no)))
     }
 
     fn counters(&self, endpoint: EndpointNo) -> StoreFuture<'_, Counters> {
-        Box::pin(self.readers.read(move |db| read::counters(db, endpoint)))
+        Box::pin(ready(Ok(self.readers.index().counters(endpoint).unwrap_or_default())))
     }
 
     fn jobs(&self, endpoint: EndpointNo, after_seq: u64, limit: usize) -> StoreFuture<'_, Vec<JobRow>> {
-        Box::pin(self.readers.read(move |db| read::jobs(db, endpoint, after_seq, limit)))
+        let after = JobKey { endpoint, seq: after_seq };
+        Box::pin(self.readers.read(move |shared| read::jobs(shared, after, limit)))
     }
 
     fn hooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<HookRow>> {
-        Box::pin(self.readers.read(move |db| read::hooks(db, endpoint)))
+        Box::pin(ready(Ok(self.readers.index().hooks(endpoint))))
     }
 
     fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
-        Box::pin(self.readers.read(move |db| read::input(db, job)))
+        Box::pin(self.readers.read(move |shared| read::input(shared, job)))
     }
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
-        Box::pin(self.readers.read(move |db| read::outcome(db, job)))
+        Box::pin(self.readers.read(move |shared| read::outcome(shared, job)))
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {
-        Box::pin(self.readers.read(move |db| read::stream(db, job)))
+        Box::pin(ready(Ok(self.readers.index().stream(job))))
     }
 
     fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
-        Box::pin(self.readers.read(move |db| read::chunks(db, job, offset, bytes_max)))
+        Box::pin(self.readers.read(move |shared| read::chunks(shared, job, offset, bytes_max)))
     }
 }

@@ -1,178 +1,207 @@
-//! What the store answers, as queries. Each runs on one connection of the read pool and sees every commit that was
-//! acknowledged before it began.
+//! What the store answers. Every read sees each commit that was acknowledged before it began.
 
-use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use longshore_model::{Counters, EndpointNo, JobKey, JobRow, Millis, RecordKind};
-use rusqlite::{Connection, Row, params};
-use serde::de::DeserializeOwned;
+use longshore_model::{JobKey, JobRow};
 
-use super::column::{self, Column};
-use super::error::{corrupt, from_sqlite};
+use super::coding::Malformed;
+use super::error::corrupt;
+use super::index::{Column, Index, Place};
 use super::job_row;
-use crate::{Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StoreError, StreamRow};
+use super::names;
+use super::payload::Beside;
+use super::readers::Shared;
+use super::record::{Outcome, RawRecord, Record};
+use super::scan::Window;
+use crate::{ChunkRow, OutcomeRow, Payload, StoreError};
 
-/// Everything that is not a job.
-pub(super) fn catalog(db: &Connection) -> Result<Catalog, StoreError> {
-    // One transaction: the lists fit each other.
-    let snapshot = db.unchecked_transaction().map_err(|error| from_sqlite(&error))?;
-    let last = column::first(&snapshot, "SELECT only_row, last_endpoint_no FROM installation", [], |row| {
-        Column { table: "installation", key: 1, row }.number(1)
-    })?;
-    Ok(Catalog {
-        endpoints: records(&snapshot, "endpoint", "SELECT no, record FROM endpoint ORDER BY no")?,
-        templates: records(&snapshot, "template", "SELECT rowid, record FROM template ORDER BY rowid")?,
-        keys: records(&snapshot, "api_key", "SELECT rowid, record FROM api_key ORDER BY rowid")?,
-        records: small_records(&snapshot)?,
-        settings: settings(&snapshot)?,
-        last_endpoint_no: last.ok_or_else(|| corrupt("installation", 1, "the row is missing"))?,
-    })
-}
+/// Enough for nearly every record with its payload.
+const FIRST_BYTES: u64 = 4096;
+/// Rows that are read one after the other are fetched together when they are this near each other.
+const NEAR_BYTES: u64 = 64 << 10;
 
-fn records<T: DeserializeOwned>(
-    db: &Connection,
-    table: &'static str,
-    sql: &str,
-) -> Result<Vec<T>, StoreError> {
-    column::collect(db, sql, [], |row| {
-        let at = at(table, row)?;
-        // Where the text is wrong, not what it says: records hold secrets.
-        serde_json::from_str(at.text(1)?).map_err(|error| {
-            let what = format_args!("the record does not parse at column {}", error.column()).to_string();
-            corrupt(table, at.key, what)
-        })
-    })
-}
-
-fn small_records(db: &Connection) -> Result<Vec<RecordRow>, StoreError> {
-    column::collect(db, "SELECT rowid, kind, id, json FROM record ORDER BY rowid", [], |row| {
-        let at = at("record", row)?;
-        Ok(RecordRow {
-            kind: RecordKind::from_number(at.number(1)?).ok_or_else(|| at.corrupt(1, "is no kind"))?,
-            id: at.text(2)?.to_owned(),
-            json: Bytes::copy_from_slice(at.bytes(3)?),
-        })
-    })
-}
-
-fn settings(db: &Connection) -> Result<BTreeMap<String, Bytes>, StoreError> {
-    let rows = column::collect(db, "SELECT rowid, name, value FROM setting", [], |row| {
-        let at = at("setting", row)?;
-        Ok((at.text(1)?.to_owned(), Bytes::copy_from_slice(at.bytes(2)?)))
-    })?;
-    Ok(rows.into_iter().collect())
-}
-
-/// An endpoint's counters.
-pub(super) fn counters(db: &Connection, endpoint: EndpointNo) -> Result<Counters, StoreError> {
-    let sql = "SELECT endpoint_no, completed, failed, retried, cancelled, reserved_seq, purged_until
-               FROM counters WHERE endpoint_no = ?";
-    let counters = column::first(db, sql, [endpoint.0], |row| {
-        let at = at("counters", row)?;
-        Ok(Counters {
-            completed: at.unsigned(1)?,
-            failed: at.unsigned(2)?,
-            retried: at.unsigned(3)?,
-            cancelled: at.unsigned(4)?,
-            reserved_seq: at.unsigned(5)?,
-            purged_until: Millis(at.unsigned(6)?),
-        })
-    })?;
-    Ok(counters.unwrap_or_default())
-}
-
-/// A page of an endpoint's jobs.
-pub(super) fn jobs(
-    db: &Connection,
-    endpoint: EndpointNo,
-    after_seq: u64,
-    limit: usize,
-) -> Result<Vec<JobRow>, StoreError> {
-    if after_seq >= JobKey::SEQ_MAX {
-        return Ok(Vec::new());
-    }
-    let after = JobKey { endpoint, seq: after_seq }.to_row();
-    job_row::range(db, after, last_key(endpoint), i64::try_from(limit).unwrap_or(i64::MAX))
-}
-
-/// The webhook calls that an endpoint owes.
-pub(super) fn hooks(db: &Connection, endpoint: EndpointNo) -> Result<Vec<HookRow>, StoreError> {
-    let first = JobKey { endpoint, seq: 0 }.to_row();
-    let sql = "SELECT job, attempts, due_at FROM hook WHERE job BETWEEN ? AND ? ORDER BY job";
-    column::collect(db, sql, [first, last_key(endpoint)], |row| {
-        let at = at("hook", row)?;
-        Ok(HookRow {
-            job: JobKey::from_row(at.key),
-            attempts: at.number(1)?,
-            due_at: Millis(at.unsigned(2)?),
-        })
-    })
-}
+/// Looked up together.
+const CHUNKS_AT_ONCE: usize = 64;
 
 /// A job's input.
-pub(super) fn input(db: &Connection, job: JobKey) -> Result<Option<Payload>, StoreError> {
-    let sql = "SELECT job, body, body_blob, body_blob_bytes FROM input WHERE job = ?";
-    let input = column::first(db, sql, [job.to_row()], |row| {
-        let at = at("input", row)?;
-        at.payload(1)?.ok_or_else(|| at.corrupt(1, "is missing and no file is named"))
-    })?;
-    Ok(input)
+pub(super) fn input(shared: &Shared, job: JobKey) -> Result<Option<Payload>, StoreError> {
+    let Some(spot) = spot_of(&shared.index(), job, Column::Input) else { return Ok(None) };
+    spot.read(|record, beside| match record {
+        Record::Input(own, kept) if own == job => kept.load(beside).map(Some),
+        _ => Err(spot.malformed(Malformed("the job's input"))),
+    })
 }
 
 /// A job's output and error.
-pub(super) fn outcome(db: &Connection, job: JobKey) -> Result<Option<OutcomeRow>, StoreError> {
-    let sql = "SELECT job, output, output_blob, output_blob_bytes, error FROM outcome WHERE job = ?";
-    column::first(db, sql, [job.to_row()], |row| {
-        let at = at("outcome", row)?;
-        Ok(OutcomeRow { output: at.payload(1)?, error: at.optional_text(4)?.map(Into::into) })
-    })
-}
-
-/// Where a job's stream stands.
-pub(super) fn stream(db: &Connection, job: JobKey) -> Result<Option<StreamRow>, StoreError> {
-    column::first(db, "SELECT job, next, drained FROM stream WHERE job = ?", [job.to_row()], |row| {
-        let at = at("stream", row)?;
-        Ok(StreamRow { next: at.number(1)?, drained: at.number(2)? })
+pub(super) fn outcome(shared: &Shared, job: JobKey) -> Result<Option<OutcomeRow>, StoreError> {
+    let Some(spot) = spot_of(&shared.index(), job, Column::Outcome) else { return Ok(None) };
+    spot.read(|record, beside| match record {
+        Record::Outcome(own, Outcome { output, error }) if own == job => {
+            let output = output.map(|output| output.load(beside)).transpose()?;
+            Ok(Some(OutcomeRow { output, error: error.map(Into::into) }))
+        }
+        _ => Err(spot.malformed(Malformed("the job's outcome"))),
     })
 }
 
 /// A page of a job's chunks.
 pub(super) fn chunks(
-    db: &Connection,
+    shared: &Shared,
     job: JobKey,
     offset: u64,
     bytes_max: usize,
 ) -> Result<Vec<ChunkRow>, StoreError> {
-    // A poller may ask from any offset; beyond the signed range there is nothing.
-    let Ok(from) = i64::try_from(offset) else { return Ok(Vec::new()) };
-    let sqlite = |error| from_sqlite(&error);
-    let mut statement = db
-        .prepare_cached("SELECT job, no, bytes FROM chunk WHERE job = ? AND no >= ? ORDER BY no")
-        .map_err(sqlite)?;
-    let mut rows = statement.query(params![job.to_row(), from]).map_err(sqlite)?;
-    let (mut chunks, mut bytes) = (Vec::new(), 0);
-    while let Some(row) = rows.next().map_err(sqlite)? {
-        let at = at("chunk", row)?;
-        let chunk = ChunkRow { offset: at.unsigned(1)?, bytes: Bytes::copy_from_slice(at.bytes(2)?) };
-        bytes += chunk.bytes.len();
-        chunks.push(chunk);
-        if bytes >= bytes_max {
-            break;
+    let (mut chunks, mut bytes, mut from) = (Vec::new(), 0, offset);
+    loop {
+        let spots: Vec<_> = {
+            let index = shared.index();
+            let places = index.chunks(job, from).take(CHUNKS_AT_ONCE);
+            places.filter_map(|(offset, place)| Some((offset, Spot::new(&index, place)?))).collect()
+        };
+        let last = spots.len() < CHUNKS_AT_ONCE;
+        for (offset, spot) in spots {
+            let chunk = chunk(job, offset, &spot)?;
+            bytes += chunk.bytes.len();
+            chunks.push(chunk);
+            match offset.checked_add(1) {
+                Some(next) if bytes < bytes_max => from = next,
+                _ => return Ok(chunks),
+            }
+        }
+        if last {
+            return Ok(chunks);
         }
     }
-    Ok(chunks)
 }
 
-fn last_key(endpoint: EndpointNo) -> i64 {
-    JobKey { endpoint, seq: JobKey::SEQ_MAX }.to_row()
+fn chunk(job: JobKey, offset: u64, spot: &Spot) -> Result<ChunkRow, StoreError> {
+    spot.read(|record, beside| match record {
+        Record::Chunk(own, at, kept) if (own, at) == (job, offset) => match kept.load(beside)? {
+            Payload::Inline(bytes) => Ok(ChunkRow { offset, bytes }),
+            Payload::Blob(_) => Err(spot.malformed(Malformed("a chunk's bytes"))),
+        },
+        _ => Err(spot.malformed(Malformed("the job's chunk"))),
+    })
 }
 
-/// The columns of a row whose first is its key.
-fn at<'row, 'statement>(
-    table: &'static str,
-    row: &'row Row<'statement>,
-) -> Result<Column<'row, 'statement>, StoreError> {
-    let key = row.get(0).map_err(|error| corrupt(table, "?", error))?;
-    Ok(Column { table, key, row })
+/// A page of an endpoint's jobs.
+pub(super) fn jobs(shared: &Shared, after: JobKey, limit: usize) -> Result<Vec<JobRow>, StoreError> {
+    if after.seq >= JobKey::SEQ_MAX {
+        return Ok(Vec::new());
+    }
+    let mut spots = Vec::new();
+    {
+        let index = shared.index();
+        for (job, place) in index.rows_after(after).take(limit) {
+            spots.extend(Spot::new(&index, place).map(|spot| (job, spot)));
+        }
+    }
+    let mut rows = Vec::with_capacity(spots.len());
+    let mut run = 0;
+    while run < spots.len() {
+        let length = near(&spots[run..]);
+        read_rows(&spots[run..run + length], &mut rows)?;
+        run += length;
+    }
+    Ok(rows)
+}
+
+/// How many of the first rows are in one segment, ascending and near each other.
+fn near(spots: &[(JobKey, Spot)]) -> usize {
+    let next_to = |pair: &[(JobKey, Spot)]| {
+        let (one, other) = (&pair[0].1, &pair[1].1);
+        one.number == other.number && one.at < other.at && u64::from(other.at - one.at) < NEAR_BYTES
+    };
+    1 + spots.windows(2).take_while(|pair| next_to(pair)).count()
+}
+
+fn read_rows(spots: &[(JobKey, Spot)], rows: &mut Vec<JobRow>) -> Result<(), StoreError> {
+    let Some((_, first)) = spots.first() else { return Ok(()) };
+    let mut window = Window::new(&first.file, u64::from(first.end));
+    for (job, spot) in spots {
+        let row = spot.with_record(&mut window, |record| match record {
+            Record::Job(own, body) if own == *job => {
+                job_row::decode(own, body).map_err(|malformed| spot.malformed(malformed))
+            }
+            _ => Err(spot.malformed(Malformed("the job's row"))),
+        })?;
+        rows.push(row);
+    }
+    Ok(())
+}
+
+/// A place in a file that stays open: the segment may leave the log meanwhile.
+struct Spot {
+    file: Arc<File>,
+    number: u64,
+    at: u32,
+    /// Where the segment's frames end.
+    end: u32,
+}
+
+fn spot_of(index: &Index, job: JobKey, column: Column) -> Option<Spot> {
+    Spot::new(index, index.get(job, column)?)
+}
+
+impl Spot {
+    fn new(index: &Index, place: Place) -> Option<Self> {
+        let segment = index.segments.get(place.slot())?;
+        Some(Self {
+            file: Arc::clone(&segment.file),
+            number: segment.number,
+            at: place.at(),
+            end: segment.end,
+        })
+    }
+
+    /// Reads the record, and lets it be looked at with a way to fetch what is beside it.
+    fn read<T>(
+        &self,
+        look: impl FnOnce(Record<'_>, &dyn Fn(Beside) -> Result<Bytes, StoreError>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut window = Window::sized(&self.file, u64::from(self.end), FIRST_BYTES);
+        self.with_record(&mut window, |record| look(record, &|beside| self.beside(beside)))
+    }
+
+    fn with_record<T>(
+        &self,
+        window: &mut Window<'_>,
+        look: impl FnOnce(Record<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let failed = |error: io::Error| {
+            StoreError::Io(format!("cannot read `log/{}`: {error}", names::segment(self.number)))
+        };
+        let at = u64::from(self.at);
+        // A kind and a length are at most eleven bytes.
+        let first = window.get(at, 11.min(u64::from(self.end).saturating_sub(at))).map_err(failed)?;
+        let length =
+            first.and_then(RawRecord::length).ok_or_else(|| self.malformed(Malformed("a record")))?;
+        let bytes = window.get(at, length).map_err(failed)?;
+        let bytes = bytes.ok_or_else(|| self.malformed(Malformed("a whole record")))?;
+        let record = RawRecord::at(bytes, 0).and_then(RawRecord::parse);
+        look(record.map_err(|malformed| self.malformed(malformed))?)
+    }
+
+    fn beside(&self, beside: Beside) -> Result<Bytes, StoreError> {
+        let range = beside.range(self.at);
+        if range.end > u64::from(self.end) {
+            return Err(self.malformed(Malformed("a payload within the segment")));
+        }
+        let mut bytes = vec![0; beside.bytes as usize];
+        self.file.read_exact_at(&mut bytes, range.start).map_err(|error| {
+            StoreError::Io(format!("cannot read `log/{}`: {error}", names::segment(self.number)))
+        })?;
+        if !beside.is(&bytes) {
+            return Err(corrupt(self.number, range.start, "the payload is damaged"));
+        }
+        Ok(bytes.into())
+    }
+
+    fn malformed(&self, malformed: Malformed) -> StoreError {
+        corrupt(self.number, self.at, malformed)
+    }
 }

@@ -1,75 +1,65 @@
-//! Reads: a few connections that take turns on blocking threads.
+//! Reads: from the index at once, from files on blocking threads, a few at a time.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use super::error::from_sqlite;
+use super::index::Index;
 use crate::StoreError;
 
-/// How many reads run at once; more wait. They share two or three disks' worth of work at most.
+/// How many reads of files run at once; more wait. They share two or three disks' worth of work at most.
 const READERS_MAX: usize = 8;
 
-/// The connections, opened when first needed.
+/// What those who read share with the one who writes.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    index: Mutex<Index>,
+}
+
+impl Shared {
+    /// With what is there.
+    pub fn new(index: Index) -> Self {
+        Self { index: Mutex::new(index) }
+    }
+
+    /// What is where. Held for no longer than it takes to look.
+    pub fn index(&self) -> MutexGuard<'_, Index> {
+        // Nothing in here panics half-way through a change, so what a poisoned lock guards is whole.
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives turns to those who read files.
 #[derive(Debug)]
 pub(super) struct Readers {
     shared: Arc<Shared>,
     turns: Arc<Semaphore>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    file: PathBuf,
-    idle: Mutex<Vec<Connection>>,
-}
-
 impl Readers {
-    /// No connection is opened yet.
-    pub fn new(file: PathBuf) -> Self {
-        let shared = Arc::new(Shared { file, idle: Mutex::default() });
+    /// Nobody reads yet.
+    pub fn new(shared: Arc<Shared>) -> Self {
         Self { shared, turns: Arc::new(Semaphore::new(READERS_MAX)) }
     }
 
-    /// Runs a query on a blocking thread.
+    /// What is where.
+    pub fn index(&self) -> MutexGuard<'_, Index> {
+        self.shared.index()
+    }
+
+    /// Runs a read on a blocking thread.
     pub async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&Shared) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let stopped = |_| StoreError::Io("the store was closed".into());
         let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(stopped)?;
         let shared = Arc::clone(&self.shared);
         let task = tokio::task::spawn_blocking(move || {
-            let result = shared.read(query);
+            let result = read(&shared);
             drop(turn);
             result
         });
         task.await.unwrap_or_else(|error| Err(StoreError::Io(format!("a read did not finish: {error}"))))
     }
-}
-
-impl Shared {
-    fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => open(&self.file).map_err(|error| from_sqlite(&error))?,
-        };
-        let result = query(&connection);
-        // A connection that met an error is not trusted again.
-        if result.is_ok() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        }
-        result
-    }
-}
-
-fn open(file: &std::path::Path) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(
-        file,
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
-    connection.busy_timeout(super::open::BUSY_TIMEOUT)?;
-    Ok(connection)
 }

@@ -2,17 +2,16 @@
 //!
 //! While one group syncs, the next one fills in the channel; so the slower the disk, the bigger the groups.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use longshore_model::{Durability, Epoch, ShardId};
+use longshore_model::{Epoch, ShardId};
 use tokio::sync::oneshot;
 
-use super::checkpoint::{Checkpointer, LogLimits};
 use super::committer::{Commit, Committer};
-use super::open::Folder;
+use super::folder::Folder;
+use super::reclaim::Reclaim;
 use crate::{Payload, StoreError, Write};
 
 /// A group is cut here, so that one big burst does not make everybody wait for all of it.
@@ -38,7 +37,7 @@ pub(super) enum Request {
     Release(Vec<(ShardId, Epoch)>, Reply<()>),
 }
 
-/// The thread's handle: dropping it writes what is waiting, checkpoints, and gives the folder back.
+/// The thread's handle: dropping it writes what is waiting, and gives the folder back.
 #[derive(Debug)]
 pub(super) struct Writer {
     requests: Option<Sender<Request>>,
@@ -47,22 +46,11 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the thread on an open folder.
-    pub fn start(folder: Folder, log: LogLimits) -> Result<Self, StoreError> {
-        let committer = Committer::open(&folder, log.ahead_pages)?;
-        let checkpointer = Checkpointer::start(&folder.database, Arc::clone(committer.doubt()))?;
+    pub fn start(folder: Folder, committer: Committer, reclaim: Reclaim) -> Result<Self, StoreError> {
         let (sender, requests) = channel();
-        let mut run = Run {
-            committer,
-            checkpointer,
-            requests,
-            next: None,
-            sync_due: None,
-            log,
-            checkpoint: Marks::start(log),
-        };
+        let mut run = Run { committer, reclaim, requests, next: None, sync_due: None };
         let body = move || {
             run.until_closed();
-            run.close();
             // Only now may another server have the folder.
             drop(folder);
         };
@@ -104,53 +92,39 @@ impl Drop for Writer {
 
 struct Run {
     committer: Committer,
-    checkpointer: Checkpointer,
+    reclaim: Reclaim,
     requests: Receiver<Request>,
     /// Taken from the channel, but not part of the present group.
     next: Option<Request>,
-    /// When the oldest commit that is not synced must be.
+    /// When what is not synced must be.
     sync_due: Option<Instant>,
-    log: LogLimits,
-    checkpoint: Marks,
-}
-
-/// At which lengths of the log something is to be done about it.
-#[derive(Clone, Copy)]
-struct Marks {
-    background: u32,
-    writer: u32,
-}
-
-impl Marks {
-    fn start(log: LogLimits) -> Self {
-        Self { background: log.background_pages, writer: log.pages_max }
-    }
 }
 
 impl Run {
     fn until_closed(&mut self) {
+        // Whether space is to be given back while nobody asks for anything.
+        let mut tidying = false;
         loop {
-            match self.receive() {
-                Ok(request) => self.serve(request),
+            let mut committed_bytes = 0;
+            match self.receive(tidying) {
+                Ok(request) => committed_bytes = self.serve(request),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            tidying = self.reclaim.step(&mut self.committer.log, committed_bytes);
             self.sync_if_due();
-            self.checkpoint_if_long();
         }
-        if self.sync_due.is_some() {
+        if self.committer.log.is_unsynced() {
             self.sync();
         }
     }
 
-    fn close(self) {
-        drop(self.checkpointer);
-        self.committer.close();
-    }
-
-    fn receive(&mut self) -> Result<Request, RecvTimeoutError> {
+    fn receive(&mut self, tidying: bool) -> Result<Request, RecvTimeoutError> {
         if let Some(request) = self.next.take() {
             return Ok(request);
+        }
+        if tidying {
+            return self.requests.recv_timeout(Duration::ZERO);
         }
         match self.sync_due {
             Some(due) => self.requests.recv_timeout(due.saturating_duration_since(Instant::now())),
@@ -158,10 +132,11 @@ impl Run {
         }
     }
 
-    fn serve(&mut self, request: Request) {
+    /// Answers about how many bytes were committed.
+    fn serve(&mut self, request: Request) -> u64 {
         // Whoever asked may have stopped waiting; that is their right.
         match request {
-            Request::Commit(commit, reply) => self.commit_group(commit, reply),
+            Request::Commit(commit, reply) => return self.commit_group(commit, reply),
             Request::Claim(shards, reply) => {
                 let _ = reply.send(self.committer.raise_epochs(&shards));
             }
@@ -169,9 +144,10 @@ impl Run {
                 let _ = reply.send(self.committer.release(&shards));
             }
         }
+        0
     }
 
-    fn commit_group(&mut self, first: Commit, reply: Reply<()>) {
+    fn commit_group(&mut self, first: Commit, reply: Reply<()>) -> u64 {
         let mut bytes = size_of_payloads(&first);
         let (mut group, mut replies) = (vec![first], vec![reply]);
         while group.len() < GROUP_BATCHES_MAX && bytes < GROUP_BYTES_MAX {
@@ -190,54 +166,29 @@ impl Run {
             }
         }
         let answers = self.committer.commit(&group);
-        self.note_durability(&group, &answers);
         for (reply, answer) in replies.into_iter().zip(answers) {
             let _ = reply.send(answer);
         }
-    }
-
-    fn note_durability(&mut self, group: &[Commit], answers: &[Result<(), StoreError>]) {
-        let written = group.iter().zip(answers).filter(|(_, answer)| answer.is_ok());
-        match written.map(|(commit, _)| commit.batch.durability).max() {
-            // The sync of this group covered everything before it in the log.
-            Some(Durability::Synced) => self.sync_due = None,
-            Some(Durability::Buffered) => {
-                self.sync_due.get_or_insert_with(|| Instant::now() + SYNC_AFTER);
-            }
-            None => {}
-        }
+        bytes as u64
     }
 
     fn sync_if_due(&mut self) {
-        if self.sync_due.is_some_and(|due| due <= Instant::now()) {
+        if !self.committer.log.is_unsynced() {
+            self.sync_due = None;
+            return;
+        }
+        let due = *self.sync_due.get_or_insert_with(|| Instant::now() + SYNC_AFTER);
+        if due <= Instant::now() {
             self.sync();
         }
     }
 
     fn sync(&mut self) {
         self.sync_due = None;
-        if let Err(error) = self.committer.sync() {
+        if let Err(error) = self.committer.log.sync() {
             // They were acknowledged as buffered: a power cut may take them, and now it is likelier.
             tracing::error!(%error, "buffered commits could not be synced, trying again; check the disk");
             self.sync_due = Some(Instant::now() + SYNC_AGAIN_AFTER);
-        }
-    }
-
-    fn checkpoint_if_long(&mut self) {
-        let pages = self.committer.wal_pages();
-        if pages < self.log.background_pages {
-            self.checkpoint = Marks::start(self.log);
-        }
-        if pages >= self.checkpoint.background {
-            self.checkpointer.nudge();
-            self.checkpoint.background = pages + self.log.background_pages;
-        }
-        if pages >= self.checkpoint.writer {
-            // Fails or stays incomplete while somebody reads an old state: tried again a little later.
-            if let Err(error) = self.committer.checkpoint() {
-                tracing::warn!(%error, "the write-ahead log could not be checkpointed, it will be tried again");
-            }
-            self.checkpoint.writer = pages + self.log.background_pages;
         }
     }
 }

@@ -1,11 +1,8 @@
 //! The embedded store.
 
 mod folder;
-mod foreign_bytes;
-mod hostile;
 mod killed;
 mod power_cut;
-mod torn_log;
 
 use longshore_store::EmbeddedStore;
 use tempfile::TempDir;

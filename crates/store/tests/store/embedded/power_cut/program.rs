@@ -1,12 +1,12 @@
 //! The program that is recorded: it commits a workload, closes and opens its store in between, and says what was
 //! acknowledged.
 
+use std::fs::File;
 use std::time::Duration;
 
 use longshore_disk_faults::{Random, Recorded, Step};
 use longshore_model::{Durability, Epoch};
 use longshore_store::{Batch, EmbeddedStore, LogLimits, Store, StoreError};
-use rusqlite::Connection;
 
 use super::workload::Workload;
 use crate::rows::{SHARD, claim};
@@ -16,18 +16,20 @@ const BATCHES: &str = "LONGSHORE_TEST_POWER_CUT_BATCHES";
 const FAILING: &str = "LONGSHORE_TEST_POWER_CUT_FAILING";
 
 /// What is wrong with a failing disk at times: lines for `disk.c`.
-const FAULTS: [&str; 7] = [
+const FAULTS: [&str; 9] = [
     "sync EIO",
-    "sync EIO .db-wal",
-    "sync EIO .db",
-    "write EIO .db-wal",
+    "sync EIO .log",
+    "sync EIO /log",
+    "write EIO",
+    "write EIO .log",
+    "create EIO",
+    "create EIO .log",
     "write ENOSPC",
     "write ENOSPC\ncreate ENOSPC",
-    "write EIO .db",
 ];
-/// Checkpoints come every few batches, so that the record is full of them.
-const LOG: LogLimits = LogLimits { background_pages: 8, pages_max: 16, ahead_pages: 3 };
-/// So many commits between two openings, so that the log also starts over while the store is open.
+/// A new segment comes every few batches, and old ones go, so that the record is full of them.
+const LOG: LogLimits = LogLimits { segment_bytes: 16 << 10, ahead_bytes: 8 << 10, dead_bytes: 24 << 10 };
+/// So many commits between two openings, so that segments also change while the store is open.
 const COMMITS_PER_LIFE: usize = 12;
 /// Longer than buffered commits may wait for their sync.
 const IDLE: Duration = Duration::from_millis(150);
@@ -59,19 +61,19 @@ async fn the_program_that_is_recorded() {
     let number = |name| std::env::var(name).unwrap().parse().unwrap();
     let workload = Workload::new(number(SEED), number(BATCHES) as usize);
     let mut program =
-        Program { random: Random(workload.seed), disk: disk.unwrap(), committed: 0, onlooker: None };
+        Program { random: Random(workload.seed), disk: disk.unwrap(), committed: 0, copying: None };
     for life in workload.batches.chunks(COMMITS_PER_LIFE) {
         if std::env::var_os(FAILING).is_none() {
             let store = EmbeddedStore::open_with(&program.disk.folder, LOG).unwrap();
             let epoch = claim(&store).await;
             program.mark("epoch", epoch.0);
             program.commit(&store, epoch, life).await;
-            program.onlooker = None;
+            program.copying = None;
             wait_idle().await;
         } else {
             let (store, epoch) = program.insist_on_opening().await;
             program.insist(&store, epoch, life).await;
-            program.onlooker = None;
+            program.copying = None;
             wait_idle().await;
         }
     }
@@ -85,7 +87,8 @@ struct Program {
     random: Random,
     disk: Recorded,
     committed: u64,
-    onlooker: Option<Connection>,
+    /// Held by somebody who makes a copy.
+    copying: Option<File>,
 }
 
 impl Program {
@@ -94,7 +97,7 @@ impl Program {
         while !batches.is_empty() {
             let (group, rest) = batches.split_at(batches.len().min(1 + self.random.below(4) as usize));
             batches = rest;
-            self.look_or_look_away();
+            self.copy_or_not();
             let commits: Vec<_> =
                 group.iter().map(|batch| store.commit(SHARD, epoch, batch.clone())).collect();
             for (batch, commit) in group.iter().zip(commits) {
@@ -123,7 +126,7 @@ impl Program {
     /// Commits one by one on a disk that fails now and then, each until it is acknowledged.
     async fn insist(&mut self, store: &EmbeddedStore, epoch: Epoch, batches: &[Batch]) {
         for batch in batches {
-            self.look_or_look_away();
+            self.copy_or_not();
             let mut failures = 0_u64;
             if self.random.below(4) == 0 {
                 failures = 1 + self.random.below(3);
@@ -145,15 +148,15 @@ impl Program {
         self.disk.fail("").unwrap();
     }
 
-    /// While somebody looks at an old state of the store, checkpoints stop before the end of the log.
-    fn look_or_look_away(&mut self) {
-        self.onlooker = match self.onlooker.take() {
+    /// While somebody copies the log, no segment may go.
+    fn copy_or_not(&mut self) {
+        self.copying = match self.copying.take() {
             None if self.random.below(4) == 0 => {
-                let onlooker = Connection::open(self.disk.folder.join("longshore.db")).unwrap();
-                onlooker.execute_batch("BEGIN; SELECT count(*) FROM job").unwrap();
-                Some(onlooker)
+                let hold = File::open(self.disk.folder.join("log/hold")).unwrap();
+                hold.lock_shared().unwrap();
+                Some(hold)
             }
-            Some(onlooker) if self.random.below(3) > 0 => Some(onlooker),
+            Some(hold) if self.random.below(3) > 0 => Some(hold),
             _ => None,
         };
     }

@@ -1,14 +1,13 @@
 //! Opening what a power cut left, and what should be in it.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::Path;
 
 use longshore_disk_faults::Files;
-use longshore_store::{EmbeddedStore, Store as _};
-use rusqlite::Connection;
+use longshore_model::EndpointNo;
+use longshore_store::{EmbeddedStore, Store as _, StoreError};
 
-use super::workload::{COUNT, Workload};
-use crate::rows::{SHARD, claim, commit, job, put};
+use super::workload::{COUNT, ENDPOINTS, JOBS, Workload};
+use crate::rows::{SHARD, claim, commit, job, key, put};
 
 /// What is in a store.
 #[derive(Clone, Debug)]
@@ -30,10 +29,10 @@ impl References {
             let dir = Files::default().rebuild().unwrap();
             let store = EmbeddedStore::open(dir.path()).unwrap();
             let epoch = claim(&store).await;
-            let mut rows = vec![read(dir.path(), &store).await.unwrap().rows];
+            let mut rows = vec![read(&store).await.unwrap().1];
             for batch in &workload.batches {
                 store.commit(SHARD, epoch, batch.clone()).await.unwrap();
-                rows.push(read(dir.path(), &store).await.unwrap().rows);
+                rows.push(read(&store).await.unwrap().1);
             }
             Self(rows)
         })
@@ -59,10 +58,10 @@ pub fn open(files: &Files) -> Result<Content, String> {
     let dir = files.rebuild().unwrap();
     let worked = block_on(async {
         let store = EmbeddedStore::open(dir.path()).map_err(|error| format!("does not open: {error}"))?;
-        let content = read(dir.path(), &store).await?;
+        let (batches, rows) = read(&store).await.map_err(|error| error.to_string())?;
         let epoch = claim(&store).await;
         commit(&store, epoch, vec![put(job(9, 1))]).await.map_err(|error| format!("no commit: {error}"))?;
-        Ok(content)
+        Ok(Content { batches, epoch: epoch.0 - 1, rows })
     });
     worked.map_err(|text: String| format!("{text}; files: {:?}", sizes(files)))
 }
@@ -71,42 +70,25 @@ fn sizes(files: &Files) -> Vec<(&str, usize)> {
     files.files.iter().map(|(name, content)| (&**name, content.len())).collect()
 }
 
-async fn read(dir: &Path, store: &EmbeddedStore) -> Result<Content, String> {
-    let catalog = store.catalog().await.map_err(|error| error.to_string())?;
+async fn read(store: &EmbeddedStore) -> Result<(u64, u64), StoreError> {
+    let catalog = store.catalog().await?;
     let batches = catalog.settings.get(COUNT).map_or("0", |count| std::str::from_utf8(count).unwrap());
-    let database = Connection::open(dir.join("longshore.db")).unwrap();
-    let damage: String =
-        database.query_row("PRAGMA quick_check", [], |row| row.get(0)).map_err(|error| error.to_string())?;
-    if damage != "ok" {
-        return Err(format!("the database is damaged: {damage}"));
-    }
-    let (epoch, rows) = rows(&database).map_err(|error| error.to_string())?;
-    Ok(Content { batches: batches.parse().unwrap(), epoch, rows })
-}
-
-/// The shard's epoch, and all other rows as one number.
-fn rows(database: &Connection) -> rusqlite::Result<(u64, u64)> {
-    let list = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
-    let tables: Vec<String> =
-        database.prepare(list)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let mut hasher = DefaultHasher::new();
-    let mut epoch = 0;
-    for table in tables {
-        let mut statement = database.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2"))?;
-        let columns = statement.column_count();
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            if table == "shard" {
-                epoch = row.get::<_, i64>(1)? as u64;
-                continue;
-            }
-            table.hash(&mut hasher);
-            for column in 0..columns {
-                format!("{:?}", row.get_ref(column)?).hash(&mut hasher);
-            }
+    let mut note = |what: &dyn std::fmt::Debug| format!("{what:?}").hash(&mut hasher);
+    note(&catalog);
+    note(&catalog.records.iter().map(|record| record.json.clone()).collect::<Vec<_>>());
+    for endpoint in 1..=ENDPOINTS as u32 {
+        note(&store.jobs(EndpointNo(endpoint), 0, usize::MAX).await?);
+        note(&store.hooks(EndpointNo(endpoint)).await?);
+        note(&store.counters(EndpointNo(endpoint)).await?);
+        for job in (1..=JOBS).map(|seq| key(endpoint, seq)) {
+            note(&store.input(job).await?);
+            note(&store.outcome(job).await?);
+            note(&store.stream(job).await?);
+            note(&store.chunks(job, 0, usize::MAX).await?);
         }
     }
-    Ok((epoch, hasher.finish()))
+    Ok((batches.parse().unwrap(), hasher.finish()))
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {

@@ -9,8 +9,10 @@ use crate::rows::{api_key, chunk, endpoint, full_job, job, key, put, template};
 /// The setting that says how many batches are in the store.
 pub const COUNT: &str = "batches";
 
-const ENDPOINTS: u64 = 2;
-const JOBS: u64 = 12;
+/// The jobs are of these endpoints, numbered from 1.
+pub const ENDPOINTS: u64 = 2;
+/// So many of each, numbered from 1.
+pub const JOBS: u64 = 12;
 
 /// The batches of a seed.
 pub struct Workload {

@@ -1,0 +1,120 @@
+//! Opening a data folder: one server at a time, and a clear word when something is in the way.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::names;
+use crate::StoreError;
+
+/// A data folder that belongs to this process until it is dropped.
+#[derive(Debug)]
+pub(super) struct Folder {
+    dir: PathBuf,
+    // The system drops the lock with the file, also when the process is killed.
+    _lock: File,
+}
+
+impl Folder {
+    /// Creates the folder if need be, and locks it.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let cannot_create = |error: io::Error| {
+            let advice = advice(&error, "choose a folder that this user can write to");
+            unusable(dir, format!("cannot be created: {error}; {advice}"))
+        };
+        make_private(dir).map_err(cannot_create)?;
+        let lock = lock(dir)?;
+        if dir.join("longshore.db").exists() {
+            return Err(unusable(
+                dir,
+                "holds a `longshore.db`, which this version cannot read: it was made before the first release, or by \
+                 another program; move that file away or choose another folder",
+            ));
+        }
+        let folder = Self { dir: dir.to_owned(), _lock: lock };
+        // What names it now must be as durable as what comes.
+        let made = make_private(&folder.log()).and_then(|()| sync(&folder.log())).and_then(|()| sync(dir));
+        made.map_err(|error| not_writable(dir, &error))?;
+        Ok(folder)
+    }
+
+    /// The folder of the log in it.
+    pub fn log(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// The file that keeps segments where they are, see [`names::HOLD`].
+    pub fn hold(&self) -> Result<File, StoreError> {
+        let hold = private_file(&self.log().join(names::HOLD));
+        hold.map_err(|error| not_writable(&self.dir, &error))
+    }
+
+    /// Why the log cannot be opened, in words for whoever starts the server.
+    pub fn refuse(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Unusable(what) => unusable(&self.dir, what),
+            StoreError::Corrupt(what) => unusable(&self.dir, format!("is damaged: {what}")),
+            StoreError::Full(what) => {
+                unusable(&self.dir, format!("cannot be opened: the disk is full: {what}"))
+            }
+            other => unusable(&self.dir, format!("cannot be opened: {other}; check its disk")),
+        }
+    }
+}
+
+/// Payloads, environments and the secret that tokens are made from are in it, and the folder above may be one that
+/// others can look into.
+fn make_private(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+fn lock(dir: &Path) -> Result<File, StoreError> {
+    let not_writable = |error: io::Error| not_writable(dir, &error);
+    let mut file = private_file(&dir.join("lock")).map_err(not_writable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut owner = String::new();
+            // Who it is only helps the reader of the message.
+            let _ = file.read_to_string(&mut owner);
+            let owner = owner.trim().parse::<u32>().map_or(String::new(), |pid| format!(" (process {pid})"));
+            return Err(unusable(
+                dir,
+                format!("is in use by another server{owner}; stop that one or choose another folder"),
+            ));
+        }
+        Err(TryLockError::Error(error)) => {
+            return Err(unusable(dir, format!("cannot be locked: {error}; choose a folder on a local disk")));
+        }
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(not_writable)?;
+    Ok(file)
+}
+
+fn not_writable(dir: &Path, error: &io::Error) -> StoreError {
+    let advice = advice(error, "give this user the right to write or choose another folder");
+    unusable(dir, format!("is not writable: {error}; {advice}"))
+}
+
+/// What to do about an error of the system.
+fn advice(error: &io::Error, otherwise: &'static str) -> &'static str {
+    const EIO: i32 = 5;
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space on its disk",
+        _ if error.raw_os_error() == Some(EIO) => "check its disk",
+        _ => otherwise,
+    }
+}
+
+fn unusable(dir: &Path, what: impl std::fmt::Display) -> StoreError {
+    StoreError::Unusable(format!("the data folder {} {what}", dir.display()))
+}

@@ -1,0 +1,117 @@
+//! The segment that is written to.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use super::frame::Frame;
+use super::segment::Header;
+
+/// Written in whole pages: the kernel then never has to read one first to change a part of it.
+const PAGE_BYTES: usize = 4096;
+const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// The segment's own words.
+    pub header: Header,
+    /// The file. Readers share it.
+    pub file: Arc<File>,
+    /// Where the next frame goes.
+    pub end: u32,
+    /// What is before this is durable.
+    pub synced: u32,
+    /// What the page of `end` has before it.
+    tail: Vec<u8>,
+    buffer: Vec<u8>,
+    ahead: Ahead,
+}
+
+/// Room in the file before it is needed: a sync of a file that has grown also writes how long it is now, which is one
+/// more write that the disk is waited for.
+#[derive(Debug)]
+struct Ahead {
+    /// How much at a time.
+    step: u64,
+    /// The file's length is this, or more than anybody asks for.
+    length: u64,
+    /// No room is made beyond this.
+    limit: u64,
+}
+
+impl Head {
+    /// Begins a segment in a file that may have been used before. Nothing is synced.
+    pub fn begin(file: Arc<File>, header: Header, ahead_bytes: u32, segment_bytes: u32) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        file.write_all_at(&header.encode(), 0)?;
+        let ahead = Ahead {
+            step: u64::from(ahead_bytes),
+            length: length.max(u64::from(SEGMENT_HEADER_BYTES)),
+            limit: u64::from(segment_bytes),
+        };
+        let (end, synced) = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES);
+        Ok(Self { header, file, end, synced, tail: Vec::new(), buffer: Vec::new(), ahead })
+    }
+
+    /// Writes a frame behind what is there; answers where its records begin.
+    pub fn write(&mut self, frame: &mut Frame) -> io::Result<u32> {
+        let at = self.end;
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&self.tail);
+        frame.seal(&mut self.buffer, self.header.salt, at, self.synced);
+        let written = self.buffer.len();
+        self.buffer.resize(written.next_multiple_of(PAGE_BYTES), 0);
+        let first = u64::from(at) - self.tail.len() as u64;
+        self.ahead.make_room(&self.file, first, first + self.buffer.len() as u64);
+        self.file.write_all_at(&self.buffer, first)?;
+        self.end = (first + written as u64) as u32;
+        self.tail.clear();
+        self.tail.extend_from_slice(&self.buffer[written - written % PAGE_BYTES..written]);
+        Ok(at + FRAME_HEADER_BYTES)
+    }
+
+    /// Makes everything that was written durable.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.synced = self.end;
+        Ok(())
+    }
+
+    /// Spoils the frame that was to begin here, so that it is not found after a crash. A help, no promise: the disk
+    /// has just failed.
+    pub fn spoil(&self, at: u32) {
+        let _ = self.file.write_all_at(&ZEROS[..FRAME_HEADER_BYTES as usize], u64::from(at));
+    }
+}
+
+impl Ahead {
+    /// Lengthens the file if what is written next comes near its end.
+    fn make_room(&mut self, file: &File, from: u64, until: u64) {
+        if until + self.step / 4 <= self.length {
+            return;
+        }
+        if until - from > self.step / 4 {
+            // To write zeros below so much would cost more than they save.
+            self.length = self.length.max(until);
+            return;
+        }
+        // It is only faster with it. A disk that cannot do this will say so to the frame that follows.
+        self.length = self.lengthen(file, until).unwrap_or(u64::MAX);
+    }
+
+    /// In pieces of a page: Linux keeps what is written at once together, and counts (and sometimes writes) all of it
+    /// whenever a commit changes a part.
+    fn lengthen(&self, file: &File, until: u64) -> io::Result<u64> {
+        let page = PAGE_BYTES as u64;
+        let aim = (until + self.step).min(self.limit).max(until).next_multiple_of(page);
+        let mut end = self.length.next_multiple_of(page).max(until);
+        while end < aim {
+            file.write_all_at(&ZEROS, end)?;
+            end += page;
+        }
+        Ok(end)
+    }
+}

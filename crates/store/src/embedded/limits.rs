@@ -1,0 +1,19 @@
+//! How the log is cut into files.
+
+/// The sizes of the log's parts. Any will do: they cost time and space, not safety.
+#[derive(Clone, Copy, Debug)]
+pub struct LogLimits {
+    /// A segment is at most this long, unless one commit is longer.
+    pub segment_bytes: u32,
+    /// The file of a segment is lengthened by this much at a time.
+    pub ahead_bytes: u32,
+    /// So much that nobody needs any more may be in the log, and as much again as is needed.
+    pub dead_bytes: u64,
+}
+
+impl Default for LogLimits {
+    /// 64 MiB, 256 KiB and 128 MiB.
+    fn default() -> Self {
+        Self { segment_bytes: 64 << 20, ahead_bytes: 256 << 10, dead_bytes: 128 << 20 }
+    }
+}

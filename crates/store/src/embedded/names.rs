@@ -1,0 +1,28 @@
+//! The names of files in `log/`.
+
+use std::ffi::OsStr;
+
+/// The file of a segment.
+pub(super) fn segment(number: u64) -> String {
+    format!("{number:010}.log")
+}
+
+/// The number of the segment with this name.
+pub(super) fn number_of(name: &OsStr) -> Option<u64> {
+    let number = name.to_str()?.strip_suffix(".log")?.parse().ok()?;
+    // `+1.log` and `1.log` are no names of ours.
+    (segment(number).as_str() == name).then_some(number)
+}
+
+/// A file that is no segment yet, or no more.
+pub(super) fn spare(number: u64) -> String {
+    format!("spare-{number}")
+}
+
+/// Whether it is such a file.
+pub(super) fn is_spare(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("spare-"))
+}
+
+/// Whoever holds a shared lock of this file keeps every segment where it is.
+pub(super) const HOLD: &str = "hold";

@@ -1,0 +1,223 @@
+//! Opening the log: which segments belong to it, where it ends, and what it says.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{self, File};
+use std::io;
+use std::iter::repeat;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::corrupt;
+use super::format::SEGMENT_HEADER_BYTES;
+use super::index::{Index, Segment};
+use super::log::End;
+use super::names;
+use super::record::{RawRecord, Record, each};
+use super::scan::{Found, Window, frame_at};
+use super::segment::Header;
+use crate::StoreError;
+
+/// Written again at once.
+const PAGE_BYTES: u64 = 4096;
+
+/// A log that was opened.
+#[derive(Debug)]
+pub(super) struct Recovered {
+    /// What it says.
+    pub index: Index,
+    /// Where it ends.
+    pub end: End,
+    /// The first segment that belongs to it.
+    pub oldest: u64,
+}
+
+/// A segment that was found.
+struct Opened {
+    file: File,
+    header: Header,
+}
+
+/// Reads the log in this folder.
+pub(super) fn recover(dir: &Path) -> Result<Recovered, StoreError> {
+    let mut numbers = list(dir)?;
+    let Some(newest) = numbers.pop() else {
+        let end = End { number: 0, salt: 0, at: 0 };
+        return Ok(Recovered { index: Index::default(), end, oldest: 1 });
+    };
+    let newest = open(dir, newest)?;
+    let tail = Tail::of(&newest)?;
+    // Those before were given up, and the server stopped before their files were.
+    for &number in numbers.iter().filter(|&&number| number < tail.oldest) {
+        remove(dir, &names::segment(number))?;
+    }
+    numbers.retain(|&number| number >= tail.oldest);
+    let mut segments = Vec::new();
+    for (expected, found) in
+        (tail.oldest..newest.header.number).zip(numbers.into_iter().map(Some).chain(repeat(None)))
+    {
+        if found != Some(expected) {
+            return Err(corrupt(expected, 0_u32, "the file is missing"));
+        }
+        segments.push(open(dir, expected)?);
+    }
+    let mut index = Index::default();
+    let seals: Vec<Header> = segments.iter().chain([&newest]).skip(1).map(|segment| segment.header).collect();
+    for (segment, seal) in segments.into_iter().zip(seals) {
+        replay_sealed(&mut index, segment, seal)?;
+    }
+    make_durable(&newest.file, tail.synced, tail.end)
+        .map_err(|error| cannot(newest.header.number, "write", &error))?;
+    let end = End { number: newest.header.number, salt: newest.header.salt, at: u64::from(tail.end) };
+    replay(&mut index, newest, tail.end)?;
+    Ok(Recovered { index, end, oldest: tail.oldest })
+}
+
+/// The numbers of the segments, ascending. What is left of others is removed.
+fn list(dir: &Path) -> Result<Vec<u64>, StoreError> {
+    let failed = |error: io::Error| StoreError::Io(format!("cannot read the folder `log`: {error}"));
+    let mut numbers = BTreeSet::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if let Some(number) = names::number_of(&name) {
+            numbers.insert(number);
+        } else if names::is_spare(&name) {
+            fs::remove_file(dir.join(&name)).map_err(failed)?;
+        }
+    }
+    Ok(numbers.into_iter().collect())
+}
+
+fn remove(dir: &Path, name: &str) -> Result<(), StoreError> {
+    fs::remove_file(dir.join(name))
+        .map_err(|error| StoreError::Io(format!("cannot remove `log/{name}`: {error}")))
+}
+
+fn cannot(number: u64, what: &str, error: &io::Error) -> StoreError {
+    StoreError::Io(format!("cannot {what} `log/{}`: {error}", names::segment(number)))
+}
+
+fn open(dir: &Path, number: u64) -> Result<Opened, StoreError> {
+    let file = File::options().read(true).write(true).open(dir.join(names::segment(number)));
+    let file = file.map_err(|error| cannot(number, "open", &error))?;
+    let header = Header::read(&file, number)?;
+    Ok(Opened { file, header })
+}
+
+/// What the newest segment says about the log.
+#[derive(Debug)]
+struct Tail {
+    /// Where its frames end.
+    end: u32,
+    /// What is before this is durable.
+    synced: u32,
+    /// The first segment that belongs to the log.
+    oldest: u64,
+}
+
+impl Tail {
+    /// Looks for the last frame that is whole. Behind what is durable, payloads must be whole, too.
+    fn of(segment: &Opened) -> Result<Self, StoreError> {
+        let number = segment.header.number;
+        let failed = |error| cannot(number, "read", &error);
+        let length = segment.file.metadata().map_err(failed)?.len();
+        let mut window = Window::new(&segment.file, length);
+        let (mut at, mut synced, mut oldest) =
+            (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment.header.oldest);
+        // Those that may not be durable.
+        let mut uncertain = VecDeque::new();
+        while let Some(found) = frame_at(&mut window, segment.header.salt, at).map_err(failed)? {
+            synced = found.synced;
+            uncertain.push_back((at, Self::oldest_in(number, &found)?));
+            at = found.end;
+            while let Some((_, named)) = uncertain.pop_front_if(|(at, _)| *at < synced) {
+                oldest = named.unwrap_or(oldest);
+            }
+        }
+        let mut end = at;
+        for (at, named) in uncertain {
+            if !payloads_are_whole(segment, &mut window, at).map_err(failed)? {
+                end = at;
+                break;
+            }
+            oldest = named.unwrap_or(oldest);
+        }
+        Ok(Self { end, synced: synced.min(end), oldest })
+    }
+
+    fn oldest_in(number: u64, found: &Found<'_>) -> Result<Option<u64>, StoreError> {
+        let malformed = |malformed| corrupt(number, found.records_at, malformed);
+        let mut oldest = None;
+        for raw in each(found.records, 0) {
+            if let Record::Oldest(named) = raw.and_then(RawRecord::parse).map_err(malformed)? {
+                if !(1..=number).contains(&named) {
+                    return Err(corrupt(number, found.records_at, "the oldest segment is none before this"));
+                }
+                oldest = Some(named);
+            }
+        }
+        Ok(oldest)
+    }
+}
+
+fn payloads_are_whole(segment: &Opened, window: &mut Window<'_>, at: u32) -> io::Result<bool> {
+    let Some(found) = frame_at(window, segment.header.salt, at)? else { return Ok(false) };
+    for raw in each(found.records, 0).flatten() {
+        let Ok(Some(beside)) = raw.parse().map(|record| record.beside()) else { continue };
+        let range = beside.range(found.records_at + raw.at as u32);
+        if range.end > u64::from(found.end) {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; beside.bytes as usize];
+        segment.file.read_exact_at(&mut bytes, range.start)?;
+        if !beside.is(&bytes) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The server before may have been killed after a sync had failed: what is read here may be in memory only.
+fn make_durable(file: &File, synced: u32, end: u32) -> io::Result<()> {
+    let mut at = u64::from(synced) / PAGE_BYTES * PAGE_BYTES;
+    while at < u64::from(end) {
+        let mut page = [0; PAGE_BYTES as usize];
+        let page = &mut page[..PAGE_BYTES.min(u64::from(end) - at) as usize];
+        file.read_exact_at(page, at)?;
+        file.write_all_at(page, at)?;
+        at += PAGE_BYTES;
+    }
+    file.sync_data()
+}
+
+fn replay_sealed(index: &mut Index, segment: Opened, seal: Header) -> Result<(), StoreError> {
+    let number = segment.header.number;
+    if seal.previous_salt != segment.header.salt {
+        return Err(corrupt(number, 24_u32, "the segment behind it continues another one"));
+    }
+    let length = segment.file.metadata().map_err(|error| cannot(number, "read", &error))?.len();
+    let end = u32::try_from(seal.previous_end).ok();
+    match end.filter(|&end| end >= SEGMENT_HEADER_BYTES && u64::from(end) <= length) {
+        Some(end) => replay(index, segment, end),
+        None => Err(corrupt(number, length, "the segment is shorter than the one behind it says")),
+    }
+}
+
+/// Takes in all frames of a segment up to its end; there must be frames up to there.
+fn replay(index: &mut Index, segment: Opened, end: u32) -> Result<(), StoreError> {
+    let Opened { file, header: Header { number, salt, .. } } = segment;
+    let file = Arc::new(file);
+    let known = Segment { number, salt, file: Arc::clone(&file), end, live_bytes: 0 };
+    let slot =
+        index.segments.push(known).ok_or_else(|| StoreError::Io("the log has too many segments".into()))?;
+    let mut window = Window::new(&file, u64::from(end));
+    let mut at = SEGMENT_HEADER_BYTES;
+    while at < end {
+        let found = frame_at(&mut window, salt, at).map_err(|error| cannot(number, "read", &error))?;
+        let found = found.ok_or_else(|| corrupt(number, at, "the frame is damaged"))?;
+        let applied = index.apply(slot, found.records_at, found.records);
+        applied.map_err(|(at, malformed)| corrupt(number, at, malformed))?;
+        at = found.end;
+    }
+    Ok(())
+}
