@@ -269,7 +269,10 @@ fn make_head(
     oldest: u64,
     frames: &mut [Frame],
 ) -> Result<(Head, Vec<u32>), Failed> {
-    let number = end.number + 1;
+    let number = end
+        .number
+        .checked_add(1)
+        .ok_or_else(|| Failed::before(io::Error::other("segments have no more numbers")))?;
     let header = Header {
         number,
         salt: Header::new_salt(number),

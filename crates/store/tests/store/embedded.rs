@@ -1,8 +1,14 @@
 //! The embedded store.
 
 mod folder;
+mod foreign_bytes;
+mod hostile;
 mod killed;
+mod model;
 mod power_cut;
+mod reclaim;
+mod segment;
+mod torn_log;
 
 use longshore_store::EmbeddedStore;
 use tempfile::TempDir;
