@@ -6,6 +6,9 @@
 //! before that frame, and which repeats what was acknowledged and not yet synced (buffered commits, from memory).
 //! Until such a segment is durable nothing is committed; once it is, what was refused cannot come back.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};

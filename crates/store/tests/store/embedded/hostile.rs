@@ -181,7 +181,7 @@ proptest! {
 
     #[test]
     fn records_of_any_bytes_are_read_or_an_error_with_an_address(
-        records in spoiled(Just(&filled_records()[..]), TOKENS),
+        records in spoiled(Just(filled_records()), TOKENS),
     ) {
         let (segment, old) = filled_segment();
         let mut segment = segment.clone();

@@ -46,6 +46,9 @@ async fn expect_settled(store: &EmbeddedStore) {
     assert_eq!(catalog.templates, [template(1)]);
 }
 
+/// So many are purged at once.
+const SLICE: u64 = 4_096;
+
 /// One that comes and goes.
 async fn pass(store: &EmbeddedStore, epoch: Epoch, seq: u64) {
     let passing: JobKey = key(2, seq);
@@ -115,7 +118,6 @@ async fn jobs_by_the_thousand_go_for_a_few_bytes() {
     let dir = Files::default().rebuild().unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let epoch = claim(&store).await;
-    const SLICE: u64 = 4_096;
     for slice in 0..4 {
         let seqs = slice * SLICE + 1..=(slice + 1) * SLICE;
         commit(&store, epoch, seqs.map(|seq| put(job(1, seq))).collect()).await.unwrap();

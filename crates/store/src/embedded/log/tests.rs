@@ -1,0 +1,198 @@
+//! The failures that hardly ever happen by chance, one by one.
+
+use bytes::Bytes;
+use longshore_disk_faults::{Disk, Files, Loss, Recorded, after_every_step, record};
+use longshore_model::{Durability, EndpointNo, Epoch, JobKey, ShardId};
+
+use crate::embedded::committer::{Commit, Committer};
+use crate::embedded::folder::Folder;
+use crate::embedded::log::Log;
+use crate::embedded::readers::Shared;
+use crate::embedded::recovery::{Recovered, recover};
+use crate::{Batch, EmbeddedStore, LogLimits, Payload, Store as _, StoreError, Write};
+
+const SHARD: ShardId = ShardId(1);
+const BY_ITSELF: &str = "LONGSHORE_TEST_DOUBT";
+/// Of several pages, so that a frame's header is not written again with the frame behind it.
+const INPUT_BYTES: usize = 9_000;
+const LIMITS: LogLimits = LogLimits { segment_bytes: 1 << 20, ahead_bytes: 16 << 10, dead_bytes: 8 << 20 };
+
+/// A store without its thread: what the writer does, step by step. Dropped, it leaves things as a killed server does.
+struct Program {
+    disk: Recorded,
+    committer: Committer,
+    _folder: Folder,
+    epoch: Epoch,
+    inputs: u64,
+}
+
+impl Program {
+    fn start(disk: Recorded, inputs: u64) -> Self {
+        let folder = Folder::open(&disk.folder).unwrap();
+        let Recovered { index, end, oldest } = recover(&folder.log()).unwrap();
+        let shared = std::sync::Arc::new(Shared::new(index));
+        let log = Log::open(&folder.log(), LIMITS, std::sync::Arc::clone(&shared), end, oldest).unwrap();
+        let mut committer = Committer::new(log, &shared);
+        let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
+        Self { disk, committer, _folder: folder, epoch, inputs }
+    }
+
+    /// Writes one more input. The acknowledged ones are numbered without a gap.
+    fn commit(&mut self, durability: Durability, bytes: usize) -> Result<(), StoreError> {
+        let number = self.inputs + 1;
+        let payload = Payload::Inline(Bytes::from(vec![number as u8; bytes]));
+        let batch = Batch { durability, writes: vec![Write::PutInput(job(number), payload)] };
+        self.committer.commit(&[Commit { shard: SHARD, epoch: self.epoch, batch }]).remove(0)?;
+        self.inputs = number;
+        if durability == Durability::Synced {
+            self.disk.mark(&number.to_string()).unwrap();
+        }
+        Ok(())
+    }
+
+    fn commit_some(&mut self, durability: Durability) {
+        (0..3).for_each(|_| self.commit(durability, INPUT_BYTES).unwrap());
+    }
+}
+
+fn job(number: u64) -> JobKey {
+    JobKey { endpoint: EndpointNo(1), seq: number }
+}
+
+/// Runs the test of this name by itself, and looks after every step at what power cuts leave.
+fn expect_no_loss(test: &str) {
+    let steps = record(&format!("embedded::log::tests::{test}"), &[(BY_ITSELF, "yes".into())]).unwrap();
+    let mut last = 0;
+    let due: Vec<u64> = steps
+        .iter()
+        .map(|step| {
+            last = step.mark().map_or(last, |mark| mark.parse().unwrap());
+            last
+        })
+        .collect();
+    assert!(last > 5);
+    after_every_step(&steps, Disk::new, |number, disk| {
+        for loss in Loss::ALL {
+            let inputs = count(&disk.cut(loss, number as u64));
+            assert!(inputs >= due[number - 1], "{number} {loss:?}: {inputs} of {}", due[number - 1]);
+        }
+    });
+}
+
+/// How many inputs there are, each of them whole and none behind the first that is missing.
+fn count(files: &Files) -> u64 {
+    let dir = files.rebuild().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let mut number = 0;
+        while let Some(Payload::Inline(bytes)) = store.input(job(number + 1)).await.unwrap() {
+            number += 1;
+            assert!(bytes.iter().all(|&byte| byte == number as u8), "input {number} is another one's");
+        }
+        for beyond in number + 1..number + 9 {
+            assert_eq!(store.input(job(beyond)).await.unwrap(), None, "{beyond} is there, {number} is not");
+        }
+        number
+    })
+}
+
+#[test]
+fn nothing_is_written_behind_a_commit_that_could_not_be_synced() {
+    let Some(disk) = Recorded::here() else {
+        return expect_no_loss("nothing_is_written_behind_a_commit_that_could_not_be_synced");
+    };
+    let mut program = Program::start(disk.unwrap(), 0);
+    program.commit_some(Durability::Synced);
+    for fault in ["sync EIO .log", "sync EIO", "write EIO .log", "write ENOSPC"] {
+        program.disk.fail(fault).unwrap();
+        program.commit(Durability::Synced, INPUT_BYTES).unwrap_err();
+        program.commit(Durability::Synced, 10 * INPUT_BYTES).unwrap_err();
+        program.disk.fail("").unwrap();
+        program.commit_some(Durability::Synced);
+    }
+}
+
+/// They were acknowledged, and what is synced behind them would be lost with them.
+#[test]
+fn buffered_commits_that_could_not_be_synced_are_written_again() {
+    let Some(disk) = Recorded::here() else {
+        return expect_no_loss("buffered_commits_that_could_not_be_synced_are_written_again");
+    };
+    let mut program = Program::start(disk.unwrap(), 0);
+    program.commit_some(Durability::Synced);
+    program.commit_some(Durability::Buffered);
+    program.disk.fail("sync EIO").unwrap();
+    program.committer.log.sync().unwrap_err();
+    program.commit(Durability::Synced, INPUT_BYTES).unwrap_err();
+    program.disk.fail("").unwrap();
+    program.commit_some(Durability::Synced);
+    program.commit_some(Durability::Buffered);
+    program.disk.fail("sync EIO .log").unwrap();
+    // The new segment is no `.log` before it is durable.
+    program.committer.log.sync().unwrap();
+    program.disk.fail("").unwrap();
+    program.disk.mark(&program.inputs.to_string()).unwrap();
+    program.commit_some(Durability::Synced);
+}
+
+#[test]
+fn the_next_server_makes_up_for_a_failed_sync() {
+    let Some(disk) = Recorded::here() else {
+        return expect_no_loss("the_next_server_makes_up_for_a_failed_sync");
+    };
+    let mut program = Program::start(disk.unwrap(), 0);
+    program.commit_some(Durability::Synced);
+    program.commit_some(Durability::Buffered);
+    program.disk.fail("sync EIO").unwrap();
+    program.committer.log.sync().unwrap_err();
+    program.disk.fail("").unwrap();
+    let Program { disk, committer, _folder, inputs, .. } = program;
+    drop((committer, _folder));
+    let mut program = Program::start(disk, inputs);
+    program.commit_some(Durability::Synced);
+}
+
+/// The name of a new segment may have become durable although nobody knows: nothing may go behind the old end.
+#[test]
+fn a_segment_that_may_be_there_is_not_written_past() {
+    let Some(disk) = Recorded::here() else {
+        return expect_no_loss("a_segment_that_may_be_there_is_not_written_past");
+    };
+    let mut program = Program::start(disk.unwrap(), 0);
+    while program.committer.log.head.end < LIMITS.segment_bytes - 200_000 {
+        program.commit(Durability::Synced, 100_000).unwrap();
+    }
+    program.disk.fail("sync EIO /log").unwrap();
+    program.commit(Durability::Synced, 300_000).unwrap_err();
+    program.commit(Durability::Synced, 10).unwrap_err();
+    program.disk.fail("").unwrap();
+    program.commit_some(Durability::Synced);
+}
+
+#[test]
+fn a_batch_too_big_for_the_disk_does_not_take_its_group_down() {
+    let Some(disk) = Recorded::here() else {
+        record("embedded::log::tests::a_batch_too_big_for_the_disk_does_not_take_its_group_down", &[])
+            .unwrap();
+        return;
+    };
+    let mut program = Program::start(disk.unwrap(), 0);
+    program.commit_some(Durability::Synced);
+    let batch = |seq, bytes| Commit {
+        shard: SHARD,
+        epoch: program.epoch,
+        batch: Batch {
+            durability: Durability::Synced,
+            writes: vec![Write::PutInput(job(seq), Payload::Inline(vec![1; bytes].into()))],
+        },
+    };
+    let group = [batch(11, 100), batch(12, 2_000_000), batch(13, 100)];
+    // No new file can be made; there is room in the present one.
+    program.disk.fail("create ENOSPC").unwrap();
+    let answers = program.committer.commit(&group);
+    assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
+    assert!(matches!(answers[1], Err(StoreError::Full(_))), "{answers:?}");
+    program.disk.fail("").unwrap();
+    assert!(program.committer.commit(&group).iter().all(Result::is_ok));
+}
