@@ -34,6 +34,7 @@ impl ServerSettings {
             jobs_max: *dice.pick(&[20, 1_000, 5_000_000]),
             output_bytes_max: *dice.pick(&[4_000, 10_000_000]),
             sync_output_bytes_max: *dice.pick(&[8_000, 20_000_000]),
+            stream_bytes_max: 256_000_000,
             blob_bytes_min: *dice.pick(&[0, 500, 2_000, 262_144]),
             recent_bytes_max: *dice.pick(&[0, 4_000, 1 << 20]),
         };

@@ -2,6 +2,7 @@
 
 mod clients;
 mod fleet;
+pub(crate) mod follow;
 mod payloads;
 mod streams;
 mod workers;

@@ -21,6 +21,7 @@ mod settings;
 mod shared;
 mod stops;
 mod supervisor;
+mod tail;
 
 pub use ask::{
     AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,
@@ -31,9 +32,11 @@ pub use chores::webhooks::{HttpPost, Post, PostFuture, WebhookSettings};
 pub use engine::records::Record;
 pub use engine::{Engine, Parts};
 pub use handle::EndpointHandle;
+pub use handle::follow::{Follower, Happening};
 pub use host::{Host, Task, ThisMachine};
 pub use live_key::{Caller, LiveKey};
 pub use longshore_queue::Refusal;
+pub use longshore_store::ChunkRow;
 pub use measure::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
 pub use record::{write_json_string, write_record, write_record_members};
 pub use settings::EngineSettings;

@@ -16,6 +16,8 @@ pub struct EngineSettings {
     pub output_bytes_max: u64,
     /// The longest output of a `/runsync` job, in bytes.
     pub sync_output_bytes_max: u64,
+    /// The most bytes of one job's stream.
+    pub stream_bytes_max: u64,
     /// Payloads over this size go to files, in bytes.
     pub blob_bytes_min: usize,
     /// Memory for recently written payloads, in bytes.
@@ -30,6 +32,7 @@ impl Default for EngineSettings {
             jobs_max: 5_000_000,
             output_bytes_max: 10_000_000,
             sync_output_bytes_max: 20_000_000,
+            stream_bytes_max: 256_000_000,
             blob_bytes_min: 256 * 1024,
             recent_bytes_max: 16 << 20,
         }

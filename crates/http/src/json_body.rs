@@ -81,12 +81,18 @@ impl JsonBody {
         as_json(Response::new(body))
     }
 
-    fn into_pieces(mut self) -> Pieces {
+    /// The pieces in their order.
+    pub(crate) fn into_parts(mut self) -> Vec<Bytes> {
         if !self.tail.is_empty() {
             self.done.push(Bytes::from(self.tail));
         }
-        self.done.reverse();
-        Pieces { pieces: self.done }
+        self.done
+    }
+
+    fn into_pieces(self) -> Pieces {
+        let mut pieces = self.into_parts();
+        pieces.reverse();
+        Pieces { pieces }
     }
 }
 

@@ -8,6 +8,7 @@ mod body;
 mod connection;
 mod edge;
 mod errors;
+mod events;
 mod express;
 mod hex;
 mod jobs;

@@ -9,6 +9,7 @@ use super::ask::Watch;
 use crate::committer::Release;
 use crate::shared::Shared;
 use crate::supervisor::FleetEvent;
+use crate::tail::{Tail, TailNews};
 
 /// Signals that collect until the commit that covers them.
 #[derive(Default)]
@@ -17,6 +18,7 @@ pub(crate) struct After {
     /// Dropped after the commit: whoever waits looks again.
     pub(crate) dropped: Vec<Watch>,
     pub(crate) streams: Vec<oneshot::Sender<()>>,
+    pub(crate) tails: Vec<(Arc<Tail>, TailNews)>,
     pub(crate) stops: Vec<(WorkerId, JobId)>,
     pub(crate) fleet: Vec<FleetEvent>,
     pub(crate) hooks: Vec<(JobId, JobKey, End, Millis)>,
@@ -28,6 +30,7 @@ impl After {
         self.ended.is_empty()
             && self.dropped.is_empty()
             && self.streams.is_empty()
+            && self.tails.is_empty()
             && self.stops.is_empty()
             && self.fleet.is_empty()
             && self.hooks.is_empty()
@@ -46,6 +49,9 @@ impl After {
             }
             for watch in self.streams {
                 let _ = watch.send(());
+            }
+            for (tail, news) in self.tails {
+                tail.hear(news);
             }
             for (worker, job) in &self.stops {
                 shared.stops.send(worker, *job);

@@ -1,5 +1,7 @@
 //! What can be put into an actor's mailbox.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use longshore_model::{End, Endpoint, JobId, JobKey, JobRow, Millis, WorkerId};
 use longshore_queue::{Command, Queue, Reply, Submit, Verdict};
@@ -8,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::AskError;
 use crate::committer::Release;
+use crate::tail::Tail;
 
 /// Where an answer goes. Whoever waits may have hung up; that is their right.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, AskError>>;
@@ -41,8 +44,11 @@ pub(crate) enum Ask {
     Watch { job: JobId, watch: Watch, reply: Answer<JobRow> },
     /// Where a job's stream stands; `watch` hears of the next chunk or of the end.
     Stream { job: JobId, watch: oneshot::Sender<()>, reply: Answer<StreamLook> },
-    /// What the store says of a stream that an actor did not know.
-    Warm { key: JobKey, stream: StreamRow },
+    /// Follow a job's stream.
+    Follow { job: JobId, reply: Answer<FollowLook> },
+    /// What the store says of a stream that an actor did not know, and how long its chunks are together if that
+    /// was asked.
+    Warm { key: JobKey, stream: StreamRow, bytes: Option<u64> },
     /// Chunks below `offset` reached their reader.
     Drained { job: JobId, offset: u64 },
     /// A webhook that reports this end was tried and will be tried again.
@@ -75,6 +81,14 @@ pub(crate) enum Appended {
 #[derive(Debug)]
 pub(crate) enum StreamLook {
     Here(Box<JobRow>, StreamRow),
+    /// As for [`Appended::Cold`].
+    Cold(JobKey),
+}
+
+/// The end of a job's stream.
+#[derive(Debug)]
+pub(crate) enum FollowLook {
+    Here(Arc<Tail>),
     /// As for [`Appended::Cold`].
     Cold(JobKey),
 }
@@ -115,6 +129,7 @@ impl Ask {
                 | Self::Inspect(_)
                 | Self::Watch { .. }
                 | Self::Stream { .. }
+                | Self::Follow { .. }
                 | Self::Warm { .. }
                 | Self::Configure(_)
         )
@@ -149,6 +164,7 @@ impl Ask {
             Self::Command { reply, .. } => no(reply, why),
             Self::Watch { reply, .. } => no(reply, why),
             Self::Stream { reply, .. } => no(reply, why),
+            Self::Follow { reply, .. } => no(reply, why),
             // The asker hears of it by the dropped channel, or does not wait.
             Self::Unpark { .. }
             | Self::Alive { .. }

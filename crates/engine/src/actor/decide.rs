@@ -7,10 +7,11 @@ use longshore_queue::{Command, Refusal, Reply, Submit, Take, Verdict};
 use longshore_store::{HookRow, OutcomeRow, Payload, Write};
 
 use super::Actor;
-use super::ask::{Answer, Appended, Ask, StreamLook, Submitted, Watch, answer, refuse};
+use super::ask::{Answer, Appended, Ask, FollowLook, StreamLook, Submitted, Watch, answer, refuse};
 use super::parked::ParkedTake;
 use super::rows::Carried;
 use crate::AskError;
+use crate::tail::TailNews;
 
 impl Actor {
     pub(super) fn handle(&mut self, ask: Ask) {
@@ -31,7 +32,8 @@ impl Actor {
             }
             Ask::Watch { job, watch, reply } => self.watch(job, watch, reply),
             Ask::Stream { job, watch, reply } => self.stream(job, watch, reply),
-            Ask::Warm { key, stream } => self.streams.warm(key, stream),
+            Ask::Follow { job, reply } => self.follow(job, reply),
+            Ask::Warm { key, stream, bytes } => self.streams.warm(key, stream, bytes),
             Ask::Drained { job, offset } => self.drained(job, offset),
             Ask::HookAttempted { job, end, attempts, due_at, reply } => {
                 if let Some(row) = self.queue.stored(job).filter(|row| row.owed_end() == Some(end)) {
@@ -147,8 +149,9 @@ impl Actor {
     fn progress(&mut self, worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: Answer<()>) {
         let output = outcome.output.clone();
         let carried = Carried { input: None, outcome: Some(outcome) };
-        if let Reply::Recorded(_) = self.apply_with(Command::Progress { worker, job }, carried) {
+        if let Reply::Recorded(key) = self.apply_with(Command::Progress { worker, job }, carried) {
             self.own_output(job, output.as_ref());
+            self.tell_followers(key, || TailNews::Progress);
         } else {
             self.discard_blob(output.as_ref());
         }
@@ -156,14 +159,33 @@ impl Actor {
     }
 
     fn append(&mut self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: Answer<Appended>) {
-        if let Reply::MayAppend(key, _) = self.apply(Command::Append { worker, job }) {
-            let Some(stream) = self.streams.get(key) else {
+        let may = Command::Append { worker: worker.clone(), job };
+        if let Reply::MayAppend(key, _) = self.apply(may) {
+            let Some((stream, bytes)) = self.streams.get(key).zip(self.streams.bytes(key)) else {
                 self.releases.push(answer(reply, Appended::Cold(key, chunks)));
                 return;
             };
-            self.number_chunks(key, stream, chunks);
+            let bytes = chunks.iter().fold(bytes, |bytes, chunk| bytes + chunk.len() as u64);
+            let bytes_max = self.shared.ground.settings.stream_bytes_max;
+            if bytes > bytes_max {
+                self.fail_flood(worker, job, bytes, bytes_max);
+            } else {
+                self.number_chunks(key, stream, chunks);
+            }
         }
         self.releases.push(answer(reply, Appended::Done));
+    }
+
+    /// Ends a job that streams more than it may. Its worker goes on until it hears of that.
+    fn fail_flood(&mut self, worker: WorkerId, job: JobId, bytes: u64, bytes_max: u64) {
+        let error = format!(
+            "the job's stream has {bytes} bytes, the limit is {bytes_max}: upload large results and stream links"
+        );
+        let outcome = OutcomeRow { output: None, error: Some(error.into()) };
+        let carried = Carried { input: None, outcome: Some(outcome) };
+        let verdict = Verdict::Failed;
+        self.apply_with(Command::Finish { worker: worker.clone(), job, verdict }, carried);
+        self.after.stops.push((worker, job));
     }
 
     fn command(&mut self, command: Command, reply: Answer<Reply>) {
@@ -220,6 +242,23 @@ impl Actor {
                 }
                 StreamLook::Here(Box::new(row), stream)
             }
+        };
+        self.releases.push(answer(reply, look));
+    }
+
+    fn follow(&mut self, job: JobId, reply: Answer<FollowLook>) {
+        let Some(row) = self.queue.visible(job, self.now()) else {
+            self.releases.push(refuse(reply, AskError::Refused(Refusal::NoSuchJob)));
+            return;
+        };
+        let look = match self.streams.get(row.key) {
+            _ if self.releasing => {
+                let why = AskError::Unavailable("the server is stopping".to_owned());
+                self.releases.push(refuse(reply, why));
+                return;
+            }
+            None => FollowLook::Cold(row.key),
+            Some(stream) => FollowLook::Here(self.streams.follow(row, stream.next)),
         };
         self.releases.push(answer(reply, look));
     }

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use longshore_model::{JobId, JobKey, JobState};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Change, Signal};
-use longshore_store::{HookRow, OutcomeRow, Payload, StreamRow, Write};
+use longshore_store::{ChunkRow, HookRow, OutcomeRow, Payload, StreamRow, Write};
 
 use super::Actor;
 use crate::supervisor::FleetEvent;
+use crate::tail::TailNews;
 
 /// The payload that came with a command.
 #[derive(Default)]
@@ -25,7 +26,10 @@ impl Actor {
 
     fn write(&mut self, change: Change, carried: &mut Carried) {
         let write = match change {
-            Change::PutJob(row) => Write::PutJob(Box::new(row)),
+            Change::PutJob(row) => {
+                self.tell_followers(row.key, || TailNews::Row(row.clone()));
+                Write::PutJob(Box::new(row))
+            }
             Change::DeleteJob(job) => {
                 self.streams.remove(job);
                 self.shared.ground.recent.forget(job);
@@ -47,10 +51,11 @@ impl Actor {
                 self.shared.ground.recent.forget_outcome(job);
                 Write::ClearOutcome(job)
             }
-            Change::DropChunks(job) if self.streams.may_have_chunks(job) => Write::DropChunks(job),
-            Change::ResetStream(job) if self.streams.may_have_chunks(job) => {
-                self.streams.set(job, StreamRow::default());
-                Write::DeleteStream(job)
+            // Offsets go on in either case: a reader that comes back with its last one misses nothing of what follows.
+            Change::DropChunks(job) | Change::ResetStream(job) if self.streams.may_have_chunks(job) => {
+                self.streams.dropped(job);
+                self.tell_followers(job, || TailNews::Dropped);
+                Write::DropChunks(job)
             }
             // Nothing was ever appended.
             Change::DropChunks(_) | Change::ResetStream(_) => return,
@@ -79,6 +84,7 @@ impl Actor {
                 Signal::Deleted(id, key) => {
                     self.after.dropped.extend(self.watches.remove(&id).unwrap_or_default());
                     self.after.streams.extend(self.streams.watchers(key));
+                    self.tell_followers(key, || TailNews::Cut);
                     self.after.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
                     self.after.blobs.extend(self.outputs.remove(&id));
                 }
@@ -138,14 +144,24 @@ impl Actor {
 
     /// Chunks take their places in the stream.
     pub(super) fn number_chunks(&mut self, job: JobKey, mut stream: StreamRow, chunks: Vec<Bytes>) {
+        let mut numbered = Vec::with_capacity(chunks.len());
         for bytes in chunks {
-            let chunk = longshore_store::ChunkRow { offset: stream.next, bytes };
-            self.writes.push(Write::AppendChunk(job, chunk));
+            numbered.push(ChunkRow { offset: stream.next, bytes });
             // A stored offset that is the last there is makes no sense, and must not stop the actor.
             stream.next = stream.next.saturating_add(1);
         }
+        self.writes.extend(numbered.iter().map(|chunk| Write::AppendChunk(job, chunk.clone())));
+        self.streams.grow(job, &numbered);
         self.put_stream(job, stream);
         self.after.streams.extend(self.streams.watchers(job));
+        self.tell_followers(job, || TailNews::Chunks(numbered));
+    }
+
+    /// Lets those who follow a job hear of something once it is durable.
+    pub(super) fn tell_followers(&mut self, job: JobKey, news: impl FnOnce() -> TailNews) {
+        if let Some(tail) = self.streams.tail(job) {
+            self.after.tails.push((tail, news()));
+        }
     }
 
     pub(super) fn put_stream(&mut self, job: JobKey, stream: StreamRow) {

@@ -1,21 +1,34 @@
-//! The chunk log's bookkeeping: where each stream stands, and who waits for its next chunk.
+//! The chunk log's bookkeeping: where each stream stands, who waits for its next chunk, and who follows it.
 //!
 //! The chunks themselves are in the store. The queue only lends the right to append.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
 
-use longshore_model::JobKey;
-use longshore_store::StreamRow;
+use longshore_model::{JobKey, JobRow};
+use longshore_store::{ChunkRow, StreamRow};
 use tokio::sync::oneshot;
+
+use crate::tail::{Tail, TailNews};
 
 /// The streams of one endpoint.
 #[derive(Default)]
 pub(crate) struct Streams {
-    known: HashMap<JobKey, StreamRow>,
+    known: HashMap<JobKey, Known>,
     /// Jobs up to this number were there when the queue was loaded: the store may know streams of theirs that
     /// are not in `known`. Later jobs have none before their first chunk.
     cold_until_seq: u64,
     watches: BTreeMap<JobKey, Vec<oneshot::Sender<()>>>,
+    /// The tails of followed streams. Those who follow hold them.
+    tails: BTreeMap<JobKey, Weak<Tail>>,
+}
+
+/// What is known of a stream.
+#[derive(Clone, Copy)]
+struct Known {
+    row: StreamRow,
+    /// The length of its chunks, once somebody has counted.
+    bytes: Option<u64>,
 }
 
 impl Streams {
@@ -25,17 +38,45 @@ impl Streams {
 
     /// Where the stream stands; none if only the store can say.
     pub(crate) fn get(&self, job: JobKey) -> Option<StreamRow> {
-        let known = self.known.get(&job).copied();
-        known.or_else(|| (job.seq > self.cold_until_seq).then(StreamRow::default))
+        let known = self.known.get(&job).map(|known| known.row);
+        known.or_else(|| self.is_new(job).then(StreamRow::default))
+    }
+
+    /// How long its chunks are together; none if only the store can say.
+    pub(crate) fn bytes(&self, job: JobKey) -> Option<u64> {
+        match self.known.get(&job) {
+            Some(known) => known.bytes,
+            None => self.is_new(job).then_some(0),
+        }
+    }
+
+    fn is_new(&self, job: JobKey) -> bool {
+        job.seq > self.cold_until_seq
     }
 
     /// Takes in what the store says, unless something newer is known.
-    pub(crate) fn warm(&mut self, job: JobKey, stream: StreamRow) {
-        self.known.entry(job).or_insert(stream);
+    pub(crate) fn warm(&mut self, job: JobKey, row: StreamRow, bytes: Option<u64>) {
+        let known = self.known.entry(job).or_insert(Known { row, bytes });
+        known.bytes = known.bytes.or(bytes);
     }
 
-    pub(crate) fn set(&mut self, job: JobKey, stream: StreamRow) {
-        self.known.insert(job, stream);
+    pub(crate) fn set(&mut self, job: JobKey, row: StreamRow) {
+        let bytes = self.bytes(job);
+        self.known.insert(job, Known { row, bytes });
+    }
+
+    /// Counts new chunks.
+    pub(crate) fn grow(&mut self, job: JobKey, chunks: &[ChunkRow]) {
+        let grown: u64 = chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum();
+        let (row, bytes) = (self.get(job).unwrap_or_default(), self.bytes(job));
+        self.known.insert(job, Known { row, bytes: bytes.map(|bytes| bytes + grown) });
+    }
+
+    /// The chunks so far are gone. Offsets go on.
+    pub(crate) fn dropped(&mut self, job: JobKey) {
+        if let Some(known) = self.known.get_mut(&job) {
+            known.bytes = Some(0);
+        }
     }
 
     pub(crate) fn remove(&mut self, job: JobKey) {
@@ -58,13 +99,37 @@ impl Streams {
         self.watches.remove(&job).unwrap_or_default()
     }
 
+    /// The tail of a stream that ends at `next`, for one more to follow it.
+    pub(crate) fn follow(&mut self, row: JobRow, next: u64) -> Arc<Tail> {
+        let key = row.key;
+        if let Some(tail) = self.tail(key) {
+            return tail;
+        }
+        let tail = Arc::new(Tail::new(row, next));
+        self.tails.insert(key, Arc::downgrade(&tail));
+        tail
+    }
+
+    /// The tail of a stream, if anybody follows it.
+    pub(crate) fn tail(&mut self, job: JobKey) -> Option<Arc<Tail>> {
+        let tail = self.tails.get(&job)?.upgrade();
+        if tail.is_none() {
+            self.tails.remove(&job);
+        }
+        tail
+    }
+
     /// Everybody who waits looks again, now.
     pub(crate) fn dismiss(&mut self) {
         self.watches.clear();
+        for tail in std::mem::take(&mut self.tails).into_values().filter_map(|tail| tail.upgrade()) {
+            tail.hear(TailNews::Cut);
+        }
     }
 
     /// Forgets everything with the machine that decided it. Everybody who waits looks again.
     pub(crate) fn reload(&mut self, cold_until_seq: u64) {
+        self.dismiss();
         *self = Self::new(cold_until_seq);
     }
 }

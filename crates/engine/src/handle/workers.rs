@@ -16,6 +16,9 @@ use crate::{AskError, Outcome, TakeAsk, TakenJob};
 /// How long a poll whose hold is over waits for the actor's answer.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
+/// Chunks that are looked at together when their bytes are counted, after a restart.
+const COUNTED_BYTES: usize = 1_000_000;
+
 impl EndpointHandle {
     /// Jobs for a worker; empty when `hold_ms` passed without one.
     pub async fn take(&self, worker: WorkerId, ask: TakeAsk) -> Result<Vec<TakenJob>, AskError> {
@@ -89,7 +92,7 @@ impl EndpointHandle {
             match self.ask(|reply| Ask::Append { worker, job, chunks, reply }).await? {
                 Appended::Done => return Ok(()),
                 Appended::Cold(key, unwritten) => {
-                    self.warm_stream(key).await?;
+                    self.warm_stream_with_bytes(key).await?;
                     chunks = unwritten;
                 }
             }
@@ -129,6 +132,21 @@ impl EndpointHandle {
     /// Reads where a stream stands and tells the actor.
     pub(super) async fn warm_stream(&self, key: longshore_model::JobKey) -> Result<(), AskError> {
         let stored = self.shared.ground.store.stream(key).await.map_err(|error| unavailable(&error))?;
-        self.tell(Ask::Warm { key, stream: stored.unwrap_or_default() })
+        self.tell(Ask::Warm { key, stream: stored.unwrap_or_default(), bytes: None })
+    }
+
+    /// The same for somebody who wants to append, and must know how much there is.
+    async fn warm_stream_with_bytes(&self, key: longshore_model::JobKey) -> Result<(), AskError> {
+        let store = &self.shared.ground.store;
+        let stored = store.stream(key).await.map_err(|error| unavailable(&error))?;
+        let (mut offset, mut bytes) = (0, 0);
+        loop {
+            let chunks = store.chunks(key, offset, COUNTED_BYTES).await;
+            let chunks = chunks.map_err(|error| unavailable(&error))?;
+            let Some(last) = chunks.last() else { break };
+            offset = last.offset + 1;
+            bytes += chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum::<u64>();
+        }
+        self.tell(Ask::Warm { key, stream: stored.unwrap_or_default(), bytes: Some(bytes) })
     }
 }

@@ -5,6 +5,7 @@ mod call;
 mod change;
 mod described;
 mod envelope;
+mod events;
 mod follow;
 mod health;
 mod idempotency;

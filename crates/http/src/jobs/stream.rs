@@ -8,7 +8,9 @@ use longshore_model::JobState;
 use longshore_model::limits::{STREAM_WAIT_MS_DEFAULT, WAIT_MS_MAX};
 
 use super::call::Call;
+use super::events::events as follow;
 use crate::errors::Failure;
+use crate::events;
 use crate::json_body::JsonBody;
 
 /// An answer holds no further chunk once it has this many bytes of them.
@@ -24,12 +26,17 @@ pub(super) enum Shape {
 }
 
 /// `GET|POST /stream/{job}`: drains the chunks, or with `?offset=N` reads from there and leaves them. Waits for
-/// the next chunk up to `?wait=` ms: clients ask again without a pause, and give up after ten seconds.
+/// the next chunk up to `?wait=` ms: clients ask again without a pause, and give up after ten seconds. A reader that
+/// accepts `text/event-stream` gets all there is and will be, as events.
 pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure> {
     let job = call.job()?;
     let query = call.query()?;
     let wait_ms = query.integer("wait", 0, WAIT_MS_MAX)?.unwrap_or(STREAM_WAIT_MS_DEFAULT);
-    let from = match query.integer("offset", 0, u64::MAX)? {
+    let offset = query.integer("offset", 0, u64::MAX)?;
+    if events::are_wanted(&call.headers) {
+        return follow(call, offset).await;
+    }
+    let from = match offset {
         Some(offset) => StreamFrom::Offset(offset),
         None => StreamFrom::Drained,
     };

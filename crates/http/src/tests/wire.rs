@@ -120,21 +120,15 @@ impl Wire {
 
     /// Reads one response.
     pub(super) async fn answer(&mut self, headless_body: bool) -> Answer {
-        let head = self.until(b"\r\n\r\n").await;
-        let head = String::from_utf8(head).unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let (status, head) = self.head().await;
         let mut answer = Answer { status, head, body: Vec::new() };
         if headless_body || status == 204 || status == 100 {
             return answer;
         }
         if answer.header("transfer-encoding") == Some("chunked") {
             loop {
-                let size = self.until(b"\r\n").await;
-                let size = std::str::from_utf8(&size).unwrap().trim();
-                let size = usize::from_str_radix(size, 16).unwrap();
-                let mut piece = self.exactly(size + 2).await;
-                piece.truncate(size);
-                if size == 0 {
+                let piece = self.piece().await;
+                if piece.is_empty() {
                     return answer;
                 }
                 answer.body.extend_from_slice(&piece);
@@ -143,6 +137,22 @@ impl Wire {
         let length = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
         answer.body = self.exactly(length).await;
         answer
+    }
+
+    /// Reads a response's status and head.
+    pub(super) async fn head(&mut self) -> (u16, String) {
+        let head = String::from_utf8(self.until(b"\r\n\r\n").await).unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), head)
+    }
+
+    /// Reads the next piece of a chunked body; empty at its end.
+    pub(super) async fn piece(&mut self) -> Vec<u8> {
+        let size = self.until(b"\r\n").await;
+        let size = std::str::from_utf8(&size).unwrap().trim();
+        let size = usize::from_str_radix(size, 16).unwrap();
+        let mut piece = self.exactly(size + 2).await;
+        piece.truncate(size);
+        piece
     }
 
     /// Whether the server closed the connection.

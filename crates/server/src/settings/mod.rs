@@ -54,6 +54,7 @@ pub(crate) struct Settings {
     jobs_max: u64,
     output_bytes_max: u64,
     sync_output_bytes_max: u64,
+    stream_bytes_max: u64,
     blob_bytes_min: usize,
     recent_bytes_max: usize,
     bytes_in_flight_max: usize,
@@ -133,6 +134,7 @@ impl Settings {
             jobs_max: self.jobs_max,
             output_bytes_max: self.output_bytes_max,
             sync_output_bytes_max: self.sync_output_bytes_max,
+            stream_bytes_max: self.stream_bytes_max,
             blob_bytes_min: self.blob_bytes_min,
             recent_bytes_max: self.recent_bytes_max,
         }

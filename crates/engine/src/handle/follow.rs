@@ -1,0 +1,134 @@
+//! Following a job: its chunks, how it stands, and its end, as they come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_model::JobId;
+use longshore_store::ChunkRow;
+
+use super::EndpointHandle;
+use crate::actor::ask::{Ask, FollowLook, unavailable};
+use crate::tail::{Sight, Tail, TailLook};
+use crate::{AskError, JobSnapshot};
+
+/// Chunks that are handed over at once, in bytes: what a slow reader holds in memory. A single longer chunk is more.
+const BYTES_MAX: usize = 64 * 1024;
+/// After a reload of the queue somebody who follows asks again after this.
+const REATTACH: Duration = Duration::from_millis(100);
+
+/// What a follower hears next.
+#[derive(Debug)]
+pub enum Happening {
+    /// Chunks, ascending by offset. Offsets that are left out belong to a lost attempt.
+    Chunks(Vec<ChunkRow>),
+    /// How the job stands, when that changed: also when it got a new attempt or a progress value.
+    Status(Box<JobSnapshot>),
+    /// The job is over, and every chunk was handed over before. The last word.
+    Ended(Box<JobSnapshot>),
+}
+
+/// Somebody who follows a job. Costs the queue nothing while it waits, and nothing when it is dropped.
+pub struct Follower {
+    endpoint: EndpointHandle,
+    job: JobId,
+    tail: Arc<Tail>,
+    /// Everything below this offset was handed over.
+    position: u64,
+    told: Option<Sight>,
+}
+
+impl EndpointHandle {
+    /// Follows a job from the chunk with this offset on.
+    pub async fn follow(&self, job: JobId, offset: u64) -> Result<Follower, AskError> {
+        let tail = self.tail(job).await?;
+        Ok(Follower { endpoint: self.clone(), job, tail, position: offset, told: None })
+    }
+
+    async fn tail(&self, job: JobId) -> Result<Arc<Tail>, AskError> {
+        match self.ask(|reply| Ask::Follow { job, reply }).await? {
+            FollowLook::Here(tail) => return Ok(tail),
+            FollowLook::Cold(key) => self.warm_stream(key).await?,
+        }
+        match self.ask(|reply| Ask::Follow { job, reply }).await? {
+            FollowLook::Here(tail) => Ok(tail),
+            FollowLook::Cold(_) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+        }
+    }
+}
+
+impl Follower {
+    /// What happens next, first of all how the job stands. After [`Happening::Ended`] nothing does. If the future is
+    /// dropped, nothing is lost.
+    pub async fn next(&mut self) -> Result<Happening, AskError> {
+        loop {
+            let look = self.tail.look();
+            if look.cut {
+                self.attach().await?;
+                continue;
+            }
+            let over = look.row.state.is_terminal();
+            if self.told != Some(look.sight) && !over {
+                let sight = look.sight;
+                let snapshot = self.snapshot(look).await?;
+                self.told = Some(sight);
+                if snapshot.row.state.is_terminal() {
+                    // It has ended meanwhile: that comes last, after its chunks. The tail hears of it in a moment.
+                    continue;
+                }
+                return Ok(Happening::Status(Box::new(snapshot)));
+            }
+            if self.position < look.next {
+                let chunks = self.chunks(&look).await?;
+                if !chunks.is_empty() {
+                    return Ok(Happening::Chunks(chunks));
+                }
+                continue;
+            }
+            if over {
+                return Ok(Happening::Ended(Box::new(self.snapshot(look).await?)));
+            }
+            self.tail.changed(&look).await;
+        }
+    }
+
+    /// The queue was loaded again, or the job is gone: what follows from it shows at the next look.
+    async fn attach(&mut self) -> Result<(), AskError> {
+        loop {
+            match self.endpoint.tail(self.job).await {
+                Ok(tail) => {
+                    // Another tail counts progress values anew.
+                    (self.tail, self.told) = (tail, None);
+                    return Ok(());
+                }
+                Err(AskError::Unavailable(_)) if !self.endpoint.is_stopping() => {
+                    tokio::time::sleep(REATTACH).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn snapshot(&self, look: TailLook) -> Result<JobSnapshot, AskError> {
+        match self.endpoint.snapshot(look.row).await {
+            // Its payload may be gone since a moment ago, because there is a newer one.
+            Err(AskError::Unavailable(_)) => self.endpoint.status(self.job).await,
+            snapshot => snapshot,
+        }
+    }
+
+    async fn chunks(&mut self, look: &TailLook) -> Result<Vec<ChunkRow>, AskError> {
+        let mut chunks = match self.tail.recent(self.position, BYTES_MAX) {
+            Some(chunks) => chunks,
+            None => {
+                let store = &self.endpoint.shared.ground.store;
+                let stored = store.chunks(look.row.key, self.position, BYTES_MAX).await;
+                stored.map_err(|error| unavailable(&error))?
+            }
+        };
+        // Later chunks may be there already, of a later attempt perhaps, which is told before them.
+        chunks.retain(|chunk| chunk.offset < look.next);
+        // None at all: they were dropped with their attempt.
+        self.position = chunks.last().map_or(look.next, |last| last.offset + 1);
+        Ok(chunks)
+    }
+}

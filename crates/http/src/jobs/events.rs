@@ -1,0 +1,93 @@
+//! `stream` as server-sent events: a job from its first chunk to its end in one answer.
+
+use axum::response::Response;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
+use longshore_engine::{ChunkRow, Follower, Happening, JobSnapshot};
+
+use super::call::Call;
+use super::record;
+use crate::HttpState;
+use crate::errors::Failure;
+use crate::events::{self, COMMENT, KEEP_ALIVE, Next, on_one_line};
+use crate::json_body::JsonBody;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The answer: events for chunks with their offset as `id`, `event: status` whenever the job stands otherwise, and in
+/// the end `event: done` with the record. Who was cut off says with `Last-Event-ID` what it has.
+pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, Failure> {
+    let job = call.job()?;
+    let offset = match last_event_id(&call.headers)? {
+        Some(last) => last.saturating_add(1),
+        None => offset.unwrap_or(0),
+    };
+    let follower = call.endpoint.follow(job, offset).await?;
+    Ok(events::answer(Following { follower, state: call.state, over: false }, Following::next))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
+    // Browsers leave it out where there is none; others send it empty.
+    let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let digits = value.as_bytes().iter().all(u8::is_ascii_digit);
+    let number = value.to_str().ok().filter(|_| digits).and_then(|text| text.parse().ok());
+    let refusal = || Failure::bad_request("bad_parameter", "`Last-Event-ID` must be the `id` of an event");
+    number.map(Some).ok_or_else(refusal)
+}
+
+/// An answer that goes on.
+struct Following {
+    follower: Follower,
+    state: HttpState,
+    over: bool,
+}
+
+impl Following {
+    /// The next events. The answer just ends where the server cannot go on: the reader comes back with the last id.
+    fn next(mut self) -> Next<Self> {
+        Box::pin(async move {
+            if self.over {
+                return None;
+            }
+            let mut body = JsonBody::new();
+            match tokio::time::timeout(KEEP_ALIVE, self.follower.next()).await {
+                Err(_) => return Some((vec![Bytes::from_static(COMMENT)], self)),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a followed job cannot be followed any longer");
+                    return None;
+                }
+                Ok(Ok(Happening::Chunks(chunks))) => self.write_chunks(chunks, &mut body)?,
+                Ok(Ok(Happening::Status(job))) => self.write_record("status", *job, &mut body)?,
+                Ok(Ok(Happening::Ended(job))) => {
+                    self.over = true;
+                    self.write_record("done", *job, &mut body)?;
+                }
+            }
+            Some((body.into_parts(), self))
+        })
+    }
+
+    fn write_chunks(&self, chunks: Vec<ChunkRow>, body: &mut JsonBody) -> Option<()> {
+        for chunk in chunks {
+            let bytes = self.sendable(chunk.bytes)?;
+            body.text("id: ").number(chunk.offset).text("\ndata: {\"output\":").raw(&bytes).text("}");
+            body.end_event();
+        }
+        Some(())
+    }
+
+    fn write_record(&self, event: &str, mut job: JobSnapshot, body: &mut JsonBody) -> Option<()> {
+        if let Some(output) = job.output.take() {
+            job.output = Some(self.sendable(output)?);
+        }
+        body.event(event).text("{");
+        record::write_members(job, body);
+        body.text("}").end_event();
+        Some(())
+    }
+
+    /// A payload on its way to a reader; none while there are as many of those as there may be.
+    fn sendable(&self, payload: Bytes) -> Option<Bytes> {
+        self.state.answers().charge(on_one_line(payload)).ok()
+    }
+}

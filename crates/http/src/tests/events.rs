@@ -1,0 +1,230 @@
+//! `stream` as server-sent events.
+
+use std::time::Duration;
+
+use longshore_engine::{AskError, Happening};
+use longshore_model::JobId;
+use tokio::time::timeout;
+
+use super::fixture::{Fixture, with_key, worker};
+use super::wire::{DEADLINE, Wire};
+
+/// One event: its fields.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Event {
+    id: Option<u64>,
+    event: Option<String>,
+    data: String,
+}
+
+fn parse(text: &str) -> Vec<Event> {
+    let events = text.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
+    events
+        .map(|event| {
+            let mut parsed = Event::default();
+            for line in event.lines() {
+                match line.split_once(": ").unwrap() {
+                    ("id", id) => parsed.id = Some(id.parse().unwrap()),
+                    ("event", name) => parsed.event = Some(name.to_owned()),
+                    ("data", data) => parsed.data = data.to_owned(),
+                    other => panic!("{other:?}"),
+                }
+            }
+            parsed
+        })
+        .collect()
+}
+
+fn chunk(id: u64, output: &str) -> Event {
+    Event { id: Some(id), event: None, data: format!("{{\"output\":{output}}}") }
+}
+
+fn head(job: JobId, query: &str, headers: &str) -> String {
+    format!("GET /v2/demo/stream/{job}{query}\naccept: text/event-stream{headers}")
+}
+
+/// The whole answer of a job that is over.
+async fn read(fixture: &Fixture, job: JobId, query: &str, headers: &str) -> Vec<Event> {
+    let answer = fixture.ask(&head(job, query, headers), "").await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
+    parse(answer.text())
+}
+
+/// Somebody who follows a job.
+struct Reader {
+    wire: Wire,
+    seen: String,
+}
+
+impl Reader {
+    async fn of(fixture: &Fixture, job: JobId) -> Self {
+        let mut wire = fixture.server.connect().await;
+        wire.send(&with_key(&head(job, "", "")), None).await;
+        assert_eq!(wire.head().await.0, 200);
+        Self { wire, seen: String::new() }
+    }
+
+    /// Everything up to and with the next event that has this text in it.
+    async fn until(&mut self, text: &str) -> Vec<Event> {
+        let reading = async {
+            while !self.seen.contains(text) {
+                let piece = self.wire.piece().await;
+                self.seen.push_str(std::str::from_utf8(&piece).unwrap());
+            }
+        };
+        timeout(DEADLINE, reading).await.expect("the event comes in time");
+        parse(&std::mem::take(&mut self.seen))
+    }
+}
+
+fn names(events: &[Event]) -> Vec<&str> {
+    events.iter().map(|event| event.event.as_deref().unwrap_or("chunk")).collect()
+}
+
+#[tokio::test]
+async fn a_job_that_is_over_shows_its_chunks_and_its_record() {
+    let fixture = Fixture::start().await;
+    let job = fixture.running().await;
+    fixture.yield_chunks(job, &["\"a\\n\"", "{\n\"b\": 1.0\r\n}"]).await;
+    fixture.complete(job, "[1e400]").await;
+    let all = read(&fixture, job, "", "").await;
+    assert_eq!(all[..2], [chunk(0, "\"a\\n\""), chunk(1, "{ \"b\": 1.0  }")]);
+    assert_eq!((all.len(), all[2].event.as_deref(), all[2].id), (3, Some("done"), None));
+    assert!(all[2].data.contains("\"status\":\"COMPLETED\"") && all[2].data.ends_with("\"output\":[1e400]}"));
+    for (query, headers, count) in [
+        ("?offset=1", "", 2),
+        ("", "\nlast-event-id: 0", 2),
+        ("", "\nlast-event-id: 1", 1),
+        ("", "\nlast-event-id: 7", 1),
+        ("", "\nlast-event-id:", 3),
+        ("?offset=0", "\nlast-event-id: 0", 2),
+    ] {
+        let some = read(&fixture, job, query, headers).await;
+        assert_eq!(some, all[3 - count..], "{query} {headers}");
+    }
+    assert_eq!(
+        fixture.ask(&format!("GET /v2/demo/stream/{job}"), "").await.json().as_array().unwrap().len(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn a_last_event_that_is_no_number_is_refused() {
+    let fixture = Fixture::start().await;
+    let job = fixture.running().await;
+    for value in ["x", "-1", "1.5", "99999999999999999999"] {
+        let refusal = fixture.refusal(&head(job, "", &format!("\nlast-event-id: {value}")), "").await;
+        assert_eq!(refusal, (400, "bad_parameter".to_owned()), "{value}");
+    }
+    let nobodys = fixture.engine.mint_job(false);
+    assert_eq!(fixture.refusal(&head(nobodys, "", ""), "").await.0, 404);
+}
+
+#[tokio::test]
+async fn one_answer_shows_a_whole_life() {
+    let fixture = Fixture::start().await;
+    let job = fixture.submit().await;
+    let (mut one, mut other) = (Reader::of(&fixture, job).await, Reader::of(&fixture, job).await);
+    assert!(one.until("IN_QUEUE").await[0].data.contains("\"status\":\"IN_QUEUE\""));
+    fixture.take().await;
+    assert_eq!(names(&one.until("IN_PROGRESS").await), ["status"]);
+    fixture.yield_chunks(job, &["0"]).await;
+    assert_eq!(one.until("output").await, [chunk(0, "0")]);
+    let half = bytes::Bytes::from_static(b"\"half\"");
+    fixture.endpoint.progress(worker(), job, half).await.unwrap();
+    let progress = one.until("half").await;
+    assert_eq!(names(&progress), ["status"]);
+    assert!(
+        progress[0].data.contains("\"status\":\"IN_PROGRESS\"")
+            && progress[0].data.contains("\"output\":\"half\"")
+    );
+    fixture.yield_chunks(job, &["1"]).await;
+    fixture.complete(job, "2").await;
+    assert_eq!(names(&one.until("done").await), ["chunk", "done"]);
+    assert!(one.wire.piece().await.is_empty(), "nothing comes after `done`");
+    let all = other.until("done").await;
+    let chunks: Vec<_> = all.iter().filter_map(|event| event.id).collect();
+    assert_eq!((chunks, all.last().unwrap().event.as_deref()), (vec![0, 1], Some("done")));
+}
+
+#[tokio::test]
+async fn chunks_of_a_lost_attempt_end_and_offsets_go_on() {
+    let fixture = Fixture::start().await;
+    let job = fixture.running().await;
+    let mut reader = Reader::of(&fixture, job).await;
+    fixture.yield_chunks(job, &["0", "1"]).await;
+    reader.until("id: 1").await;
+    fixture.endpoint.lose(worker(), true, "it crashed".to_owned()).await.unwrap();
+    reader.until("retries").await;
+    assert_eq!(fixture.take().await.row.id, job);
+    fixture.yield_chunks(job, &["2"]).await;
+    fixture.fail(job, "e").await;
+    let events = reader.until("done").await;
+    assert_eq!(events.iter().filter_map(|event| event.id).collect::<Vec<_>>(), [2]);
+    let late = read(&fixture, job, "", "").await;
+    assert_eq!(late[0], chunk(2, "2"), "what was dropped does not come again");
+    let retried = fixture.ask(&format!("POST /v2/demo/retry/{job}"), "").await;
+    assert_eq!(retried.status, 200);
+    assert_eq!(fixture.take().await.row.id, job);
+    fixture.yield_chunks(job, &["3"]).await;
+    fixture.complete(job, "[]").await;
+    assert_eq!(read(&fixture, job, "", "\nlast-event-id: 2").await[0], chunk(3, "3"), "also after a retry");
+    assert_eq!(fixture.ask(&format!("GET /v2/demo/stream/{job}"), "").await.text(), r#"[{"output":3}]"#);
+}
+
+#[tokio::test]
+async fn a_reader_who_hangs_up_leaves_nothing_behind() {
+    let fixture = Fixture::start().await;
+    let job = fixture.running().await;
+    let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
+    assert!(matches!(follower.next().await, Ok(Happening::Status(_))));
+    let cut = timeout(Duration::from_millis(10), follower.next()).await;
+    assert!(cut.is_err(), "nothing happens");
+    drop(follower);
+    fixture.yield_chunks(job, &["0"]).await;
+    let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
+    assert!(matches!(follower.next().await, Ok(Happening::Status(_))));
+    assert!(matches!(follower.next().await, Ok(Happening::Chunks(chunks)) if chunks.len() == 1));
+}
+
+#[tokio::test]
+async fn a_job_that_is_deleted_ends_the_answer() {
+    let fixture = Fixture::start().await;
+    let job = fixture.submit().await;
+    let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
+    assert!(matches!(follower.next().await, Ok(Happening::Status(_))));
+    let mut reader = Reader::of(&fixture, job).await;
+    reader.until("IN_QUEUE").await;
+    assert_eq!(fixture.ask(&format!("GET /v2/demo/status/{job}?ttl=1000"), "").await.status, 200);
+    let refused = timeout(DEADLINE, async {
+        loop {
+            // Each change of the row is told; the last thing is that there is none.
+            if let Err(error) = follower.next().await {
+                return error;
+            }
+        }
+    });
+    assert!(matches!(refused.await.unwrap(), AskError::Refused(_)));
+    while !timeout(DEADLINE, reader.wire.piece()).await.unwrap().is_empty() {}
+}
+
+#[tokio::test]
+async fn a_stream_over_its_limit_fails_the_job() {
+    let fixture = Fixture::start().await;
+    let job = fixture.running().await;
+    let piece = bytes::Bytes::from(format!("\"{}\"", "x".repeat(899_998)));
+    for _ in 0..2 {
+        fixture.endpoint.append(worker(), job, vec![piece.clone(); 140]).await.unwrap();
+    }
+    fixture.endpoint.append(worker(), job, vec![piece.clone(); 20]).await.unwrap();
+    let record = fixture.ask(&format!("GET /v2/demo/status/{job}"), "").await.json();
+    assert_eq!(record["status"], "FAILED");
+    assert!(
+        record["error"].as_str().unwrap().contains("270000000 bytes, the limit is 256000000"),
+        "{record}"
+    );
+    let stop = fixture.endpoint.stops(worker(), Duration::from_secs(20)).await.unwrap();
+    assert_eq!(stop, [job]);
+    let kept = fixture.ask(&format!("GET /v2/demo/stream/{job}?offset=279"), "").await.json();
+    assert_eq!(kept.as_array().unwrap().len(), 1);
+}

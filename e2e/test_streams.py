@@ -1,0 +1,229 @@
+"""Streams that people can resume: server-sent events, several readers, broken connections, lost attempts."""
+
+import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from harness.cutting import CuttingProxy
+from harness.events import follow
+from harness.fake_worker import FakeWorker
+from harness.waiting import until
+
+CUTS = int(os.environ.get("LONGSHORE_CUTS", "150"))
+SEED = int(os.environ.get("LONGSHORE_SEED", "1"))
+
+
+def events(endpoint, job, **more):
+    """The events of a job from one request."""
+    query = more.pop("query", "")
+    return follow(f"{endpoint.api.server.url}{endpoint.mount}/stream/{job}{query}", endpoint.api.key, **more)
+
+
+def test_one_request_follows_a_job_to_its_end(endpoint, worker):
+    job = endpoint.run()
+    seen = events(endpoint, job)
+    first = next(seen)
+    assert (first.name, first.json) == ("status", {"id": job, "status": "IN_QUEUE"})
+    worker.take()
+    assert next(seen).json["status"] == "IN_PROGRESS"
+    worker.chunk(job, {"text": ["a\nb"]})
+    chunk = next(seen)
+    assert (chunk.name, chunk.id, chunk.json) == ("message", 0, {"output": {"text": ["a\nb"]}})
+    worker.progress(job, {"percent": 50})
+    progress = next(seen)
+    assert (progress.name, progress.json["output"]) == ("status", {"percent": 50})
+    worker.chunk(job, None)
+    worker.done(job, {"output": [1]})
+    assert (next(seen).json, (end := next(seen)).name) == ({"output": None}, "done")
+    record = endpoint.status(job)
+    assert end.json == record and record["output"] == [1]
+    assert list(seen) == [], "the answer ends"
+
+
+def test_several_readers_at_once_during_and_after_the_job(endpoint, worker):
+    job = endpoint.run()
+    worker.take()
+
+    def read(_):
+        return [event.id for event in events(endpoint, job) if event.id is not None]
+
+    with ThreadPoolExecutor(5) as threads:
+        readers = [threads.submit(read, n) for n in range(5)]
+        for n in range(50):
+            worker.chunk(job, n)
+        worker.done(job, {"output": []})
+        assert [reader.result(30) for reader in readers] == [list(range(50))] * 5
+    assert read(0) == list(range(50)), "also when the job is over"
+    assert [event.id for event in events(endpoint, job, last=47)] == [48, 49, None]
+    assert [event.id for event in events(endpoint, job, query="?offset=48")] == [48, 49, None]
+    assert len(endpoint.ok("GET", f"/stream/{job}")) == 50, "events do not drain"
+
+
+def test_a_new_attempt_goes_on_with_the_offsets(endpoint, worker):
+    job = endpoint.run()
+    worker.take()
+    seen = events(endpoint, job)
+    worker.chunk(job, "lost")
+    until(lambda: next(seen).id == 0, "the first attempt's chunk comes")
+    # It asks again with nothing in progress: it has lost the job, which it had shown to have.
+    worker.park()
+    while next(seen).json.get("retries") != 1:
+        pass
+    worker.chunk(job, "kept")
+    worker.done(job, {"output": []})
+    ids = [(event.id, event.json["output"]) for event in seen if event.id is not None]
+    assert ids == [(1, "kept")]
+    assert endpoint.ok("GET", f"/stream/{job}") == [{"output": "kept"}]
+
+
+def test_events_go_on_across_a_restart(fresh_server):
+    from harness.client import Api
+
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    worker.take()
+    for n in range(10):
+        worker.chunk(job, n)
+    ids = []
+    try:
+        for event in events(endpoint, job):
+            if event.id is not None:
+                ids.append(event.id)
+            if event.id == 9:
+                server.kill()
+    except requests.RequestException:
+        pass
+    server.start()
+    for n in range(10, 20):
+        worker.chunk(job, n)
+    worker.done(job, {"output": []})
+    ids += [event.id for event in events(endpoint, job, last=ids[-1]) if event.id is not None]
+    assert ids == list(range(20))
+
+
+def test_the_chunks_go_with_their_job(endpoint, worker):
+    job = endpoint.run()
+    worker.take()
+    worker.chunk(job, 1)
+    worker.done(job, {"output": []})
+    endpoint.ok("GET", f"/status/{job}?ttl=1000")
+    until(lambda: endpoint.call("GET", f"/stream/{job}?offset=0").status_code == 404, "the job is gone")
+    answer = endpoint.call("GET", f"/stream/{job}", headers={"Accept": "text/event-stream"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "job_not_found")
+
+
+def test_a_stream_over_its_limit_fails_the_job(fresh_server):
+    from harness.client import Api
+    from harness.server import QUICK
+
+    server = fresh_server(config=QUICK + "stream_bytes_max = 1000\n")
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    worker.take()
+    stop = worker.park_stops()
+    for _ in range(10):
+        worker.chunk(job, "x" * 98)
+    assert endpoint.status(job)["status"] == "IN_PROGRESS", "the limit itself is allowed"
+    worker.chunk(job, 0)
+    record = endpoint.status(job)
+    assert record["status"] == "FAILED"
+    assert "the job's stream has 1001 bytes, the limit is 1000" in record["error"]
+    assert stop.result(30) == [job], "the worker is told"
+    assert len(endpoint.ok("GET", f"/stream/{job}")) == 10, "what came before can be read"
+
+
+def test_a_reader_that_does_not_read_holds_nobody_up(endpoint, worker):
+    job = endpoint.run()
+    worker.take()
+    url = f"{endpoint.api.server.url}{endpoint.mount}/stream/{job}"
+    headers = {"Authorization": f"Bearer {endpoint.api.key}", "Accept": "text/event-stream"}
+    before = endpoint.api.server.rss_bytes()
+    with requests.get(url, headers=headers, stream=True, timeout=30):
+        text = "x" * 100_000
+        for _ in range(300):
+            worker.chunk(job, text)
+        grown = endpoint.api.server.rss_bytes() - before
+    worker.done(job, {"output": []})
+    assert sum(1 for event in events(endpoint, job) if event.id is not None) == 300
+    # 30 MB went by; what is left in memory is a window of it.
+    assert grown < 25_000_000, f"{grown} bytes"
+
+
+class Resuming:
+    """Reads a job's chunks through a proxy that cuts, and comes back with the last id until it is done."""
+
+    def __init__(self, endpoint, job, proxy):
+        self.url = f"{proxy.url}{endpoint.mount}/stream/{job}"
+        self.key = endpoint.api.key
+        self.ids, self.outputs, self.cuts, self.record = [], [], 0, None
+
+    def read(self) -> "Resuming":
+        while self.record is None:
+            try:
+                for event in follow(self.url, self.key, self.ids[-1] if self.ids else None):
+                    assert self.record is None, "nothing comes after the end"
+                    if event.name == "done":
+                        self.record = event.json
+                    elif event.id is not None:
+                        self.ids.append(event.id)
+                        self.outputs.append(event.json["output"])
+            except requests.RequestException:
+                pass
+            self.cuts += self.record is None
+        return self
+
+
+def test_every_chunk_comes_once_however_often_the_connection_breaks(endpoint):
+    """`LONGSHORE_CUTS` broken connections, `LONGSHORE_SEED` where they break."""
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    worker.take()
+    over, sent = threading.Event(), []
+
+    def work():
+        while not over.is_set():
+            chunk = {"n": len(sent), "text": "x" * (len(sent) * 37 % 400)}
+            worker.chunk(job, chunk)
+            sent.append(chunk)
+        worker.done(job, {"output": []})
+
+    with CuttingProxy(endpoint.api.server.port, SEED, 6_000) as proxy, ThreadPoolExecutor(5) as threads:
+        working = threads.submit(work)
+        readers = [Resuming(endpoint, job, proxy) for _ in range(4)]
+        readings = [threads.submit(reader.read) for reader in readers]
+        try:
+            until(lambda: proxy.cuts >= CUTS, f"{CUTS} connections broke", timeout_s=60 + CUTS)
+        finally:
+            over.set()
+        working.result(30)
+        for reading in readings:
+            reader = reading.result(120)
+            assert reader.ids == list(range(len(sent))), "by offset, none lost and none twice"
+            assert reader.outputs == sent
+            assert reader.record["status"] == "COMPLETED"
+    print(f"{proxy.cuts} broken connections, {len(sent)} chunks, 4 readers: 0 lost, 0 twice")
+
+
+def test_an_example_page_of_the_manual(endpoint, worker):
+    """What `docs/manual/streams.md` shows for a shell."""
+    job = endpoint.run()
+    worker.take()
+    worker.chunk(job, "hello")
+    worker.done(job, {"output": ["hello"]})
+    text = endpoint.call("GET", f"/stream/{job}", headers={"Accept": "text/event-stream"}).text
+    head, end = text.split("event: done\n")
+    assert head == 'id: 0\ndata: {"output":"hello"}\n\n'
+    assert json.loads(end.removeprefix("data: "))["status"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "1.0"])
+def test_a_last_event_id_that_is_no_number_is_400(endpoint, last):
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": last}
+    assert endpoint.call("GET", f"/stream/{endpoint.run()}", headers=headers).status_code == 400
