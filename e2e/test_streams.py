@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
+from harness import manual, processes
 from harness.cutting import CuttingProxy
 from harness.events import follow
 from harness.fake_worker import FakeWorker
 from harness.waiting import until
 
-CUTS = int(os.environ.get("LONGSHORE_CUTS", "150"))
+CUTS = int(os.environ.get("LONGSHORE_CUTS", "1000"))
 SEED = int(os.environ.get("LONGSHORE_SEED", "1"))
 
 
@@ -144,12 +145,13 @@ def test_a_reader_that_does_not_read_holds_nobody_up(endpoint, worker):
     worker.take()
     url = f"{endpoint.api.server.url}{endpoint.mount}/stream/{job}"
     headers = {"Authorization": f"Bearer {endpoint.api.key}", "Accept": "text/event-stream"}
-    before = endpoint.api.server.rss_bytes()
+    server = endpoint.api.server
+    before = processes.rss_bytes(server.process.pid)
     with requests.get(url, headers=headers, stream=True, timeout=30):
         text = "x" * 100_000
         for _ in range(300):
             worker.chunk(job, text)
-        grown = endpoint.api.server.rss_bytes() - before
+        grown = processes.rss_bytes(server.process.pid) - before
     worker.done(job, {"output": []})
     assert sum(1 for event in events(endpoint, job) if event.id is not None) == 300
     # 30 MB went by; what is left in memory is a window of it.
@@ -211,16 +213,24 @@ def test_every_chunk_comes_once_however_often_the_connection_breaks(endpoint):
     print(f"{proxy.cuts} broken connections, {len(sent)} chunks, 4 readers: 0 lost, 0 twice")
 
 
-def test_an_example_page_of_the_manual(endpoint, worker):
-    """What `docs/manual/streams.md` shows for a shell."""
+@pytest.mark.parametrize("language, number", [("sh", 0), ("python", 0), ("js", 0), ("sh", 1)])
+def test_the_examples_of_the_manual_run(endpoint, worker, language, number):
     job = endpoint.run()
     worker.take()
     worker.chunk(job, "hello")
-    worker.done(job, {"output": ["hello"]})
-    text = endpoint.call("GET", f"/stream/{job}", headers={"Accept": "text/event-stream"}).text
-    head, end = text.split("event: done\n")
-    assert head == 'id: 0\ndata: {"output":"hello"}\n\n'
-    assert json.loads(end.removeprefix("data: "))["status"] == "COMPLETED"
+    worker.chunk(job, "world")
+    worker.done(job, {"output": []})
+    url, key = endpoint.api.server.url, endpoint.api.key
+    code = manual.examples("streams.md", language)[number]
+    wrote = manual.run(language, code, URL=url, KEY=key, ENDPOINT=endpoint.id, JOB=job)
+    if (language, number) == ("sh", 0):
+        assert wrote.startswith('id: 0\ndata: {"output":"hello"}\n\nid: 1\n')
+        head, end = wrote.split("event: done\n")
+        assert json.loads(end.removeprefix("data: "))["status"] == "COMPLETED"
+    elif language == "sh":
+        assert json.loads(wrote) == [{"output": "hello"}, {"output": "world"}]
+    else:
+        assert wrote.split() == ["hello", "world", "COMPLETED"]
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.0"])

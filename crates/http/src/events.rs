@@ -37,7 +37,7 @@ pub(crate) fn are_wanted(headers: &HeaderMap) -> bool {
 /// JSON text without line breaks, which would end a `data:` line. In JSON they are white space wherever they stand.
 pub(crate) fn on_one_line(json: Bytes) -> Bytes {
     let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if !json.iter().any(|byte| is_break(byte)) {
+    if !json.iter().any(is_break) {
         return json;
     }
     json.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()

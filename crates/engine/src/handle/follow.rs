@@ -117,13 +117,12 @@ impl Follower {
     }
 
     async fn chunks(&mut self, look: &TailLook) -> Result<Vec<ChunkRow>, AskError> {
-        let mut chunks = match self.tail.recent(self.position, BYTES_MAX) {
-            Some(chunks) => chunks,
-            None => {
-                let store = &self.endpoint.shared.ground.store;
-                let stored = store.chunks(look.row.key, self.position, BYTES_MAX).await;
-                stored.map_err(|error| unavailable(&error))?
-            }
+        let mut chunks = if let Some(chunks) = self.tail.recent(self.position, BYTES_MAX) {
+            chunks
+        } else {
+            let store = &self.endpoint.shared.ground.store;
+            let stored = store.chunks(look.row.key, self.position, BYTES_MAX).await;
+            stored.map_err(|error| unavailable(&error))?
         };
         // Later chunks may be there already, of a later attempt perhaps, which is told before them.
         chunks.retain(|chunk| chunk.offset < look.next);

@@ -44,7 +44,16 @@ pub(super) const STREAM: &[Parameter] = &[
         Kind::Integer { min: 0, max: u64::MAX, default: None },
         "reads from this chunk on, and leaves what it reads for others",
     ),
+    header(
+        "Last-Event-ID",
+        Kind::Integer { min: 0, max: u64::MAX, default: None },
+        "the last chunk that came; the events go on after it",
+    ),
 ];
+/// `/stream`.
+pub(super) const EVENTS: &str = "With `Accept: text/event-stream` the job is followed to its end: every chunk is an \
+    event with its offset as `id`, `event: status` has the record whenever the job stands otherwise, and `event: done` \
+    has it in the end.";
 /// `/requests`.
 pub(super) const REQUESTS: &[Parameter] = &[
     query("status", Kind::Made(states), "only jobs in this state"),

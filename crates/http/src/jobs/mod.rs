@@ -96,7 +96,14 @@ fn looks(prefix: &str, shape: Shape) -> Vec<Operation> {
     let at = |path: &str| format!("{prefix}{path}");
     let status = |operation: Operation| operation.gives("Job").with(described::STATUS).rated();
     let sync = |operation: Operation| operation.gives("Job").with(described::STATUS_SYNC).rated();
-    let stream = |operation: Operation| operation.gives_many("StreamChunk").with(described::STREAM).rated();
+    let stream = |operation: Operation| {
+        operation
+            .gives_many("StreamChunk")
+            .or_events()
+            .about(described::EVENTS)
+            .with(described::STREAM)
+            .rated()
+    };
     let again = "the same as GET";
     let stream_gate = Gate::limited(Read, Bucket::Stream);
     vec![

@@ -50,6 +50,8 @@ pub(crate) struct Operation {
     takes: Option<&'static str>,
     gives: Gives,
     parameters: Vec<Parameter>,
+    /// It answers server-sent events, too, to those who ask for them.
+    events: bool,
     /// It needs no key.
     open: bool,
     /// It counts against a rate.
@@ -121,6 +123,7 @@ impl Operation {
             takes: None,
             gives: Gives::Nothing,
             parameters: Vec::new(),
+            events: false,
             open: false,
             rated: false,
             tagged: false,
@@ -168,6 +171,11 @@ impl Operation {
     pub(crate) fn with(mut self, parameters: &[Parameter]) -> Self {
         self.parameters.extend_from_slice(parameters);
         self
+    }
+
+    /// It answers server-sent events, too, to those who ask for them.
+    pub(crate) fn or_events(self) -> Self {
+        Self { events: true, ..self }
     }
 
     /// It needs no key.

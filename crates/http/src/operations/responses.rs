@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{array_of, reference};
 use super::{Gives, Operation};
+use crate::events::EVENT_STREAM;
 
 /// A way to refuse a request: its status, its name in the document, what it means, its headers.
 type Refusal = (u16, &'static str, &'static str, &'static [&'static str]);
@@ -68,7 +69,10 @@ pub(super) fn headers() -> Value {
 /// Every answer of an operation, by status.
 pub(super) fn of(operation: &Operation) -> Value {
     let mut responses = Map::new();
-    let (status, success) = success(operation);
+    let (status, mut success) = success(operation);
+    if operation.events {
+        success["content"][EVENT_STREAM] = json!({ "schema": { "type": "string" } });
+    }
     responses.insert(status.to_owned(), success);
     if operation.tagged && operation.method == "get" {
         let unchanged =
