@@ -97,6 +97,7 @@ fn parts(world: &World, machine: &Machine, process: &Process, dice: &mut Dice) -
         launcher: Some((machine.launcher)(process)),
         host: Arc::new(host),
         post: Arc::clone(&machine.post),
+        vault: Arc::default(),
         settings: machine.settings.engine.clone(),
         webhooks: machine.settings.webhooks.clone(),
         workers: machine.settings.workers.clone(),

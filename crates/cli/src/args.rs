@@ -54,6 +54,14 @@ DIR holds a handler.py that calls runpod.serverless.start(...). Beside it, all
 optional: requirements.txt, test_input.json (the sample), longshore.toml.
 What `dev` needs for itself it keeps in DIR/.longshore.";
 
+const SECRETS_EXAMPLES: &str = "\
+Examples:
+  longshore secrets new-key /etc/longshore/secrets.key
+  longshore secrets rotate --config /etc/longshore.toml
+
+To change the key: new-key puts a new one in front of the file, rotate (with
+the server stopped) seals everything under it, and the old ones can go.";
+
 /// Serverless queue endpoints for AI and ML workers, on your own machines
 #[derive(Debug, Parser)]
 #[command(name = "longshore", version, after_help = EXAMPLES, max_term_width = 80)]
@@ -189,6 +197,9 @@ pub enum Command {
         after_help = "Examples:\n  longshore man | man -l -\n  longshore man --dir /usr/local/share/man/man1"
     )]
     Man(ManArgs),
+    /// Make keys that secrets are sealed under, and move to a new one
+    #[command(subcommand, after_help = SECRETS_EXAMPLES)]
+    Secrets(SecretsCommand),
     /// Run one worker in its own session; the server starts it.
     #[command(hide = true)]
     WorkerShim(ShimArgs),
@@ -235,12 +246,52 @@ pub struct ServeArgs {
     /// Log lines from: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
+    /// Seal secrets under the first key in this file
+    #[arg(long, value_name = "FILE")]
+    pub secrets_key_file: Option<PathBuf>,
     /// Write the chosen port there once the server listens
     #[arg(long, value_name = "FILE")]
     pub port_file: Option<PathBuf>,
     /// Print every setting with its default, and exit
     #[arg(long)]
     pub print_defaults: bool,
+}
+
+/// What can be done about the keys of secrets.
+#[derive(Debug, Subcommand)]
+pub enum SecretsCommand {
+    /// Make a key: put it in front of those in FILE, or print it
+    #[command(
+        after_help = "Examples:\n  longshore secrets new-key\n  longshore secrets new-key /etc/longshore/secrets.key"
+    )]
+    NewKey(NewKeyArgs),
+    /// Seal everything in a data folder under the first key
+    #[command(
+        after_help = "Examples:\n  longshore secrets rotate\n  longshore secrets rotate --config /etc/longshore.toml"
+    )]
+    Rotate(RotateArgs),
+}
+
+/// Arguments of `longshore secrets new-key`.
+#[derive(Debug, Args)]
+pub struct NewKeyArgs {
+    /// The file of keys, made if it is not there
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Arguments of `longshore secrets rotate`. What is not given comes from the settings.
+#[derive(Debug, Args)]
+pub struct RotateArgs {
+    /// The data folder of a server that does not run
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Read settings from this file [default: `LONGSHORE_CONFIG`, or none]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The file of keys
+    #[arg(long, value_name = "FILE")]
+    pub secrets_key_file: Option<PathBuf>,
 }
 
 /// Arguments of the hidden `worker-shim` command.

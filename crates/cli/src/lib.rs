@@ -29,7 +29,10 @@ mod traceback;
 
 use std::process::ExitCode;
 
-pub use args::{Arguments, Command, DevArgs, LogFormat, OnOff, ServeArgs, ShimArgs};
+pub use args::{
+    Arguments, Command, DevArgs, LogFormat, NewKeyArgs, OnOff, RotateArgs, SecretsCommand, ServeArgs,
+    ShimArgs,
+};
 pub use doctor::{DoctorArgs, ServerPlan};
 
 use exit::Outcome;
@@ -60,9 +63,11 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Bench(args) => bench::bench(args).await,
         Command::Completions(args) => pages::completions(args),
         Command::Man(args) => pages::man(args),
-        Command::Dev(_) | Command::Serve(_) | Command::Doctor(_) | Command::WorkerShim(_) => {
-            Err(exit::Failure::usage("this command is not run here"))
-        }
+        Command::Dev(_)
+        | Command::Serve(_)
+        | Command::Doctor(_)
+        | Command::Secrets(_)
+        | Command::WorkerShim(_) => Err(exit::Failure::usage("this command is not run here")),
     })
 }
 

@@ -18,6 +18,7 @@ use longshore_blobs::Blobs;
 use longshore_launch::Launcher;
 use longshore_model::{EndpointId, Epoch, Gpu, JobId, ShardId, Template, TemplateId};
 use longshore_store::Store;
+use longshore_vault::{NoRandom, Vault};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -43,6 +44,8 @@ pub struct Parts {
     pub host: Arc<dyn Host>,
     /// Who sends webhook calls.
     pub post: Arc<dyn Post>,
+    /// What seals the secrets that the store keeps.
+    pub vault: Arc<Vault>,
     /// What the operator chose.
     pub settings: EngineSettings,
     /// What the operator chose about webhooks.
@@ -120,6 +123,16 @@ impl Engine {
     /// The GPUs that are shared out among workers, with whether each is free.
     pub fn gpus(&self) -> Vec<(Gpu, bool)> {
         self.inner.gpus.list()
+    }
+
+    /// What seals secrets.
+    pub fn vault(&self) -> &Vault {
+        &self.inner.ground.vault
+    }
+
+    /// The member that stands for the `s3Config` of a job, sealed. None if nothing seals.
+    pub fn sealed_s3_config(&self, job: JobId, config: &str) -> Result<Option<String>, NoRandom> {
+        crate::secrets::sealed(self.vault(), job, config)
     }
 
     /// What the engine measured of itself since the start.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use longshore_blobs::Blobs;
 use longshore_model::{End, Endpoint, JobId, JobKey, Millis};
 use longshore_store::{BlobRef, Payload, Store};
+use longshore_vault::Vault;
 use tokio::sync::{mpsc, watch};
 
 use crate::actor::ask::Ask;
@@ -24,6 +25,7 @@ pub(crate) struct Ground {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) clock: Clock,
     pub(crate) settings: EngineSettings,
+    pub(crate) vault: Arc<Vault>,
     pub(crate) recent: Recent,
     pub(crate) metrics: Arc<EngineMetrics>,
     pub(crate) hooks: Webhooks<EndpointHandle>,

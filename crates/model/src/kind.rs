@@ -18,6 +18,11 @@ impl RecordKind {
     /// Every kind, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::RegistryAuth, Self::NetworkVolume, Self::Usage];
 
+    /// Whether its records are secrets, to be sealed where they are kept.
+    pub fn is_secret(self) -> bool {
+        matches!(self, Self::RegistryAuth)
+    }
+
     /// The kind's number on disk.
     pub fn number(self) -> u8 {
         self as u8

@@ -21,6 +21,10 @@ pub(crate) enum Fatal {
     Listen { address: String, cause: io::Error },
     #[error("cannot write the port to {}: {cause}", path.display())]
     PortFile { path: PathBuf, cause: io::Error },
+    #[error("{origin} cannot be used for secrets: {cause}")]
+    SecretsKey { origin: String, cause: String },
+    #[error("cannot write a key to {}: {cause}", path.display())]
+    NewSecretsKey { path: PathBuf, cause: io::Error },
     #[error("{0}")]
     Store(#[from] StoreError),
     #[error("cannot keep large payloads in {}: {cause}", path.display())]

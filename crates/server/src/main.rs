@@ -7,6 +7,7 @@ mod first_key;
 mod listening;
 mod logging;
 mod parts;
+mod secrets;
 mod serve;
 mod service;
 mod settings;
@@ -41,6 +42,10 @@ fn main() -> ExitCode {
     let code = runtime.block_on(async {
         match command {
             Command::Serve(args) => match serve::serve(&args).await {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(fatal) => fatal.report(),
+            },
+            Command::Secrets(command) => match secrets::run(&command).await {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(fatal) => fatal.report(),
             },

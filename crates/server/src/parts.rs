@@ -7,6 +7,7 @@ use longshore_blobs::FolderBlobs;
 use longshore_engine::{Engine, HttpPost, Parts, ThisMachine};
 use longshore_launch::{Launcher, ProcessLauncher, ShimCommand};
 use longshore_store::EmbeddedStore;
+use longshore_vault::Vault;
 
 use crate::fatal::Fatal;
 use crate::settings::Settings;
@@ -18,9 +19,27 @@ const SHIM_SUBCOMMAND: &str = "worker-shim";
 pub(crate) async fn start_engine(
     settings: &Settings,
     launcher: Arc<dyn Launcher>,
+    vault: Vault,
     server_url: String,
 ) -> Result<Engine, Fatal> {
     let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
+    let (store, blobs) = open_data(settings).await?;
+    let parts = Parts {
+        store: Arc::new(store),
+        blobs: Arc::new(blobs),
+        launcher: Some(launcher),
+        host: Arc::new(ThisMachine),
+        post: Arc::new(HttpPost::new(&settings.webhooks())),
+        vault: Arc::new(vault),
+        settings: settings.engine(),
+        webhooks: settings.webhooks(),
+        workers: settings.workers(server_url, gpus),
+    };
+    Ok(Engine::start(parts).await?)
+}
+
+/// What is kept in the data folder. One server at a time may have it open.
+pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, FolderBlobs), Fatal> {
     let dir = settings.data_dir.clone();
     let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&dir))
         .await
@@ -28,17 +47,7 @@ pub(crate) async fn start_engine(
     let blobs_dir = settings.data_dir.join("blobs");
     let blobs = FolderBlobs::open(&blobs_dir)
         .map_err(|error| Fatal::Blobs { path: blobs_dir, cause: error.to_string() })?;
-    let parts = Parts {
-        store: Arc::new(store),
-        blobs: Arc::new(blobs),
-        launcher: Some(launcher),
-        host: Arc::new(ThisMachine),
-        post: Arc::new(HttpPost::new(&settings.webhooks())),
-        settings: settings.engine(),
-        webhooks: settings.webhooks(),
-        workers: settings.workers(server_url, gpus),
-    };
-    Ok(Engine::start(parts).await?)
+    Ok((store, blobs))
 }
 
 /// Runs workers as processes of this machine.

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::fatal::Fatal;
 use crate::service::{self, Service};
 use crate::settings::{DEFAULTS, Settings};
-use crate::{first_key, listening, logging};
+use crate::{first_key, listening, logging, secrets};
 
 /// Whatever happens on the way out: the program ends within this time of the signal.
 const STOP_TIME_MAX: Duration = Duration::from_secs(9);
@@ -50,11 +50,13 @@ pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
     let (listen, data_dir, config) = (args.listen.clone(), args.data_dir.clone(), args.config.clone());
     let args = ServeArgs { listen, data_dir, config, ..ServeArgs::default() };
     let settings = Settings::load(&args, environment()).map_err(|error| error.to_string())?;
-    Ok(ServerPlan { listen: settings.listen, data_dir: settings.data_dir, secrets_key: None })
+    let vault = secrets::vault(&settings).map_err(|fatal| fatal.to_string())?;
+    let secrets_key = Some(vault.is_sealing());
+    Ok(ServerPlan { listen: settings.listen, data_dir: settings.data_dir, secrets_key })
 }
 
 /// The variables that are text; no setting is anything else.
-fn environment() -> impl Iterator<Item = (String, String)> {
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }

@@ -14,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::fatal::Fatal;
 use crate::settings::Settings;
-use crate::{descriptors, parts};
+use crate::{descriptors, parts, secrets};
 
 /// A running server.
 pub(crate) struct Service {
@@ -38,7 +38,13 @@ impl Service {
             listener.local_addr().map_err(|cause| Fatal::Listen { address: "there".into(), cause })?;
         let server_url = settings.server_url().unwrap_or_else(|| local_url(address));
         let launcher = parts::process_launcher(&settings.data_dir);
-        let engine = parts::start_engine(settings, Arc::clone(&launcher), server_url).await?;
+        let vault = secrets::vault(settings)?;
+        let engine = parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;
+        if !engine.vault().is_sealing() {
+            tracing::warn!(
+                "secrets are kept unsealed: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
+            );
+        }
         let admitted = admit(&engine).await?;
         let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http()));
         let (closing, closed) = oneshot::channel();

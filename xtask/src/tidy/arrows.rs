@@ -15,8 +15,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fleet", &["model", "planted"]),
     ("store", &["model"]),
     ("blobs", &["model"]),
+    ("vault", &[]),
     ("launch", &["model"]),
-    ("engine", &["model", "planted", "queue", "fleet", "store", "blobs", "launch"]),
+    ("engine", &["model", "planted", "queue", "fleet", "store", "blobs", "launch", "vault"]),
     ("http", &["model", "planted", "engine"]),
     ("client", &["model"]),
     ("cli", &["model", "client"]),
@@ -26,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Goes the hot paths one by one.
     ("counts", &["model", "queue", "http"]),
     // Puts the parts together, so it knows them all.
-    ("server", &["model", "planted", "store", "blobs", "launch", "engine", "http", "client", "cli"]),
+    ("server", &["model", "planted", "store", "blobs", "launch", "vault", "engine", "http", "client", "cli"]),
     // Puts the same parts together, on a simulated machine.
     ("sim", &["model", "planted", "store", "blobs", "launch", "engine", "http"]),
     // Speaks to the built program from outside, and knows nothing of it.

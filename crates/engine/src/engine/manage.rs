@@ -10,6 +10,7 @@ use longshore_store::Write;
 
 use super::Engine;
 use crate::actor::ask::Ask;
+use crate::secrets::sealed_template;
 use crate::supervisor::FleetEvent;
 use crate::{CatalogError, EndpointHandle};
 
@@ -138,7 +139,8 @@ impl Engine {
         template.created_at = self.now();
         self.catalog().admits_template(&template)?;
         self.admits_auth(&template, None)?;
-        self.commit(vec![Write::PutTemplate(Box::new(template.clone()))]).await?;
+        let kept = sealed_template(self.vault(), &template)?;
+        self.commit(vec![Write::PutTemplate(Box::new(kept))]).await?;
         let template = Arc::new(template);
         self.catalog_mut().put_template(template.clone());
         Ok(template)
@@ -159,7 +161,7 @@ impl Engine {
         self.catalog().admits_template(&template)?;
         self.admits_auth(&template, Some(&before))?;
         let users = if runs_the_same(&before, &template) { Vec::new() } else { self.catalog().users_of(id) };
-        let mut writes = vec![Write::PutTemplate(Box::new(template.clone()))];
+        let mut writes = vec![Write::PutTemplate(Box::new(sealed_template(self.vault(), &template)?))];
         let mut records = Vec::new();
         for user in users {
             let mut record = Endpoint::clone(&user.record());

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::Engine;
 use crate::CatalogError;
+use crate::secrets::sealed_record;
 
 /// A small record as it is kept. What the JSON says is the business of whoever put it there.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,8 +86,12 @@ impl Engine {
         kind: RecordKind,
         records: Vec<Record>,
     ) -> Result<(), CatalogError> {
-        let write = |record: &Record| Write::PutRecord(kind, record.id.clone(), record.json.clone());
-        self.commit(records.iter().map(write).collect()).await?;
+        let write = |record: &Record| {
+            let kept = sealed_record(self.vault(), kind, &record.id, &record.json)?;
+            Ok(Write::PutRecord(kind, record.id.clone(), kept))
+        };
+        let writes: Result<_, CatalogError> = records.iter().map(write).collect();
+        self.commit(writes?).await?;
         let mut catalog = self.catalog_mut();
         for record in records {
             catalog.records.put(kind, record.id, record.json);

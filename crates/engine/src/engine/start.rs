@@ -18,11 +18,10 @@ use crate::chores::webhooks::Webhooks;
 use crate::gpus::Gpus;
 use crate::host::Clock;
 use crate::recent::Recent;
+use crate::secrets::{self, TOKEN_KEY};
 use crate::shared::{Ground, Shared};
 use crate::{EndpointHandle, Record};
 
-/// The name under which the key of worker tokens is stored.
-const TOKEN_KEY: &str = "worker_token_key";
 /// The name under which the address that workers were last started for is stored.
 const WORKERS_URL: &str = "workers_url";
 /// How long to wait before a queue that could not be loaded, or removed, is tried again.
@@ -37,6 +36,13 @@ impl Engine {
         let epochs = store.claim(shards.clone()).await?;
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
         let mut stored = store.catalog().await?;
+        let writes = secrets::open_catalog(&parts.vault, &mut stored)?;
+        if !writes.is_empty() {
+            tracing::info!(records = writes.len(), "sealing secrets under the present key");
+            store
+                .commit(ShardId::CATALOG, epochs[0].1, Batch { durability: Durability::Synced, writes })
+                .await?;
+        }
         let token_key = token_key(&parts, &stored, epochs[0].1).await?;
         let moved = has_moved(store.as_ref(), &stored, epochs[0].1, &parts.workers.base_url).await?;
         let ground = Arc::new(Ground {
@@ -45,6 +51,7 @@ impl Engine {
             clock: Clock::new(Arc::clone(&parts.host)),
             recent: Recent::new(parts.settings.recent_bytes_max),
             settings: parts.settings,
+            vault: parts.vault,
             metrics: Arc::default(),
             hooks: Webhooks::spawn(parts.webhooks, parts.host.as_ref(), parts.post),
             host: parts.host,
@@ -172,7 +179,8 @@ async fn token_key(parts: &Parts, stored: &StoredCatalog, epoch: Epoch) -> Resul
     }
     let halves = [parts.host.entropy(), parts.host.entropy()];
     let key = Bytes::from(halves.map(u128::to_be_bytes).concat());
-    put_setting(parts.store.as_ref(), epoch, TOKEN_KEY, key.clone()).await?;
+    let kept = secrets::sealed_token_key(&parts.vault, &key)?;
+    put_setting(parts.store.as_ref(), epoch, TOKEN_KEY, kept).await?;
     Ok(key)
 }
 

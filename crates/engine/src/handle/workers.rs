@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::EndpointHandle;
 use crate::actor::ask::{Appended, Ask, unavailable};
+use crate::secrets::opened;
 use crate::supervisor::FleetEvent;
 use crate::{AskError, Outcome, TakeAsk, TakenJob};
 
@@ -41,7 +42,7 @@ impl EndpointHandle {
         };
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
-            let members = self.input(&row).await?;
+            let members = opened(&self.shared.ground.vault, row.id, self.input(&row).await?);
             jobs.push(TakenJob { row, members });
         }
         Ok(jobs)

@@ -18,7 +18,7 @@ async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
         launcher: Some(launcher.clone() as Arc<dyn Launcher>),
         host: Arc::new(ThisMachine),
         post: Arc::new(HttpPost::new(&WebhookSettings::default())),
-
+        vault: Arc::default(),
         settings: EngineSettings::default(),
         webhooks: WebhookSettings::default(),
         workers: WorkerSettings::default(),

@@ -18,6 +18,7 @@ use longshore_store::{
     Batch, Catalog, ChunkRow, HookRow, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
     StreamRow,
 };
+use longshore_vault::Vault;
 
 /// Stores that survive the engine, as disks do.
 pub(crate) struct Disks {
@@ -38,19 +39,32 @@ impl Disks {
 
     /// The same; webhook calls go to `post`.
     pub(crate) async fn start_with(&self, post: Arc<dyn Post>) -> Engine {
+        let engine = self.try_start(post, Arc::default()).await.unwrap();
+        eventually(async || engine.is_ready()).await;
+        engine
+    }
+
+    /// The same with the keys of secrets, or why not.
+    pub(crate) async fn start_sealing(&self, vault: &Vault) -> Result<Engine, StoreError> {
+        let post = Arc::new(HttpPost::new(&WebhookSettings::default()));
+        let engine = self.try_start(post, Arc::new(vault.clone())).await?;
+        eventually(async || engine.is_ready()).await;
+        Ok(engine)
+    }
+
+    async fn try_start(&self, post: Arc<dyn Post>, vault: Arc<Vault>) -> Result<Engine, StoreError> {
         let parts = Parts {
             store: self.store.clone(),
             blobs: self.blobs.clone(),
             launcher: None,
             host: self.clock.clone(),
             post,
+            vault,
             settings: EngineSettings { blob_bytes_min: 1000, ..EngineSettings::default() },
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
         };
-        let engine = Engine::start(parts).await.unwrap();
-        eventually(async || engine.is_ready()).await;
-        engine
+        Engine::start(parts).await
     }
 }
 

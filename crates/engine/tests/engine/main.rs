@@ -9,5 +9,6 @@ mod jobs;
 mod keys;
 mod looks;
 mod restart;
+mod secrets;
 mod streams;
 mod webhooks;

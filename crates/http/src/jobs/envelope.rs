@@ -34,11 +34,16 @@ pub(super) struct Envelope {
 /// What a worker would see of this body of a submit: the members, without the braces around them; none where the
 /// submit is refused. Public for those who count its instructions.
 pub fn members_of_submit(body: &Bytes) -> Option<Bytes> {
-    parse(body).ok().map(|envelope| envelope.members)
+    parse(body, |_| Ok(None)).ok().map(|envelope| envelope.members)
 }
 
 /// Checks a request's body. The text of a failure says where, never what: there may be secrets in it.
-pub(super) fn parse(body: &Bytes) -> Result<Envelope, Failure> {
+///
+/// `seal` makes the member that is kept in place of an `s3Config`, if that is not to be kept as it is.
+pub(super) fn parse(
+    body: &Bytes,
+    seal: impl FnOnce(&str) -> Result<Option<String>, Failure>,
+) -> Result<Envelope, Failure> {
     let text = std::str::from_utf8(body).map_err(|error| {
         let at = error.valid_up_to();
         Failure::bad_request("bad_json", format!("the body is not JSON: it is not UTF-8 from byte {at} on"))
@@ -61,15 +66,20 @@ pub(super) fn parse(body: &Bytes) -> Result<Envelope, Failure> {
             ));
         }
     }
-    if members.present("s3Config").is_some_and(|config| !config.starts_with('{')) {
+    let config = members.present("s3Config");
+    if config.is_some_and(|config| !config.starts_with('{')) {
         return Err(Failure::bad_request("bad_s3_config", "`s3Config` must be a JSON object"));
     }
     let policy = policy(members.present("policy"))?;
-    let members_text = if members.are_plain() {
+    let sealed = config.map(seal).transpose()?.flatten();
+    let members_text = if let Some(sealed) = sealed {
+        // In front, where it is found at a glance.
+        Bytes::from(members.rewritten(sealed.into_bytes(), Some("s3Config")))
+    } else if members.are_plain() {
         // `text` is the object and nothing else: what is between its first and last byte are the members.
         body.slice_ref(text[1..text.len() - 1].trim_ascii().as_bytes())
     } else {
-        Bytes::from(members.rewritten())
+        Bytes::from(members.rewritten(Vec::new(), None))
     };
     Ok(Envelope {
         members: members_text,
@@ -174,11 +184,10 @@ impl Members<'_> {
         !RESERVED.contains(&name.as_ref()) && self.0[at + 1..].iter().all(|(later, _)| later != name)
     }
 
-    /// The kept members as JSON text, values untouched.
-    fn rewritten(&self) -> Vec<u8> {
-        let mut text = Vec::new();
+    /// The kept members as JSON text behind what is there already, values untouched, without the one that it stands for.
+    fn rewritten(&self, mut text: Vec<u8>, without: Option<&str>) -> Vec<u8> {
         for (at, (name, value)) in self.0.iter().enumerate() {
-            if !self.is_kept(at) {
+            if !self.is_kept(at) || without == Some(name.as_ref()) {
                 continue;
             }
             if !text.is_empty() {
@@ -256,7 +265,7 @@ mod tests {
     use super::*;
 
     fn parsed(body: &str) -> Envelope {
-        parse(&Bytes::copy_from_slice(body.as_bytes())).unwrap()
+        parse(&Bytes::copy_from_slice(body.as_bytes()), |_| Ok(None)).unwrap()
     }
 
     fn members(body: &str) -> String {
@@ -264,7 +273,7 @@ mod tests {
     }
 
     fn code(body: impl AsRef<[u8]>) -> &'static str {
-        parse(&Bytes::copy_from_slice(body.as_ref())).unwrap_err().code()
+        parse(&Bytes::copy_from_slice(body.as_ref()), |_| Ok(None)).unwrap_err().code()
     }
 
     #[test]
@@ -272,7 +281,7 @@ mod tests {
         let body = Bytes::from_static(
             b" {\"x\": [1.0, 1e400, 18446744073709551617],\n\"input\":{\"a\" : \"\\u00e9\"}, \"s3Config\":{\"accessId\":\"i\"} }\n",
         );
-        let members = parse(&body).unwrap().members;
+        let members = parse(&body, |_| Ok(None)).unwrap().members;
         assert_eq!(members, body.slice(2..body.len() - 3));
         assert_eq!(members.as_ptr(), body[2..].as_ptr());
     }
@@ -284,6 +293,20 @@ mod tests {
         assert_eq!(members(body), r#""a\"b":1,"input":{"id":8.0}"#);
         // A name written with escapes is the same name.
         assert_eq!(members(r#"{"\u0069d":1,"input":{}}"#), r#""input":{}"#);
+    }
+
+    #[test]
+    fn a_sealed_config_stands_in_front_of_what_else_there_is() {
+        let sealed = |body: &'static str| {
+            let seal = |config: &str| Ok(Some(format!(r#""s3Config":"sealed {}""#, config.len())));
+            let members = parse(&Bytes::from_static(body.as_bytes()), seal).unwrap().members;
+            String::from_utf8(members.to_vec()).unwrap()
+        };
+        let body =
+            r#"{"id":1,"input": {"s3Config":{"a":1}} ,"s\u0033Config":{"b":1},"s3Config":{"c":12},"x":1}"#;
+        assert_eq!(sealed(body), r#""s3Config":"sealed 8","input":{"s3Config":{"a":1}},"x":1"#);
+        assert_eq!(sealed(r#"{"input":{},"s3Config":null}"#), r#""input":{},"s3Config":null"#);
+        assert_eq!(code(r#"{"input":{},"s3Config":"longshore-sealed:1:x"}"#), "bad_s3_config");
     }
 
     #[test]
@@ -415,7 +438,7 @@ mod tests {
         for body in
             [r#"{"input":{},"webhook":"hunter2"}"#, r#"{"input":"hunter2"}"#, "\"hunter2\"", r#"{"hunter2"}"#]
         {
-            let failure = parse(&Bytes::copy_from_slice(body.as_bytes())).unwrap_err();
+            let failure = parse(&Bytes::copy_from_slice(body.as_bytes()), |_| Ok(None)).unwrap_err();
             assert!(!format!("{failure:?}").contains("hunter2"), "{failure:?}");
         }
     }
@@ -444,7 +467,7 @@ mod tests {
 
     /// Whatever came in: a failure, or members that make a JSON object with an `input`.
     fn holds(body: &[u8]) -> Result<(), TestCaseError> {
-        if let Ok(envelope) = parse(&Bytes::copy_from_slice(body)) {
+        if let Ok(envelope) = parse(&Bytes::copy_from_slice(body), |_| Ok(None)) {
             let text = [b"{", envelope.members.as_ref(), b"}"].concat();
             let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&text).unwrap();
             prop_assert!(object["input"].is_object());

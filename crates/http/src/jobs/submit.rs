@@ -50,9 +50,12 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
     let bytes_max = if sync { RUNSYNC_BODY_BYTES_MAX } else { RUN_BODY_BYTES_MAX };
     let body = std::mem::take(&mut call.body);
     let ReadBody { bytes, permit } = body::read(body, bytes_max, call.state.budget()).await?;
-    let envelope = envelope::parse(&bytes)?;
+    let id = call.state.engine().mint_job(sync);
+    let envelope = envelope::parse(&bytes, |config| {
+        call.state.engine().sealed_s3_config(id, config).map_err(|_| Failure::internal())
+    })?;
     let submission = Submission {
-        id: call.state.engine().mint_job(sync),
+        id,
         members: envelope.members,
         webhook: envelope.webhook,
         low_priority: envelope.low_priority,

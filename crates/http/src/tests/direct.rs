@@ -85,6 +85,7 @@ impl Direct {
             launcher: None,
             host: Arc::new(TimeStandsStill),
             post: Arc::new(HttpPost::new(&WebhookSettings::default())),
+            vault: Arc::default(),
             settings: EngineSettings::default(),
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),

@@ -38,7 +38,7 @@ impl Fixture {
             launcher: None,
             host: Arc::new(ThisMachine),
             post: Arc::new(HttpPost::new(&WebhookSettings::default())),
-
+            vault: Arc::default(),
             settings: EngineSettings::default(),
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),

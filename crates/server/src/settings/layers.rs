@@ -1,6 +1,6 @@
 //! One layer of settings over another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use longshore_cli::ServeArgs;
 use toml::{Table, Value};
@@ -12,8 +12,8 @@ const PREFIX: &str = "LONGSHORE_";
 /// Tables whose names are the operator's: each is one value, set as a whole.
 const OPEN_TABLES: [&str; 1] = ["prices"];
 /// Variables that are not settings.
-const OTHER_VARIABLES: [&str; 4] =
-    ["LONGSHORE_ADMIN_KEY", CONFIG_VARIABLE, "LONGSHORE_URL", "LONGSHORE_API_KEY"];
+const OTHER_VARIABLES: [&str; 5] =
+    ["LONGSHORE_ADMIN_KEY", "LONGSHORE_SECRETS_KEY", CONFIG_VARIABLE, "LONGSHORE_URL", "LONGSHORE_API_KEY"];
 /// Orchestrators set variables of their own with our prefix; only those this close to a setting are mistakes.
 const TYPING_MISTAKES_MAX: usize = 2;
 
@@ -68,13 +68,14 @@ impl Layers {
 
     /// Flags of the command line.
     pub(crate) fn add_flags(&mut self, args: &ServeArgs) -> Result<(), SettingsError> {
-        let data_dir = args.data_dir.as_ref().map(|dir| dir.display().to_string());
+        let path = |path: Option<&PathBuf>| path.map(|path| path.display().to_string());
         let flags = [
             ("--listen", "listen", args.listen.clone()),
-            ("--data-dir", "data_dir", data_dir),
+            ("--data-dir", "data_dir", path(args.data_dir.as_ref())),
             ("--rate-limits", "rate_limits", args.rate_limits.map(|mode| mode.as_str().to_owned())),
             ("--log-format", "log_format", args.log_format.map(|format| format.as_str().to_owned())),
             ("--log-level", "log_level", args.log_level.clone()),
+            ("--secrets-key-file", "secrets_key_file", path(args.secrets_key_file.as_ref())),
             (
                 "--allow-private-webhooks",
                 "allow_private_webhooks",

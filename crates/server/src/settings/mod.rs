@@ -59,6 +59,7 @@ pub(crate) struct Settings {
     recent_bytes_max: usize,
     bytes_in_flight_max: usize,
     key_use_interval_ms: u64,
+    pub(crate) secrets_key_file: PathBuf,
     allow_private_webhooks: bool,
     webhook_attempts_max: u32,
     webhook_retry_delay_ms: u64,

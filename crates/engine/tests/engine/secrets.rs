@@ -1,0 +1,115 @@
+//! Secrets: sealed where they are kept, open where they are used.
+
+use bytes::Bytes;
+use longshore_engine::{Record, Resealed, Submission, reseal};
+use longshore_model::RecordKind;
+use longshore_store::{Payload, Store};
+use longshore_vault::{MasterKey, Vault};
+
+use crate::ground::{Disks, endpoint, job, take, template};
+
+const CONFIG: &str = r#"{"accessSecret":"hush-3"}"#;
+
+fn key() -> MasterKey {
+    MasterKey::mint().unwrap()
+}
+
+/// Everything of the catalog and of jobs' inputs, as the store has it.
+async fn kept(disks: &Disks) -> String {
+    let stored = disks.store.catalog().await.unwrap();
+    let mut text = format!("{:?}", stored.settings);
+    text.extend(stored.templates.iter().map(|template| format!("{:?}", template.env)));
+    text.extend(stored.records.iter().map(|row| format!("{:?}", row.json)));
+    for endpoint in &stored.endpoints {
+        for row in disks.store.jobs(endpoint.no, 0, 100).await.unwrap() {
+            match disks.store.input(row.key).await.unwrap().unwrap() {
+                Payload::Inline(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
+                Payload::Blob(blob) => {
+                    let bytes = longshore_blobs::Blobs::get(disks.blobs.as_ref(), &blob.name).await.unwrap();
+                    text.push_str(&String::from_utf8_lossy(&bytes.unwrap()));
+                }
+            }
+        }
+    }
+    text
+}
+
+/// A server with a secret of each kind; jobs with a small and a large input.
+async fn filled(disks: &Disks, vault: &Vault) -> String {
+    let engine = disks.start_sealing(vault).await.unwrap();
+    let mut secret = template("t");
+    secret.env.insert("TOKEN".to_owned(), "hush-1".to_owned());
+    let secret = engine.create_template(secret).await.unwrap();
+    let record = Record { id: "r".to_owned(), json: Bytes::from_static(b"{\"password\":\"hush-2\"}") };
+    engine.put_record(RecordKind::RegistryAuth, record).await.unwrap();
+    let demo = engine.create_endpoint(endpoint(secret.id, "demo")).await.unwrap().id;
+    let handle = engine.endpoint("demo").unwrap();
+    for bytes in [1, 2_000] {
+        let plain = job(&engine, "{}");
+        let config = format!(r#""s3Config":{CONFIG}"#);
+        let member = engine.sealed_s3_config(plain.id, CONFIG).unwrap().unwrap_or(config);
+        let members = format!(r#"{member},"input":{{"a":"{}"}}"#, "x".repeat(bytes));
+        handle.submit(Submission { members: members.into(), ..plain }).await.unwrap();
+    }
+    engine.worker_token(&demo)
+}
+
+/// What a server that can open everything shows.
+async fn works(disks: &Disks, vault: &Vault, token: &str) {
+    let engine = disks.start_sealing(vault).await.unwrap();
+    assert_eq!(engine.templates()[0].env["TOKEN"], "hush-1");
+    let record = engine.record(RecordKind::RegistryAuth, "r").unwrap();
+    assert_eq!(record.json, "{\"password\":\"hush-2\"}");
+    let demo = engine.endpoint("demo").unwrap();
+    assert_eq!(engine.worker_token(&demo.record().id), token);
+    for worker in ["w1", "w2"] {
+        let jobs = take(&demo, worker, 0).await;
+        assert!(jobs[0].members.starts_with(format!(r#""s3Config":{CONFIG},"input":"#).as_bytes()));
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_on_disk_and_every_secret_is_in_use() {
+    let disks = Disks::new();
+    let vault = Vault::new(vec![key()]);
+    let token = filled(&disks, &vault).await;
+    let text = kept(&disks).await;
+    assert!(!text.contains("hush") && text.matches("longshore-sealed:1:").count() == 5, "{text}");
+    works(&disks, &vault, &token).await;
+}
+
+#[tokio::test]
+async fn a_server_without_the_right_key_does_not_start_and_says_why() {
+    let disks = Disks::new();
+    let vault = Vault::new(vec![key()]);
+    filled(&disks, &vault).await;
+    for wrong in [Vault::default(), Vault::new(vec![key()])] {
+        let error = disks.start_sealing(&wrong).await.err().unwrap().to_string();
+        assert!(error.contains(&vault.key_ids()[0]) && error.contains("LONGSHORE_SECRETS_KEY"), "{error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_kept_open_is_sealed_at_the_next_start_with_a_key() {
+    let disks = Disks::new();
+    let token = filled(&disks, &Vault::default()).await;
+    assert_eq!(kept(&disks).await.matches("hush").count(), 4);
+    let vault = Vault::new(vec![key()]);
+    works(&disks, &vault, &token).await;
+    let text = kept(&disks).await;
+    // Jobs that came before keep what they came with; they end by themselves.
+    assert_eq!((text.matches("hush-3").count(), text.matches("hush").count()), (2, 2), "{text}");
+}
+
+#[tokio::test]
+async fn everything_moves_to_a_new_key() {
+    let disks = Disks::new();
+    let (old, new) = (key(), key());
+    let token = filled(&disks, &Vault::new(vec![old.clone()])).await;
+    let both = Vault::new(vec![new.clone(), old]);
+    let moved = async || reseal(disks.store.as_ref(), disks.blobs.as_ref(), &both).await.unwrap();
+    assert_eq!(moved().await, Resealed { records: 3, jobs: 2, closed_jobs: 0 });
+    assert_eq!(moved().await, Resealed::default());
+    works(&disks, &Vault::new(vec![new]), &token).await;
+}

@@ -1,0 +1,137 @@
+//! The keys that secrets are sealed under: read at the start, and changed by `longshore secrets`.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use longshore_cli::{NewKeyArgs, RotateArgs, SecretsCommand, ServeArgs};
+use longshore_vault::{MasterKey, Vault};
+
+use crate::fatal::Fatal;
+use crate::settings::Settings;
+use crate::{parts, serve};
+
+/// Holds keys that are not in a file.
+const VARIABLE: &str = "LONGSHORE_SECRETS_KEY";
+
+/// The keys of the variable and, behind them, those of the file.
+pub(crate) fn vault(settings: &Settings) -> Result<Vault, Fatal> {
+    let mut keys = Vec::new();
+    if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()) {
+        keys = read(VARIABLE, &text)?;
+    }
+    let path = &settings.secrets_key_file;
+    if !path.as_os_str().is_empty() {
+        let origin = path.display().to_string();
+        let unreadable =
+            |cause: io::Error| Fatal::SecretsKey { origin: origin.clone(), cause: cause.to_string() };
+        let text = fs::read_to_string(path).map_err(unreadable)?;
+        let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            tracing::warn!(path = %origin, "others than its owner may read the keys of secrets: chmod 600");
+        }
+        let in_file = read(&origin, &text)?;
+        let new = in_file.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>();
+        keys.extend(new);
+    }
+    Ok(Vault::new(keys))
+}
+
+fn read(origin: &str, text: &str) -> Result<Vec<MasterKey>, Fatal> {
+    MasterKey::read_all(text)
+        .map_err(|cause| Fatal::SecretsKey { origin: origin.to_owned(), cause: cause.to_string() })
+}
+
+/// `longshore secrets`.
+pub(crate) async fn run(command: &SecretsCommand) -> Result<(), Fatal> {
+    match command {
+        SecretsCommand::NewKey(args) => new_key(args),
+        SecretsCommand::Rotate(args) => rotate(args).await,
+    }
+}
+
+fn new_key(args: &NewKeyArgs) -> Result<(), Fatal> {
+    let key = MasterKey::mint().map_err(|_| Fatal::NoRandom)?;
+    let line = format!("# longshore secrets key {}\n{}\n", key.id(), key.text());
+    let Some(path) = &args.file else {
+        // A reader that closes the pipe early wanted no key.
+        let _ = io::stdout().write_all(line.as_bytes());
+        return Ok(());
+    };
+    let cannot = |cause| Fatal::NewSecretsKey { path: path.clone(), cause };
+    let before = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(cannot(error)),
+    };
+    if !before.trim().is_empty() {
+        read(&path.display().to_string(), &before)?;
+    }
+    replace(path, &format!("{line}{before}")).map_err(cannot)?;
+    println!("key {} is the first one in {}", key.id(), path.display());
+    println!("keep a copy apart from the data folder: without the key its secrets are lost");
+    Ok(())
+}
+
+/// All or nothing, and durable: whoever loses the file of keys loses the secrets.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let draft = path.with_extension("new");
+    // Left over by a crash; whoever made it, its permissions are not ours.
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(folder)?.sync_all()
+}
+
+async fn rotate(args: &RotateArgs) -> Result<(), Fatal> {
+    let args = ServeArgs {
+        data_dir: args.data_dir.clone(),
+        config: args.config.clone(),
+        secrets_key_file: args.secrets_key_file.clone(),
+        ..ServeArgs::default()
+    };
+    let settings = Settings::load(&args, serve::environment())?;
+    let vault = vault(&settings)?;
+    let Some(first) = vault.key_ids().into_iter().next() else {
+        let cause =
+            "there is no key: name a file with --secrets-key-file, or set LONGSHORE_SECRETS_KEY".to_owned();
+        return Err(Fatal::SecretsKey { origin: "nothing".to_owned(), cause });
+    };
+    let (store, blobs) = parts::open_data(&settings).await?;
+    let done = longshore_engine::reseal(&store, &blobs, &vault).await?;
+    println!("sealed under key {first}: {} records, {} jobs", done.records, done.jobs);
+    if done.closed_jobs > 0 {
+        println!(
+            "{} jobs have an `s3Config` that none of the keys opens; their workers get none",
+            done.closed_jobs
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_key_goes_in_front_of_the_others_and_is_the_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        let args = NewKeyArgs { file: Some(path.clone()) };
+        new_key(&args).unwrap();
+        let first = fs::read_to_string(&path).unwrap();
+        new_key(&args).unwrap();
+        let both = fs::read_to_string(&path).unwrap();
+        assert!(both.ends_with(&first) && both.len() == 2 * first.len());
+        assert_eq!(MasterKey::read_all(&both).unwrap().len(), 2);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "no key\n").unwrap();
+        let error = new_key(&args).unwrap_err().to_string();
+        assert!(error.contains("line 1 is not a key"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "no key\n");
+    }
+}

@@ -1,0 +1,42 @@
+//! One text under one key.
+
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Salt};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::{MasterKey, NoRandom, hex};
+
+const SALT_BYTES: usize = 16;
+/// What the keys of single texts are derived for.
+const PURPOSE: &[u8] = b"longshore sealed 1";
+/// Each key seals one text, so there is nothing to tell apart.
+const NONCE: [u8; 12] = [0; 12];
+
+/// Hex of salt, ciphertext and tag.
+pub(crate) fn seal(master: &MasterKey, context: &str, text: &[u8]) -> Result<String, NoRandom> {
+    let mut salt = [0; SALT_BYTES];
+    SystemRandom::new().fill(&mut salt).map_err(|_| NoRandom)?;
+    let mut sealed = text.to_vec();
+    let key = key_for(master, &salt).ok_or(NoRandom)?;
+    let nonce = Nonce::assume_unique_for_key(NONCE);
+    key.seal_in_place_append_tag(nonce, Aad::from(context), &mut sealed).map_err(|_| NoRandom)?;
+    Ok(hex::text(&salt) + &hex::text(&sealed))
+}
+
+/// None if it is not what was sealed.
+pub(crate) fn open(master: &MasterKey, context: &str, sealed: &str) -> Option<Vec<u8>> {
+    let bytes = hex::bytes(sealed)?;
+    let (salt, sealed) = bytes.split_at_checked(SALT_BYTES)?;
+    let mut sealed = sealed.to_vec();
+    let key = key_for(master, salt)?;
+    let nonce = Nonce::assume_unique_for_key(NONCE);
+    let text = key.open_in_place(nonce, Aad::from(context), &mut sealed).ok()?;
+    Some(text.to_vec())
+}
+
+fn key_for(master: &MasterKey, salt: &[u8]) -> Option<LessSafeKey> {
+    let extracted = Salt::new(HKDF_SHA256, salt).extract(master.bytes());
+    // Fails for lengths that HKDF cannot give; this is none of them.
+    let expanded = extracted.expand(&[PURPOSE], &AES_256_GCM).ok()?;
+    Some(LessSafeKey::new(UnboundKey::from(expanded)))
+}
