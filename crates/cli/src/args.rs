@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArgs;
+use crate::deploy::{CodeWorkerArgs, DeployArgs};
 use crate::doctor::DoctorArgs;
 use crate::jobs::{
     HealthArgs, JobsArgs, PurgeArgs, RequestsArgs, RunArgs, RunsyncArgs, StatusArgs, StreamArgs,
 };
 use crate::login::LoginArgs;
+use crate::logs::LogsArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::resources::{EndpointCommand, KeyCommand, TemplateCommand};
 use crate::top::TopArgs;
+use crate::workers::WorkersArgs;
 
 // Help texts are wrapped by hand to 80 columns; a test below holds every page to it.
 
@@ -109,6 +112,16 @@ The key is typed, piped in, or taken from LONGSHORE_API_KEY. It is stored in
 ~/.config/longshore/config.toml, readable by you alone. A flag wins over the
 environment (LONGSHORE_URL, LONGSHORE_API_KEY), that over the profile.";
 
+const DEPLOY_EXAMPLES: &str = "\
+Examples:
+  longshore deploy examples/hello
+  longshore deploy examples/hello --list
+  longshore deploy examples/hello --to 3f9a1c          go back to that version
+
+DIR is as for `longshore dev`. Hidden files stay here. The server makes the
+Python environment when the first worker starts; `longshore logs` shows it.
+Workers of the version before finish their jobs first.";
+
 const BENCH_EXAMPLES: &str = "\
 Examples:
   longshore bench
@@ -136,6 +149,9 @@ pub enum Command {
     /// Store a server's address and key
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArgs),
+    /// Make a folder with a handler an endpoint of the server
+    #[command(after_help = DEPLOY_EXAMPLES)]
+    Deploy(DeployArgs),
     /// Hand in a job
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
@@ -176,6 +192,14 @@ pub enum Command {
     /// Make, show, change and revoke keys
     #[command(subcommand)]
     Keys(KeyCommand),
+    /// List the workers of an endpoint
+    #[command(after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all")]
+    Workers(WorkersArgs),
+    /// Print what workers print
+    #[command(
+        after_help = "Examples:\n  longshore logs hello\n  longshore logs -f hello\n  longshore logs hello --worker jwfpbqau --tail 1000"
+    )]
+    Logs(LogsArgs),
     /// Watch queues, workers and rates
     #[command(
         after_help = "Examples:\n  longshore top\n  longshore top --once\n  longshore top --interval 10s -o jsonl"
@@ -203,6 +227,9 @@ pub enum Command {
     /// Run one worker in its own session; the server starts it.
     #[command(hide = true)]
     WorkerShim(ShimArgs),
+    /// Become the handler of deployed code; the server starts it.
+    #[command(hide = true)]
+    CodeWorker(CodeWorkerArgs),
 }
 
 /// Arguments of `longshore dev`.

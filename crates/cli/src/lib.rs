@@ -6,12 +6,14 @@
 mod args;
 mod bench;
 mod confirm;
+mod deploy;
 pub mod dev;
 mod doctor;
 mod exit;
 mod input;
 mod jobs;
 mod login;
+mod logs;
 mod members;
 mod metrics;
 mod output;
@@ -26,6 +28,7 @@ mod stop;
 mod table;
 mod top;
 mod traceback;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -33,6 +36,7 @@ pub use args::{
     Arguments, Command, DevArgs, LogFormat, NewKeyArgs, OnOff, RotateArgs, SecretsCommand, ServeArgs,
     ShimArgs,
 };
+pub use deploy::{CodeWorkerArgs, code_worker};
 pub use doctor::{DoctorArgs, ServerPlan};
 
 use exit::Outcome;
@@ -59,6 +63,10 @@ pub async fn run(command: &Command) -> ExitCode {
         Command::Endpoint(command) => command.run().await,
         Command::Template(command) => command.run().await,
         Command::Keys(command) => command.run().await,
+        Command::Workers(args) => workers::workers(args).await,
+        Command::Logs(args) => logs::logs(args).await,
+        Command::Deploy(args) => deploy::deploy(args).await,
+        Command::CodeWorker(args) => return code_worker(args).await,
         Command::Top(args) => top::top(args).await,
         Command::Bench(args) => bench::bench(args).await,
         Command::Completions(args) => pages::completions(args),

@@ -3,15 +3,18 @@
 //!
 //! Payloads stay JSON text ([`serde_json::value::RawValue`]): numbers keep their digits on the way through.
 
+mod code;
 mod error;
 mod external;
 mod jobs;
 mod logs;
 mod management;
+mod payload;
 mod resources;
 mod transport;
 mod wire;
 
+pub use code::CodeVersion;
 pub use error::ClientError;
 pub use external::{ExternalWorker, TakenJob};
 pub use jobs::{Chunk, Health, HealthJobs, HealthWorkers, Job, JobPage, Purged, StreamPage};

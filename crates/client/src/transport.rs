@@ -1,12 +1,14 @@
 //! One request, one JSON answer.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
@@ -15,6 +17,7 @@ use hyper_util::rt::TokioExecutor;
 use serde::de::DeserializeOwned;
 
 use crate::ClientError;
+use crate::payload::Payload;
 
 /// How long a call may take beyond what it was told to wait for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,7 +25,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Sends requests to one server with one key.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    http: HttpClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: HttpClient<HttpsConnector<HttpConnector>, Payload>,
     base_url: String,
     authorization: HeaderValue,
 }
@@ -37,12 +40,22 @@ pub(crate) struct Call<'a> {
     /// The same request with the same key makes no second job.
     pub(crate) idempotency_key: Option<&'a str>,
     pub(crate) content_type: &'static str,
+    /// Counts the bytes of the body that are on their way.
+    pub(crate) sent: Option<Arc<AtomicU64>>,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(method: Method, path: &'a str) -> Self {
         let content_type = "application/json";
-        Self { method, path, body: None, wait: Duration::ZERO, idempotency_key: None, content_type }
+        Self {
+            method,
+            path,
+            body: None,
+            wait: Duration::ZERO,
+            idempotency_key: None,
+            content_type,
+            sent: None,
+        }
     }
 
     pub(crate) fn get(path: &'a str) -> Self {
@@ -129,7 +142,7 @@ impl Transport {
         }
     }
 
-    fn request(&self, call: Call<'_>) -> Result<Request<Full<Bytes>>, ClientError> {
+    fn request(&self, call: Call<'_>) -> Result<Request<Payload>, ClientError> {
         let url = self.url(&call);
         let mut request = Request::builder()
             .method(call.method)
@@ -140,7 +153,7 @@ impl Transport {
             request = request.header("idempotency-key", key);
         }
         request
-            .body(Full::new(call.body.unwrap_or_default()))
+            .body(Payload { left: call.body.unwrap_or_default(), sent: call.sent })
             .map_err(|error| ClientError::Unusable(format!("`{url}` is not an address: {error}")))
     }
 

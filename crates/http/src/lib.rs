@@ -10,6 +10,7 @@ mod edge;
 mod errors;
 mod events;
 mod express;
+mod files;
 mod hex;
 mod jobs;
 mod json_body;
@@ -37,6 +38,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 pub use edge::Edge;
+pub use files::{CodeError, CodeVersion, ServerFiles, WorkerLog};
 pub use jobs::members_of_submit;
 pub use keys::{MintedKey, admin_key, mint_key};
 pub use prices::Prices;

@@ -7,9 +7,10 @@ use longshore_engine::Engine;
 use longshore_model::limits::TAKE_HOLD_MS_MAX;
 
 use crate::body::BytesBudget;
+use crate::files::NoFiles;
 use crate::metrics::RequestCounts;
 use crate::rate_limits::RateLimiter;
-use crate::{Prices, RateLimits};
+use crate::{Prices, RateLimits, ServerFiles};
 
 /// What the operator can set about this crate.
 #[derive(Clone, Debug)]
@@ -49,11 +50,17 @@ struct Shared {
     worker_hold: Duration,
     requests: RequestCounts,
     prices: Prices,
+    files: Arc<dyn ServerFiles>,
 }
 
 impl HttpState {
     /// The state of one server.
     pub fn new(engine: Engine, settings: &HttpSettings) -> Self {
+        Self::with_files(engine, settings, Arc::new(NoFiles))
+    }
+
+    /// The state of one server that keeps files.
+    pub fn with_files(engine: Engine, settings: &HttpSettings, files: Arc<dyn ServerFiles>) -> Self {
         let limiter = RateLimiter::new(&settings.rate_limits);
         let budget = BytesBudget::new(settings.bytes_in_flight_max);
         // Of its own: readers that do not read must not keep jobs from coming in.
@@ -62,7 +69,8 @@ impl HttpState {
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
         let prices = settings.prices.clone();
-        Self { shared: Arc::new(Shared { engine, limiter, budget, answers, worker_hold, requests, prices }) }
+        let shared = Shared { engine, limiter, budget, answers, worker_hold, requests, prices, files };
+        Self { shared: Arc::new(shared) }
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -88,6 +96,10 @@ impl HttpState {
 
     pub(crate) fn prices(&self) -> &Prices {
         &self.shared.prices
+    }
+
+    pub(crate) fn files(&self) -> &Arc<dyn ServerFiles> {
+        &self.shared.files
     }
 
     pub(crate) fn requests(&self) -> &RequestCounts {

@@ -3,6 +3,7 @@
 mod descriptors;
 mod dev_host;
 mod fatal;
+mod files;
 mod first_key;
 mod listening;
 mod logging;

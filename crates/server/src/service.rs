@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::Engine;
-use longshore_http::HttpState;
+use longshore_http::{HttpState, ServerFiles};
 use longshore_launch::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -13,6 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use crate::fatal::Fatal;
+use crate::files::DataFiles;
 use crate::settings::Settings;
 use crate::{descriptors, parts, secrets};
 
@@ -20,6 +21,7 @@ use crate::{descriptors, parts, secrets};
 pub(crate) struct Service {
     engine: Engine,
     launcher: Arc<dyn Launcher>,
+    files: Arc<DataFiles>,
     noting: JoinSet<()>,
     closing: oneshot::Sender<()>,
     serving: JoinHandle<()>,
@@ -46,7 +48,9 @@ impl Service {
             );
         }
         let admitted = admit(&engine).await?;
-        let router = longshore_http::router(HttpState::new(engine.clone(), &settings.http()));
+        let files = Arc::new(DataFiles::new(&settings.data_dir));
+        let shown: Arc<dyn ServerFiles> = Arc::<DataFiles>::clone(&files);
+        let router = longshore_http::router(HttpState::with_files(engine.clone(), &settings.http(), shown));
         let (closing, closed) = oneshot::channel();
         let serving =
             tokio::spawn(longshore_http::serve(listener, router, descriptors::connections_max(), async {
@@ -57,7 +61,7 @@ impl Service {
         noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
         noting.spawn(note_usage(engine.clone()));
         let grace = settings.shutdown_grace();
-        Ok((Self { engine, launcher, noting, closing, serving, grace }, admitted))
+        Ok((Self { engine, launcher, files, noting, closing, serving, grace }, admitted))
     }
 
     /// Who runs the workers.
@@ -68,6 +72,7 @@ impl Service {
     /// Takes no more requests, answers those that wait, and lets go of the data folder. Workers go on.
     pub(crate) async fn stop(mut self) {
         let _ = self.closing.send(());
+        self.files.close();
         self.engine.release_waits().await;
         if tokio::time::timeout(self.grace, &mut self.serving).await.is_err() {
             tracing::warn!(grace = ?self.grace, "some requests were not answered in time");

@@ -8,19 +8,26 @@ use longshore_model::Provider;
 use super::error::DevError;
 use super::project::Project;
 
-/// A worker that stays warm makes the next try fast.
-const IDLE_TIMEOUT_S: u32 = 300;
-/// Changes with the source files, and so replaces the workers when they change.
-const SOURCES_ENV: &str = "LONGSHORE_DEV_SOURCES";
-
 /// What to deploy, besides what the project itself says.
 pub(crate) struct Deployment<'a> {
     pub(crate) project: &'a Project,
+    /// The name of the template.
+    pub(crate) template: String,
+    /// The folder that the workers see.
+    pub(crate) workdir: String,
     pub(crate) command: &'a [String],
-    /// Says which state of the source files the workers are to run.
-    pub(crate) fingerprint: &'a str,
-    /// Keep a worker even when there is nothing to do: a mistake in the handler shows at once.
-    pub(crate) stay: bool,
+    /// A variable of the workers that changes with the source files, and so replaces the workers when they change.
+    pub(crate) mark: (&'a str, &'a str),
+    /// What the fleet is where the project does not say; none leaves it to the server and to what it is already.
+    pub(crate) fleet: Option<Fleet>,
+}
+
+/// How many workers there are, and for how long.
+#[derive(Clone, Copy)]
+pub(crate) struct Fleet {
+    pub(crate) workers_min: u32,
+    pub(crate) workers_max: u32,
+    pub(crate) idle_timeout_s: u32,
 }
 
 /// Brings template and endpoint to what they are to be.
@@ -49,12 +56,12 @@ async fn put_template(client: &Client, spec: &TemplateSpec) -> Result<Template, 
 fn template_spec(deployment: &Deployment<'_>) -> TemplateSpec {
     let project = deployment.project;
     TemplateSpec {
-        name: Some(format!("dev-{}", project.slug)),
+        name: Some(deployment.template.clone()),
         image_name: Some("python".to_owned()),
         docker_entrypoint: Some(Vec::new()),
         docker_start_cmd: Some(deployment.command.to_vec()),
-        workdir: Some(project.dir.display().to_string()),
-        env: Some(worker_env(project, deployment.fingerprint)),
+        workdir: Some(deployment.workdir.clone()),
+        env: Some(worker_env(project, deployment.mark)),
         is_serverless: Some(true),
     }
 }
@@ -62,19 +69,20 @@ fn template_spec(deployment: &Deployment<'_>) -> TemplateSpec {
 fn endpoint_spec(deployment: &Deployment<'_>, template: &Template) -> EndpointSpec {
     let project = deployment.project;
     let asked = project.endpoint.clone();
+    let fleet = deployment.fleet;
     EndpointSpec {
         name: asked.name.or_else(|| Some(project.slug.clone())),
         slug: Some(project.slug.clone()),
         template_id: Some(template.id),
         provider: Some(Provider::Process),
-        workers_min: asked.workers_min.or(Some(u32::from(deployment.stay))),
-        workers_max: asked.workers_max.or(Some(1)),
-        idle_timeout: asked.idle_timeout.or(Some(IDLE_TIMEOUT_S)),
+        workers_min: asked.workers_min.or(fleet.map(|fleet| fleet.workers_min)),
+        workers_max: asked.workers_max.or(fleet.map(|fleet| fleet.workers_max)),
+        idle_timeout: asked.idle_timeout.or(fleet.map(|fleet| fleet.idle_timeout_s)),
         ..asked
     }
 }
 
-fn worker_env(project: &Project, fingerprint: &str) -> BTreeMap<String, String> {
+fn worker_env(project: &Project, mark: (&str, &str)) -> BTreeMap<String, String> {
     let mut env = project.env.clone();
     // The SDK's own default tells of every poll. The first of the two names wins, there as here.
     let chosen = ["RUNPOD_LOG_LEVEL", "RUNPOD_DEBUG_LEVEL"]
@@ -83,6 +91,6 @@ fn worker_env(project: &Project, fingerprint: &str) -> BTreeMap<String, String> 
     if !chosen {
         env.insert("RUNPOD_LOG_LEVEL".to_owned(), "INFO".to_owned());
     }
-    env.insert(SOURCES_ENV.to_owned(), fingerprint.to_owned());
+    env.insert(mark.0.to_owned(), mark.1.to_owned());
     env
 }

@@ -1,5 +1,7 @@
 //! What stops `dev`, in words for the person who typed it.
 
+use crate::exit::{Exit, Failure};
+
 /// A sentence that says what is wrong and what to do, and perhaps lines to look at.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -17,6 +19,12 @@ impl DevError {
     pub(crate) fn with_lines(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.lines.extend(lines);
         self
+    }
+}
+
+impl From<DevError> for Failure {
+    fn from(error: DevError) -> Self {
+        Self::new(Exit::Failure, error.message).with_lines(error.lines)
     }
 }
 

@@ -28,6 +28,18 @@ impl Home {
         Ok(Self { path })
     }
 
+    /// A home elsewhere, made if it was not there.
+    pub(crate) fn at(path: PathBuf) -> Result<Self, DevError> {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| DevError::new(format!("cannot write to {}: {error}", path.display())))?;
+        Ok(Self { path })
+    }
+
+    /// Held by whoever makes the environment, where several could.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
     /// Where the server keeps everything.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.path.join("data")

@@ -4,16 +4,16 @@
 //! the folder as an endpoint, run the sample, show how to call it. Then stay: show worker logs, and deploy and
 //! try again whenever the files change.
 
-mod deploy;
-mod error;
-mod home;
+pub(crate) mod deploy;
+pub(crate) mod error;
+pub(crate) mod home;
 mod host;
 mod install;
 mod logs;
 mod port;
-mod project;
-mod python;
-mod sample;
+pub(crate) mod project;
+pub(crate) mod python;
+pub(crate) mod sample;
 mod session;
 mod snippets;
 mod watch;
@@ -106,7 +106,8 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     })
 }
 
-fn report(screen: &Screen, error: &DevError) -> ExitCode {
+/// Tells whoever typed the command.
+pub(crate) fn report(screen: &Screen, error: &DevError) -> ExitCode {
     screen.bad(&error.message);
     for line in &error.lines {
         screen.line(&format!("      {line}"));

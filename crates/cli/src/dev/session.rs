@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use longshore_client::Client;
 
-use super::deploy::{Deployment, deploy};
+use super::deploy::{Deployment, Fleet, deploy};
 use super::error::DevError;
 use super::home::Home;
 use super::host::RunningServer;
@@ -17,6 +17,10 @@ use super::snippets::Snippets;
 use super::watch::{self, Changes, Files};
 use super::{python, report};
 use crate::screen::Screen;
+
+/// A worker that stays warm makes the next try fast.
+const IDLE_TIMEOUT_S: u32 = 300;
+const SOURCES_ENV: &str = "LONGSHORE_DEV_SOURCES";
 
 /// See the module.
 pub(crate) struct Session {
@@ -90,11 +94,15 @@ impl Session {
     }
 
     async fn deploy(&self, files: &Files) -> Result<(), DevError> {
+        // A worker even when there is nothing to do: a mistake in the handler shows at once.
+        let workers_min = u32::from(!self.once);
         let deployment = Deployment {
             project: &self.project,
+            template: format!("dev-{}", self.project.slug),
+            workdir: self.project.dir.display().to_string(),
             command: &self.command,
-            fingerprint: &files.fingerprint(),
-            stay: !self.once,
+            mark: (SOURCES_ENV, &files.fingerprint()),
+            fleet: Some(Fleet { workers_min, workers_max: 1, idle_timeout_s: IDLE_TIMEOUT_S }),
         };
         let endpoint = deploy(&self.client, &deployment).await?;
         let version = self.screen.dim(&format!("(version {})", endpoint.version));

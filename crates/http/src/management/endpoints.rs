@@ -17,7 +17,7 @@ use super::fields::{Verb, read_members};
 use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
 use super::tags::{Expected, Tag};
 use super::views::Extras;
-use super::{Answer, PathId, pods, read_body, schemas, to_the_end, views};
+use super::{Answer, PathId, flag, pods, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::operations::page::Page;
@@ -256,10 +256,6 @@ async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, header
     let env = state.engine().worker_environment(&endpoint, &base);
     tracing::info!(endpoint = %endpoint.id, by = %key.id, "worker token shown");
     Ok(json!({ "token": token, "env": env }).into())
-}
-
-fn flag(query: &Query, name: &str) -> bool {
-    query.get(name).is_some_and(|value| matches!(value, "true" | "1" | ""))
 }
 
 fn bad_field(text: impl Into<std::borrow::Cow<'static, str>>) -> Failure {

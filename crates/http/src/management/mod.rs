@@ -9,6 +9,7 @@ mod api_key_fields;
 mod api_keys;
 mod base_url;
 mod billing;
+mod code;
 mod docs;
 mod document;
 mod endpoint_fields;
@@ -16,6 +17,7 @@ mod endpoints;
 mod fields;
 #[cfg(test)]
 mod hostile;
+mod log_tail;
 mod nearest;
 mod pods;
 mod records;
@@ -28,11 +30,12 @@ mod templates;
 mod views;
 mod volume_fields;
 mod volumes;
+mod workers;
 
 use std::convert::Infallible;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRequestParts, Path, RawPathParams};
 use axum::http::request::Parts;
 use bytes::Bytes;
 use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
@@ -40,6 +43,7 @@ use tokio::sync::oneshot;
 
 use crate::errors::Failure;
 use crate::operations::Group;
+use crate::query::Query;
 use crate::{HttpState, body};
 
 /// A JSON document, or why there is none.
@@ -49,7 +53,9 @@ type Answer = Result<axum::Json<serde_json::Value>, Failure>;
 pub(crate) fn groups() -> Vec<Group> {
     vec![
         endpoints::group(),
+        workers::group(),
         templates::group(),
+        code::group(),
         registry_auths::group(),
         volumes::group(),
         api_keys::group(),
@@ -69,6 +75,28 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
         let id = Path::from_request_parts(parts, state).await;
         Ok(Self(id.map_or_else(|_| String::new(), |Path(id)| id)))
     }
+}
+
+/// The same where there are two; the second is empty where there is one.
+struct PathIds([String; 2]);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathIds {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let mut ids = [String::new(), String::new()];
+        if let Ok(params) = RawPathParams::from_request_parts(parts, state).await {
+            for (id, (_, text)) in ids.iter_mut().zip(&params) {
+                text.clone_into(id);
+            }
+        }
+        Ok(Self(ids))
+    }
+}
+
+/// Whether a query has this switch on.
+fn flag(query: &Query, name: &str) -> bool {
+    query.get(name).is_some_and(|value| matches!(value, "true" | "1" | ""))
 }
 
 /// Carries a change out to its end, even if the client hangs up in the middle of it.

@@ -49,7 +49,7 @@ pub(super) fn group() -> Group {
     let number = || json!({ "type": "number" });
     let status = json!({
         "type": "string",
-        "enum": ["INITIALIZING", "IDLE", "RUNNING", "DRAINING", "THROTTLED"],
+        "enum": ["INITIALIZING", "IDLE", "RUNNING", "DRAINING", "THROTTLED", "EXITED"],
         "description": "what it does; a THROTTLED one is wanted and finds no place, for the `reason`",
     });
     let pod = object(

@@ -72,6 +72,10 @@ fn describe(operation: &Operation, tag: &str) -> Value {
     if let Some(name) = operation.takes {
         described["requestBody"] = json!({ "required": true, "content": json_content(&reference(name)) });
     }
+    if let Some(content_type) = operation.takes_bytes {
+        let content = json!({ content_type: { "schema": { "type": "string", "format": "binary" } } });
+        described["requestBody"] = json!({ "required": true, "content": content });
+    }
     if operation.open {
         described["security"] = json!([]);
     }

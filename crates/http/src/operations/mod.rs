@@ -48,6 +48,8 @@ pub(crate) struct Operation {
     summary: &'static str,
     about: &'static str,
     takes: Option<&'static str>,
+    /// It takes bytes of this content type instead.
+    takes_bytes: Option<&'static str>,
     gives: Gives,
     parameters: Vec<Parameter>,
     /// It answers server-sent events, too, to those who ask for them.
@@ -121,6 +123,7 @@ impl Operation {
             summary: "",
             about: "",
             takes: None,
+            takes_bytes: None,
             gives: Gives::Nothing,
             parameters: Vec::new(),
             events: false,
@@ -145,6 +148,11 @@ impl Operation {
     /// It takes JSON of this schema.
     pub(crate) fn takes(self, schema: &'static str) -> Self {
         Self { takes: Some(schema), ..self }
+    }
+
+    /// It takes bytes of this content type.
+    pub(crate) fn takes_bytes(self, content_type: &'static str) -> Self {
+        Self { takes_bytes: Some(content_type), ..self }
     }
 
     /// It answers 200 and JSON of this schema. Without any of these three it answers 204.

@@ -10,6 +10,7 @@ pub(crate) struct Parameter {
     place: &'static str,
     kind: Kind,
     about: &'static str,
+    required: bool,
 }
 
 /// What a parameter can be.
@@ -59,18 +60,27 @@ pub(super) const IF_NONE_MATCH: Parameter =
 
 /// A parameter in the query.
 pub(crate) const fn query(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
-    Parameter { name, place: "query", kind, about }
+    Parameter { name, place: "query", kind, about, required: false }
 }
 
 /// A parameter that is a header.
 pub(crate) const fn header(name: &'static str, kind: Kind, about: &'static str) -> Parameter {
-    Parameter { name, place: "header", kind, about }
+    Parameter { name, place: "header", kind, about, required: false }
 }
 
 impl Parameter {
     /// As the document shows it.
     pub(super) fn describe(&self) -> Value {
-        json!({ "name": self.name, "in": self.place, "schema": self.schema(), "description": self.about })
+        let mut described = json!({ "name": self.name, "in": self.place, "schema": self.schema(), "description": self.about });
+        if self.required {
+            described["required"] = json!(true);
+        }
+        described
+    }
+
+    /// It must be there.
+    pub(crate) const fn required(self) -> Self {
+        Self { required: true, ..self }
     }
 
     /// Whether it says where a page begins.

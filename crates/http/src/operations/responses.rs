@@ -116,7 +116,7 @@ fn success(operation: &Operation) -> (&'static str, Value) {
 }
 
 fn can_refuse(operation: &Operation, status: u16) -> bool {
-    let has_body = operation.takes.is_some();
+    let has_body = operation.takes.is_some() || operation.takes_bytes.is_some();
     let names_something = operation.path.contains('{');
     operation.refusals.contains(&status)
         || match status {

@@ -34,6 +34,10 @@ const ROUTES: &str = "
     DELETE  /v1/endpoints/{endpoint}                   change
     POST    /v1/endpoints/{endpoint}/update            change
     POST    /v1/endpoints/{endpoint}/worker-token      change
+    GET     /v1/endpoints/{endpoint}/workers           look
+    GET     /v1/endpoints/{endpoint}/workers/{worker}/logs look
+    GET     /v1/code                                   list
+    POST    /v1/code                                   manage
     GET     /v1/apikeys                                list
     POST    /v1/apikeys                                manage
     GET     /v1/apikeys/{key}                          list
@@ -220,6 +224,7 @@ impl World {
             .replace("{job}", &of(job, NO_JOB))
             .replace("{worker}", "w-0")
             .replace("{pod}", &of("w-0", "nosuchworker"))
+            .replace("/v1/code", "/v1/code?name=demo")
     }
 
     /// A body with which the route does something.

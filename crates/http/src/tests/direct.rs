@@ -19,6 +19,7 @@ use longshore_store::MemoryStore;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
+use super::fake_files::FakeFiles;
 use crate::{Edge, HttpSettings, HttpState, RateLimits, admin_key, router};
 
 pub(super) const ADMIN: &str = "the operators own key";
@@ -93,7 +94,7 @@ impl Direct {
         let engine = Engine::start(parts).await.unwrap();
         engine.put_key(admin_key(ADMIN, Millis(0))).await.unwrap();
         let settings = HttpSettings { rate_limits: RateLimits::Off, ..HttpSettings::default() };
-        let edge = router(HttpState::new(engine.clone(), &settings));
+        let edge = router(HttpState::with_files(engine.clone(), &settings, Arc::new(FakeFiles)));
         Self { engine, edge, endpoint: EndpointId::mint(0), other: EndpointId::mint(0) }
     }
 

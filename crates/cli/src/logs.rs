@@ -1,0 +1,180 @@
+//! `longshore logs`: what workers print, line by line.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clap::Args;
+use longshore_client::{Client, ClientError, LogLines};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::exit::{Exit, Failure, Outcome, cannot};
+use crate::jobs::endpoint_name;
+use crate::output::{OutputFormat, parsed};
+use crate::remote::{Remote, Session};
+use crate::stop::StopRequest;
+use crate::traceback::readable;
+
+/// How often new workers are looked for.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+/// Enough of a worker's id to tell it from the others.
+const WORKER_CHARS: usize = 8;
+/// Lines that wait to be printed.
+const LINES_MAX: usize = 1_000;
+
+/// Arguments of `longshore logs`.
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    endpoint: String,
+    /// Go on with what comes, and with new workers
+    #[arg(short, long)]
+    follow: bool,
+    /// This worker alone, also after its end
+    #[arg(long, value_name = "ID")]
+    worker: Option<String>,
+    /// So many lines of each worker to begin with
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    tail: u32,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Prints what workers have written, and with `--follow` what they write.
+pub(crate) async fn logs(args: &LogsArgs) -> Outcome {
+    let session = args.remote.connect()?;
+    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    tokio::select! {
+        outcome = print(&session, args) => outcome,
+        () = ctrl_c.requested() => Ok(if args.follow { Exit::Success } else { Exit::Interrupted }),
+    }
+}
+
+async fn print(session: &Session, args: &LogsArgs) -> Outcome {
+    let (sender, mut lines) = mpsc::channel(LINES_MAX);
+    let mut readers = JoinSet::new();
+    let mut seen = BTreeSet::new();
+    if let Some(worker) = &args.worker {
+        let worker =
+            endpoint_name(worker).map_err(|_| Failure::usage(format!("`{worker}` is not a worker's id")))?;
+        let log = session.client.worker_log(&args.endpoint, &worker, Some(args.tail), args.follow).await?;
+        readers.spawn(forward(worker, log, sender.clone()));
+    } else {
+        let found = add_new(session, args, &mut seen, &mut readers, &sender, Some(args.tail)).await?;
+        if found == 0 && !args.follow {
+            session.screen.note("no worker is alive and no log is kept; `longshore logs -f` waits for one");
+        }
+    }
+    let watches = args.follow && args.worker.is_none();
+    if !watches {
+        drop(sender);
+        while let Some((worker, line)) = lines.recv().await {
+            show(session, &worker, &line)?;
+        }
+        return Ok(Exit::Success);
+    }
+    let mut looks = tokio::time::interval(LOOK_PERIOD);
+    loop {
+        tokio::select! {
+            line = lines.recv() => match line {
+                Some((worker, line)) => show(session, &worker, &line)?,
+                None => return Ok(Exit::Success),
+            },
+            _ = looks.tick() => {
+                // All that a new worker has printed is news.
+                match add_new(session, args, &mut seen, &mut readers, &sender, None).await {
+                    // Servers restart.
+                    Err(failure) if failure.exit == Exit::Unreachable => {}
+                    other => { other?; }
+                }
+            }
+        }
+    }
+}
+
+/// Begins to read the logs of workers that were not seen before. Of those that have ended the youngest is shown at the
+/// beginning, where none is alive: why it ended is what one looks for.
+async fn add_new(
+    session: &Session,
+    args: &LogsArgs,
+    seen: &mut BTreeSet<String>,
+    readers: &mut JoinSet<()>,
+    lines: &mpsc::Sender<(String, String)>,
+    tail: Option<u32>,
+) -> Outcome<usize> {
+    let first = seen.is_empty();
+    let workers = session.client.workers(&args.endpoint, true).await?;
+    let workers: Vec<(String, bool)> =
+        workers.iter().filter_map(|worker| id_and_life(&parsed(worker))).collect();
+    let any_alive = workers.iter().any(|(_, alive)| *alive);
+    let youngest = workers.last().map(|(id, _)| id.clone());
+    let mut found = 0;
+    for (worker, alive) in workers {
+        let news = seen.insert(worker.clone());
+        let wanted = if first { alive || !any_alive && Some(&worker) == youngest.as_ref() } else { news };
+        if !wanted {
+            continue;
+        }
+        match session.client.worker_log(&args.endpoint, &worker, tail, args.follow).await {
+            Ok(log) => {
+                found += 1;
+                readers.spawn(forward(worker, log, lines.clone()));
+            }
+            // It has no log yet: the next look finds it.
+            Err(error) if error.is_not_found() && alive => {
+                seen.remove(&worker);
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
+
+fn id_and_life(worker: &Value) -> Option<(String, bool)> {
+    Some((worker.get("id")?.as_str()?.to_owned(), worker.get("status")? != "EXITED"))
+}
+
+/// A log that breaks off has ended: the server restarts, or the worker is gone.
+async fn forward(worker: String, mut log: LogLines, lines: mpsc::Sender<(String, String)>) {
+    while let Ok(Some(line)) = log.next().await {
+        if lines.send((worker.clone(), line)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn show(session: &Session, worker: &str, line: &str) -> Outcome<()> {
+    match session.output.format {
+        OutputFormat::Table => {
+            let name: String = worker.chars().take(WORKER_CHARS).collect();
+            let mark = session.output.styles.dim(&format!("{name} │"));
+            readable(line).lines().try_for_each(|line| session.output.line(&format!("{mark} {line}")))
+        }
+        OutputFormat::Json | OutputFormat::Jsonl => {
+            let record = to_raw_value(&json!({ "worker": worker, "line": line }));
+            session.output.line(record.map_err(|error| cannot("write a line", error))?.get())
+        }
+    }
+}
+
+/// The last lines of the youngest worker that ended: mostly, why it did.
+pub(crate) async fn last_words(
+    client: &Client,
+    endpoint: &str,
+    lines: u32,
+) -> Result<Vec<String>, ClientError> {
+    let workers = client.workers(endpoint, true).await?;
+    let mut ended =
+        workers.iter().filter_map(|worker| id_and_life(&parsed(worker))).filter(|(_, alive)| !alive);
+    let Some((worker, _)) = ended.next_back() else { return Ok(Vec::new()) };
+    let mut log = client.worker_log(endpoint, &worker, Some(lines), false).await?;
+    let mut words = Vec::new();
+    while let Some(line) = log.next().await? {
+        words.push(line);
+    }
+    Ok(words)
+}

@@ -1,0 +1,39 @@
+//! `longshore workers`.
+
+use clap::Args;
+
+use crate::exit::{Exit, Outcome};
+use crate::jobs::endpoint_name;
+use crate::remote::Remote;
+use crate::table::Column;
+
+const COLUMNS: &[Column] = &[
+    Column::new("WORKER", "id"),
+    Column::new("STATUS", "status"),
+    Column::new("VERSION", "version"),
+    Column::new("JOBS", "jobsInProgress"),
+    Column::new("IDLE MS", "idleMs"),
+    Column::new("GPU", "gpu.displayName"),
+    Column::new("REASON", "reason"),
+];
+
+/// Arguments of `longshore workers`.
+#[derive(Debug, Args)]
+pub struct WorkersArgs {
+    /// The endpoint's id or slug
+    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
+    endpoint: String,
+    /// Those that have ended, too, while their logs are kept
+    #[arg(short, long)]
+    all: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Lists the workers of an endpoint.
+pub(crate) async fn workers(args: &WorkersArgs) -> Outcome {
+    let session = args.remote.connect()?;
+    let workers = session.client.workers(&args.endpoint, args.all).await?;
+    session.output.records(COLUMNS, &workers)?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,94 @@
+//! What the server keeps in files of its own, as far as callers of the API can reach it: what workers print, and code
+//! that was deployed. This crate knows the questions; whoever puts the server together knows the folders.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use longshore_model::{EndpointId, Millis, WorkerId};
+
+/// The file that a worker's output goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerLog {
+    /// When it is full it is renamed and a new one begun.
+    pub path: PathBuf,
+    /// Whether the worker still lives: only then more comes.
+    pub live: bool,
+}
+
+/// One deployed state of a folder with a handler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeVersion {
+    /// What was deployed under one name are versions of the same.
+    pub name: String,
+    /// Lower-case hex of the SHA-256 of its archive.
+    pub hash: String,
+    /// The folder that it is in.
+    pub workdir: String,
+    /// The command line that runs it as a worker.
+    pub command: Vec<String>,
+    /// How many files it has.
+    pub files: u64,
+    /// How many bytes they have together.
+    pub bytes: u64,
+    /// When it came.
+    pub created_at: Millis,
+}
+
+/// Code was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum CodeError {
+    /// What was sent cannot be used: says what is wrong with it.
+    #[error("{0}")]
+    Unusable(String),
+    /// This server keeps no code, or cannot at the moment.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// See the module. The methods block.
+pub trait ServerFiles: Send + Sync {
+    /// The log of a worker of this endpoint, also for a while after its end; none where this server has none, and once
+    /// the server is stopping.
+    fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog>;
+
+    /// The workers of an endpoint that have ended and whose logs are still here, oldest first.
+    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<WorkerId>;
+
+    /// Keeps the archive of a folder, a gzipped tar. The same archive again is the same version. Versions beyond a
+    /// bound are removed, oldest first, except where `is_used` says that a template runs in this folder.
+    fn keep_code(
+        &self,
+        name: &str,
+        archive: Bytes,
+        is_used: &dyn Fn(&str) -> bool,
+    ) -> Result<CodeVersion, CodeError>;
+
+    /// The versions under a name, newest first.
+    fn code_versions(&self, name: &str) -> Vec<CodeVersion>;
+}
+
+/// A server without files.
+pub(crate) struct NoFiles;
+
+impl ServerFiles for NoFiles {
+    fn worker_log(&self, _endpoint: &EndpointId, _worker: &WorkerId) -> Option<WorkerLog> {
+        None
+    }
+
+    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<WorkerId> {
+        Vec::new()
+    }
+
+    fn keep_code(
+        &self,
+        _name: &str,
+        _archive: Bytes,
+        _is_used: &dyn Fn(&str) -> bool,
+    ) -> Result<CodeVersion, CodeError> {
+        Err(CodeError::Unavailable("this server keeps no code".to_owned()))
+    }
+
+    fn code_versions(&self, _name: &str) -> Vec<CodeVersion> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,106 @@
+//! `/v1/code`: folders with handlers, sent as archives, from which templates run.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use longshore_model::limits::CODE_BODY_BYTES_MAX;
+use serde_json::{Value, json};
+
+use super::Answer;
+use super::access::{may_manage, may_read};
+use super::workers::blocking;
+use crate::errors::Failure;
+use crate::files::{CodeError, CodeVersion};
+use crate::operations::parameter::{Kind, Parameter, query};
+use crate::operations::schema::{array_of, count, object, text, time};
+use crate::operations::{Group, Operation};
+use crate::query::Query;
+use crate::rfc3339::rfc3339;
+use crate::{HttpState, body};
+
+const PATTERN: &str = "^[a-z0-9][a-z0-9-]{1,62}$";
+const NAME: &[Parameter] =
+    &[query("name", Kind::Form(PATTERN), "what is deployed under one name are versions of the same")
+        .required()];
+
+/// The operations on code.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListCode", "/v1/code", list)
+            .summary("the versions under a name, newest first")
+            .gives_many("CodeVersion")
+            .with(NAME),
+        Operation::post("CreateCode", "/v1/code", create)
+            .summary("keeps the archive of a folder with a handler")
+            .about(
+                "A gzipped tar of files and folders, and nothing else. A template runs it with the `workdir` and, as \
+                 `dockerStartCmd`, the `command` of the answer. The same archive is the same version.",
+            )
+            .takes_bytes("application/gzip")
+            .gives("CodeVersion")
+            .with(NAME),
+    ];
+    let version = object(
+        &[
+            ("name", text()),
+            ("hash", text()),
+            ("workdir", text()),
+            ("command", array_of(&text())),
+            ("files", count()),
+            ("bytes", count()),
+            ("createdAt", time()),
+        ],
+        &["name", "hash", "workdir", "command", "files", "bytes", "createdAt"],
+    );
+    let about = "Handlers that were deployed from elsewhere.";
+    Group { name: "Code", about, operations, schemas: vec![("CodeVersion", version)] }
+}
+
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Answer {
+    may_read(&state, &headers)?;
+    let name = name(&Query::of(&uri)?)?;
+    let files = Arc::clone(state.files());
+    let versions = blocking(move || files.code_versions(&name)).await?;
+    Ok(Value::Array(versions.iter().map(view).collect()).into())
+}
+
+async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, body: Body) -> Answer {
+    let key = may_manage(&state, &headers)?;
+    let name = name(&Query::of(&uri)?)?;
+    let archive = body::read(body, CODE_BODY_BYTES_MAX, state.budget()).await?;
+    let (files, engine, bytes) = (Arc::clone(state.files()), state.engine().clone(), archive.bytes.clone());
+    let kept = blocking(move || {
+        let is_used = |workdir: &str| {
+            engine.templates().iter().any(|template| template.workdir.as_deref() == Some(workdir))
+        };
+        files.keep_code(&name, bytes, &is_used)
+    });
+    let version = kept.await?.map_err(|error| match error {
+        CodeError::Unusable(text) => Failure::bad_request("bad_archive", text),
+        CodeError::Unavailable(text) => {
+            tracing::warn!(%text, "code could not be kept");
+            Failure::unavailable("unavailable", "the server cannot keep the code at the moment; ask again")
+        }
+    })?;
+    tracing::info!(name = %version.name, hash = %version.hash, by = %key.id, "code kept");
+    Ok(view(&version).into())
+}
+
+fn name(query: &Query) -> Result<String, Failure> {
+    let name = query.get("name").unwrap_or_default();
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let starts = name.bytes().next().is_some_and(fits);
+    if starts && (2..=63).contains(&name.len()) && name.bytes().all(|byte| fits(byte) || byte == b'-') {
+        return Ok(name.to_owned());
+    }
+    Err(Failure::bad_request("bad_parameter", format!("`name` must be of the form {PATTERN}")))
+}
+
+fn view(version: &CodeVersion) -> Value {
+    json!({
+        "name": version.name, "hash": version.hash, "workdir": version.workdir, "command": version.command,
+        "files": version.files, "bytes": version.bytes, "createdAt": rfc3339(version.created_at),
+    })
+}

@@ -1,0 +1,136 @@
+//! `/v1/endpoints/{endpoint}/workers`: the workers of an endpoint, and what they print.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse as _, Response};
+use http::header::CONTENT_TYPE;
+use longshore_engine::EndpointHandle;
+use longshore_model::{EndpointId, WorkerId};
+use serde_json::{Value, json};
+
+use super::access::may_read_endpoint;
+use super::log_tail::{LogTail, Pieces};
+use super::{Answer, PathIds, flag, pods};
+use crate::HttpState;
+use crate::errors::Failure;
+use crate::files::WorkerLog;
+use crate::operations::parameter::{Kind, Parameter, query};
+use crate::operations::{Group, Operation};
+use crate::query::Query;
+
+/// More lines than a log of full size has.
+const TAIL_LINES_MAX: u64 = 1_000_000;
+
+const ENDED: &[Parameter] =
+    &[query("ended", Kind::Flag, "shows those that have ended, too, while their logs are kept")];
+const LOG: &[Parameter] = &[
+    query(
+        "tail",
+        Kind::Integer { min: 0, max: TAIL_LINES_MAX, default: None },
+        "only so many lines of what is there",
+    ),
+    query("follow", Kind::Flag, "goes on with what comes, until the worker ends"),
+];
+
+/// The operations on workers.
+pub(super) fn group() -> Group {
+    let operations = vec![
+        Operation::get("ListWorkers", "/v1/endpoints/{endpoint}/workers", list)
+            .summary("the workers of an endpoint")
+            .gives_many("Pod")
+            .with(ENDED),
+        Operation::get("GetWorkerLogs", "/v1/endpoints/{endpoint}/workers/{worker}/logs", logs)
+            .summary("what a worker prints")
+            .about("The text as the worker printed it. A worker that runs elsewhere keeps its output there: the answer is empty.")
+            .gives_text("text/plain; charset=utf-8")
+            .with(LOG),
+    ];
+    let about = "What runs the jobs of an endpoint.";
+    Group { name: "Workers", about, operations, schemas: Vec::new() }
+}
+
+async fn list(
+    State(state): State<HttpState>,
+    PathIds([id, _]): PathIds,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
+    let endpoint = may_read_endpoint(&state, &headers, &id)?;
+    let ended = flag(&Query::of(&uri)?, "ended");
+    let mut workers = pods::of_endpoint(&state, &endpoint).await;
+    if ended {
+        let (files, of) = (Arc::clone(state.files()), endpoint.record().id);
+        let ended = blocking(move || files.ended_workers(&of)).await?;
+        workers.extend(
+            ended.into_iter().map(
+                |id| json!({ "id": id, "endpointId": of, "desiredStatus": "EXITED", "status": "EXITED" }),
+            ),
+        );
+    }
+    Ok(Value::Array(workers).into())
+}
+
+async fn logs(
+    State(state): State<HttpState>,
+    PathIds([id, worker]): PathIds,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let endpoint = may_read_endpoint(&state, &headers, &id)?;
+    let query = Query::of(&uri)?;
+    let tail = query.integer("tail", 0, TAIL_LINES_MAX)?;
+    // Its form says that it names a file in the server's own folder, and no way out of it.
+    let worker: WorkerId = worker.parse().map_err(|_| no_such_worker())?;
+    let log = find(&state, endpoint.record().id, worker.clone()).await?;
+    let Some(log) = log else {
+        return if is_known(&endpoint, &worker).await? {
+            Ok(text_of(Body::empty()))
+        } else {
+            Err(no_such_worker())
+        };
+    };
+    let (pieces, sender) = Pieces::channel();
+    let follow = flag(&query, "follow").then(|| {
+        let (files, endpoint) = (Arc::clone(state.files()), endpoint.record().id);
+        let again: Box<dyn Fn() -> Option<WorkerLog> + Send> =
+            Box::new(move || files.worker_log(&endpoint, &worker));
+        again
+    });
+    state.engine().spawn(async move { LogTail::new(log.path, sender).send(tail, follow).await });
+    Ok(text_of(Body::new(pieces)))
+}
+
+async fn find(
+    state: &HttpState,
+    endpoint: EndpointId,
+    worker: WorkerId,
+) -> Result<Option<WorkerLog>, Failure> {
+    let files = Arc::clone(state.files());
+    blocking(move || files.worker_log(&endpoint, &worker)).await
+}
+
+async fn is_known(endpoint: &EndpointHandle, worker: &WorkerId) -> Result<bool, Failure> {
+    Ok(endpoint.fleet_view().await?.workers.iter().any(|one| one.id == *worker))
+}
+
+fn text_of(body: Body) -> Response {
+    ([(CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
+}
+
+fn no_such_worker() -> Failure {
+    Failure::new(
+        http::StatusCode::NOT_FOUND,
+        "worker_not_found",
+        "the endpoint has no worker with this id, and keeps no log of one",
+    )
+}
+
+/// Files are looked at where nothing else waits.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Failure::internal())
+}

@@ -1,0 +1,134 @@
+//! Versions of deployed code, each under the hash of its archive.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use longshore_http::{CodeError, CodeVersion};
+use longshore_model::Millis;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use super::archive::{BOUNDS, remove, unpack};
+
+/// The hidden subcommand of this program that makes a version's environment and becomes its handler.
+pub(crate) const CODE_SUBCOMMAND: &str = "code-worker";
+/// Versions beyond are removed, oldest first.
+const VERSIONS_MAX: usize = 10;
+
+/// What is known of a version.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Note {
+    files: u64,
+    bytes: u64,
+    created_at: Millis,
+}
+
+/// Keeps an archive below `dir`, the folder of its name.
+pub(super) fn keep(
+    dir: &Path,
+    name: &str,
+    archive: &[u8],
+    program: &Path,
+    is_used: &dyn Fn(&str) -> bool,
+) -> Result<CodeVersion, CodeError> {
+    let hash = hex(digest(&SHA256, archive).as_ref());
+    if let Some(version) = version(dir, name, &hash, program) {
+        return Ok(version);
+    }
+    let unavailable =
+        |error: io::Error| CodeError::Unavailable(format!("cannot write to {}: {error}", dir.display()));
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unavailable)?;
+    // Two that send the same at once have drafts of their own; the second one finds the first one's folder.
+    let draft = tempfile::Builder::new().prefix(".draft-").tempdir_in(dir).map_err(unavailable)?;
+    let unpacked = unpack(archive, draft.path(), BOUNDS)?;
+    let folder = dir.join(&hash);
+    match fs::rename(draft.path(), &folder) {
+        // Half a version of an earlier try, or another's whole one: the same files in either case.
+        Err(_) if folder.is_dir() => {}
+        other => other.map_err(unavailable)?,
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let note =
+        Note { files: unpacked.files, bytes: unpacked.bytes, created_at: Millis(now.as_millis() as u64) };
+    let text = serde_json::to_vec(&note).map_err(|error| unavailable(error.into()))?;
+    let beside = dir.join(format!("{hash}.new"));
+    fs::write(&beside, text)
+        .and_then(|()| fs::rename(&beside, dir.join(format!("{hash}.json"))))
+        .map_err(unavailable)?;
+    forget_old(dir, name, program, is_used);
+    version(dir, name, &hash, program)
+        .ok_or_else(|| CodeError::Unavailable("the version is gone as soon as it was kept".to_owned()))
+}
+
+/// The whole versions, newest first.
+pub(super) fn versions(dir: &Path, name: &str, program: &Path) -> Vec<CodeVersion> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut versions: Vec<CodeVersion> = entries
+        .filter_map(|entry| version(dir, name, entry.file_name().to_str()?.strip_suffix(".json")?, program))
+        .collect();
+    versions.sort_by_key(|version| std::cmp::Reverse((version.created_at, version.hash.clone())));
+    versions
+}
+
+fn version(dir: &Path, name: &str, hash: &str, program: &Path) -> Option<CodeVersion> {
+    let note: Note = serde_json::from_slice(&fs::read(dir.join(format!("{hash}.json"))).ok()?).ok()?;
+    let folder = dir.join(hash);
+    let (workdir, program) = (folder.to_str()?.to_owned(), program.to_str()?.to_owned());
+    let command = vec![program, CODE_SUBCOMMAND.to_owned(), workdir.clone()];
+    let (files, bytes, created_at) = (note.files, note.bytes, note.created_at);
+    Some(CodeVersion {
+        name: name.to_owned(),
+        hash: hash.to_owned(),
+        workdir,
+        command,
+        files,
+        bytes,
+        created_at,
+    })
+}
+
+fn forget_old(dir: &Path, name: &str, program: &Path, is_used: &dyn Fn(&str) -> bool) {
+    for old in versions(dir, name, program).into_iter().skip(VERSIONS_MAX) {
+        if !is_used(&old.workdir) && fs::remove_file(dir.join(format!("{}.json", old.hash))).is_ok() {
+            remove(Path::new(&old.workdir));
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hostile::archive_of;
+    use super::*;
+
+    #[test]
+    fn the_same_archive_is_the_same_version_and_old_ones_go_unless_they_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("hello");
+        let keep = |text: &str, is_used: &dyn Fn(&str) -> bool| {
+            keep(&dir, "hello", &archive_of(&[("handler.py", text)]), Path::new("/bin/longshore"), is_used)
+                .unwrap()
+        };
+        let first = keep("0", &|_| false);
+        assert_eq!(keep("0", &|_| false), first);
+        assert_eq!((first.files, first.bytes, first.hash.len()), (1, 1, 64));
+        assert_eq!(first.command[1..], ["code-worker".to_owned(), first.workdir.clone()]);
+        for number in 1..=VERSIONS_MAX {
+            keep(&number.to_string(), &|workdir| workdir == first.workdir);
+        }
+        assert_eq!(fs::read_to_string(Path::new(&first.workdir).join("handler.py")).unwrap(), "0");
+        keep("x", &|_| false);
+        assert!(!Path::new(&first.workdir).exists());
+        let kept = versions(&dir, "hello", Path::new("/bin/longshore"));
+        assert_eq!(kept.len(), VERSIONS_MAX);
+        assert!(kept.is_sorted_by_key(|version| std::cmp::Reverse(version.created_at)));
+    }
+}
