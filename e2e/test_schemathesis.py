@@ -15,7 +15,7 @@ from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
 
-EXAMPLES = os.environ.get("LONGSHORE_OPENAPI_EXAMPLES", "8")
+EXAMPLES = os.environ.get("LONGSHORE_OPENAPI_EXAMPLES", "4")
 SEED = os.environ.get("LONGSHORE_OPENAPI_SEED", "1")
 CHECKS = [
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",

@@ -34,7 +34,11 @@ pub(crate) const API_KEY_FIELDS: &[Field] = &[
     )
     .nullable(),
     Field::new("id", NAME, "the public part: what logs name the key by").read_only(),
-    Field::new("prefix", NAME, "how its text begins; none for a text of the operator's").read_only(),
+    Field::new("prefix", NAME, "how its text begins; none for a text of the operator's")
+        .nullable()
+        .read_only(),
     Field::new("createdAt", Kind::Time, "when it was created").read_only(),
-    Field::new("lastUsedAt", Kind::Time, "when it was last used, to the minute; none if never").read_only(),
+    Field::new("lastUsedAt", Kind::Time, "when it was last used, to the minute; none if never")
+        .nullable()
+        .read_only(),
 ];
