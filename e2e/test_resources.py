@@ -8,8 +8,8 @@ from harness.client import unique
 from harness.waiting import until
 from test_job_interface import assert_error
 
-AUTHS, VOLUMES, TEMPLATES, ENDPOINTS = (
-    f"/v1/{name}" for name in ("containerregistryauth", "networkvolumes", "templates", "endpoints")
+AUTHS, VOLUMES, TEMPLATES, ENDPOINTS, KEYS = (
+    f"/v1/{name}" for name in ("containerregistryauth", "networkvolumes", "templates", "endpoints", "apikeys")
 )
 
 
@@ -198,7 +198,7 @@ def test_a_bad_page_is_400_and_names_the_parameter(api, path, query):
 # --- ETag, If-Match, If-None-Match
 
 
-@pytest.fixture(params=["endpoint", "template", "volume", "auth"])
+@pytest.fixture(params=["endpoint", "template", "volume", "auth", "key"])
 def resource(api, request) -> str:
     """The path of a fresh resource."""
     if request.param == "endpoint":
@@ -207,6 +207,9 @@ def resource(api, request) -> str:
         return f"{TEMPLATES}/{api.template()['id']}"
     if request.param == "volume":
         return f"{VOLUMES}/{request.getfixturevalue('volume')['id']}"
+    if request.param == "key":
+        body = {"name": unique("key"), "scopes": [{"scope": "jobs"}]}
+        return f"{KEYS}/{api.ok('POST', KEYS, json=body)['id']}"
     return f"{AUTHS}/{request.getfixturevalue('auth')['id']}"
 
 

@@ -50,8 +50,20 @@ impl Engine {
 
     /// Removes a key: from the answer on it is refused. Refused where nobody could manage the server any more.
     pub async fn delete_key(&self, id: &str) -> Result<(), CatalogError> {
+        self.delete_key_if(id, |_| true).await
+    }
+
+    /// As [`Engine::delete_key`], if it is `as_expected`.
+    pub async fn delete_key_if(
+        &self,
+        id: &str,
+        as_expected: impl FnOnce(&ApiKey) -> bool + Send,
+    ) -> Result<(), CatalogError> {
         let _door = self.inner.door.lock().await;
-        self.key(id).ok_or(CatalogError::NotFound)?;
+        let key = self.key(id).ok_or(CatalogError::NotFound)?;
+        if !as_expected(&key) {
+            return Err(CatalogError::Changed);
+        }
         self.keeps_a_manager(id, None)?;
         self.commit(vec![Write::DeleteKey(id.to_owned())]).await?;
         self.catalog_mut().remove_key(id);

@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 use super::access::{may_manage, may_read};
 use super::api_key_fields::{API_KEY_FIELDS, SCOPE_FIELDS};
 use super::fields::{Verb, read_members};
-use super::{Answer, PathId, read_body, schemas, to_the_end};
+use super::tags::{Expected, Tag};
+use super::{PathId, read_body, schemas, to_the_end};
 use crate::errors::Failure;
 use crate::operations::page::Page;
 use crate::operations::schema::with_example;
@@ -35,19 +36,23 @@ pub(super) fn group() -> Group {
             .summary("makes a key")
             .about("The text of the key is in this answer, and nowhere else ever again: the server keeps its hash.")
             .takes("ApiKeyCreateInput")
-            .gives("NewApiKey"),
-        Operation::get("GetApiKey", "/v1/apikeys/{key}", get).summary("one key, without its text").gives("ApiKey"),
+            .gives("NewApiKey")
+            .tagged(),
+        Operation::get("GetApiKey", "/v1/apikeys/{key}", get).summary("one key, without its text").gives("ApiKey").tagged(),
         Operation::patch("UpdateApiKey", "/v1/apikeys/{key}", update)
             .summary("changes what is sent")
             .takes("ApiKeyUpdateInput")
-            .gives("ApiKey"),
+            .gives("ApiKey")
+            .tagged(),
         Operation::post("UpdateApiKeyByPost", "/v1/apikeys/{key}/update", update)
             .summary("the same as PATCH")
             .takes("ApiKeyUpdateInput")
-            .gives("ApiKey"),
+            .gives("ApiKey")
+            .tagged(),
         Operation::delete("DeleteApiKey", "/v1/apikeys/{key}", delete)
             .summary("revokes a key: from the answer on it is refused")
-            .about("The last key in force with the scope `manage` stays: nobody locks everybody out."),
+            .about("The last key in force with the scope `manage` stays: nobody locks everybody out.")
+            .tagged(),
     ];
     let create = json!({
         "name": "website", "scopes": [{ "scope": "jobs", "endpointIds": ["hello"] }], "rateLimit": 500,
@@ -71,7 +76,7 @@ pub(super) fn group() -> Group {
     Group { name: "Keys", about: "Who may do what.", operations, schemas }
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
     let by = may_manage(&state, &headers)?;
     let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let change = Change::of(&members, state.engine().now())?;
@@ -85,7 +90,7 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     tracing::info!(key = %key.id, by = %by.id, "key created");
     let mut view = view(&key, state.engine().now());
     view["key"] = json!(minted.text);
-    Ok(view.into())
+    Ok(tag(&state, &key, &view).answer(view))
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
@@ -97,10 +102,15 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     Ok(page.answer(keys.iter().map(|key| view(key, now)).collect(), cursor))
 }
 
-async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
+async fn get(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
     let key = state.engine().key(&id).ok_or_else(no_such_key)?;
-    Ok(view(&key, state.engine().now()).into())
+    let view = view(&key, state.engine().now());
+    Ok(tag(&state, &key, &view).answer_look(&headers, view))
 }
 
 async fn update(
@@ -108,17 +118,26 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Answer {
+) -> Result<Response, Failure> {
     let by = may_manage(&state, &headers)?;
     state.engine().key(&id).ok_or_else(no_such_key)?;
     let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let change = Change::of(&members, state.engine().now())?;
+    let expected = Expected::of(&headers);
     let key = to_the_end(&state, |state| async move {
-        Ok(state.engine().update_key(&id, |key| change.lay_over(key)).await?)
+        let engine = state.engine();
+        let mut refused = None;
+        let change = |key: &mut ApiKey| match expected.check(engine, &unused(key)) {
+            Ok(()) => change.lay_over(key),
+            Err(failure) => refused = Some(failure),
+        };
+        let stored = engine.update_key(&id, change).await?;
+        refused.map_or(Ok(stored), Err)
     })
     .await?;
     tracing::info!(key = %key.id, by = %by.id, "key changed");
-    Ok(view(&key, state.engine().now()).into())
+    let view = view(&key, state.engine().now());
+    Ok(tag(&state, &key, &view).answer(view))
 }
 
 async fn delete(
@@ -129,9 +148,23 @@ async fn delete(
     let by = may_manage(&state, &headers)?;
     state.engine().key(&id).ok_or_else(no_such_key)?;
     let revoked = id.clone();
-    to_the_end(&state, |state| async move { Ok(state.engine().delete_key(&revoked).await?) }).await?;
+    let expected = Expected::of(&headers);
+    to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        Ok(engine.delete_key_if(&revoked, |key| expected.is_met(engine, &unused(key))).await?)
+    })
+    .await?;
     tracing::info!(key = %id, by = %by.id, "key revoked");
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// A key's tag. Using the key makes no change of it stale: when it was last used counts as shown beside it.
+fn tag(state: &HttpState, key: &ApiKey, view: &Value) -> Tag {
+    Tag::of(state.engine(), &unused(key)).beside(state.engine(), view)
+}
+
+fn unused(key: &ApiKey) -> ApiKey {
+    ApiKey { last_used_at: None, ..key.clone() }
 }
 
 /// What a request says of a key; nothing where it says nothing.

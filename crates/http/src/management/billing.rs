@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
 use longshore_engine::{Usage, UsageSheet};
 use longshore_model::Millis;
 use serde_json::{Map, Value, json};
 
-use super::Answer;
 use super::access::may_read;
 use crate::errors::Failure;
+use crate::operations::page::Page;
 use crate::operations::parameter::{Kind, Parameter, query};
 use crate::operations::schema::{count, object, text, time};
 use crate::operations::{Group, Operation};
@@ -50,7 +51,7 @@ pub(super) fn group() -> Group {
         Operation::get("EndpointBilling", "/v1/billing/endpoints", list)
             .summary("how long workers ran, and what that costs")
             .about("Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job.")
-            .gives_many("BillingRecord")
+            .lists("BillingRecord")
             .with(PARAMETERS),
     ];
     let record = object(
@@ -69,7 +70,7 @@ pub(super) fn group() -> Group {
     Group { name: "Billing", about, operations, schemas: vec![("BillingRecord", record)] }
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Answer {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
     let query = Query::of(&uri)?;
     let bucket = word(&query, "bucketSize", &BUCKETS, "day")?;
@@ -77,7 +78,14 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> A
     let from = moment(&query, "startTime")?.unwrap_or_default();
     let to = moment(&query, "endTime")?.unwrap_or(Millis::MAX);
     let sheets = state.engine().usage(from, to);
-    Ok(Value::Array(records(&sheets, bucket, grouping, &query, state.prices())).into())
+    let page = Page::of(&uri, &query)?;
+    let key = |record: &Value| {
+        let text = |name: &str| record[name].as_str().unwrap_or_default();
+        let names = ["endpointId", "gpuTypeId", "podId"].map(text).join("/");
+        (parse_rfc3339(text("time")).unwrap_or_default(), names)
+    };
+    let (records, cursor) = page.cut(records(&sheets, bucket, grouping, &query, state.prices()), key);
+    Ok(page.answer(records, cursor))
 }
 
 /// What is summed up in one record.

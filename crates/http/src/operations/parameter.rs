@@ -45,7 +45,7 @@ pub(super) const PAGE: &[Parameter] = &[
     ),
     query(
         "cursor",
-        Kind::Form("^[0-9]{1,20}\\.[^.]{1,200}$"),
+        Kind::Form("^[0-9]{1,19}\\..{1,200}$"),
         "where the page before ended; the `Link` header has it",
     ),
 ];

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::curl::curl;
 use super::html::{escaped, prose};
-use super::shapes::{contents, json, kind, resolved, row};
+use super::shapes::{ALWAYS, REQUIRED, contents, json, kind, resolved, row};
 use crate::operations::Group;
 
 /// The whole page. The groups say in which order; what is said is in the document.
@@ -75,7 +75,8 @@ fn parameters(operation: &Value) -> String {
     let rows = parameters.iter().map(|parameter| {
         let about = parameter["description"].as_str().unwrap_or("in the path");
         let name = parameter["name"].as_str().unwrap_or_default();
-        row(name, parameter["required"] == true, &parameter["schema"], about)
+        let mark = if parameter["required"] == true { REQUIRED } else { "" };
+        row(name, mark, &parameter["schema"], about)
     });
     format!("<h3>Parameters</h3>\n<table>\n{}</table>\n", rows.collect::<String>())
 }
@@ -89,7 +90,7 @@ fn body(document: &Value, operation: &Value) -> String {
     format!(
         "<h3>Body</h3>\n{example}<details><summary>{}</summary>\n{}</details>\n",
         kind(schema),
-        contents(document, schema)
+        contents(document, schema, REQUIRED)
     )
 }
 
@@ -105,7 +106,7 @@ fn answers(document: &Value, operation: &Value) -> String {
             prose(response["description"].as_str().unwrap_or_default()),
             schema.map_or_else(String::new, kind),
             headers.join(" "),
-            schema.map_or_else(String::new, |schema| contents(document, schema)),
+            schema.map_or_else(String::new, |schema| contents(document, schema, ALWAYS)),
         )
     };
     format!("<h3>Answers</h3>\n{}", answers.map(answer).collect::<String>())
@@ -114,10 +115,11 @@ fn answers(document: &Value, operation: &Value) -> String {
 fn schemas(document: &Value) -> String {
     let schemas = document["components"]["schemas"].as_object().into_iter().flatten();
     let shown = schemas.map(|(name, schema)| {
+        let is_sent = name.ends_with("Input") || name.ends_with("Request");
         format!(
             "<details class=\"schema\"><summary><code>{name}</code></summary>\n\
              <div id=\"schema-{name}\"></div>{}{}</details>\n",
-            contents(document, schema),
+            contents(document, schema, if is_sent { REQUIRED } else { ALWAYS }),
             schema.get("example").map_or_else(String::new, json),
             name = escaped(name),
         )

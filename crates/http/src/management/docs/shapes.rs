@@ -54,8 +54,7 @@ fn limits(schema: &Value) -> String {
 }
 
 /// One line of a table: a name, what it is, what it means.
-pub(super) fn row(name: &str, is_required: bool, schema: &Value, about: &str) -> String {
-    let mark = if is_required { " <b>required</b>" } else { "" };
+pub(super) fn row(name: &str, mark: &str, schema: &Value, about: &str) -> String {
     let limits = limits(schema);
     let limits = if limits.is_empty() { limits } else { format!("<br><small>{limits}</small>") };
     format!(
@@ -66,15 +65,20 @@ pub(super) fn row(name: &str, is_required: bool, schema: &Value, about: &str) ->
     )
 }
 
-/// What is in a schema, to be opened.
-pub(super) fn contents(document: &Value, schema: &Value) -> String {
-    inner(document, schema, 0)
+/// Beside what must be sent.
+pub(super) const REQUIRED: &str = " <b>required</b>";
+/// Beside what is never left out of an answer.
+pub(super) const ALWAYS: &str = " <small>always</small>";
+
+/// What is in a schema, to be opened, with `mark` beside what it cannot be without.
+pub(super) fn contents(document: &Value, schema: &Value, mark: &str) -> String {
+    inner(document, schema, mark, 0)
 }
 
-fn inner(document: &Value, schema: &Value, depth: usize) -> String {
+fn inner(document: &Value, schema: &Value, mark: &str, depth: usize) -> String {
     let schema = resolved(document, schema);
     if schema["type"] == "array" {
-        return inner(document, &schema["items"], depth);
+        return inner(document, &schema["items"], mark, depth);
     }
     let Some(properties) = schema["properties"].as_object() else { return String::new() };
     let required: Vec<_> =
@@ -83,8 +87,10 @@ fn inner(document: &Value, schema: &Value, depth: usize) -> String {
     let mut nested = String::new();
     for (name, property) in properties {
         let about = property["description"].as_str().unwrap_or_default();
-        html.push_str(&row(name, required.contains(&name.as_str()), property, about));
-        let below = if depth < DEPTH_MAX { inner(document, property, depth + 1) } else { String::new() };
+        let mark_here = if required.contains(&name.as_str()) { mark } else { "" };
+        html.push_str(&row(name, mark_here, property, about));
+        let below =
+            if depth < DEPTH_MAX { inner(document, property, mark, depth + 1) } else { String::new() };
         if !below.is_empty() {
             let opener =
                 format!("<details><summary><code>{}</code> {}</summary>\n", escaped(name), kind(property));
