@@ -1,5 +1,7 @@
 //! Frames: what is committed together, while it is made and when it is found again.
 
+use bytes::Bytes;
+
 use super::coding::put_number;
 use super::format::FRAME_HEADER_BYTES;
 use super::hash::hash;
@@ -8,7 +10,9 @@ use super::hash::hash;
 #[derive(Debug, Default)]
 pub(super) struct Frame {
     records: Vec<u8>,
-    payloads: Vec<u8>,
+    /// Shared with whoever handed them over: they are copied once, when the frame is sealed.
+    payloads: Vec<Bytes>,
+    payload_bytes: usize,
     /// The body of the record that is being made.
     body: Vec<u8>,
     /// Where that body has the distance of a payload beside the records, and where among these the payload begins.
@@ -30,6 +34,7 @@ struct Distance {
 pub(super) struct Mark {
     records: usize,
     payloads: usize,
+    payload_bytes: usize,
     distances: usize,
 }
 
@@ -41,12 +46,12 @@ impl Frame {
 
     /// Makes it empty, keeping its memory.
     pub fn clear(&mut self) {
-        self.back_to(Mark { records: 0, payloads: 0, distances: 0 });
+        self.back_to(Mark { records: 0, payloads: 0, payload_bytes: 0, distances: 0 });
     }
 
     /// The length that it has in a segment.
     pub fn bytes(&self) -> usize {
-        FRAME_HEADER_BYTES as usize + self.records.len() + self.payloads.len()
+        FRAME_HEADER_BYTES as usize + self.records.len() + self.payload_bytes
     }
 
     /// The records.
@@ -56,13 +61,19 @@ impl Frame {
 
     /// The present state.
     pub fn mark(&self) -> Mark {
-        Mark { records: self.records.len(), payloads: self.payloads.len(), distances: self.distances.len() }
+        Mark {
+            records: self.records.len(),
+            payloads: self.payloads.len(),
+            payload_bytes: self.payload_bytes,
+            distances: self.distances.len(),
+        }
     }
 
     /// Forgets what came after the mark.
     pub fn back_to(&mut self, mark: Mark) {
         self.records.truncate(mark.records);
         self.payloads.truncate(mark.payloads);
+        self.payload_bytes = mark.payload_bytes;
         self.distances.truncate(mark.distances);
         self.body.clear();
         self.body_distance = None;
@@ -74,10 +85,10 @@ impl Frame {
     }
 
     /// Keeps bytes beside the records, and puts the distance to them into the body.
-    pub fn put_beside(&mut self, bytes: &[u8]) {
-        self.body_distance = Some((self.body.len(), self.payloads.len()));
+    pub fn put_beside(&mut self, bytes: Bytes) {
+        self.body_distance = Some((self.body.len(), self.payload_bytes));
         self.body.extend_from_slice(&[0; 4]);
-        self.payloads.extend_from_slice(bytes);
+        self.keep(bytes);
     }
 
     /// The body is complete.
@@ -93,12 +104,12 @@ impl Frame {
     }
 
     /// Adds a whole record as it is, with the payload that it keeps beside it.
-    pub fn copy(&mut self, record: &[u8], beside: Option<(usize, &[u8])>) {
+    pub fn copy(&mut self, record: &[u8], beside: Option<(usize, Bytes)>) {
         let start = self.records.len();
         self.records.extend_from_slice(record);
         if let Some((at, bytes)) = beside {
-            self.distances.push(Distance { record: start, at: start + at, payload: self.payloads.len() });
-            self.payloads.extend_from_slice(bytes);
+            self.distances.push(Distance { record: start, at: start + at, payload: self.payload_bytes });
+            self.keep(bytes);
         }
     }
 
@@ -111,13 +122,20 @@ impl Frame {
         }
         let start = out.len();
         out.extend_from_slice(&[0; 8]);
-        for number in [self.records.len() as u32, self.payloads.len() as u32, synced, 0] {
+        for number in [self.records.len() as u32, self.payload_bytes as u32, synced, 0] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.extend_from_slice(&self.records);
         let sum = hash(seed(salt, place), &out[start + 8..]);
         out[start..start + 8].copy_from_slice(&sum.to_le_bytes());
-        out.extend_from_slice(&self.payloads);
+        for payload in &self.payloads {
+            out.extend_from_slice(payload);
+        }
+    }
+
+    fn keep(&mut self, payload: Bytes) {
+        self.payload_bytes += payload.len();
+        self.payloads.push(payload);
     }
 }
 

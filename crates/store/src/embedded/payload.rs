@@ -28,13 +28,13 @@ pub(super) fn put(frame: &mut Frame, payload: &Payload) {
 }
 
 /// As [`put`], for bytes.
-pub(super) fn put_inline(frame: &mut Frame, bytes: &[u8]) {
+pub(super) fn put_inline(frame: &mut Frame, bytes: &Bytes) {
     if bytes.len() <= HERE_BYTES_MAX {
         frame.body().push(form::HERE);
         put_bytes(frame.body(), bytes);
     } else {
         frame.body().push(form::BESIDE);
-        frame.put_beside(bytes);
+        frame.put_beside(Bytes::clone(bytes));
         put_number(frame.body(), bytes.len() as u64);
         frame.body().extend_from_slice(&hash(0, bytes).to_le_bytes());
     }

@@ -21,7 +21,7 @@ const LIMITS: LogLimits = LogLimits { segment_bytes: 1 << 20, ahead_bytes: 16 <<
 struct Program {
     disk: Recorded,
     committer: Committer,
-    _folder: Folder,
+    folder: Folder,
     epoch: Epoch,
     inputs: u64,
 }
@@ -34,7 +34,7 @@ impl Program {
         let log = Log::open(&folder.log(), LIMITS, std::sync::Arc::clone(&shared), end, oldest).unwrap();
         let mut committer = Committer::new(log, &shared);
         let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
-        Self { disk, committer, _folder: folder, epoch, inputs }
+        Self { disk, committer, folder: folder, epoch, inputs }
     }
 
     /// Writes one more input. The acknowledged ones are numbered without a gap.
@@ -147,8 +147,8 @@ fn the_next_server_makes_up_for_a_failed_sync() {
     program.disk.fail("sync EIO").unwrap();
     program.committer.log.sync().unwrap_err();
     program.disk.fail("").unwrap();
-    let Program { disk, committer, _folder, inputs, .. } = program;
-    drop((committer, _folder));
+    let Program { disk, committer, folder, inputs, .. } = program;
+    drop((committer, folder));
     let mut program = Program::start(disk, inputs);
     program.commit_some(Durability::Synced);
 }

@@ -95,7 +95,7 @@ impl<'a> Source<'a> {
             Some(beside) => {
                 // As it is, whole or not: whoever reads it is told.
                 let payload = self.read(beside.range(at)).map_err(|error| from_io(&error))?;
-                out.copy(raw.bytes, Some((beside.place_of_distance(raw.bytes.len()), &payload)));
+                out.copy(raw.bytes, Some((beside.place_of_distance(raw.bytes.len()), payload.into())));
             }
         }
         Ok(())
