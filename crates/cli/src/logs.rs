@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::dev::logs::record;
 use crate::exit::{Exit, Failure, Outcome, cannot};
 use crate::jobs::endpoint_name;
 use crate::output::{OutputFormat, parsed};
 use crate::remote::{Remote, Session};
 use crate::stop::StopRequest;
-use crate::traceback::readable;
 
 /// How often new workers are looked for.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
@@ -152,7 +152,7 @@ fn show(session: &Session, worker: &str, line: &str) -> Outcome<()> {
         OutputFormat::Table => {
             let name: String = worker.chars().take(WORKER_CHARS).collect();
             let mark = session.output.styles.dim(&format!("{name} │"));
-            readable(line).lines().try_for_each(|line| session.output.line(&format!("{mark} {line}")))
+            record(line).lines().try_for_each(|line| session.output.line(&format!("{mark} {line}")))
         }
         OutputFormat::Json | OutputFormat::Jsonl => {
             let record = to_raw_value(&json!({ "worker": worker, "line": line }));

@@ -43,7 +43,7 @@ pub struct TopArgs {
     /// Print one table and exit
     #[arg(long)]
     once: bool,
-    /// Look again after this time [default: 2s; with --once 1s]
+    /// Look again after this time [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Duration>,
     #[command(flatten)]
@@ -115,8 +115,7 @@ fn show(session: &Session, redraws: bool, before: &Reading, now: &Reading) -> Ou
     if !redraws {
         return session.output.text(&format!("{title}\n{text}\n"));
     }
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    let (high, wide) = size.map_or((24, 80), |size| (usize::from(size.ws_row), usize::from(size.ws_col)));
+    let (high, wide) = screen_size();
     let mut frame = String::from("\x1b[H");
     let hint = session.output.styles.dim("Ctrl-C ends");
     for line in
@@ -128,6 +127,13 @@ fn show(session: &Session, redraws: bool, before: &Reading, now: &Reading) -> Ou
         let _ = write!(frame, "{line}\x1b[K\r\n");
     }
     session.output.text(&format!("{frame}\x1b[J"))
+}
+
+/// Rows and columns; some terminals do not say.
+fn screen_size() -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let known = size.ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    known.map_or((24, 80), |size| (usize::from(size.ws_row), usize::from(size.ws_col)))
 }
 
 /// The endpoints with the longest queues first.

@@ -50,8 +50,8 @@ pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
     let (listen, data_dir, config) = (args.listen.clone(), args.data_dir.clone(), args.config.clone());
     let args = ServeArgs { listen, data_dir, config, ..ServeArgs::default() };
     let settings = Settings::load(&args, environment()).map_err(|error| error.to_string())?;
-    let vault = secrets::vault(&settings).map_err(|fatal| fatal.to_string())?;
-    let secrets_key = Some(vault.is_sealing());
+    let vault = secrets::vault(&settings);
+    let secrets_key = vault.map(|vault| vault.is_sealing()).map_err(|fatal| fatal.to_string());
     Ok(ServerPlan { listen: settings.listen, data_dir: settings.data_dir, secrets_key })
 }
 

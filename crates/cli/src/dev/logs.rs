@@ -84,7 +84,7 @@ impl Tail {
 }
 
 /// Inside an endpoint the SDK logs JSON objects: shows level, message and job.
-fn record(line: &str) -> String {
+pub(crate) fn record(line: &str) -> String {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Record {

@@ -9,7 +9,7 @@ pub(crate) mod error;
 pub(crate) mod home;
 mod host;
 mod install;
-mod logs;
+pub(crate) mod logs;
 mod port;
 pub(crate) mod project;
 pub(crate) mod python;

@@ -47,8 +47,8 @@ pub struct ServerPlan {
     pub listen: String,
     /// Where it keeps everything.
     pub data_dir: PathBuf,
-    /// Whether a key is set that encrypts secrets at rest; none where this server has no such setting.
-    pub secrets_key: Option<bool>,
+    /// Whether a key is set that seals secrets at rest, or why the one that is named cannot be used.
+    pub secrets_key: Result<bool, String>,
 }
 
 /// How something is.
@@ -93,7 +93,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) 
     if let Ok(plan) = &plan {
         findings.extend(place::disk(&plan.data_dir));
         findings.push(place::port(&plan.listen).await);
-        findings.extend(plan.secrets_key.map(secrets));
+        findings.push(secrets(&plan.secrets_key));
     }
     findings.push(machine::clock().await);
     findings.push(machine::open_files());
@@ -102,14 +102,13 @@ pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) 
     show(Output::new(args.output), &findings)
 }
 
-fn secrets(set: bool) -> Finding {
-    if set {
-        Finding::ok("secrets", "a key encrypts secrets at rest")
-    } else {
-        Finding::warn(
-            "secrets",
-            "no key is set: secrets are stored as they are; see the manual's configuration page",
-        )
+fn secrets(key: &Result<bool, String>) -> Finding {
+    match key {
+        Ok(true) => Finding::ok("secrets", "a key seals them at rest"),
+        Ok(false) => {
+            Finding::warn("secrets", "kept as they are: make a key with `longshore secrets new-key FILE`")
+        }
+        Err(error) => Finding::fail("secrets", error.clone()),
     }
 }
 

@@ -1,0 +1,490 @@
+"""The command line, against a server with real workers: what commands print, how they end, what they say when it fails.
+
+`docs/manual/command-line.md` shows a session; `test_the_session_in_the_manual_is_true` types it again.
+"""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.client import HANDLERS, unique
+from harness.server import ADMIN_KEY, binary
+from harness.waiting import until
+
+ROOT = Path(__file__).parent.parent
+MANUAL = ROOT / "docs" / "manual" / "command-line.md"
+USAGE, JOB_FAILED, NOT_FOUND, UNAUTHORIZED, UNREACHABLE, TIMED_OUT, INTERRUPTED = 2, 3, 4, 5, 6, 7, 130
+
+
+@dataclass
+class Done:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+class Cli:
+    """The program with a configuration folder of its own, and a key for one server in it."""
+
+    def __init__(self, home: Path, url: str, key: str = ADMIN_KEY):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("RUNPOD_", "LONGSHORE_", "XDG_"))}
+        self.env = clean | {"XDG_CONFIG_HOME": str(home)}
+        self.url = url
+        self.key = key
+
+    def command(self, *words: str) -> list[str]:
+        return [binary(), *(str(word) for word in words)]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return self.env | {"LONGSHORE_URL": self.url, "LONGSHORE_API_KEY": self.key} | more
+
+    def run(self, *words: str, stdin: str = "", env: dict | None = None, timeout_s: float = 60) -> Done:
+        """Runs a command to its end."""
+        done = subprocess.run(
+            self.command(*words), input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False,
+            env=self.environment() if env is None else env,
+        )
+        assert self.key not in done.stdout + done.stderr, "a key was shown"
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *words: str, **more) -> Done:
+        """The same; it must work."""
+        done = self.run(*words, **more)
+        assert done.code == 0, f"{words}: {done}"
+        return done
+
+    def spawn(self, *words: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            self.command(*words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=self.environment(),
+        )
+
+
+@pytest.fixture
+def cli(server, tmp_path):
+    return Cli(tmp_path / "config", server.url)
+
+
+@pytest.fixture
+def echo(api):
+    """An endpoint with real workers that give back what they get."""
+    return api.endpoint("echo.py")
+
+
+def fails(done: Done, code: int, *said: str) -> None:
+    assert done.code == code, done
+    assert done.out == "", done
+    for text in (*said, "error:"):
+        assert text in done.err, done
+
+
+# Jobs.
+
+
+def test_a_job_is_run_and_its_output_is_all_that_is_on_standard_output(cli, echo):
+    done = cli.ok("run", echo.id, '{"n": 1.0, "big": 12345678901234567890}', "--wait")
+    assert done.json["echo"] == {"n": 1.0, "big": 12345678901234567890}
+    assert '"n": 1.0' in done.out and "COMPLETED" in done.err
+
+
+def test_input_comes_from_a_file_or_from_standard_input(cli, echo, tmp_path):
+    file = tmp_path / "input.json"
+    file.write_text('{"from": "file"}')
+    assert cli.ok("runsync", echo.id, f"@{file}").json["echo"] == {"from": "file"}
+    assert cli.ok("runsync", echo.id, "-", stdin='{"from": "stdin"}\n').json["echo"] == {"from": "stdin"}
+    file.write_text('{"input": {"from": "sample"}}')
+    assert cli.ok("run", echo.id, f"@{file}", "--whole", "-w").json["echo"] == {"from": "sample"}
+
+
+def test_a_job_is_followed_from_its_id(cli, endpoint, worker):
+    job = cli.ok("run", endpoint.id, '{"a": 1}', "-o", "json", "--ttl", "1h").json["id"]
+    assert cli.ok("status", endpoint.id, job, "-o", "json").json["status"] == "IN_QUEUE"
+    assert worker.take()["id"] == job
+    waiting = cli.spawn("status", endpoint.id, job, "--wait")
+    worker.post("job-stream", job, {"output": "text"})
+    worker.post("job-stream", job, {"output": {"a": 1.0}})
+    worker.done(job, {"output": [1, 2]})
+    out, err = waiting.communicate(timeout=30)
+    assert (waiting.returncode, json.loads(out)) == (0, [1, 2]), err
+    assert cli.ok("stream", endpoint.id, job).out == 'text\n{"a": 1.0}\n'
+    assert cli.ok("stream", endpoint.id, job, "--offset", "1", "-o", "jsonl").out == '{"a": 1.0}\n'
+    assert cli.ok("stream", endpoint.id, job, "-o", "json").json == ["text", {"a": 1.0}]
+
+
+def test_a_job_that_fails_is_exit_code_3_with_its_error_and_can_be_retried(cli, endpoint, worker):
+    job = endpoint.run()
+    assert worker.take()["id"] == job
+    worker.done(job, {"error": "out of luck"})
+    done = cli.run("status", endpoint.id, job, "--wait")
+    assert (done.code, done.out) == (JOB_FAILED, ""), done
+    assert "FAILED" in done.err and "out of luck" in done.err
+    # To look is no failure.
+    assert cli.ok("status", endpoint.id, job).out.splitlines()[1] == "status         FAILED"
+    assert cli.ok("retry", endpoint.id, job).out == f"{job}  IN_QUEUE\n"
+    assert cli.ok("cancel", endpoint.id, job, "-o", "json").json["status"] == "CANCELLED"
+    done = cli.run("retry", endpoint.id, job)
+    assert (done.code, "only a FAILED or TIMED_OUT job" in done.err) == (1, True), done
+
+
+def test_a_wait_that_is_over_leaves_the_job_and_says_how_to_follow_it(cli, endpoint):
+    done = cli.run("run", endpoint.id, "--wait", "--timeout", "200ms")
+    assert done.code == TIMED_OUT and done.out == "", done
+    job = re.search(rf"longshore status {endpoint.id} (\S+) --wait", done.err)[1]
+    assert endpoint.status(job)["status"] == "IN_QUEUE"
+    done = cli.run("runsync", endpoint.id, "--timeout", "1s")
+    assert done.code == TIMED_OUT and "--wait" in done.err, done
+
+
+def test_ctrl_c_ends_the_wait_and_not_the_job(cli, endpoint):
+    waiting = cli.spawn("run", endpoint.id, "--wait")
+    until(lambda: endpoint.health()["jobs"]["inQueue"] == 1, "the job is in the queue")
+    # It listens for signals before it asks for the job's state, which it does at least once.
+    until(lambda: "SigCgt" in status(waiting.pid) and catches(waiting.pid, signal.SIGINT), "it hears signals")
+    waiting.send_signal(signal.SIGINT)
+    out, err = waiting.communicate(timeout=10)
+    assert (waiting.returncode, out) == (INTERRUPTED, ""), err
+    job = re.search(rf"longshore status {endpoint.id} (\S+) --wait", err)[1]
+    assert "the job goes on" in err and endpoint.status(job)["status"] == "IN_QUEUE"
+
+
+def status(pid: int) -> str:
+    return Path(f"/proc/{pid}/status").read_text()
+
+
+def catches(pid: int, number: int) -> bool:
+    caught = re.search(r"SigCgt:\s*([0-9a-f]+)", status(pid))[1]
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def test_queues_are_looked_at_and_emptied(cli, endpoint):
+    jobs = [endpoint.run() for _ in range(3)]
+    assert cli.ok("health", endpoint.id, "-o", "json").json["jobs"]["inQueue"] == 3
+    assert "3 in queue" in cli.ok("health", endpoint.id).out
+    listed = cli.ok("requests", endpoint.id, "--limit", "2", "--status", "in_queue", "-o", "jsonl")
+    assert [json.loads(line)["id"] for line in listed.out.splitlines()] == jobs[:0:-1]
+    cursor = re.search(r"--cursor (\S+)", listed.err)[1]
+    rest = cli.ok("requests", endpoint.id, "--cursor", cursor).out.splitlines()
+    assert len(rest) == 2 and rest[1].startswith(jobs[0]), rest
+    fails(cli.run("purge", endpoint.id), USAGE, "remove the 3 jobs", "--yes")
+    assert cli.ok("purge", endpoint.id, "--yes", "-o", "json").json == {"removed": 3}
+
+
+# What goes wrong.
+
+
+def test_errors_have_their_exit_code_and_a_next_step(cli, endpoint):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        fails(cli.run("health", "hello", "--url", url), UNREACHABLE, "cannot reach", "longshore serve")
+    fails(cli.run("health", endpoint.id, "--api-key", "ls_wrong"), UNAUTHORIZED, "longshore login")
+    fails(cli.run("health", "nosuchendpoint"), NOT_FOUND, "no endpoint has this", "longshore endpoint list")
+    job = "0190163d-8694-739b-aea5-966c26f8ad90"
+    fails(cli.run("status", endpoint.id, job), NOT_FOUND, "longshore requests")
+    fails(cli.run("template", "get", "nosuchtemplate"), NOT_FOUND, "longshore template list")
+    fails(cli.run("run", endpoint.id, '{"a": 1,\n "b": oops}'), USAGE, "line 2, column 7", ' "b": oops}', "      ^")
+    fails(cli.run("run", endpoint.id, "[1]"), USAGE, "must be a JSON object")
+    fails(cli.run("run", endpoint.id, "@/no/such/file"), USAGE - 1, "cannot read /no/such/file")
+    fails(cli.run("endpoint", "update", endpoint.id), USAGE, "nothing to change")
+    fails(cli.run("endpoint", "update", endpoint.id, "--json", '{"workersMx": 2}'), 1, "workersMax")
+    assert cli.run("run").code == USAGE and cli.run("status", endpoint.id, "x").code == USAGE
+    assert cli.run("run", "a/../b").code == USAGE
+
+
+def test_a_key_goes_to_the_server_that_it_was_stored_for_only(cli, tmp_path):
+    fails(cli.run("endpoint", "list", env=cli.env), UNAUTHORIZED, "no key", "longshore login")
+    stored = cli.ok("login", "--url", cli.url + "/", stdin=ADMIN_KEY + "\n", env=cli.env)
+    assert "stored as `default`" in stored.out
+    file = tmp_path / "config" / "longshore" / "config.toml"
+    assert file.stat().st_mode & 0o777 == 0o600
+    cli.ok("endpoint", "list", env=cli.env)
+    fails(cli.run("endpoint", "list", "--url", "http://127.0.0.1:9", env=cli.env), UNAUTHORIZED, "is for " + cli.url)
+    fails(cli.run("endpoint", "list", "--profile", "lab", env=cli.env), USAGE, "known: default", "--profile lab")
+    fails(cli.run("login", "--url", cli.url, stdin="ls_wrong\n", env=cli.env), UNAUTHORIZED, "does not know this key")
+    fails(cli.run("login", "--url", cli.url, stdin="\n", env=cli.env), USAGE, "no key was given")
+    file.write_text(file.read_text() + "oops\n")
+    fails(cli.run("endpoint", "list", env=cli.env), USAGE, "line 4")
+
+
+# Resources.
+
+
+def test_templates_and_endpoints_are_made_changed_and_deleted(cli):
+    name = unique("cli")
+    template = cli.ok(
+        "template", "create", "--name", name, "--command", sys.executable, "--command", "-u",
+        "--command", HANDLERS / "echo.py", "--env", "A=1", "--env", "B=2", "-o", "json",
+    ).json
+    assert template["env"] == {"A": "***", "B": "***"}
+    changed = cli.ok("template", "update", template["id"], "--env", "C=3", "--unset-env", "A", "-o", "json").json
+    assert changed["env"] == {"B": "***", "C": "***"} and changed["dockerStartCmd"] == template["dockerStartCmd"]
+    made = cli.ok(
+        "endpoint", "create", "--slug", name, "--template", template["id"], "--provider", "process",
+        "--workers-max", "2", "--json", '{"maxRetries": 5, "workersMax": 9}', "-o", "json",
+    ).json
+    assert (made["workersMax"], made["maxRetries"], made["slug"]) == (2, 5, name)
+    assert cli.ok("runsync", name, '{"x": 1}').json["echo"] == {"x": 1}
+    fails(cli.run("template", "delete", template["id"], "--yes"), 1, made["id"])
+    row = next(line for line in cli.ok("endpoint", "list").out.splitlines() if made["id"] in line)
+    assert name in row and template["id"] in row
+    assert cli.ok("endpoint", "get", name, "--workers", "-o", "json").json["workers"]
+    paused = cli.ok("endpoint", "pause", name)
+    assert f"longshore endpoint resume {name} --workers-max 2" in paused.err
+    assert cli.ok("endpoint", "get", name, "-o", "json").json["workersMax"] == 0
+    cli.ok("endpoint", "resume", name, "--workers-max", "1")
+    assert cli.ok("endpoint", "update", name, "--idle-timeout", "7", "-o", "jsonl").json["idleTimeout"] == 7
+    fails(cli.run("endpoint", "delete", name), USAGE, "--yes")
+    cli.ok("endpoint", "delete", name, "--drain", "--yes")
+    cli.ok("template", "delete", template["id"], "--yes")
+    fails(cli.run("endpoint", "get", name), NOT_FOUND)
+
+
+def test_keys_are_made_limited_and_revoked(cli, endpoint):
+    made = cli.ok("keys", "create", "--name", "ci", "--scope", f"jobs:{endpoint.id}", "--expires", "1d", "-o", "json").json
+    theirs = cli.env | {"LONGSHORE_URL": cli.url, "LONGSHORE_API_KEY": made["key"]}
+    cli.ok("run", endpoint.id, env=theirs)
+    fails(cli.run("endpoint", "list", env=theirs), UNAUTHORIZED)
+    assert made["id"] in cli.ok("keys", "list").out and made["key"] not in cli.ok("keys", "list").out
+    cli.ok("keys", "update", made["id"], "--disable")
+    fails(cli.run("health", endpoint.id, env=theirs), UNAUTHORIZED)
+    cli.ok("keys", "update", made["id"], "--enable", "--name", "again")
+    assert cli.ok("keys", "get", made["id"], "-o", "json").json["name"] == "again"
+    cli.ok("keys", "delete", made["id"], "--yes")
+    fails(cli.run("keys", "get", made["id"]), NOT_FOUND, "longshore keys list")
+
+
+# Workers and their logs.
+
+
+def test_workers_are_listed_and_their_logs_followed_beyond_their_end(cli, api):
+    endpoint = api.endpoint("echo.py", workersMin=1, workersMax=1)
+    endpoint.wait_health("workers", "idle", 1)
+    [worker] = [json.loads(line) for line in cli.ok("workers", endpoint.id, "-o", "jsonl").out.splitlines()]
+    assert worker["status"] == "IDLE"
+    logged = cli.ok("logs", endpoint.id)
+    assert "Starting Serverless Worker" in logged.out and logged.out.startswith(worker["id"][:8]), logged
+    assert cli.ok("logs", endpoint.id, "--worker", worker["id"], "--tail", "0").out == ""
+    following = cli.spawn("logs", "-f", endpoint.id)
+    try:
+        for line in following.stdout:
+            if "Starting Serverless Worker" in line:
+                break
+        endpoint.runsync({})
+        for line in following.stdout:
+            if "Finished" in line:
+                break
+        else:
+            raise AssertionError(following.stderr.read())
+    finally:
+        following.send_signal(signal.SIGINT)
+        following.communicate(timeout=10)
+    assert following.returncode == 0
+    endpoint.patch(workersMin=0, workersMax=0)
+
+    def ended():
+        rows = cli.ok("workers", endpoint.id, "--all", "-o", "jsonl").out.splitlines()
+        assert [json.loads(row)["status"] for row in rows] == ["EXITED"], rows
+
+    until(lambda: ended() or True, "the worker has ended", 30)
+    assert "Finished" in cli.ok("logs", endpoint.id).out
+    assert "Finished" in cli.ok("logs", endpoint.id, "--worker", worker["id"], "-f").out
+    fails(cli.run("logs", endpoint.id, "--worker", "nobody"), NOT_FOUND)
+    other = api.external()
+    fails(cli.run("logs", other.id, "--worker", worker["id"]), NOT_FOUND)
+
+
+# Servers.
+
+
+def test_top_shows_every_endpoint_once(cli, endpoint):
+    endpoint.run()
+    rows = cli.ok("top", "--once", "--interval", "100ms", "-o", "json").json
+    [row] = [row for row in rows if row["id"] == endpoint.id]
+    assert row["queued"] == 1 and row["donePerSecond"] == 0.0
+    assert cli.ok("top", "--once", "--interval", "100ms").out.startswith("ENDPOINT")
+
+
+def test_top_redraws_a_terminal_and_leaves_it_as_it_was(cli, endpoint):
+    ours, theirs = pty.openpty()
+    watching = subprocess.Popen(
+        cli.command("top", "--interval", "100ms"), stdin=theirs, stdout=theirs, stderr=theirs, env=cli.environment(TERM="xterm")
+    )
+    os.close(theirs)
+    shown = b""
+    while shown.count(b"\x1b[H") < 3:
+        shown += os.read(ours, 65536)
+    assert shown.startswith(b"\x1b[?1049h") and b"ENDPOINT" in shown, shown
+    watching.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # Reading a terminal that nobody writes to any more.
+        while True:
+            shown += os.read(ours, 65536)
+    assert watching.wait(10) == 0 and shown.endswith(b"\x1b[?1049l"), shown[-100:]
+    os.close(ours)
+
+
+def test_bench_measures_and_leaves_nothing_behind(cli, fresh_server):
+    server = fresh_server(flags=("--rate-limits", "off"))
+    env = cli.env | {"LONGSHORE_URL": server.url, "LONGSHORE_API_KEY": ADMIN_KEY}
+    figures = cli.ok("bench", "-n", "50", "-c", "4", "-o", "json", env=env).json
+    assert (figures["completed"], figures["lost"], figures["refused"]) == (50, 0, 0), figures
+    assert 0 < figures["p50Ms"] <= figures["p99Ms"] <= figures["maxMs"] and figures["perSecond"] > 0
+    assert cli.ok("endpoint", "list", "-o", "json", env=env).json == []
+    assert cli.ok("template", "list", "-o", "json", env=env).json == []
+
+
+def test_doctor_finds_what_keeps_a_server_from_working(cli, server, tmp_path):
+    good = cli.ok("doctor", "--data-dir", tmp_path / "data", "--listen", "127.0.0.1:0", "-o", "json", env=cli.env).json
+    found = {row["subject"]: row["status"] for row in good}
+    assert {"config", "disk", "disk sync", "port", "clock", "open files", "gpus", "python", "secrets"} <= set(found)
+    assert found["secrets"] == "warn" and "fail" not in found.values(), good
+    ours = cli.ok("doctor", "--listen", f"127.0.0.1:{server.port}", "--data-dir", tmp_path, env=cli.env)
+    assert "a Longshore server answers" in ours.out
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = cli.run("doctor", "--listen", f"127.0.0.1:{taken.getsockname()[1]}", env=cli.env)
+        assert done.code == 1 and "another program" in done.out, done
+    (tmp_path / "bad.toml").write_text("listn = 1\n")
+    done = cli.run("doctor", "--config", tmp_path / "bad.toml", env=cli.env)
+    assert done.code == 1 and "did you mean" in done.out, done
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_are_scripts_that_their_shell_reads(cli, tmp_path, shell):
+    script = tmp_path / "script"
+    script.write_text(cli.ok("completions", shell).out)
+    assert "runsync" in script.read_text()
+    if shutil.which(shell):
+        subprocess.run([shell, "-n", script], check=True)
+
+
+def test_man_pages_are_written_for_every_command(cli, tmp_path):
+    assert cli.ok("man").out.startswith(".ie") or ".TH longshore" in cli.ok("man").out
+    cli.ok("man", "--dir", tmp_path / "man1")
+    pages = {page.name for page in (tmp_path / "man1").iterdir()}
+    assert {"longshore.1", "longshore-run.1", "longshore-endpoint-create.1"} <= pages
+
+
+# Deploying.
+
+
+def folder(parent: Path, name: str, text: str) -> Path:
+    """A folder whose handler needs no packages: a worker spoken by hand starts at once."""
+    target = parent / name
+    target.mkdir(exist_ok=True)
+    (target / "worker.py").write_text((HANDLERS / "echo.py").read_text().replace('"echo"', f'"{text}"'))
+    (target / "longshore.toml").write_text(f'command = ["{sys.executable}", "-u", "worker.py"]\n')
+    (target / "test_input.json").write_text('{"input": {"n": 1}}')
+    return target
+
+
+def test_a_folder_is_deployed_changed_and_brought_back(cli, tmp_path):
+    name = unique("deploy")
+    first = cli.ok("deploy", folder(tmp_path, name, "first"))
+    assert "first" in first.json and "version 1" in first.err, first
+    second = cli.ok("deploy", folder(tmp_path, name, "second"))
+    assert "second" in second.json and "version 2" in second.err, second
+    again = cli.ok("deploy", tmp_path / name, "--no-sample")
+    assert "version 2" in again.err, "the same files are the same version"
+    newest, oldest = cli.ok("deploy", tmp_path / name, "--list", "-o", "json").json
+    back = cli.ok("deploy", tmp_path / name, "--to", oldest["hash"][:10])
+    assert "first" in back.json and "version 3" in back.err, back
+    assert cli.ok("runsync", name, '{"n": 2}').json["first"] == {"n": 2}
+    fails(cli.run("deploy", tmp_path / name, "--to", "0000"), NOT_FOUND, "--list")
+    assert newest["hash"] != oldest["hash"]
+
+
+def test_a_handler_that_does_not_start_is_shown_with_its_last_words(cli, tmp_path):
+    target = folder(tmp_path, unique("deploy"), "x")
+    (target / "worker.py").write_text('raise SystemExit("no model here")\n')
+    done = cli.run("deploy", target, timeout_s=90)
+    fails(done, 1, "do not stay up", "no model here", "--to HASH")
+
+
+def test_what_is_no_archive_is_refused(api, server):
+    for body in (b"", b"{}", b"\x1f\x8b" + b"x" * 100):
+        answer = api.call("POST", "/v1/code?name=hello", data=body, headers={"Content-Type": "application/gzip"})
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_archive"), answer.text
+    assert not (server.data / "code" / "hello").exists() or not list((server.data / "code" / "hello").iterdir())
+
+
+# The manual.
+
+
+def session() -> list[tuple[str, str]]:
+    """The commands of the manual's session, each with what it printed."""
+    block = MANUAL.read_text().split("```console\n")[1].split("```")[0]
+    steps = (step.partition("\n") for step in block.removeprefix("$ ").split("\n$ "))
+    return [(command, shown) for command, _, shown in steps]
+
+
+def steady(text: str) -> str:
+    """The text without what differs from run to run: ids, times, spans, and the width of columns."""
+    for what, name in (
+        (r"(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "JOB"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "TIME"),
+        (r"(\d+ min )?[\d.]+ m?s\b", "SPAN"),
+        (r"\b(?=[a-z]*\d)[a-z0-9]{12,64}\b", "ID"),
+        (r"\b\d+(\.\d+)?\b", "N"),
+        (r"(?m)^[a-z]{8}(?= )", "WORKER"),
+        (r" +", " "),
+    ):
+        text = re.sub(what, name, text)
+    return text.strip()
+
+
+def type_it(command: str, said: str, server, env: dict, folder: Path) -> tuple[str, str]:
+    """Types a command of the session; a job's id in it is that of the answer before. What was typed, and the answer."""
+    job = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+    if ids := re.findall(job, said):
+        command = re.sub(job, ids[-1], command)
+    typed = command.replace("http://127.0.0.1:8080", server.url)
+    done = subprocess.run(
+        typed, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=folder, timeout=60,
+        check=False,
+    )
+    shown = done.stdout.replace(server.url, "http://127.0.0.1:8080").replace(env["XDG_CONFIG_HOME"], "~/.config")
+    # What is said of slow steps comes and goes.
+    return command, "".join(line for line in shown.splitlines(keepends=True) if not line.startswith("  … "))
+
+
+def test_the_session_in_the_manual_is_true(fresh_server, tmp_path):
+    """With LONGSHORE_RECORD=1 it writes what it saw into the manual, to be read before it is kept."""
+    server = fresh_server(flags=("--rate-limits", "off"))
+    shutil.copytree(ROOT / "examples" / "hello", tmp_path / "hello", ignore=shutil.ignore_patterns(".longshore"))
+    # With packages that are there already: a session that installs some would wait for the network.
+    (tmp_path / "hello" / "requirements.txt").unlink()
+    (tmp_path / "hello" / "longshore.toml").write_text(f'command = ["{sys.executable}", "-u", "handler.py"]\n')
+    (tmp_path / "keyfile").write_text(ADMIN_KEY)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "longshore").symlink_to(Path(binary()).resolve())
+    env = Cli(tmp_path / "config", server.url).env
+    env |= {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    said, recorded = "", ""
+    steps = session()
+    assert len(steps) >= 8, steps
+    for command, shown in steps:
+        typed, said = type_it(command, said, server, env, tmp_path)
+        recorded += f"$ {typed}\n{said}"
+        if not os.environ.get("LONGSHORE_RECORD"):
+            assert steady(said) == steady(shown), f"$ {command}\nprints now:\n{said}"
+    if os.environ.get("LONGSHORE_RECORD"):
+        before, rest = MANUAL.read_text().split("```console\n")
+        MANUAL.write_text(f"{before}```console\n{recorded}```{rest.split('```', 1)[1]}")
