@@ -15,7 +15,7 @@ use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 pub use batch::{
     Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write,
 };
-pub use embedded::{EmbeddedStore, LogLimits};
+pub use embedded::{EmbeddedStore, LogLimits, dump};
 pub use memory::MemoryStore;
 
 /// What a [`Store`] method returns: boxed, so that the engine can hold any store behind one pointer.

@@ -13,6 +13,7 @@
 mod catalog;
 mod coding;
 mod committer;
+mod dump;
 mod encode;
 mod error;
 mod folder;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
 use self::committer::{Commit, Committer};
+pub use self::dump::dump;
 use self::folder::Folder;
 pub use self::limits::LogLimits;
 use self::log::Log;

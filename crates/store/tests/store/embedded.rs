@@ -1,5 +1,6 @@
 //! The embedded store.
 
+mod dumped;
 mod folder;
 mod foreign_bytes;
 mod hostile;

@@ -34,7 +34,7 @@ impl Program {
         let log = Log::open(&folder.log(), LIMITS, std::sync::Arc::clone(&shared), end, oldest).unwrap();
         let mut committer = Committer::new(log, &shared);
         let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
-        Self { disk, committer, folder: folder, epoch, inputs }
+        Self { disk, committer, folder, epoch, inputs }
     }
 
     /// Writes one more input. The acknowledged ones are numbered without a gap.

@@ -1,0 +1,120 @@
+//! A look inside: the records of a log as lines of JSON. Changes nothing, and needs no lock: what is written meanwhile
+//! is seen or not.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use longshore_model::JobKey;
+use serde_json::{Value, json};
+
+use super::error::corrupt;
+use super::format::SEGMENT_HEADER_BYTES;
+use super::job_row;
+use super::names;
+use super::payload::Kept;
+use super::record::{Record, each};
+use super::scan::{Window, frame_at};
+use super::segment::Header;
+use crate::StoreError;
+
+/// Writes a line of JSON for every record in the log of a data folder, in the order in which they were written: where
+/// it is, and what it says. Payloads are lengths, and of the catalog's values only the ids are shown: they hold secrets.
+pub fn dump(dir: &Path, out: &mut impl Write) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::Io(format!("cannot read the log: {error}"));
+    let log = dir.join("log");
+    let files = std::fs::read_dir(&log).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
+    let mut numbers: Vec<u64> = files.iter().filter_map(|file| names::number_of(&file.file_name())).collect();
+    numbers.sort_unstable();
+    let mut segments = Vec::new();
+    for number in numbers {
+        let file = File::open(log.join(names::segment(number))).map_err(failed)?;
+        segments.push((Header::read(&file, number)?, file));
+    }
+    for at in 0..segments.len() {
+        let (header, file) = &segments[at];
+        let sealed = segments.get(at + 1).map(|(seal, _)| seal.previous_end);
+        let end = sealed.map_or_else(|| file.metadata().map(|data| data.len()), Ok).map_err(failed)?;
+        segment(header, &mut Window::new(file, end), out)?;
+    }
+    Ok(())
+}
+
+fn segment(header: &Header, window: &mut Window<'_>, out: &mut impl Write) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::Io(error.to_string());
+    let mut at = SEGMENT_HEADER_BYTES;
+    while let Some(found) = frame_at(window, header.salt, at).map_err(failed)? {
+        for raw in each(found.records, 0) {
+            let malformed = |malformed| corrupt(header.number, found.records_at, malformed);
+            let raw = raw.map_err(malformed)?;
+            let record = raw.parse().map_err(malformed)?;
+            let place = json!([header.number, at, found.records_at + raw.at as u32]);
+            writeln!(out, "{}", json!({ "at": place, "is": say(&record) })).map_err(failed)?;
+        }
+        at = found.end;
+    }
+    Ok(())
+}
+
+fn say(record: &Record<'_>) -> Value {
+    match record {
+        Record::Job(key, body) => match job_row::decode(*key, body) {
+            Ok(row) => json!({
+                "job": job(*key), "id": row.id, "state": row.state, "attempt": row.attempt.0, "retries": row.retries,
+                "worker": row.worker, "createdAt": row.created_at, "startedAt": row.started_at,
+                "finishedAt": row.finished_at, "deleteAt": row.delete_at, "inputBytes": row.input_bytes,
+            }),
+            Err(malformed) => json!({ "job": job(*key), "malformed": malformed.to_string() }),
+        },
+        Record::Input(key, kept) => json!({ "input": job(*key), "payload": payload(kept) }),
+        Record::Outcome(key, outcome) => json!({
+            "outcome": job(*key), "output": outcome.output.as_ref().map(payload),
+            "errorBytes": outcome.error.map(str::len),
+        }),
+        Record::Chunk(key, offset, kept) => {
+            json!({ "chunk": job(*key), "offset": offset, "payload": payload(kept) })
+        }
+        Record::Stream(key, stream) => {
+            json!({ "stream": job(*key), "next": stream.next, "drained": stream.drained })
+        }
+        Record::Hook(hook) => {
+            json!({ "hook": job(hook.job), "attempts": hook.attempts, "dueAt": hook.due_at })
+        }
+        Record::JobsGone(key, count) => json!({ "jobsGone": job(*key), "count": count }),
+        Record::OutcomeGone(key) => json!({ "outcomeGone": job(*key) }),
+        Record::ChunksGone(key) => json!({ "chunksGone": job(*key) }),
+        Record::StreamGone(key) => json!({ "streamGone": job(*key) }),
+        Record::HookGone(key) => json!({ "hookGone": job(*key) }),
+        Record::Counters(endpoint, counters) => json!({
+            "counters": endpoint, "completed": counters.completed, "failed": counters.failed,
+            "retried": counters.retried, "cancelled": counters.cancelled,
+            "reservedSeq": counters.reserved_seq, "purgedUntil": counters.purged_until,
+        }),
+        Record::Value { class, id, rank, value } => json!({
+            "value": id_of(id), "class": class, "rank": rank, "bytes": value.len(),
+        }),
+        Record::ValueGone(class, id) => json!({ "valueGone": id_of(id), "class": class }),
+        Record::LastEndpoint(no) => json!({ "lastEndpoint": no }),
+        Record::Epoch(shard, epoch) => json!({ "shard": shard.0, "epoch": epoch.0 }),
+        Record::Oldest(number) => json!({ "oldestSegment": number }),
+    }
+}
+
+fn job(key: JobKey) -> Value {
+    json!([key.endpoint, key.seq])
+}
+
+fn id_of(id: &[u8]) -> Value {
+    match id.try_into() {
+        Ok(number) if id[0] == 0 => json!(u32::from_be_bytes(number)),
+        _ => json!(String::from_utf8_lossy(id)),
+    }
+}
+
+fn payload(kept: &Kept<'_>) -> Value {
+    match kept {
+        Kept::Here(bytes) => json!({ "bytes": bytes.len() }),
+        Kept::Beside(beside) => json!({ "bytes": beside.bytes, "beside": true }),
+        Kept::Blob(name, bytes) => json!({ "bytes": bytes, "file": name }),
+    }
+}
