@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from openapi_schema_validator import OAS30Validator
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from harness.client import HANDLERS, unique
@@ -44,6 +45,21 @@ def test_every_operation_says_what_it_does_and_how_it_is_refused(document):
                 response = document["components"]["responses"][response["$ref"].split("/")[-1]]
                 assert "Error" in str(response["content"]), f"{name} {status}"
             assert "X-Request-ID" in response["headers"], f"{name} {status}"
+
+
+def test_every_example_is_of_its_schema(document):
+    examples = 0
+    for name, schema in document["components"]["schemas"].items():
+        if "example" not in schema:
+            continue
+        validator = OAS30Validator({**schema, "components": document["components"]})
+        assert [str(error) for error in validator.iter_errors(schema["example"])] == [], name
+        examples += 1
+    assert examples >= 15
+    for name, operation in operations(document):
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
+            assert "example" in document["components"]["schemas"][schema], name
 
 
 def test_headers_are_described_where_they_are_sent(document):

@@ -1,10 +1,11 @@
 """What every resource of the management API has in common, and the small ones: container registry auths, volumes."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from harness.client import unique
+from harness.client import Api, unique
 from harness.waiting import until
 from test_job_interface import assert_error
 
@@ -135,8 +136,6 @@ def test_an_endpoint_cannot_name_a_volume_that_is_not_there(api, volume):
 
 
 def test_small_records_survive_a_kill(fresh_server):
-    from harness.client import Api
-
     server = fresh_server()
     api = Api(server)
     made = [api.ok("POST", VOLUMES, json={"name": f"v{n}", "size": n}) for n in range(3)]
@@ -254,6 +253,19 @@ def test_of_two_changes_of_the_same_record_one_is_refused(api):
     assert_error(second, 412)
     assert api.ok("GET", path)["readme"] == "first"
     assert api.call("PATCH", path, json={"readme": "any"}, headers={"If-Match": "*"}).status_code == 200
+
+
+def test_of_many_changes_at_once_exactly_one_is_made(api, server):
+    path = f"{VOLUMES}/{api.ok('POST', VOLUMES, json={'name': unique('raced'), 'size': 0})['id']}"
+    tag = api.call("GET", path).headers["ETag"]
+
+    def change(size: int) -> int:
+        return Api(server).call("PATCH", path, json={"size": size}, headers={"If-Match": tag}).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(change, range(1, 17)))
+    assert sorted(statuses) == [200] + [412] * 15
+    assert api.ok("GET", path)["size"] == statuses.index(200) + 1
 
 
 def test_a_secret_that_changes_changes_the_tag(api):

@@ -83,8 +83,17 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("Job", with_example(object(&job(), &["id", "status"]), job_example())),
         ("ListedJob", object(&[job(), job_times()].concat(), &["id", "status", "createdAt"])),
         ("RequestPage", object(&page, &["requests", "cursor"])),
-        ("StreamChunk", object(&[("output", json!({}))], &["output"])),
-        ("PurgeResult", object(&[("removed", count()), ("status", text())], &["removed", "status"])),
+        (
+            "StreamChunk",
+            with_example(object(&[("output", json!({}))], &["output"]), json!({ "output": "a word" })),
+        ),
+        (
+            "PurgeResult",
+            with_example(
+                object(&[("removed", count()), ("status", text())], &["removed", "status"]),
+                json!({ "removed": 3, "status": "completed" }),
+            ),
+        ),
         ("Health", object(&health, &["jobs", "workers"])),
     ]
 }

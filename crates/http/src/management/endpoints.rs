@@ -14,10 +14,10 @@ use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint
 use super::base_url::base_url;
 use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
-use super::records::{Birth, changed_endpoint, new_endpoint, new_template};
+use super::records::{Birth, EXAMPLE, changed_endpoint, new_endpoint, new_template};
 use super::tags::{Expected, Tag};
 use super::views::Extras;
-use super::{Answer, PathId, flag, pods, read_body, schemas, to_the_end, views};
+use super::{Answer, PathId, flag, pods, read_body, schemas, templates, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::operations::page::Page;
@@ -69,9 +69,10 @@ pub(super) fn group() -> Group {
             .summary("what a worker from outside needs in its environment")
             .gives("WorkerToken"),
     ];
-    let create = json!({ "name": "Hello", "slug": "hello", "templateId": "p6k3v9x2m1q8za", "workersMax": 2 });
+    let template_id = templates::example().map(|template| template.id);
+    let create = json!({ "name": "Hello", "slug": "hello", "templateId": template_id, "workersMax": 2 });
     let schemas = vec![
-        ("Endpoint", schemas::read(ENDPOINT_FIELDS)),
+        ("Endpoint", with_example(schemas::read(ENDPOINT_FIELDS), example())),
         ("EndpointCreateInput", with_example(schemas::sent(ENDPOINT_FIELDS, Verb::Create, &[]), create)),
         (
             "EndpointUpdateInput",
@@ -80,6 +81,14 @@ pub(super) fn group() -> Group {
         ("WorkerToken", object(&[("token", text()), ("env", texts_by_name())], &["token", "env"])),
     ];
     Group { name: "Endpoints", about: "Queues, and how many workers they get.", operations, schemas }
+}
+
+fn example() -> Value {
+    let members = [("name", json!("Hello")), ("slug", json!("hello")), ("workersMax", json!(2))];
+    let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let template = templates::example();
+    let endpoint = template.as_ref().and_then(|template| new_endpoint(members, template, EXAMPLE).ok());
+    endpoint.map_or(Value::Null, |endpoint| views::endpoint(&endpoint, template.as_ref(), Extras::default()))
 }
 
 async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {

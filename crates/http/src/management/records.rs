@@ -27,6 +27,10 @@ pub(super) struct Birth<'a> {
     pub by: &'a str,
 }
 
+/// The birth of the document's examples.
+pub(super) const EXAMPLE: Birth<'static> =
+    Birth { entropy: 0x0190_163d_8694_739b_aea5_966c_26f8_ad90, at: Millis(1_795_264_027_123), by: "admin" };
+
 /// A new template.
 pub(super) fn new_template(members: Map<String, Value>, birth: Birth<'_>) -> Result<Template, Failure> {
     let mut record = defaults(TEMPLATE_FIELDS);

@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_model::{RegistryAuth, RegistryAuthId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, new_registry_auth};
+use super::records::{Birth, EXAMPLE, new_registry_auth};
 use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
 use super::tags::{Expected, Tag};
 use super::{PathId, read_body, schemas, to_the_end, views};
@@ -44,9 +44,11 @@ pub(super) fn group() -> Group {
             .tagged(),
     ];
     let create = json!({ "name": "hub", "username": "ada", "password": "a token of the registry" });
+    let made = new_registry_auth(create.as_object().cloned().unwrap_or_default(), EXAMPLE);
+    let example = made.map_or(Value::Null, |auth| views::registry_auth(&auth));
     let required = ["name", "username", "password"];
     let schemas = vec![
-        ("ContainerRegistryAuth", schemas::read(REGISTRY_AUTH_FIELDS)),
+        ("ContainerRegistryAuth", with_example(schemas::read(REGISTRY_AUTH_FIELDS), example)),
         (
             "ContainerRegistryAuthCreateInput",
             with_example(schemas::sent(REGISTRY_AUTH_FIELDS, Verb::Create, &required), create),

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_model::{Template, TemplateId};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, changed_template, new_template};
+use super::records::{Birth, EXAMPLE, changed_template, new_template};
 use super::tags::{Expected, Tag};
 use super::template_fields::TEMPLATE_FIELDS;
 use super::{PathId, read_body, schemas, to_the_end, views};
@@ -62,15 +62,12 @@ pub(super) fn group() -> Group {
             .summary("deletes a template that no endpoint uses")
             .tagged(),
     ];
-    let create = json!({
-        "name": "hello", "imageName": "hello", "dockerStartCmd": ["python", "-u", "handler.py"],
-        "workdir": "/srv/hello", "env": { "GREETING": "Hello" },
-    });
+    let example = example().map_or(Value::Null, |template| views::template(&template));
     let schemas = vec![
-        ("Template", schemas::read(TEMPLATE_FIELDS)),
+        ("Template", with_example(schemas::read(TEMPLATE_FIELDS), example)),
         (
             "TemplateCreateInput",
-            with_example(schemas::sent(TEMPLATE_FIELDS, Verb::Create, &["name"]), create),
+            with_example(schemas::sent(TEMPLATE_FIELDS, Verb::Create, &["name"]), example_input().into()),
         ),
         (
             "TemplateUpdateInput",
@@ -81,6 +78,22 @@ pub(super) fn group() -> Group {
         ),
     ];
     Group { name: "Templates", about: "What workers run.", operations, schemas }
+}
+
+fn example_input() -> Map<String, Value> {
+    let members = [
+        ("name", json!("hello")),
+        ("imageName", json!("hello")),
+        ("dockerStartCmd", json!(["python", "-u", "handler.py"])),
+        ("workdir", json!("/srv/hello")),
+        ("env", json!({ "GREETING": "Hello" })),
+    ];
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The template of the document's examples.
+pub(super) fn example() -> Option<Template> {
+    new_template(example_input(), EXAMPLE).ok()
 }
 
 async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {

@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_model::{NetworkVolume, VolumeId};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, changed_volume, new_volume};
+use super::records::{Birth, EXAMPLE, changed_volume, new_volume};
 use super::tags::{Expected, Tag};
 use super::volume_fields::VOLUME_FIELDS;
 use super::{PathId, read_body, schemas, to_the_end, views};
@@ -54,8 +54,10 @@ pub(super) fn group() -> Group {
             .tagged(),
     ];
     let create = json!({ "name": "weights", "size": 200, "dataCenterId": "cellar" });
+    let made = new_volume(create.as_object().cloned().unwrap_or_default(), EXAMPLE);
+    let example = made.map_or(Value::Null, |volume| views::volume(&volume));
     let schemas = vec![
-        ("NetworkVolume", schemas::read(VOLUME_FIELDS)),
+        ("NetworkVolume", with_example(schemas::read(VOLUME_FIELDS), example)),
         (
             "NetworkVolumeCreateInput",
             with_example(schemas::sent(VOLUME_FIELDS, Verb::Create, &["name", "size"]), create),
