@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.client import HANDLERS, unique
+from harness.client import HANDLERS, Api, unique
+from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY, binary
 from harness.waiting import until
 
@@ -162,6 +163,45 @@ def test_ctrl_c_ends_the_wait_and_not_the_job(cli, endpoint):
     assert (waiting.returncode, out) == (INTERRUPTED, ""), err
     job = re.search(rf"longshore status {endpoint.id} (\S+) --wait", err)[1]
     assert "the job goes on" in err and endpoint.status(job)["status"] == "IN_QUEUE"
+
+
+def test_a_wait_outlives_a_restart_of_the_server(cli, fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    waiting = Cli(Path(cli.env["XDG_CONFIG_HOME"]), server.url).spawn("run", endpoint.id, "--wait")
+    until(lambda: endpoint.health()["jobs"]["inQueue"] == 1, "the job is in the queue")
+    server.kill()
+    server.start()
+    worker = FakeWorker(endpoint)
+    worker.done(worker.take()["id"], {"output": "still here"})
+    out, err = waiting.communicate(timeout=30)
+    assert (waiting.returncode, out) == (0, '"still here"\n'), err
+
+
+def test_a_terminal_shows_the_queue_then_the_progress_then_the_end(cli, endpoint, worker):
+    endpoint.run()
+    ours, theirs = pty.openpty()
+    waiting = subprocess.Popen(
+        cli.command("run", endpoint.id, "--wait"), stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True,
+        env=cli.environment(TERM="xterm"),
+    )
+    os.close(theirs)
+    shown = b""
+
+    def sees(text: bytes) -> None:
+        nonlocal shown
+        while text not in shown:
+            shown += os.read(ours, 65536)
+
+    sees(b"queued, 2 waiting")
+    worker.take()
+    job = worker.take(busy=True)["id"]
+    worker.done(job, {"status": "IN_PROGRESS", "output": "half of it"})
+    sees("running · half of it".encode())
+    worker.done(job, {"output": {"all": "of it"}})
+    sees(b"COMPLETED")
+    assert json.loads(waiting.stdout.read()) == {"all": "of it"} and waiting.wait(10) == 0
+    os.close(ours)
 
 
 def status(pid: int) -> str:
