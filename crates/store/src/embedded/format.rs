@@ -24,7 +24,8 @@
 //!
 //! A segment gets its name after its header is durable, and the next is begun only when the name is. So a segment
 //! is **sealed** by the header of the one behind it: every frame before the stated end must be whole, whatever
-//! follows is nothing. Only the newest segment can end in a frame that a crash tore.
+//! follows is nothing. Only the newest segment can end in a frame that a crash tore. It is never written past such an
+//! end: the next server goes on in another segment, or makes a short one anew, with the same frames, under its name.
 //!
 //! # Frame
 //!

@@ -7,13 +7,16 @@ pub struct LogLimits {
     pub segment_bytes: u32,
     /// The file of a segment is lengthened by this much at a time.
     pub ahead_bytes: u32,
+    /// A newest segment that is not longer is made anew when the folder is opened, instead of being continued in
+    /// another one: else every start would leave a file behind.
+    pub short_bytes: u32,
     /// So much that nobody needs any more may be in the log, and as much again as is needed.
     pub dead_bytes: u64,
 }
 
 impl Default for LogLimits {
-    /// 64 MiB, 256 KiB and 128 MiB.
+    /// 64 MiB, 256 KiB, 1 MiB and 128 MiB.
     fn default() -> Self {
-        Self { segment_bytes: 64 << 20, ahead_bytes: 256 << 10, dead_bytes: 128 << 20 }
+        Self { segment_bytes: 64 << 20, ahead_bytes: 256 << 10, short_bytes: 1 << 20, dead_bytes: 128 << 20 }
     }
 }

@@ -25,6 +25,7 @@ use super::index::Segment;
 use super::limits::LogLimits;
 use super::names;
 use super::readers::Shared;
+use super::recovery::Recovered;
 use super::segment::Header;
 use super::spares::Spares;
 use crate::StoreError;
@@ -64,17 +65,17 @@ pub(super) struct End {
 
 impl Log {
     /// Continues a log in a new segment: what follows its end may be frames that a crash tore, and must stay nothing.
-    pub fn open(
-        dir: &Path,
-        limits: LogLimits,
-        shared: Arc<Shared>,
-        end: End,
-        oldest: u64,
-    ) -> Result<Self, StoreError> {
+    pub fn open(dir: &Path, limits: LogLimits, recovered: Recovered) -> Result<Self, StoreError> {
+        let Recovered { index, end, mut frames, oldest } = recovered;
+        let shared = Arc::new(Shared::new(index));
         let mut spares = Spares::new(dir);
-        let made = make_head(&mut spares, dir, limits, end, oldest, &mut []);
-        let (head, _) = made.map_err(|failed| from_io(&failed.error))?;
+        let made = make_head(&mut spares, dir, limits, end, oldest, &mut frames);
+        let (head, places) = made.map_err(|failed| from_io(&failed.error))?;
         let slot = push(&shared, &head)?;
+        for (frame, records_at) in frames.iter().zip(places) {
+            let applied = shared.index().apply(slot, records_at, frame.records());
+            applied.map_err(|(at, malformed)| corrupt(head.header.number, at, malformed))?;
+        }
         Ok(Self {
             dir: dir.to_owned(),
             limits,
@@ -87,6 +88,11 @@ impl Log {
             in_doubt: false,
             blank: Frame::default(),
         })
+    }
+
+    /// What those who read share with this.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// The slot of the segment that is written to.

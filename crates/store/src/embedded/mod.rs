@@ -49,9 +49,8 @@ pub use self::dump::dump;
 use self::folder::Folder;
 pub use self::limits::LogLimits;
 use self::log::Log;
-use self::readers::{Readers, Shared};
+use self::readers::Readers;
 use self::reclaim::Reclaim;
-use self::recovery::Recovered;
 use self::writer::{Request, Writer};
 use crate::{
     Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow,
@@ -79,11 +78,9 @@ impl EmbeddedStore {
     pub fn open_with(dir: &Path, limits: LogLimits) -> Result<Self, StoreError> {
         let folder = Folder::open(dir)?;
         let hold = folder.hold()?;
-        let recovered = recovery::recover(&folder.log()).map_err(|error| folder.refuse(error))?;
-        let Recovered { index, end, oldest } = recovered;
-        let shared = Arc::new(Shared::new(index));
-        let log = Log::open(&folder.log(), limits, Arc::clone(&shared), end, oldest);
-        let log = log.map_err(|error| folder.refuse(error))?;
+        let recovered = recovery::recover(&folder.log(), limits).map_err(|error| folder.refuse(error))?;
+        let log = Log::open(&folder.log(), limits, recovered).map_err(|error| folder.refuse(error))?;
+        let shared = Arc::clone(log.shared());
         let committer = Committer::new(log, &shared);
         let reclaim = Reclaim::new(Arc::clone(&shared), limits, hold);
         let writer = Writer::start(folder, committer, reclaim)?;

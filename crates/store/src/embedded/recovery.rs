@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use super::error::corrupt;
 use super::format::SEGMENT_HEADER_BYTES;
+use super::frame::Frame;
 use super::index::{Index, Segment};
+use super::limits::LogLimits;
 use super::log::End;
 use super::names;
 use super::record::{RawRecord, Record, each};
-use super::scan::{Found, Window, frame_at};
+use super::scan::{Found, Window, frame_at, read_range};
 use super::segment::Header;
 use crate::StoreError;
 
@@ -24,10 +26,12 @@ const PAGE_BYTES: u64 = 4096;
 /// A log that was opened.
 #[derive(Debug)]
 pub(super) struct Recovered {
-    /// What it says.
+    /// What it says, up to its end.
     pub index: Index,
     /// Where it ends.
     pub end: End,
+    /// What is to follow there: the frames of a newest segment that is made anew.
+    pub frames: Vec<Frame>,
     /// The first segment that belongs to it.
     pub oldest: u64,
 }
@@ -38,12 +42,12 @@ struct Opened {
     header: Header,
 }
 
-/// Reads the log in this folder.
-pub(super) fn recover(dir: &Path) -> Result<Recovered, StoreError> {
+/// Reads the log in this folder. `limits` say whether its newest segment is short.
+pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreError> {
     let mut numbers = list(dir)?;
     let Some(newest) = numbers.pop() else {
         let end = End { number: 0, salt: 0, at: 0 };
-        return Ok(Recovered { index: Index::default(), end, oldest: 1 });
+        return Ok(Recovered { index: Index::default(), end, frames: Vec::new(), oldest: 1 });
     };
     let newest = open(dir, newest)?;
     let tail = Tail::of(&newest)?;
@@ -66,11 +70,41 @@ pub(super) fn recover(dir: &Path) -> Result<Recovered, StoreError> {
     for (segment, seal) in segments.into_iter().zip(seals) {
         replay_sealed(&mut index, segment, seal)?;
     }
-    make_durable(&newest.file, tail.synced, tail.end)
-        .map_err(|error| cannot(newest.header.number, "write", &error))?;
-    let end = End { number: newest.header.number, salt: newest.header.salt, at: u64::from(tail.end) };
+    let Header { number, salt, previous_end, previous_salt, .. } = newest.header;
+    if tail.end <= limits.short_bytes {
+        let frames = frames(&newest, tail.end)?;
+        let end = End { number: number - 1, salt: previous_salt, at: previous_end };
+        return Ok(Recovered { index, end, frames, oldest: tail.oldest });
+    }
+    make_durable(&newest.file, tail.synced, tail.end).map_err(|error| cannot(number, "write", &error))?;
     replay(&mut index, newest, tail.end)?;
-    Ok(Recovered { index, end, oldest: tail.oldest })
+    let end = End { number, salt, at: u64::from(tail.end) };
+    Ok(Recovered { index, end, frames: Vec::new(), oldest: tail.oldest })
+}
+
+/// The frames of a segment, to be written again.
+fn frames(segment: &Opened, end: u32) -> Result<Vec<Frame>, StoreError> {
+    let Opened { file, header: Header { number, salt, .. } } = segment;
+    let failed = |error| cannot(*number, "read", &error);
+    let mut window = Window::new(file, u64::from(end));
+    let (mut at, mut frames) = (SEGMENT_HEADER_BYTES, Vec::new());
+    while let Some(found) = frame_at(&mut window, *salt, at).map_err(failed)? {
+        let mut frame = Frame::default();
+        for raw in each(found.records, 0) {
+            let malformed = |malformed| corrupt(*number, found.records_at, malformed);
+            let raw = raw.map_err(malformed)?;
+            let beside = raw.parse().map_err(malformed)?.beside();
+            let beside = beside.map(|beside| {
+                let range = beside.range(found.records_at + raw.at as u32);
+                let payload = read_range(file, range, found.end).map_err(failed)?;
+                Ok((beside.place_of_distance(raw.bytes.len()), payload.into()))
+            });
+            frame.copy(raw.bytes, beside.transpose()?);
+        }
+        frames.push(frame);
+        at = found.end;
+    }
+    Ok(frames)
 }
 
 /// The numbers of the segments, ascending. What is left of others is removed.
@@ -165,12 +199,7 @@ fn payloads_are_whole(segment: &Opened, window: &mut Window<'_>, at: u32) -> io:
     for raw in each(found.records, 0).flatten() {
         let Ok(Some(beside)) = raw.parse().map(|record| record.beside()) else { continue };
         let range = beside.range(found.records_at + raw.at as u32);
-        if range.end > u64::from(found.end) {
-            return Ok(false);
-        }
-        let mut bytes = vec![0; beside.bytes as usize];
-        segment.file.read_exact_at(&mut bytes, range.start)?;
-        if !beside.is(&bytes) {
+        if range.end > u64::from(found.end) || !beside.is(&read_range(&segment.file, range, found.end)?) {
             return Ok(false);
         }
     }

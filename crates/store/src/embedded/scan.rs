@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
@@ -78,4 +79,14 @@ pub(super) fn frame_at<'w>(window: &'w mut Window<'_>, salt: u64, at: u32) -> io
     }
     let records = &bytes[FRAME_HEADER_BYTES as usize..];
     Ok(Some(Found { records_at: at + FRAME_HEADER_BYTES, records, synced: header.synced, end }))
+}
+
+/// These bytes, which must be before `end`.
+pub(super) fn read_range(file: &File, range: Range<u64>, end: u32) -> io::Result<Vec<u8>> {
+    if range.end > u64::from(end) {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a payload is said to be beyond its end"));
+    }
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes)
 }

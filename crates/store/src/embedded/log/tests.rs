@@ -1,5 +1,7 @@
 //! The failures that hardly ever happen by chance, one by one.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use longshore_disk_faults::{Disk, Files, Loss, Recorded, after_every_step, record};
 use longshore_model::{Durability, EndpointNo, Epoch, JobKey, ShardId};
@@ -7,15 +9,15 @@ use longshore_model::{Durability, EndpointNo, Epoch, JobKey, ShardId};
 use crate::embedded::committer::{Commit, Committer};
 use crate::embedded::folder::Folder;
 use crate::embedded::log::Log;
-use crate::embedded::readers::Shared;
-use crate::embedded::recovery::{Recovered, recover};
+use crate::embedded::recovery::recover;
 use crate::{Batch, EmbeddedStore, LogLimits, Payload, Store as _, StoreError, Write};
 
 const SHARD: ShardId = ShardId(1);
 const BY_ITSELF: &str = "LONGSHORE_TEST_DOUBT";
 /// Of several pages, so that a frame's header is not written again with the frame behind it.
 const INPUT_BYTES: usize = 9_000;
-const LIMITS: LogLimits = LogLimits { segment_bytes: 1 << 20, ahead_bytes: 16 << 10, dead_bytes: 8 << 20 };
+const LIMITS: LogLimits =
+    LogLimits { segment_bytes: 1 << 20, ahead_bytes: 16 << 10, short_bytes: 40_000, dead_bytes: 8 << 20 };
 
 /// A store without its thread: what the writer does, step by step. Dropped, it leaves things as a killed server does.
 struct Program {
@@ -29,9 +31,8 @@ struct Program {
 impl Program {
     fn start(disk: Recorded, inputs: u64) -> Self {
         let folder = Folder::open(&disk.folder).unwrap();
-        let Recovered { index, end, oldest } = recover(&folder.log()).unwrap();
-        let shared = std::sync::Arc::new(Shared::new(index));
-        let log = Log::open(&folder.log(), LIMITS, std::sync::Arc::clone(&shared), end, oldest).unwrap();
+        let log = Log::open(&folder.log(), LIMITS, recover(&folder.log(), LIMITS).unwrap()).unwrap();
+        let shared = Arc::clone(log.shared());
         let mut committer = Committer::new(log, &shared);
         let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
         Self { disk, committer, folder, epoch, inputs }

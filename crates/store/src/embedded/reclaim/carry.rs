@@ -1,9 +1,6 @@
 //! What is still needed of the oldest segment, found frame by frame.
 
 use std::fs::File;
-use std::io;
-use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use super::super::coding::Malformed;
@@ -12,7 +9,7 @@ use super::super::format::SEGMENT_HEADER_BYTES;
 use super::super::frame::Frame;
 use super::super::readers::Shared;
 use super::super::record::{RawRecord, each};
-use super::super::scan::{Window, frame_at};
+use super::super::scan::{Window, frame_at, read_range};
 use crate::StoreError;
 
 /// A place in the oldest segment.
@@ -94,20 +91,12 @@ impl<'a> Source<'a> {
             None => out.copy(raw.bytes, None),
             Some(beside) => {
                 // As it is, whole or not: whoever reads it is told.
-                let payload = self.read(beside.range(at)).map_err(|error| from_io(&error))?;
+                let payload =
+                    read_range(&self.file, beside.range(at), self.end).map_err(|error| from_io(&error))?;
                 out.copy(raw.bytes, Some((beside.place_of_distance(raw.bytes.len()), payload.into())));
             }
         }
         Ok(())
-    }
-
-    fn read(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
-        if range.end > u64::from(self.end) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let mut bytes = vec![0; (range.end - range.start) as usize];
-        self.file.read_exact_at(&mut bytes, range.start)?;
-        Ok(bytes)
     }
 
     fn malformed(&self, at: u32, malformed: Malformed) -> StoreError {

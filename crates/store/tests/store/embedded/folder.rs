@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use longshore_model::{Durability, EndpointNo};
-use longshore_store::{Batch, EmbeddedStore, Store, StoreError};
+use longshore_store::{Batch, EmbeddedStore, LogLimits, Store, StoreError};
 use tempfile::TempDir;
 
 use super::fresh;
@@ -115,14 +115,30 @@ fn a_file_of_garbage_is_refused_and_left_alone() {
 
 #[tokio::test]
 async fn a_missing_segment_is_noticed() {
-    let (store, dir) = fresh();
-    drop(store);
+    let dir = TempDir::new().unwrap();
     for _ in 0..3 {
-        drop(EmbeddedStore::open(dir.path()).unwrap());
+        let limits = LogLimits { short_bytes: 0, ..LogLimits::default() };
+        drop(EmbeddedStore::open_with(dir.path(), limits).unwrap());
     }
     fs::remove_file(dir.path().join("log/0000000002.log")).unwrap();
     let text = refusal(dir.path());
     assert!(text.contains("0000000002.log") && text.contains("missing"), "{text}");
+}
+
+#[tokio::test]
+async fn starting_often_leaves_no_files_behind() {
+    let (store, dir) = fresh();
+    let epoch = claim(&store).await;
+    commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+    drop(store);
+    for before in 1..20 {
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert_eq!(claim(&store).await.0, epoch.0 + before);
+        assert_eq!(store.jobs(EndpointNo(1), 0, 10).await.unwrap(), [job(1, 1)]);
+    }
+    let files: Vec<_> =
+        fs::read_dir(dir.path().join("log")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(files.len(), 2, "{files:?}");
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use longshore_disk_faults::Files;
 use longshore_hostile::{cases, spoiled, text};
 use longshore_model::{Attempt, Counters, EndpointNo, Idempotency, JobId, JobRow, JobState, Millis};
-use longshore_store::{BlobRef, EmbeddedStore, OutcomeRow, Payload, Store, StoreError, StreamRow, Write};
+use longshore_store::{
+    BlobRef, EmbeddedStore, LogLimits, OutcomeRow, Payload, Store, StoreError, StreamRow, Write,
+};
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 
@@ -91,7 +93,8 @@ async fn made() -> Segments {
     let large = Payload::Inline(vec![1; 5_000].into());
     commit(&store, epoch, vec![Write::PutInput(key(1, 1), large)]).await.unwrap();
     drop(store);
-    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let limits = LogLimits { short_bytes: 0, ..LogLimits::default() };
+    let store = EmbeddedStore::open_with(dir.path(), limits).unwrap();
     let epoch = claim(&store).await;
     let commits = 12;
     for seq in 1..=commits {
