@@ -28,6 +28,7 @@ class Api:
         self.key = key
         self.session = requests.Session()
         self.session.trust_env = False
+        self.session.verify = server.verify or True
 
     def call(self, method: str, path: str, **more) -> requests.Response:
         """One request to the server, with the key unless `headers` says otherwise."""

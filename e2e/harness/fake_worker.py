@@ -20,6 +20,7 @@ class FakeWorker:
         self.token = endpoint.worker_token()["token"] if token is None else token
         self.base = f"{endpoint.api.server.url}/v2/{endpoint.id}"
         self.session = requests.Session()
+        self.session.verify = endpoint.api.server.verify or True
         self.session.trust_env = False
         self.session.headers.update({"Authorization": self.token, "User-Agent": USER_AGENT})
 

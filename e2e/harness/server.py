@@ -40,6 +40,7 @@ class Server:
         config: str = QUICK,
         flags: tuple[str, ...] = (),
         prefix: tuple[str, ...] = (),
+        verify: str = "",
     ):
         self._own = tempfile.TemporaryDirectory(prefix="longshore-e2e-") if folder is None else None
         self.folder = folder or Path(self._own.name)
@@ -52,13 +53,15 @@ class Server:
         """Added to what the process gets."""
         # A program that becomes the server, such as `prlimit --nofile=400`.
         self.prefix = prefix
+        # Who vouches for the server's certificate: a file, if it is to speak TLS.
+        self.verify = verify
         self.port = 0
         self.process: subprocess.Popen | None = None
         self.ready_ms = 0.0
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.verify else ''}://127.0.0.1:{self.port}"
 
     def spawn(self, *more: str) -> subprocess.Popen:
         """Starts the process without waiting for anything."""
@@ -94,7 +97,7 @@ class Server:
     def _is_ready(self) -> bool:
         self._alive()
         try:
-            return requests.get(f"{self.url}/readyz", timeout=2).status_code == 200
+            return requests.get(f"{self.url}/readyz", timeout=2, verify=self.verify or True).status_code == 200
         except requests.ConnectionError:
             return False
 
@@ -144,8 +147,9 @@ class Server:
         for worker in self.workers():
             # A stopped process cannot end by itself.
             processes.signal_worker(worker, signal.SIGCONT)
-        for endpoint in requests.get(f"{self.url}/v1/endpoints", headers=headers, timeout=10).json():
-            requests.delete(f"{self.url}/v1/endpoints/{endpoint['id']}", headers=headers, timeout=10)
+        more = {"headers": headers, "timeout": 10, "verify": self.verify or True}
+        for endpoint in requests.get(f"{self.url}/v1/endpoints", **more).json():
+            requests.delete(f"{self.url}/v1/endpoints/{endpoint['id']}", **more)
         deadline = time.monotonic() + 30
         while self._left() and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
-use longshore_http::{HttpSettings, Limit, Prices, RateLimits, RateTable};
+use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
 
 use crate::auditor::{Rate, Rates, Rules};
 use crate::dice::Dice;
@@ -58,7 +58,7 @@ impl ServerSettings {
             rate_limits: rate_limits(dice),
             bytes_in_flight_max: *dice.pick(&[100_000, 512_000_000]),
             worker_hold_ms: *dice.pick(&[1_000, 20_000]),
-            prices: Prices::default(),
+            ..HttpSettings::default()
         };
         Self { engine, webhooks, workers, http }
     }

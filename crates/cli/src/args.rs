@@ -273,6 +273,15 @@ pub struct ServeArgs {
     /// Log lines from: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
+    /// Answer /v1 and /metrics there, and nowhere else
+    #[arg(long, value_name = "ADDR")]
+    pub management_listen: Option<String>,
+    /// Speak TLS with the certificate in this file (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
     /// Seal secrets under the first key in this file
     #[arg(long, value_name = "FILE")]
     pub secrets_key_file: Option<PathBuf>,

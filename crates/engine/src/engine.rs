@@ -6,7 +6,7 @@ mod keys;
 mod manage;
 pub(crate) mod records;
 mod start;
-mod tokens;
+pub(crate) mod tokens;
 mod volumes;
 
 use std::collections::HashMap;

@@ -44,6 +44,8 @@ pub struct LiveKey {
 #[derive(Debug)]
 struct Marks {
     used: AtomicBool,
+    /// When the mark was last taken: until the record says so, this does. 0 if never.
+    taken_at: AtomicU64,
     /// Fingerprints of addresses that are known, each in the place that it names.
     glances: [AtomicU64; GLANCES],
     addresses: Mutex<Vec<IpAddr>>,
@@ -62,6 +64,7 @@ impl LiveKey {
     pub(crate) fn new(record: ApiKey) -> Self {
         let marks = Marks {
             used: AtomicBool::new(false),
+            taken_at: AtomicU64::new(0),
             glances: Default::default(),
             addresses: Mutex::new(record.addresses.clone()),
         };
@@ -84,11 +87,18 @@ impl LiveKey {
 
     /// When the key was last used, to the minute.
     pub fn last_used_at(&self, now: Millis) -> Option<Millis> {
-        if self.marks.used.load(Ordering::Relaxed) { Some(now) } else { self.record.last_used_at }
+        if self.marks.used.load(Ordering::Relaxed) {
+            return Some(now);
+        }
+        let taken_at = Some(Millis(self.marks.taken_at.load(Ordering::Relaxed))).filter(|at| at.0 > 0);
+        self.record.last_used_at.max(taken_at)
     }
 
     /// The record with what was seen since the last time, if anything was.
     pub(crate) fn take_marks(&self, now: Millis) -> Option<ApiKey> {
+        if self.marks.used.load(Ordering::Relaxed) {
+            self.marks.taken_at.store(now.0, Ordering::Relaxed);
+        }
         let used = self.marks.used.swap(false, Ordering::Relaxed);
         used.then(|| ApiKey {
             last_used_at: Some(now),
@@ -141,7 +151,7 @@ mod tests {
         key.touch(None);
         assert_eq!(key.last_used_at(Millis(6)), Some(Millis(6)));
         let record = key.take_marks(Millis(7)).unwrap();
-        assert_eq!(record.last_used_at, Some(Millis(7)));
+        assert_eq!((record.last_used_at, key.last_used_at(Millis(8))), (Some(Millis(7)), Some(Millis(7))));
         assert_eq!(key.take_marks(Millis(8)), None);
         assert_eq!(key.changed(record).last_used_at(Millis(9)), Some(Millis(7)));
         key.put_marks_back();

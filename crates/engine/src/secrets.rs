@@ -11,6 +11,8 @@ use longshore_model::{RecordKind, Template};
 use longshore_store::{Catalog, StoreError, Write};
 use longshore_vault::{NoRandom, OpenError, Vault};
 
+use crate::engine::tokens::{from_hex, hex};
+
 pub(crate) use members::{opened, sealed};
 pub use reseal::{Resealed, reseal};
 
@@ -44,7 +46,7 @@ pub(crate) fn sealed_token_key(vault: &Vault, key: &Bytes) -> Result<Bytes, Stor
     if !vault.is_sealing() {
         return Ok(key.clone());
     }
-    let digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex(key);
     let sealed = vault.seal(TOKEN_KEY, &digits).map_err(no_random)?;
     Ok(Bytes::from(sealed.into_owned()))
 }
@@ -81,8 +83,9 @@ pub(crate) fn open_catalog(vault: &Vault, stored: &mut Catalog) -> Result<Vec<Wr
         if let Some(text) = text {
             let digits =
                 vault.open(TOKEN_KEY, text).map_err(|error| closed("the key of worker tokens", &error))?;
-            *key =
-                from_hex(&digits).ok_or_else(|| StoreError::Corrupt(format!("`{TOKEN_KEY}` is no hex")))?;
+            *key = from_hex(&digits)
+                .map(Bytes::from)
+                .ok_or_else(|| StoreError::Corrupt(format!("`{TOKEN_KEY}` is no hex")))?;
         }
         if stale {
             writes.push(Write::PutSetting(TOKEN_KEY.to_owned(), sealed_token_key(vault, key)?));
@@ -102,12 +105,6 @@ fn env_context(template: &Template, name: &str) -> String {
 
 fn record_context(kind: RecordKind, id: &str) -> String {
     format!("record/{}/{id}", kind.number())
-}
-
-fn from_hex(digits: &str) -> Option<Bytes> {
-    let pairs =
-        digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    pairs.collect()
 }
 
 fn no_random(error: NoRandom) -> StoreError {

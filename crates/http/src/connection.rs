@@ -16,18 +16,35 @@ use tokio::time::{Instant, sleep_until};
 use crate::Edge;
 use crate::lingering::Lingering;
 use crate::stalls::Stalls;
+use crate::tls::Tls;
 use crate::turns::Turns;
 
 /// A request's head in bytes; over it the answer is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Serves a client's connection until either side ends it, or `closing` says that the server stops.
-pub(crate) async fn serve_client(stream: TcpStream, edge: Edge, closing: watch::Receiver<()>) {
+pub(crate) async fn serve_client(
+    stream: TcpStream,
+    tls: Option<Tls>,
+    edge: Edge,
+    closing: watch::Receiver<()>,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "the connection closed before its first request");
         return;
     }
-    converse(stream, edge, closing).await;
+    match tls {
+        None => converse(stream, edge, closing).await,
+        // Boxed: it is larger, and all connections would be as large.
+        Some(tls) => Box::pin(converse_encrypted(stream, tls, edge, closing)).await,
+    }
+}
+
+async fn converse_encrypted(stream: TcpStream, tls: Tls, edge: Edge, closing: watch::Receiver<()>) {
+    match tls.accept(stream).await {
+        Ok(stream) => converse(stream, edge, closing).await,
+        Err(error) => tracing::debug!(%error, "a client could not agree on an encrypted connection"),
+    }
 }
 
 /// The same over any stream of bytes.

@@ -1,27 +1,32 @@
 //! What every request passes, whatever its route: one spelling of its path, no panic that gets out, one error
 //! shape, one log line.
 
+mod cors;
+mod request_id;
+
 use std::convert::Infallible;
-use std::hash::{BuildHasher as _, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, CONTENT_TYPE, HeaderName};
+use http::header::{ALLOW, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use tower::{Service, ServiceExt as _};
+use tracing::Instrument as _;
 
 use crate::errors::Failure;
-use crate::{HttpState, express, hex, keys};
+use crate::{HttpState, express, keys};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use self::cors::Cors;
+pub use self::cors::Origins;
+use self::request_id::REQUEST_ID;
+pub(crate) use self::request_id::{RequestId, Trace};
 
 /// The answer where no route is.
 pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Failure {
@@ -51,17 +56,43 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// An answer under way.
 pub(crate) type Answered = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
+/// What one address answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything.
+    Whole,
+    /// What clients and workers ask.
+    Jobs,
+    /// What operators ask: `/v1`, `/graphql`, `/console` and `/metrics`.
+    Management,
+}
+
+impl Part {
+    /// Whether a path is of this part. Whoever watches over a server asks at any address how it is.
+    fn has(self, path: &str) -> bool {
+        let first = path.split('/').nth(1);
+        let is_management = matches!(first, Some("v1" | "graphql" | "console" | "metrics"));
+        match self {
+            Self::Whole => true,
+            Self::Jobs => !is_management,
+            Self::Management => is_management || matches!(first, Some("healthz" | "readyz")),
+        }
+    }
+}
+
 /// The routes and what every request to them passes. Cheap to clone.
 #[derive(Clone)]
 pub struct Edge {
     routes: Router,
     express: Option<HttpState>,
+    origins: Option<Arc<Origins>>,
+    part: Part,
 }
 
 impl Edge {
     /// Puts the edge around the routes.
     pub(crate) fn around(routes: Router) -> Self {
-        Self { routes, express: None }
+        Self { routes, express: None, origins: None, part: Part::Whole }
     }
 
     /// Lets requests for the routes that every job takes go past the router.
@@ -69,12 +100,27 @@ impl Edge {
         Self { express: Some(state), ..self }
     }
 
+    /// Lets pages of these origins call from a browser.
+    #[must_use]
+    pub fn with_origins(self, origins: Option<Origins>) -> Self {
+        Self { origins: origins.map(Arc::new), ..self }
+    }
+
+    /// The same for an address that answers a part; the rest is 404 there.
+    #[must_use]
+    pub fn only(&self, part: Part) -> Self {
+        Self { part, ..self.clone() }
+    }
+
     /// Answers one request.
     pub(crate) fn answer(&self, request: Request) -> Answered {
         Box::pin(answer(self.clone(), request))
     }
 
-    async fn route(self, request: Request) -> Response {
+    async fn route(self, request: Request, id: &RequestId, trace: Option<&Trace>) -> Response {
+        if !self.part.has(request.uri().path()) {
+            return Failure::no_such_route().into_response();
+        }
         let request = match self.express {
             Some(state) => match express::answer(state, request) {
                 Ok(answering) => return answering.await,
@@ -82,8 +128,12 @@ impl Edge {
             },
             None => request,
         };
+        let mut request = request;
+        request.extensions_mut().insert(id.clone());
+        // What is logged meanwhile has the request's name. The express has no time for this: 2 000 instructions.
+        let span = tracing::info_span!("request", %id, trace = trace.map(tracing::field::display));
         // Boxed, so that the others have no room for it in their futures.
-        let Ok(response) = Box::pin(self.routes.oneshot(request)).await;
+        let Ok(response) = Box::pin(self.routes.oneshot(request).instrument(span)).await;
         response
     }
 }
@@ -103,8 +153,10 @@ impl Service<Request> for Edge {
 }
 
 async fn answer(edge: Edge, mut request: Request) -> Result<Response, Infallible> {
-    let id = next_request_id();
+    let id = RequestId::of(request.headers());
+    let trace = Trace::of(request.headers());
     let method = request.method().clone();
+    let cors = edge.origins.as_deref().map(|origins| Cors::of(origins, request.headers()));
     if let Some(uri) = with_plain_path(request.uri()) {
         *request.uri_mut() = uri;
     }
@@ -112,40 +164,35 @@ async fn answer(edge: Edge, mut request: Request) -> Result<Response, Infallible
     let logged =
         tracing::enabled!(tracing::Level::DEBUG).then(|| (Instant::now(), request.uri().path().to_owned()));
     let mut response = if method == Method::OPTIONS {
-        options()
+        cors.as_ref().and_then(|cors| cors.preflight(&method, request.headers())).unwrap_or_else(options)
     } else {
-        let guarded = CatchPanic { inner: pin!(edge.route(request)) };
+        let guarded = CatchPanic { inner: pin!(edge.route(request, &id, trace.as_ref())) };
         in_shape(guarded.await.unwrap_or_else(|| {
-            tracing::error!(request = id, %method, "a handler panicked");
+            tracing::error!(request = %id, %method, "a handler panicked");
             Failure::internal().into_response()
         }))
     };
+    if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(request = %id, trace = trace.as_ref().map(tracing::field::display), "a request failed");
+    }
     if response.status() == StatusCode::UNAUTHORIZED {
         // The router adds it where a path exists: a stranger must not learn that.
         response.headers_mut().remove(ALLOW);
     }
-    response.headers_mut().insert(REQUEST_ID, request_id(id));
+    response.headers_mut().insert(REQUEST_ID, id.header());
+    if let Some(cors) = cors {
+        cors.mark(response.headers_mut());
+    }
     if let Some((began, path)) = logged {
         let status = response.status().as_u16();
         let ms = began.elapsed().as_millis() as u64;
-        tracing::debug!(request = %format_args!("{id:016x}"), %method, path, status, ms, "answered");
+        let trace = trace.as_ref().map(tracing::field::display);
+        tracing::debug!(request = %id, trace, %method, path, status, ms, "answered");
+    }
+    if let Some(trace) = trace {
+        trace.mark(response.headers_mut());
     }
     Ok(response)
-}
-
-fn request_id(id: u64) -> HeaderValue {
-    let mut digits = [0; 16];
-    hex::write(&id.to_be_bytes(), &mut digits);
-    // Digits are always a header's value.
-    HeaderValue::from_bytes(&digits).unwrap_or(const { HeaderValue::from_static("unknown") })
-}
-
-/// Counts requests from a start that differs from run to run.
-fn next_request_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    static START: OnceLock<u64> = OnceLock::new();
-    let start = START.get_or_init(|| RandomState::new().hash_one(0));
-    start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The URI with single slashes and none at the end of its path; none if it is that way already. Clients build

@@ -13,6 +13,7 @@ use longshore_model::{ApiKey, EndpointId, KeyScope, Millis, Operation};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::audit::{Entry, note_key};
 use crate::errors::Failure;
 use crate::peer::Peer;
 use crate::{HttpState, hex};
@@ -47,7 +48,12 @@ fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<LiveKey>, Fail
     }
     let caller = Peer::current().map(|peer| peer.caller);
     if key.touch(caller.as_ref()) {
-        tracing::info!(key = %key.id, address = ?caller.map(|caller| caller.address), "key used from a new address");
+        let address = caller.map(|caller| caller.address.to_string());
+        tracing::info!(key = %key.id, address, "key used from a new address");
+        if let Some(log) = state.audit() {
+            let now = state.engine().now();
+            log.note(now, Entry::new_address(now, &key, address));
+        }
     }
     if let Some(rate) = key.rate_limit {
         state.limiter().admit_key(&key.id, rate)?;
@@ -67,6 +73,7 @@ pub(crate) fn authorize(
     operation: Operation,
 ) -> Result<Arc<LiveKey>, Failure> {
     let key = live_key(state, headers)?;
+    note_key(&key);
     if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(Failure::unauthorized()) }
 }
 
@@ -79,6 +86,9 @@ pub(crate) fn authorize_endpoint(
     id_or_slug: &str,
 ) -> Result<(Arc<LiveKey>, EndpointHandle), Failure> {
     let key = live_key(state, headers)?;
+    if operation == Operation::Manage {
+        note_key(&key);
+    }
     let endpoint = state.engine().endpoint(id_or_slug);
     // What does not exist is in no key's list: a key for some endpoints does not learn which others there are.
     let nobodys = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));

@@ -4,6 +4,7 @@
 //! its endpoint found, its rate counted; only then is its body read. What the engine answers is spliced into
 //! the response as it is: payload bytes are never parsed a second time.
 
+mod audit;
 mod body;
 mod connection;
 mod edge;
@@ -30,6 +31,7 @@ mod stalls;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod turns;
 mod window;
 mod workers;
@@ -37,7 +39,8 @@ mod workers;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-pub use edge::Edge;
+pub use audit::AuditLog;
+pub use edge::{Edge, Origins, Part};
 pub use files::{CodeError, CodeVersion, ServerFiles, WorkerLog};
 pub use jobs::members_of_submit;
 pub use keys::{MintedKey, admin_key, mint_key};
@@ -45,12 +48,14 @@ pub use prices::Prices;
 pub use rate_limits::{Limit, RateLimits, RateTable};
 pub use serve::serve;
 pub use state::{HttpSettings, HttpState};
+pub use tls::{Tls, TlsError};
 
 /// Every route of the server, behind the edge.
 pub fn router(state: HttpState) -> Edge {
     let routes = routes()
         .fallback(edge::unknown_route)
         .method_not_allowed_fallback(edge::unknown_method)
+        .layer(from_fn_with_state(state.clone(), audit::watch))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .with_state(state.clone());
     Edge::around(routes).with_express(state)

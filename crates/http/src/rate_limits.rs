@@ -328,9 +328,9 @@ enum Reason {
 
 impl Overrun {
     fn of_rate(name: &'static str, rate: u32, wait_ms: u64) -> Self {
-        let wait_s = wait_ms.div_ceil(1_000);
-        let standing = Standing { name, rate, left: 0, reset_s: wait_s };
-        Self { standing, reason: Reason::Rate, retry_after_s: wait_s.max(1) }
+        let reset_s = wait_ms.div_ceil(1_000);
+        let standing = Standing { name, rate, left: 0, reset_s };
+        Self { standing, reason: Reason::Rate, retry_after_s: reset_s.max(1) }
     }
 }
 

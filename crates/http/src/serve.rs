@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::Edge;
 use crate::connection::serve_client;
 use crate::peer::Peer;
+use crate::tls::Tls;
 
 /// After a failed accept (mostly: out of file descriptors) others get time to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -24,10 +25,11 @@ const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 /// Serves until `shutdown` ends, then stops accepting and returns when every open request is answered. The
 /// caller bounds how long that may take, by dropping this future.
 ///
-/// There are never more than `connections_max` connections; more wait to be accepted until others end.
+/// With `tls` nothing else is spoken. There are never more than `connections_max` connections; more wait to be accepted until others end.
 pub async fn serve(
     listener: TcpListener,
     edge: Edge,
+    tls: Option<Tls>,
     connections_max: usize,
     shutdown: impl Future<Output = ()>,
 ) {
@@ -40,8 +42,8 @@ pub async fn serve(
             accepted = accepting.next() => accepted,
             () = &mut shutdown => break,
         };
-        let connection = serve_client(stream, edge.clone(), on_closing.clone());
-        let connection = Peer::new(address.ip(), false).serve(connection);
+        let peer = Peer::new(address.ip(), tls.is_some());
+        let connection = peer.serve(serve_client(stream, tls.clone(), edge.clone(), on_closing.clone()));
         let ended = (place, open.clone());
         // Not an async block that awaits it: that has room for it twice, 1 KB of every connection.
         tokio::spawn(connection.map(move |()| drop(ended)));

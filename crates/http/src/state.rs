@@ -6,6 +6,7 @@ use std::time::Duration;
 use longshore_engine::Engine;
 use longshore_model::limits::TAKE_HOLD_MS_MAX;
 
+use crate::AuditLog;
 use crate::body::BytesBudget;
 use crate::files::NoFiles;
 use crate::metrics::RequestCounts;
@@ -21,6 +22,10 @@ pub struct HttpSettings {
     pub bytes_in_flight_max: usize,
     /// How long a worker's question for jobs is held open while there is nothing; at most 25 000 ms.
     pub worker_hold_ms: u64,
+    /// Where workers from outside are told to find the server; none: where the request for their token came to.
+    pub workers_url: Option<String>,
+    /// Where changes are written down; none: nowhere.
+    pub audit: Option<AuditLog>,
     /// What workers cost.
     pub prices: Prices,
 }
@@ -31,6 +36,8 @@ impl Default for HttpSettings {
             rate_limits: RateLimits::default(),
             bytes_in_flight_max: 512_000_000,
             worker_hold_ms: 20_000,
+            workers_url: None,
+            audit: None,
             prices: Prices::default(),
         }
     }
@@ -48,6 +55,8 @@ struct Shared {
     budget: BytesBudget,
     answers: BytesBudget,
     worker_hold: Duration,
+    workers_url: Option<String>,
+    audit: Option<AuditLog>,
     requests: RequestCounts,
     prices: Prices,
     files: Arc<dyn ServerFiles>,
@@ -69,7 +78,18 @@ impl HttpState {
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
         let prices = settings.prices.clone();
-        let shared = Shared { engine, limiter, budget, answers, worker_hold, requests, prices, files };
+        let shared = Shared {
+            engine,
+            limiter,
+            budget,
+            answers,
+            worker_hold,
+            workers_url: settings.workers_url.clone(),
+            audit: settings.audit.clone(),
+            requests,
+            prices,
+            files,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -100,6 +120,16 @@ impl HttpState {
 
     pub(crate) fn files(&self) -> &Arc<dyn ServerFiles> {
         &self.shared.files
+    }
+
+    /// Where changes are written down.
+    pub(crate) fn audit(&self) -> Option<&AuditLog> {
+        self.shared.audit.as_ref()
+    }
+
+    /// Where workers from outside are told to find the server, if that was said.
+    pub(crate) fn workers_url(&self) -> Option<&str> {
+        self.shared.workers_url.as_deref()
     }
 
     pub(crate) fn requests(&self) -> &RequestCounts {

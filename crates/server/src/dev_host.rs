@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use crate::fatal::Fatal;
-use crate::service::Service;
+use crate::service::{Listeners, Service};
 use crate::settings::Settings;
 use crate::{first_key, logging, parts};
 
@@ -53,7 +53,7 @@ async fn start(request: ServerRequest) -> Result<DevServer, Fatal> {
     request.listener.set_nonblocking(true).map_err(cannot)?;
     let listener = TcpListener::from_std(request.listener).map_err(cannot)?;
     let admit = async |engine: &Engine| first_key::put(engine, &request.admin_key).await;
-    let (service, ()) = Service::start(&settings, listener, admit).await?;
+    let (service, ()) = Service::start(&settings, Listeners::one(listener), admit).await?;
     Ok(DevServer { data_dir: settings.data_dir, service: Mutex::new(Some(service)) })
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use longshore_http::TlsError;
 use longshore_store::StoreError;
 
 use crate::settings::SettingsError;
@@ -21,6 +22,10 @@ pub(crate) enum Fatal {
     Listen { address: String, cause: io::Error },
     #[error("cannot write the port to {}: {cause}", path.display())]
     PortFile { path: PathBuf, cause: io::Error },
+    #[error("cannot keep the audit log in {}: {cause}", path.display())]
+    Audit { path: PathBuf, cause: io::Error },
+    #[error("cannot speak TLS: {0}")]
+    Tls(#[from] TlsError),
     #[error("{origin} cannot be used for secrets: {cause}")]
     SecretsKey { origin: String, cause: String },
     #[error("cannot write a key to {}: {cause}", path.display())]

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::fatal::Fatal;
-use crate::service::{self, Service};
+use crate::service::{self, Listeners, Service};
 use crate::settings::{DEFAULTS, Settings};
 use crate::{first_key, listening, logging, secrets};
 
@@ -29,14 +29,21 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
     let mut stop = stop_signals().map_err(Fatal::Signals)?;
     let listener = listening::listen(&settings.listen).await?;
     let address = local_address(&listener, &settings.listen)?;
-    let (service, made_key) = Service::start(&settings, listener, first_key::ensure).await?;
+    let management = match settings.management_listen.as_str() {
+        "" => None,
+        address => Some(listening::listen(address).await?),
+    };
+    let operators = management.as_ref().map(|listener| local_address(listener, &settings.management_listen));
+    let operators = operators.transpose()?;
+    let listeners = Listeners { jobs: listener, management };
+    let (service, made_key) = Service::start(&settings, listeners, first_key::ensure).await?;
     if let Some(key) = made_key {
         announce_key(&key);
     }
     if let Some(path) = &args.port_file {
         write_port(path, address.port())?;
     }
-    announce(&settings, address);
+    announce(&settings, address, operators);
     stop.requested().await;
     tracing::info!("stopping: no new requests; workers go on");
     if tokio::time::timeout(STOP_TIME_MAX, service.stop()).await.is_err() {
@@ -66,11 +73,15 @@ fn local_address(listener: &TcpListener, asked: &str) -> Result<SocketAddr, Fata
 }
 
 /// The lines that programs and people read at the start; on standard output, apart from the log.
-fn announce(settings: &Settings, address: SocketAddr) {
+fn announce(settings: &Settings, address: SocketAddr, operators: Option<SocketAddr>) {
     let data_dir = std::path::absolute(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
     let mut out = io::stdout().lock();
     // Nobody reads: the server works all the same.
-    let _ = writeln!(out, "listening on {}", service::local_url(address));
+    let url = |address| service::local_url(address, settings.tls_files().is_some());
+    let _ = writeln!(out, "listening on {}", url(address));
+    if let Some(operators) = operators {
+        let _ = writeln!(out, "management on {}", url(operators));
+    }
     let _ = writeln!(out, "data in {}; stop with Ctrl-C or SIGTERM, workers go on", data_dir.display());
     let _ = out.flush();
 }

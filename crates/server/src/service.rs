@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::Engine;
-use longshore_http::{HttpState, ServerFiles};
+use longshore_http::{AuditLog, HttpState, Part, ServerFiles, Tls};
 use longshore_launch::Launcher;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::fatal::Fatal;
@@ -17,28 +17,50 @@ use crate::files::DataFiles;
 use crate::settings::Settings;
 use crate::{descriptors, parts, secrets};
 
+/// One connection of so many is for operators, where they have an address of their own.
+const OPERATORS_SHARE: usize = 16;
+
+/// Where a server listens.
+pub(crate) struct Listeners {
+    /// For clients and workers, and for operators if they have no address of their own.
+    pub(crate) jobs: TcpListener,
+    /// For operators alone.
+    pub(crate) management: Option<TcpListener>,
+}
+
+impl Listeners {
+    /// One address for everything.
+    pub(crate) fn one(listener: TcpListener) -> Self {
+        Self { jobs: listener, management: None }
+    }
+}
+
 /// A running server.
 pub(crate) struct Service {
     engine: Engine,
     launcher: Arc<dyn Launcher>,
     files: Arc<DataFiles>,
     noting: JoinSet<()>,
-    closing: oneshot::Sender<()>,
-    serving: JoinHandle<()>,
+    closing: watch::Sender<()>,
+    serving: JoinSet<()>,
     grace: Duration,
 }
 
 impl Service {
-    /// Starts an engine, lets `admit` put the first key into it, and then answers on `listener`: a server that
+    /// Starts an engine, lets `admit` put the first key into it, and then answers on `listeners`: a server that
     /// says it is ready must not refuse its own operator.
     pub(crate) async fn start<T>(
         settings: &Settings,
-        listener: TcpListener,
+        listeners: Listeners,
         admit: impl AsyncFnOnce(&Engine) -> Result<T, Fatal>,
     ) -> Result<(Self, T), Fatal> {
         let address =
-            listener.local_addr().map_err(|cause| Fatal::Listen { address: "there".into(), cause })?;
-        let server_url = settings.server_url().unwrap_or_else(|| local_url(address));
+            listeners.jobs.local_addr().map_err(|cause| Fatal::Listen { address: "there".into(), cause })?;
+        let tls = tls(settings)?;
+        let server_url = settings.server_url().unwrap_or_else(|| local_url(address, tls.is_some()));
+        let mut http = settings.http();
+        // Otherwise what a request came to is what workers can reach.
+        http.workers_url = listeners.management.is_some().then(|| server_url.clone());
         let launcher = parts::process_launcher(&settings.data_dir);
         let vault = secrets::vault(settings)?;
         let engine = parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;
@@ -50,13 +72,27 @@ impl Service {
         let admitted = admit(&engine).await?;
         let files = Arc::new(DataFiles::new(&settings.data_dir));
         let shown: Arc<dyn ServerFiles> = Arc::<DataFiles>::clone(&files);
-        let router = longshore_http::router(HttpState::with_files(engine.clone(), &settings.http(), shown));
-        let (closing, closed) = oneshot::channel();
-        let serving =
-            tokio::spawn(longshore_http::serve(listener, router, descriptors::connections_max(), async {
+        http.audit = Some(audit_log(settings)?);
+        let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
+            .with_origins(settings.origins());
+        let (closing, closed) = watch::channel(());
+        let mut serving = JoinSet::new();
+        let mut answer = |listener, edge, connections_max| {
+            let mut closed = closed.clone();
+            serving.spawn(longshore_http::serve(listener, edge, tls.clone(), connections_max, async move {
                 // A dropped sender means the same as a sent word: stop.
-                let _ = closed.await;
+                let _ = closed.changed().await;
             }));
+        };
+        let connections_max = descriptors::connections_max();
+        match listeners.management {
+            None => answer(listeners.jobs, edge, connections_max),
+            Some(management) => {
+                let few = connections_max / OPERATORS_SHARE + 1;
+                answer(listeners.jobs, edge.only(Part::Jobs), connections_max - few);
+                answer(management, edge.only(Part::Management), few);
+            }
+        }
         let mut noting = JoinSet::new();
         noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
         noting.spawn(note_usage(engine.clone()));
@@ -74,9 +110,10 @@ impl Service {
         let _ = self.closing.send(());
         self.files.close();
         self.engine.release_waits().await;
-        if tokio::time::timeout(self.grace, &mut self.serving).await.is_err() {
+        let all_served = async { while self.serving.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.grace, all_served).await.is_err() {
             tracing::warn!(grace = ?self.grace, "some requests were not answered in time");
-            self.serving.abort();
+            self.serving.abort_all();
         }
         self.noting.shutdown().await;
         if let Err(error) = self.engine.note_key_use().await {
@@ -113,11 +150,31 @@ async fn note_usage(engine: Engine) {
     }
 }
 
+/// The log of changes. Opened when the data folder is ours.
+fn audit_log(settings: &Settings) -> Result<AuditLog, Fatal> {
+    let folder = settings.data_dir.join("audit");
+    AuditLog::open(&folder, settings.audit_file_bytes_max, settings.audit_files_max)
+        .map_err(|cause| Fatal::Audit { path: folder, cause })
+}
+
+/// What connections are to be encrypted with.
+fn tls(settings: &Settings) -> Result<Option<Tls>, Fatal> {
+    let Some((certificate, key)) = settings.tls_files() else { return Ok(None) };
+    if settings.server_url().is_none() {
+        tracing::warn!(
+            "workers of this machine are told an address that few certificates are for: set `server_url` to https:// \
+             and a name that this one is for"
+        );
+    }
+    Ok(Some(Tls::from_files(certificate, key)?))
+}
+
 /// How this machine reaches a server that listens on `address`.
-pub(crate) fn local_url(address: SocketAddr) -> String {
+pub(crate) fn local_url(address: SocketAddr, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
     match address {
-        _ if address.ip().is_unspecified() => format!("http://127.0.0.1:{}", address.port()),
-        _ => format!("http://{address}"),
+        _ if address.ip().is_unspecified() => format!("{scheme}://127.0.0.1:{}", address.port()),
+        _ => format!("{scheme}://{address}"),
     }
 }
 
@@ -127,7 +184,7 @@ mod tests {
 
     #[test]
     fn workers_of_this_machine_reach_a_server_that_listens_everywhere() {
-        let url = |text: &str| local_url(text.parse().unwrap());
+        let url = |text: &str| local_url(text.parse().unwrap(), false);
         assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80");
         assert_eq!(url("[::]:80"), "http://127.0.0.1:80");
         assert_eq!(url("10.0.0.7:80"), "http://10.0.0.7:80");

@@ -106,7 +106,9 @@ impl Engine {
         }
         let writes = records.iter().map(|record| Write::PutKey(Box::new(record.clone())));
         if let Err(error) = self.commit(writes.collect()).await {
-            keys.iter().for_each(|key| key.put_marks_back());
+            for key in keys {
+                key.put_marks_back();
+            }
             return Err(error.into());
         }
         let mut catalog = self.catalog_mut();

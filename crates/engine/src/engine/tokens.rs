@@ -19,12 +19,7 @@ impl Engine {
     /// `lsw_<endpoint id>_<mac>`.
     pub fn worker_token(&self, endpoint: &EndpointId) -> String {
         let mac = hmac::sign(&self.inner.token_key, endpoint.as_str().as_bytes());
-        let mut token = format!("{PREFIX}{endpoint}_");
-        for byte in mac.as_ref() {
-            // Writing into a string cannot fail.
-            let _ = write!(token, "{byte:02x}");
-        }
-        token
+        format!("{PREFIX}{endpoint}_{}", hex(mac.as_ref()))
     }
 
     /// A text that changes whenever `content` does, and from which nobody can tell what that is.
@@ -61,7 +56,17 @@ impl Engine {
     }
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
+/// Bytes as lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The bytes of a text in hex.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
     Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())

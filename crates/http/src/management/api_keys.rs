@@ -81,9 +81,9 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let change = Change::of(&members, state.engine().now())?;
     let name =
-        change.name.clone().ok_or_else(|| bad_field("`name` is required: a key needs one to be found by"))?;
+        change.name().ok_or_else(|| bad_field("`name` is required: a key needs one to be found by"))?;
     let scopes = scopes(&state, members.get("scopes"))?;
-    let mut minted = mint_key(&name, scopes, state.engine().now()).ok_or_else(Failure::internal)?;
+    let mut minted = mint_key(name, scopes, state.engine().now()).ok_or_else(Failure::internal)?;
     change.lay_over(&mut minted.record);
     let record = minted.record;
     let key = to_the_end(&state, |state| async move { Ok(state.engine().put_key(record).await?) }).await?;
@@ -167,47 +167,48 @@ fn unused(key: &ApiKey) -> ApiKey {
     ApiKey { last_used_at: None, ..key.clone() }
 }
 
-/// What a request says of a key; nothing where it says nothing.
-struct Change {
-    name: Option<String>,
-    disabled: Option<bool>,
-    expires_at: Option<Option<Millis>>,
-    rate_limit: Option<Option<u32>>,
-}
+/// What a request says of a key: members that fit the table and make sense.
+struct Change(Map<String, Value>);
 
 impl Change {
-    /// From members that fit the table.
     fn of(members: &Map<String, Value>, now: Millis) -> Result<Self, Failure> {
-        let name = members.get("name").and_then(Value::as_str);
-        if name.is_some_and(|name| name.trim().is_empty()) {
+        let change = Self(members.clone());
+        if change.name().is_some_and(|name| name.trim().is_empty()) {
             return Err(bad_field("`name` must not be empty"));
         }
-        let expires_at = members.get("expiresAt").map(|value| value.as_str().and_then(parse_rfc3339));
-        if let Some(Some(end)) = expires_at
-            && end <= now
-        {
+        let end = members.get("expiresAt").and_then(moment);
+        if end.is_some_and(|end| end <= now) {
             let now = rfc3339(now);
             return Err(bad_field(format!(
                 "`expiresAt` is over: it is {now} here; to end a key now, disable or delete it"
             )));
         }
-        let rate = |value: &Value| value.as_u64().and_then(|rate| u32::try_from(rate).ok());
-        Ok(Self {
-            name: name.map(str::to_owned),
-            disabled: members.get("disabled").and_then(Value::as_bool),
-            expires_at,
-            rate_limit: members.get("rateLimit").map(rate),
-        })
+        Ok(change)
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.0.get("name").and_then(Value::as_str)
     }
 
     fn lay_over(&self, key: &mut ApiKey) {
-        if let Some(name) = &self.name {
-            key.name.clone_from(name);
+        if let Some(name) = self.name() {
+            name.clone_into(&mut key.name);
         }
-        key.disabled = self.disabled.unwrap_or(key.disabled);
-        key.expires_at = self.expires_at.unwrap_or(key.expires_at);
-        key.rate_limit = self.rate_limit.unwrap_or(key.rate_limit);
+        if let Some(disabled) = self.0.get("disabled").and_then(Value::as_bool) {
+            key.disabled = disabled;
+        }
+        if let Some(end) = self.0.get("expiresAt") {
+            key.expires_at = moment(end);
+        }
+        if let Some(rate) = self.0.get("rateLimit") {
+            key.rate_limit = rate.as_u64().and_then(|rate| u32::try_from(rate).ok());
+        }
     }
+}
+
+/// None for null.
+fn moment(value: &Value) -> Option<Millis> {
+    value.as_str().and_then(parse_rfc3339)
 }
 
 /// The scopes of a request. Endpoints must exist: a key for a misspelled one would be refused everywhere.

@@ -255,7 +255,7 @@ async fn delete(
 async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.record();
-    let base = base_url(&headers).ok_or_else(|| {
+    let base = state.workers_url().map(str::to_owned).or_else(|| base_url(&headers)).ok_or_else(|| {
         Failure::bad_request(
             "bad_request",
             "the request has no `Host` header, from which workers' addresses are made",

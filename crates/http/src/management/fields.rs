@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::nearest::nearest;
+use crate::audit::note_fields;
 use crate::errors::Failure;
 use crate::rfc3339::parse_rfc3339;
 
@@ -116,6 +117,7 @@ pub(crate) fn read_members(fields: &[Field], body: &[u8], verb: Verb) -> Result<
     let Value::Object(members) = value else {
         return Err(Failure::bad_request("bad_json", "the body must be a JSON object"));
     };
+    note_fields(members.keys());
     check_members(fields, &members, verb, "")?;
     Ok(members)
 }

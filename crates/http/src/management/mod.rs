@@ -7,6 +7,7 @@
 mod access;
 mod api_key_fields;
 mod api_keys;
+mod audit;
 mod base_url;
 mod billing;
 mod code;
@@ -61,6 +62,7 @@ pub(crate) fn groups() -> Vec<Group> {
         api_keys::group(),
         pods::group(),
         billing::group(),
+        audit::group(),
         document::group(),
     ]
 }

@@ -38,6 +38,7 @@ const ROUTES: &str = "
     GET     /v1/endpoints/{endpoint}/workers/{worker}/logs look
     GET     /v1/code                                   list
     POST    /v1/code                                   manage
+    GET     /v1/audit                                  manage
     GET     /v1/apikeys                                list
     POST    /v1/apikeys                                manage
     GET     /v1/apikeys/{key}                          list

@@ -41,7 +41,7 @@ pub(super) struct Direct {
     pub(super) engine: Engine,
     pub(super) endpoint: EndpointId,
     pub(super) other: EndpointId,
-    edge: Edge,
+    pub(super) edge: Edge,
 }
 
 /// An answer, its body read.

@@ -4,6 +4,7 @@ mod api_keys;
 mod authorization;
 mod changing;
 mod direct;
+mod edges;
 mod events;
 mod express;
 mod fake_files;

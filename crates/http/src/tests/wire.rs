@@ -33,7 +33,7 @@ impl Served {
         let shutdown = async move {
             let _dropped_counts_too = stopped.await;
         };
-        let serving = tokio::spawn(crate::serve(listener, edge, connections_max, shutdown));
+        let serving = tokio::spawn(crate::serve(listener, edge, None, connections_max, shutdown));
         Self { address, stop, serving }
     }
 

@@ -75,6 +75,9 @@ impl Layers {
             ("--rate-limits", "rate_limits", args.rate_limits.map(|mode| mode.as_str().to_owned())),
             ("--log-format", "log_format", args.log_format.map(|format| format.as_str().to_owned())),
             ("--log-level", "log_level", args.log_level.clone()),
+            ("--management-listen", "management_listen", args.management_listen.clone()),
+            ("--tls-cert", "tls_cert", path(args.tls_cert.as_ref())),
+            ("--tls-key", "tls_key", path(args.tls_key.as_ref())),
             ("--secrets-key-file", "secrets_key_file", path(args.secrets_key_file.as_ref())),
             (
                 "--allow-private-webhooks",

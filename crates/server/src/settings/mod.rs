@@ -9,12 +9,12 @@ mod limits;
 mod nearest;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use longshore_cli::ServeArgs;
 use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
-use longshore_http::HttpSettings;
+use longshore_http::{HttpSettings, Origins};
 use longshore_model::Gpu;
 use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
 use serde::Deserialize;
@@ -34,6 +34,9 @@ const PING_INTERVAL_MS_MAX: u64 = 3_600_000;
 /// One request of the largest size must fit.
 const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64;
 
+/// Stands for every web page.
+const EVERY_ORIGIN: &str = "*";
+
 /// Names the file where the command line does not.
 const CONFIG_VARIABLE: &str = "LONGSHORE_CONFIG";
 
@@ -42,6 +45,10 @@ const CONFIG_VARIABLE: &str = "LONGSHORE_CONFIG";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     pub(crate) listen: String,
+    pub(crate) management_listen: String,
+    tls_cert: PathBuf,
+    tls_key: PathBuf,
+    cors_origins: String,
     pub(crate) data_dir: PathBuf,
     shutdown_grace_ms: u64,
     pub(crate) log_format: LogFormat,
@@ -60,6 +67,8 @@ pub(crate) struct Settings {
     bytes_in_flight_max: usize,
     key_use_interval_ms: u64,
     pub(crate) secrets_key_file: PathBuf,
+    pub(crate) audit_file_bytes_max: u64,
+    pub(crate) audit_files_max: usize,
     allow_private_webhooks: bool,
     webhook_attempts_max: u32,
     webhook_retry_delay_ms: u64,
@@ -125,6 +134,49 @@ impl Settings {
     pub(crate) fn server_url(&self) -> Option<String> {
         let url = self.server_url.trim_end_matches('/');
         (!url.is_empty()).then(|| url.to_owned())
+    }
+
+    /// The files of the certificate and of its key, if there is to be TLS.
+    pub(crate) fn tls_files(&self) -> Option<(&Path, &Path)> {
+        let is_set = !self.tls_cert.as_os_str().is_empty();
+        is_set.then_some((&self.tls_cert, &self.tls_key))
+    }
+
+    /// Which web pages may call.
+    pub(crate) fn origins(&self) -> Option<Origins> {
+        let origins: Vec<String> = self.origins_text().map(str::to_owned).collect();
+        match origins.as_slice() {
+            [] => None,
+            [every] if every == EVERY_ORIGIN => Some(Origins::Any),
+            _ => Some(Origins::These(origins)),
+        }
+    }
+
+    fn origins_text(&self) -> impl Iterator<Item = &str> {
+        self.cors_origins
+            .split([',', ' '])
+            .map(|origin| origin.trim_end_matches('/'))
+            .filter(|text| !text.is_empty())
+    }
+
+    fn check_addresses(&self) -> Result<(), SettingsError> {
+        if self.tls_cert.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
+            let text = "`tls_cert` and `tls_key` go together: set both, or neither";
+            return Err(SettingsError::Value(text.to_owned()));
+        }
+        let is_origin = |origin: &str| {
+            let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+            host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@']))
+        };
+        let count = self.origins_text().count();
+        match self.origins_text().find(|origin| !(is_origin(origin) || *origin == EVERY_ORIGIN && count == 1))
+        {
+            None => Ok(()),
+            Some(origin) => Err(SettingsError::Value(format!(
+                "`cors_origins` has {origin:?}; name origins such as https://app.example, with commas between them, or * \
+                 alone for every page"
+            ))),
+        }
     }
 
     /// What the engine needs.
@@ -204,6 +256,8 @@ impl Settings {
         at_least("webhook_calls_max", self.webhook_calls_max as u64, 1)?;
         at_least("webhook_calls_per_host_max", self.webhook_calls_per_host_max as u64, 1)?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
+        self.check_addresses()?;
+        at_least("audit_files_max", self.audit_files_max as u64, 1)?;
         at_most("worker_hold_ms", self.worker_hold_ms, TAKE_HOLD_MS_MAX)?;
         let url = &self.server_url;
         if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
@@ -220,6 +274,8 @@ impl Settings {
             rate_limits,
             bytes_in_flight_max: self.bytes_in_flight_max,
             worker_hold_ms: self.worker_hold_ms,
+            workers_url: None,
+            audit: None,
             prices: self.prices.clone().into(),
         }
     }
@@ -244,6 +300,31 @@ mod tests {
             let environment = [("LONGSHORE_PING_INTERVAL_MS".to_owned(), interval.to_owned())];
             assert_eq!(Settings::load(&ServeArgs::default(), environment).is_ok(), fits, "{interval}");
         }
+    }
+
+    #[test]
+    fn origins_are_checked_and_read() {
+        let load = |text: &str| {
+            Settings::load(&ServeArgs::default(), [("LONGSHORE_CORS_ORIGINS".to_owned(), text.to_owned())])
+        };
+        assert!(load("").unwrap().origins().is_none());
+        assert!(matches!(load("*").unwrap().origins(), Some(Origins::Any)));
+        let these = load("https://a.example/, http://localhost:3000").unwrap().origins();
+        assert!(
+            matches!(these, Some(Origins::These(these)) if these == ["https://a.example", "http://localhost:3000"])
+        );
+        for text in
+            ["a.example", "https://a.example/page", "https://*.example", "*,https://a.example", "https://"]
+        {
+            assert!(load(text).unwrap_err().to_string().contains("`cors_origins` has"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key() {
+        let environment = [("LONGSHORE_TLS_CERT".to_owned(), "cert.pem".to_owned())];
+        let error = Settings::load(&ServeArgs::default(), environment).unwrap_err().to_string();
+        assert!(error.contains("`tls_cert` and `tls_key` go together"), "{error}");
     }
 
     #[test]

@@ -1,0 +1,161 @@
+//! The files of the audit log: `audit.jsonl` is written to; when it is full it becomes `audit.1.jsonl`, the one of that
+//! name `audit.2.jsonl`, and so on until the last, which goes.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::entry::Entry;
+
+/// The most bytes of one file, and how many files there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) file_bytes_max: u64,
+    pub(super) files_max: usize,
+}
+
+/// The file that is written to.
+pub(super) struct Files {
+    folder: PathBuf,
+    limits: Limits,
+    current: File,
+    bytes: u64,
+    /// Of the last entry.
+    pub(super) last_id: u64,
+}
+
+impl Files {
+    /// Opens the folder, or makes it: for the server's user alone.
+    pub(super) fn open(folder: &Path, limits: Limits) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let mut current = append_to(&path(folder, 0))?;
+        let bytes = end_last_line(&mut current)?;
+        let last_id = newest_id(folder, limits.files_max);
+        Ok(Self { folder: folder.to_owned(), limits, current, bytes, last_id })
+    }
+
+    /// Adds lines and syncs them.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.bytes > 0 && self.bytes + lines.len() as u64 > self.limits.file_bytes_max {
+            self.rotate()?;
+        }
+        self.current.write_all(lines)?;
+        self.bytes += lines.len() as u64;
+        self.current.sync_data()
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        for number in (0..self.limits.files_max.saturating_sub(1)).rev() {
+            match fs::rename(path(&self.folder, number), path(&self.folder, number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if self.limits.files_max <= 1 {
+            fs::remove_file(path(&self.folder, 0))?;
+        }
+        self.current = append_to(&path(&self.folder, 0))?;
+        self.bytes = 0;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+/// A file of the log; 0 is the one that is written to, larger numbers are older.
+pub(super) fn path(folder: &Path, number: usize) -> PathBuf {
+    folder.join(if number == 0 { "audit.jsonl".to_owned() } else { format!("audit.{number}.jsonl") })
+}
+
+/// The entries of a file, oldest first. What is no entry (a line that a power cut tore) is passed over.
+pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}
+
+/// Ends a line that a power cut tore, so that the next one begins anew. Answers the file's length.
+fn end_last_line(file: &mut File) -> io::Result<u64> {
+    let bytes = file.metadata()?.len();
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    if last == [b'\n'] {
+        return Ok(bytes);
+    }
+    file.write_all(b"\n")?;
+    Ok(bytes + 1)
+}
+
+fn newest_id(folder: &Path, files_max: usize) -> u64 {
+    let newest = |number| entries(&path(folder, number)).ok()?.iter().map(|entry| entry.id).max();
+    (0..files_max).find_map(newest).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use longshore_model::{ApiKey, Millis};
+
+    use super::*;
+
+    fn line(id: u64) -> Vec<u8> {
+        let key = ApiKey::new("k".into(), "n".into(), String::new(), Vec::new(), Millis(0));
+        let entry = Entry { id, ..Entry::new_address(Millis(0), &key, None) };
+        let mut line = serde_json::to_vec(&entry).unwrap();
+        line.push(b'\n');
+        line
+    }
+
+    fn ids(folder: &Path, number: usize) -> Vec<u64> {
+        entries(&path(folder, number)).unwrap().iter().map(|entry| entry.id).collect()
+    }
+
+    #[test]
+    fn old_entries_go_with_their_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { file_bytes_max: 2 * line(1).len() as u64, files_max: 3 };
+        let mut files = Files::open(folder.path(), limits).unwrap();
+        for id in 1..=9 {
+            files.append(&line(id)).unwrap();
+        }
+        assert_eq!(
+            (0..4).map(|number| ids(folder.path(), number)).collect::<Vec<_>>(),
+            [vec![9], vec![7, 8], vec![5, 6], vec![]]
+        );
+        assert_eq!(Files::open(folder.path(), limits).unwrap().last_id, 9);
+    }
+
+    #[test]
+    fn one_file_is_enough() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { file_bytes_max: 1, files_max: 1 };
+        let mut files = Files::open(folder.path(), limits).unwrap();
+        for id in 1..=3 {
+            files.append(&line(id)).unwrap();
+        }
+        assert_eq!((ids(folder.path(), 0), ids(folder.path(), 1)), (vec![3], vec![]));
+    }
+
+    #[test]
+    fn a_torn_line_costs_itself_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { file_bytes_max: 10_000, files_max: 2 };
+        let whole = [line(1), line(2)].concat();
+        for cut in 0..whole.len() {
+            fs::write(path(folder.path(), 0), &whole[..cut]).unwrap();
+            let mut files = Files::open(folder.path(), limits).unwrap();
+            files.append(&line(7)).unwrap();
+            let left = ids(folder.path(), 0);
+            assert!(left.ends_with(&[7]) && left.len() > cut / line(1).len(), "{cut}: {left:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Looking into the audit log, newest entries first.
+
+use std::io;
+use std::path::Path;
+
+use super::entry::Entry;
+use super::files::{entries, path};
+
+/// Which entries, and how many.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    /// About this: `endpoints/<id>`, or all `endpoints`.
+    pub(crate) resource: Option<String>,
+    /// Of the key with this id.
+    pub(crate) key: Option<String>,
+    /// Not before, RFC 3339 in UTC.
+    pub(crate) since: Option<String>,
+    /// Older than the entry with this number.
+    pub(crate) before: Option<u64>,
+    pub(crate) limit: usize,
+}
+
+/// Entries, and whether there are older ones that fit.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) more: bool,
+}
+
+impl Filter {
+    fn fits(&self, entry: &Entry) -> bool {
+        let about = |wanted: &String| {
+            entry.resource.as_ref().is_some_and(|resource| {
+                resource
+                    .strip_prefix(wanted.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        self.before.is_none_or(|before| entry.id < before)
+            && self.resource.as_ref().is_none_or(about)
+            && self.key.as_ref().is_none_or(|key| entry.key.id == *key)
+    }
+
+    fn is_too_old(&self, entry: &Entry) -> bool {
+        self.since.as_ref().is_some_and(|since| entry.at < *since)
+    }
+}
+
+/// From the newest file to the oldest; one that is rotated away meanwhile is read twice or not at all, and numbers
+/// tell what was seen.
+pub(super) fn find(folder: &Path, files_max: usize, filter: &Filter) -> io::Result<Found> {
+    let mut found = Found::default();
+    for number in 0..files_max {
+        for entry in entries(&path(folder, number))?.into_iter().rev() {
+            if filter.is_too_old(&entry) {
+                return Ok(found);
+            }
+            let is_new = found.entries.last().is_none_or(|last: &Entry| entry.id < last.id);
+            if !is_new || !filter.fits(&entry) {
+                continue;
+            }
+            if found.entries.len() == filter.limit {
+                found.more = true;
+                return Ok(found);
+            }
+            found.entries.push(entry);
+        }
+    }
+    Ok(found)
+}

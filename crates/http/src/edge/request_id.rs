@@ -1,0 +1,168 @@
+//! What a request is called, in the log and in its answer: by its sender, or by a number of ours.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue};
+
+use crate::hex;
+
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The longest name that is taken over.
+const ID_BYTES_MAX: usize = 128;
+
+/// A request's name.
+#[derive(Clone, Debug)]
+pub(crate) enum RequestId {
+    /// Counted here.
+    Counted(u64),
+    /// The sender's.
+    Given(HeaderValue),
+}
+
+/// The trace that a request is part of: a `traceparent` as W3C writes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace(HeaderValue);
+
+impl RequestId {
+    /// The sender's name for it if that can stand in a log line, or the next number.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        match headers.get(REQUEST_ID).filter(|given| is_sane(given.as_bytes())) {
+            Some(given) => Self::Given(given.clone()),
+            None => Self::Counted(next()),
+        }
+    }
+
+    /// As the answer shows it.
+    pub(crate) fn header(&self) -> HeaderValue {
+        match self {
+            Self::Given(given) => given.clone(),
+            Self::Counted(number) => {
+                let mut digits = [0; 16];
+                hex::write(&number.to_be_bytes(), &mut digits);
+                // Digits are always a header's value.
+                HeaderValue::from_bytes(&digits).unwrap_or(const { HeaderValue::from_static("unknown") })
+            }
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given(given) => f.write_str(given.to_str().unwrap_or_default()),
+            Self::Counted(number) => write!(f, "{number:016x}"),
+        }
+    }
+}
+
+impl Trace {
+    /// The trace that the sender names, if it names one in order.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+        headers.get(TRACEPARENT).filter(|value| is_traceparent(value.as_bytes())).cloned().map(Self)
+    }
+
+    /// Answers with it, so that whoever stands between can tell whose answer this is.
+    pub(super) fn mark(self, headers: &mut HeaderMap) {
+        headers.insert(TRACEPARENT, self.0);
+    }
+}
+
+/// The trace's id alone.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.to_str().ok().and_then(|text| text.get(3..35)).unwrap_or_default())
+    }
+}
+
+/// Counts requests from a start that differs from run to run.
+fn next() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    static START: OnceLock<u64> = OnceLock::new();
+    let start = START.get_or_init(|| RandomState::new().hash_one(0));
+    start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn is_sane(id: &[u8]) -> bool {
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=@".contains(byte);
+    (1..=ID_BYTES_MAX).contains(&id.len()) && id.iter().all(fits)
+}
+
+/// `<version>-<trace, 32 digits>-<parent, 16 digits>-<flags>`, and more from later versions.
+fn is_traceparent(text: &[u8]) -> bool {
+    let part = |part: Option<&[u8]>, digits: usize| {
+        part.is_some_and(|part| {
+            part.len() == digits && part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        })
+    };
+    let is_zero = |part: Option<&[u8]>| part.is_some_and(|part| part.iter().all(|byte| *byte == b'0'));
+    let mut parts = text.split(|byte| *byte == b'-');
+    let (version, trace, parent, flags) = (parts.next(), parts.next(), parts.next(), parts.next());
+    let is_known = version == Some(b"00");
+    part(version, 2)
+        && version != Some(b"ff")
+        && part(trace, 32)
+        && !is_zero(trace)
+        && part(parent, 16)
+        && !is_zero(parent)
+        && part(flags, 2)
+        && (!is_known || parts.next().is_none())
+        && text.len() <= ID_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn a_senders_name_is_taken_over_if_it_can_stand_in_a_log_line() {
+        for given in ["a", "req-1.2:3/4+5=6@7_8", &"x".repeat(128)] {
+            let id = RequestId::of(&headers("x-request-id", given));
+            assert_eq!((id.to_string().as_str(), id.header().as_bytes()), (given, given.as_bytes()));
+        }
+        for given in ["", "a b", "a\"b", "a,b", "{}", "ä", &"x".repeat(129)] {
+            let id = RequestId::of(&headers("x-request-id", given));
+            assert!(matches!(id, RequestId::Counted(_)), "{given}");
+            assert_eq!(id.header().as_bytes(), id.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn our_numbers_differ() {
+        let [one, two] =
+            [HeaderMap::new(), HeaderMap::new()].map(|headers| RequestId::of(&headers).to_string());
+        assert!(one != two && one.len() == 16);
+    }
+
+    #[test]
+    fn a_trace_is_known_by_its_form() {
+        let trace = |text: &str| Trace::of(&headers("traceparent", text)).map(|trace| trace.to_string());
+        let id = Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned());
+        assert_eq!(trace(TRACED), id);
+        assert_eq!(trace(&TRACED.replacen("00-", "cc-", 1)), id);
+        assert_eq!(trace(&format!("{}-more", TRACED.replacen("00-", "cc-", 1))), id);
+        for text in [
+            "",
+            "00",
+            &TRACED[..54],
+            &format!("{TRACED}0"),
+            &format!("{TRACED}-more"),
+            &TRACED.replacen("00-", "ff-", 1),
+            &TRACED.to_uppercase(),
+            &TRACED.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+            &TRACED.replace("00f067aa0ba902b7", &"0".repeat(16)),
+        ] {
+            assert_eq!(trace(text), None, "{text}");
+        }
+    }
+}
