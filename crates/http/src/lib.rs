@@ -12,6 +12,7 @@ mod errors;
 mod events;
 mod express;
 mod files;
+mod graphql;
 mod hex;
 mod jobs;
 mod json_body;
@@ -66,7 +67,8 @@ fn routes() -> Router<HttpState> {
         .merge(probes::routes())
         .merge(jobs::sdk_group().routes())
         .merge(workers::routes())
-        .merge(metrics::routes());
+        .merge(metrics::routes())
+        .merge(graphql::routes());
     groups().into_iter().map(operations::Group::routes).fold(others, Router::merge)
 }
 

@@ -47,6 +47,8 @@ use crate::operations::Group;
 use crate::query::Query;
 use crate::{HttpState, body};
 
+pub(crate) use nearest::nearest;
+
 /// A JSON document, or why there is none.
 type Answer = Result<axum::Json<serde_json::Value>, Failure>;
 

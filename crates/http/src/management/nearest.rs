@@ -5,7 +5,7 @@ const CHARS_MAX: usize = 64;
 
 /// The name among `known` that takes the fewest edits to get to, whatever its case. None for a name that is
 /// far too long.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name: Vec<char> = name.chars().take(CHARS_MAX + 1).flat_map(char::to_lowercase).collect();
     if name.len() > CHARS_MAX {
         return None;

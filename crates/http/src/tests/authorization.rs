@@ -48,6 +48,7 @@ const ROUTES: &str = "
     GET     /v1/pods                                   list
     GET     /v1/pods/{pod}                             list
     GET     /v1/billing/endpoints                      list
+    POST    /graphql                                   list
     GET     /v1/containerregistryauth                  list
     POST    /v1/containerregistryauth                  manage
     GET     /v1/containerregistryauth/{containerRegistryAuth}   list
@@ -235,6 +236,7 @@ impl World {
             "networkvolumes" => r#"{"name":"new","size":1}"#.to_owned(),
             "templates" => r#"{"name":"new"}"#.to_owned(),
             "endpoints" => format!(r#"{{"templateId":"{}","provider":"external"}}"#, self.template),
+            "graphql" => r#"{"query":"{ myself { id } }"}"#.to_owned(),
             "run" | "runsync" => r#"{"input":{}}"#.to_owned(),
             "apikeys" => r#"{"name":"new","scopes":[{"scope":"jobs"}]}"#.to_owned(),
             "{template}" | "{endpoint}" | "{key}" | "{networkVolume}" | "update" => {

@@ -10,6 +10,7 @@ mod express;
 mod fake_files;
 mod fixture;
 mod following;
+mod graphql;
 mod guarding;
 mod hostile;
 mod limiting;

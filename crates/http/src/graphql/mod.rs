@@ -1,0 +1,92 @@
+//! `/graphql`: the few queries and mutations with which the official Python SDK and command line manage endpoints.
+//!
+//! Nothing is decided here: every root field becomes requests to the management API, which this very server answers
+//! as any other, with the same key, the same checks and the same errors. What comes back is shown in GraphQL's words
+//! ([`types`]).
+
+mod command_line;
+mod document;
+mod mutations;
+mod queries;
+mod rest;
+mod types;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use longshore_model::Operation;
+use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
+use serde_json::{Map, Value, json};
+
+use crate::errors::Failure;
+use crate::{HttpState, body, keys};
+use document::{Kind, Wish};
+use rest::Rest;
+
+/// Why a field has no value.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    message: String,
+    code: String,
+    /// The key does not permit it.
+    unauthorized: bool,
+}
+
+impl Refusal {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: "bad_query".to_owned(), unauthorized: false }
+    }
+}
+
+/// A value, or why there is none.
+type Resolved = Result<Value, Refusal>;
+
+pub(crate) fn routes() -> Router<HttpState> {
+    Router::new().route("/graphql", post(answer))
+}
+
+async fn answer(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+    let key = keys::authorize(&state, &headers, Operation::Look)?;
+    let bytes = body::read(body, MANAGEMENT_BODY_BYTES_MAX, state.budget()).await?.bytes;
+    let (kind, wishes) = match document::read(&bytes) {
+        Ok(read) => read,
+        Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, None, &refusal)),
+    };
+    let rest = Rest::new(state, &headers, key.id.clone());
+    let mut data = Map::new();
+    for wish in &wishes {
+        // One after the other, as mutations must be; and nothing after one that failed.
+        match resolve(&rest, kind, wish).await {
+            Ok(value) => drop(data.insert(wish.key.clone(), value)),
+            Err(refusal) if refusal.unauthorized => return Err(Failure::unauthorized()),
+            Err(refusal) => return Ok(refused(StatusCode::OK, Some(&wish.key), &refusal)),
+        }
+    }
+    Ok(axum::Json(json!({ "data": data })).into_response())
+}
+
+/// One root field: what it shows is checked before it does anything.
+async fn resolve(rest: &Rest, kind: Kind, wish: &Wish) -> Resolved {
+    if wish.name == "__typename" {
+        return Ok(json!(kind.type_name()));
+    }
+    let root = types::root(kind, &wish.name)?;
+    root.check(wish)?;
+    let value = match kind {
+        Kind::Query => queries::resolve(rest, wish).await?,
+        Kind::Mutation => mutations::resolve(rest, wish).await?,
+    };
+    Ok(root.show(wish, &value))
+}
+
+/// Errors in the shape of GraphQL.
+fn refused(status: StatusCode, path: Option<&str>, refusal: &Refusal) -> Response {
+    let mut error = json!({ "message": refusal.message, "extensions": { "code": refusal.code } });
+    if let Some(path) = path {
+        error["path"] = json!([path]);
+    }
+    (status, axum::Json(json!({ "data": null, "errors": [error] }))).into_response()
+}

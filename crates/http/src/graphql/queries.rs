@@ -1,0 +1,153 @@
+//! What clients ask for.
+
+use longshore_model::Gpu;
+use serde_json::{Map, Value, json};
+
+use super::document::Wish;
+use super::rest::{Rest, segment};
+use super::{Refusal, Resolved, command_line};
+
+pub(super) async fn resolve(rest: &Rest, wish: &Wish) -> Resolved {
+    match wish.name.as_str() {
+        "myself" => myself(rest, wish).await,
+        "gpuTypes" => Ok(gpu_types(rest, wish)),
+        "pod" => {
+            let input = wish.input()?;
+            let id = input.get("podId").and_then(Value::as_str).unwrap_or_default();
+            Ok(pod(&rest.get(&format!("/v1/pods/{}", segment(id))).await?))
+        }
+        other => Err(Refusal::new(format!("`{other}` is not a query"))),
+    }
+}
+
+/// The key that asks, and everything there is. Only what is wished for is looked up.
+async fn myself(rest: &Rest, wish: &Wish) -> Resolved {
+    let mut user = Map::new();
+    user.insert("id".to_owned(), json!(rest.key));
+    for field in &wish.fields {
+        let list = match field.name.as_str() {
+            "endpoints" => endpoints(rest, field).await?,
+            "pods" => each(&rest.get("/v1/pods").await?, pod),
+            "podTemplates" => each(&rest.get("/v1/templates").await?, template),
+            "networkVolumes" => rest.get("/v1/networkvolumes").await?,
+            "containerRegistryCreds" => rest.get("/v1/containerregistryauth").await?,
+            _ => continue,
+        };
+        user.insert(field.name.clone(), list);
+    }
+    Ok(Value::Object(user))
+}
+
+async fn endpoints(rest: &Rest, wish: &Wish) -> Resolved {
+    let wants = |name: &str| wish.fields.iter().any(|field| field.name == name);
+    let query = format!("includeWorkers={}&includeTemplate={}", wants("pods"), wants("template"));
+    let volumes =
+        if wants("networkVolume") { rest.get("/v1/networkvolumes").await? } else { Value::Array(Vec::new()) };
+    let listed = rest.get(&format!("/v1/endpoints?{query}")).await?;
+    Ok(each(&listed, |record| endpoint(record, &volumes)))
+}
+
+fn each(list: &Value, show: impl Fn(&Value) -> Value) -> Value {
+    list.as_array().into_iter().flatten().map(show).collect()
+}
+
+/// An endpoint of the management API in the words of GraphQL. `volumes` are those that it can have.
+pub(super) fn endpoint(record: &Value, volumes: &Value) -> Value {
+    let mut shown = record.as_object().cloned().unwrap_or_default();
+    let volume_id = record["networkVolumeId"].clone();
+    let volume = volumes.as_array().into_iter().flatten().find(|volume| volume["id"] == volume_id);
+    let flashboot = if record["flashboot"] == json!(true) { "FLASHBOOT" } else { "OFF" };
+    for (name, value) in [
+        ("gpuIds", joined(&record["gpuTypeIds"])),
+        ("locations", joined(&record["dataCenterIds"])),
+        ("allowedCudaVersions", joined(&record["allowedCudaVersions"])),
+        ("flashBootType", json!(flashboot)),
+        ("workersStandby", record["workersMin"].clone()),
+        ("type", json!("QB")),
+        ("env", pairs(&record["env"])),
+        ("networkVolume", volume.cloned().unwrap_or_default()),
+        ("template", template(&record["template"])),
+        ("pods", each(&record["workers"], pod)),
+    ] {
+        shown.insert(name.to_owned(), value);
+    }
+    Value::Object(shown)
+}
+
+/// A template of the management API in the words of GraphQL.
+pub(super) fn template(record: &Value) -> Value {
+    let Some(members) = record.as_object() else { return Value::Null };
+    let mut shown = members.clone();
+    shown.insert("dockerArgs".to_owned(), docker_args(record));
+    shown.insert("ports".to_owned(), joined(&record["ports"]));
+    shown.insert("env".to_owned(), pairs(&record["env"]));
+    shown.insert("startSsh".to_owned(), json!(false));
+    Value::Object(shown)
+}
+
+/// A worker of the management API in the words of GraphQL.
+fn pod(record: &Value) -> Value {
+    let mut shown = record.as_object().cloned().unwrap_or_default();
+    let gpu = &record["gpu"];
+    let names = record["env"].as_object().into_iter().flatten();
+    let env: Value =
+        names.map(|(name, value)| json!(format!("{name}={}", value.as_str().unwrap_or("")))).collect();
+    for (name, value) in [
+        ("dockerArgs", docker_args(record)),
+        ("env", env),
+        ("gpuCount", if gpu.is_null() { json!(0) } else { gpu["count"].clone() }),
+        ("imageName", record["image"].clone()),
+        ("lastStatusChange", record["reason"].clone()),
+        ("machine", json!({ "gpuDisplayName": gpu["displayName"] })),
+        ("ports", joined(&record["ports"])),
+        ("podType", json!("RESERVED")),
+    ] {
+        shown.insert(name.to_owned(), value);
+    }
+    Value::Object(shown)
+}
+
+fn docker_args(record: &Value) -> Value {
+    let parts = ["dockerEntrypoint", "dockerStartCmd"].into_iter();
+    let parts = parts.flat_map(|name| record[name].as_array().into_iter().flatten());
+    json!(command_line::write(&parts.filter_map(Value::as_str).collect::<Vec<_>>()))
+}
+
+fn joined(list: &Value) -> Value {
+    let items = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    json!(items.collect::<Vec<_>>().join(","))
+}
+
+fn pairs(members: &Value) -> Value {
+    let pair = |(key, value): (&String, &Value)| json!({ "key": key, "value": value });
+    members.as_object().into_iter().flatten().map(pair).collect()
+}
+
+/// The types of GPUs that are shared out here, and what they cost.
+fn gpu_types(rest: &Rest, wish: &Wish) -> Value {
+    let wanted = wish.arguments.get("input").and_then(|input| input["id"].as_str());
+    let gpus: Vec<Gpu> = rest.state.engine().gpus().into_iter().map(|(gpu, _)| gpu).collect();
+    let mut types: Vec<&Gpu> = Vec::new();
+    for gpu in gpus.iter().filter(|gpu| wanted.is_none_or(|id| id == gpu.type_id)) {
+        if types.iter().all(|known| known.type_id != gpu.type_id) {
+            types.push(gpu);
+        }
+    }
+    let asked = wish.fields.iter().find(|field| field.name == "lowestPrice");
+    let asked = asked.and_then(|field| field.arguments.get("input")?["gpuCount"].as_u64()).unwrap_or(1);
+    let show = |gpu: &&Gpu| {
+        let price = |count| rest.state.prices().per_hour(Some(&gpu.type_id), count);
+        json!({
+            "id": gpu.type_id,
+            "displayName": gpu.type_id,
+            "memoryInGb": gpu.memory_mib.div_ceil(1_024),
+            "manufacturer": gpu.type_id.split(' ').next(),
+            "maxGpuCount": gpus.iter().filter(|other| other.type_id == gpu.type_id).count(),
+            "secureCloud": true,
+            "communityCloud": false,
+            "securePrice": price(1),
+            "lowestPrice": { "uninterruptablePrice": price(usize::try_from(asked).unwrap_or(1)) },
+        })
+    };
+    types.iter().map(show).collect()
+}

@@ -1,0 +1,75 @@
+//! The management API, asked by this very server.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Method, Request};
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use super::{Refusal, Resolved};
+use crate::HttpState;
+
+/// The longest answer of the management API that is read: a list of everything.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// The management API, as the client of a request may use it.
+pub(super) struct Rest {
+    pub(super) state: HttpState,
+    /// The id of the client's key.
+    pub(super) key: String,
+    router: Router,
+    credential: Option<HeaderValue>,
+}
+
+impl Rest {
+    pub(super) fn new(state: HttpState, headers: &HeaderMap, key: String) -> Self {
+        let groups = crate::management::groups().into_iter().map(crate::operations::Group::routes);
+        let router = groups.fold(Router::new(), Router::merge).with_state(state.clone());
+        Self { router, credential: headers.get(AUTHORIZATION).cloned(), state, key }
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Resolved {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Resolved {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Resolved {
+        self.send(Method::PATCH, path, Some(body)).await
+    }
+
+    /// Answers null.
+    pub(super) async fn delete(&self, path: &str) -> Resolved {
+        self.send(Method::DELETE, path, None).await
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Resolved {
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let mut request =
+            Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+        if let Some(credential) = &self.credential {
+            request = request.header(AUTHORIZATION, credential);
+        }
+        let failed = |what: &str| Refusal::new(format!("the management API {what}"));
+        let request = request.body(body).map_err(|_| failed("has no such path"))?;
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), ANSWER_BYTES_MAX)
+            .await
+            .map_err(|_| failed("answered too much"))?;
+        let answer = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+        Err(Refusal { message: text("error"), code: text("code"), unauthorized: status.as_u16() == 401 })
+    }
+}
+
+/// An id as a segment of a path: whatever else it holds, it leads nowhere else.
+pub(super) fn segment(id: &str) -> String {
+    form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>().replace('+', "%20")
+}

@@ -1,0 +1,247 @@
+//! What there is to show, and how a value is cut down to what is wished for.
+
+use serde_json::{Map, Value, json};
+
+use super::Refusal;
+use super::document::{Kind, Wish};
+use crate::management::nearest;
+
+/// A type with the fields that can be shown of it.
+pub(super) struct Type {
+    name: &'static str,
+    fields: &'static [(&'static str, Shape)],
+}
+
+/// What a field, or each item of a list, is.
+#[derive(Clone, Copy)]
+pub(super) enum Shape {
+    /// A value as it is.
+    Leaf,
+    /// A value with fields.
+    Of(&'static Type),
+}
+
+use Shape::{Leaf, Of};
+
+const PAIR: Type = Type { name: "EnvironmentVariable", fields: &[("key", Leaf), ("value", Leaf)] };
+
+const VOLUME: Type = Type {
+    name: "NetworkVolume",
+    fields: &[("id", Leaf), ("name", Leaf), ("size", Leaf), ("dataCenterId", Leaf)],
+};
+
+const TEMPLATE: Type = Type {
+    name: "PodTemplate",
+    fields: &[
+        ("id", Leaf),
+        ("name", Leaf),
+        ("imageName", Leaf),
+        ("dockerArgs", Leaf),
+        ("containerDiskInGb", Leaf),
+        ("volumeInGb", Leaf),
+        ("volumeMountPath", Leaf),
+        ("ports", Leaf),
+        ("env", Of(&PAIR)),
+        ("isServerless", Leaf),
+        ("isPublic", Leaf),
+        ("readme", Leaf),
+        ("category", Leaf),
+        ("containerRegistryAuthId", Leaf),
+        ("startSsh", Leaf),
+    ],
+};
+
+const ENDPOINT: Type = Type {
+    name: "Endpoint",
+    fields: &[
+        ("aiKey", Leaf),
+        ("allowedCudaVersions", Leaf),
+        ("createdAt", Leaf),
+        ("env", Of(&PAIR)),
+        ("executionTimeoutMs", Leaf),
+        ("flashBootType", Leaf),
+        ("gpuCount", Leaf),
+        ("gpuIds", Leaf),
+        ("id", Leaf),
+        ("idleTimeout", Leaf),
+        ("locations", Leaf),
+        ("name", Leaf),
+        ("networkVolume", Of(&VOLUME)),
+        ("networkVolumeId", Leaf),
+        ("pods", Of(&POD)),
+        ("scalerType", Leaf),
+        ("scalerValue", Leaf),
+        ("template", Of(&TEMPLATE)),
+        ("templateId", Leaf),
+        ("type", Leaf),
+        ("userId", Leaf),
+        ("version", Leaf),
+        ("workersMax", Leaf),
+        ("workersMin", Leaf),
+        ("workersStandby", Leaf),
+    ],
+};
+
+const PORT: Type = Type {
+    name: "PodPort",
+    fields: &[
+        ("ip", Leaf),
+        ("isIpPublic", Leaf),
+        ("privatePort", Leaf),
+        ("publicPort", Leaf),
+        ("type", Leaf),
+    ],
+};
+const RUNTIME: Type = Type { name: "PodRuntime", fields: &[("ports", Of(&PORT)), ("uptimeInSeconds", Leaf)] };
+const MACHINE: Type = Type { name: "PodMachine", fields: &[("gpuDisplayName", Leaf), ("podHostId", Leaf)] };
+
+const POD: Type = Type {
+    name: "Pod",
+    fields: &[
+        ("containerDiskInGb", Leaf),
+        ("costPerHr", Leaf),
+        ("desiredStatus", Leaf),
+        ("dockerArgs", Leaf),
+        ("dockerId", Leaf),
+        ("endpointId", Leaf),
+        ("env", Leaf),
+        ("gpuCount", Leaf),
+        ("id", Leaf),
+        ("imageName", Leaf),
+        ("lastStatusChange", Leaf),
+        ("machine", Of(&MACHINE)),
+        ("machineId", Leaf),
+        ("memoryInGb", Leaf),
+        ("name", Leaf),
+        ("podType", Leaf),
+        ("port", Leaf),
+        ("ports", Leaf),
+        ("runtime", Of(&RUNTIME)),
+        ("status", Leaf),
+        ("templateId", Leaf),
+        ("uptimeSeconds", Leaf),
+        ("vcpuCount", Leaf),
+        ("version", Leaf),
+        ("volumeInGb", Leaf),
+        ("volumeMountPath", Leaf),
+    ],
+};
+
+const REGISTRY_AUTH: Type = Type { name: "ContainerRegistryAuth", fields: &[("id", Leaf), ("name", Leaf)] };
+
+const PRICE: Type = Type {
+    name: "LowestPrice",
+    fields: &[("minimumBidPrice", Leaf), ("uninterruptablePrice", Leaf), ("stockStatus", Leaf)],
+};
+
+const GPU_TYPE: Type = Type {
+    name: "GpuType",
+    fields: &[
+        ("communityCloud", Leaf),
+        ("communityPrice", Leaf),
+        ("communitySpotPrice", Leaf),
+        ("cudaCores", Leaf),
+        ("displayName", Leaf),
+        ("id", Leaf),
+        ("lowestPrice", Of(&PRICE)),
+        ("manufacturer", Leaf),
+        ("maxGpuCount", Leaf),
+        ("memoryInGb", Leaf),
+        ("oneMonthPrice", Leaf),
+        ("oneWeekPrice", Leaf),
+        ("secureCloud", Leaf),
+        ("securePrice", Leaf),
+        ("secureSpotPrice", Leaf),
+        ("threeMonthPrice", Leaf),
+    ],
+};
+
+const USER: Type = Type {
+    name: "User",
+    fields: &[
+        ("containerRegistryCreds", Of(&REGISTRY_AUTH)),
+        ("email", Leaf),
+        ("endpoints", Of(&ENDPOINT)),
+        ("id", Leaf),
+        ("networkVolumes", Of(&VOLUME)),
+        ("podTemplates", Of(&TEMPLATE)),
+        ("pods", Of(&POD)),
+        ("pubKey", Leaf),
+    ],
+};
+
+const QUERIES: &[(&str, Shape)] = &[("gpuTypes", Of(&GPU_TYPE)), ("myself", Of(&USER)), ("pod", Of(&POD))];
+
+const MUTATIONS: &[(&str, Shape)] = &[
+    ("deleteEndpoint", Leaf),
+    ("deleteRegistryAuth", Leaf),
+    ("deleteTemplate", Leaf),
+    ("deployCpuPod", Of(&POD)),
+    ("podFindAndDeployOnDemand", Of(&POD)),
+    ("podResume", Of(&POD)),
+    ("podStop", Of(&POD)),
+    ("podTerminate", Leaf),
+    ("saveEndpoint", Of(&ENDPOINT)),
+    ("saveRegistryAuth", Of(&REGISTRY_AUTH)),
+    ("saveTemplate", Of(&TEMPLATE)),
+    ("updateEndpointTemplate", Of(&ENDPOINT)),
+    ("updateRegistryAuth", Of(&REGISTRY_AUTH)),
+    ("updateUserSettings", Of(&USER)),
+];
+
+/// What a root field is.
+pub(super) fn root(kind: Kind, name: &str) -> Result<Shape, Refusal> {
+    let fields = match kind {
+        Kind::Query => QUERIES,
+        Kind::Mutation => MUTATIONS,
+    };
+    find(fields, name, kind.type_name())
+}
+
+fn find(fields: &[(&'static str, Shape)], name: &str, of: &str) -> Result<Shape, Refusal> {
+    let found = fields.iter().find(|(field, _)| *field == name).map(|(_, shape)| *shape);
+    found.ok_or_else(|| {
+        let hint = nearest(name, fields.iter().map(|(field, _)| *field))
+            .map_or_else(String::new, |nearest| format!("; the nearest known field is `{nearest}`"));
+        // Names come from the parser: letters, digits and underscores.
+        let shown: String = name.chars().take(60).collect();
+        Refusal::new(format!("`{shown}` is not a field of `{of}` here{hint}"))
+    })
+}
+
+impl Shape {
+    /// Whether everything that is wished for is there to be shown.
+    pub(super) fn check(self, wish: &Wish) -> Result<(), Refusal> {
+        match self {
+            Leaf if wish.fields.is_empty() => Ok(()),
+            Leaf => Err(Refusal::new(format!("`{}` has no fields", wish.name))),
+            Of(_) if wish.fields.is_empty() => {
+                Err(Refusal::new(format!("say which fields of `{}` to show", wish.name)))
+            }
+            Of(of) => wish.fields.iter().filter(|field| field.name != "__typename").try_for_each(|field| {
+                find(of.fields, &field.name, of.name).and_then(|shape| shape.check(field))
+            }),
+        }
+    }
+
+    /// What is wished for of a value. What the value does not have is null.
+    pub(super) fn show(self, wish: &Wish, value: &Value) -> Value {
+        match (self, value) {
+            (Of(_), Value::Array(items)) => items.iter().map(|item| self.show(wish, item)).collect(),
+            (Of(of), Value::Object(members)) => {
+                let show = |field: &Wish| {
+                    let shape =
+                        of.fields.iter().find(|(name, _)| *name == field.name).map(|(_, shape)| shape);
+                    let shown = match shape {
+                        Some(shape) => shape.show(field, members.get(&field.name).unwrap_or(&Value::Null)),
+                        None => json!(of.name),
+                    };
+                    (field.key.clone(), shown)
+                };
+                Value::Object(wish.fields.iter().map(show).collect::<Map<_, _>>())
+            }
+            (Of(_), _) => Value::Null,
+            (Leaf, value) => value.clone(),
+        }
+    }
+}
