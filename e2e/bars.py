@@ -174,14 +174,14 @@ def million(asked) -> None:
     for part in range(10):
         rates.append(asyncio.run(_submit(server.port, endpoint.id, asked.jobs // 10)))
         print(f"  part {part}: {rates[-1]:,.0f} jobs/s, {_resident_mb(server.process.pid):.0f} MB", flush=True)
-    say(f"{asked.jobs:,} queued jobs, resident", f"{_resident_mb(server.process.pid):.0f} MB", "<= 400 MB")
+    say(f"{asked.jobs:,} queued jobs, resident", f"{_resident_mb(server.process.pid):.0f} MB", "<= 210 MB (200 MiB)")
     say("submit rate, last tenth / first tenth", f"{rates[-1] / rates[0]:.2f}", ">= 0.8")
     assert endpoint.health()["jobs"]["inQueue"] == asked.jobs
     server.kill()
     began = time.perf_counter()
     server.start()
-    say("restart after kill -9 to ready", f"{time.perf_counter() - began:.2f} s", "<= 5 s")
-    say("resident after the restart", f"{_resident_mb(server.process.pid):.0f} MB", "<= 400 MB")
+    say("restart after kill -9 to ready", f"{time.perf_counter() - began:.2f} s", "<= 3 s")
+    say("resident after the restart", f"{_resident_mb(server.process.pid):.0f} MB", "<= 210 MB (200 MiB)")
     assert endpoint.health()["jobs"]["inQueue"] == asked.jobs
     server.kill()
     server.close()

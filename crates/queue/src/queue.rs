@@ -14,8 +14,9 @@ use crate::workers::Workers;
 use crate::{Change, Command, Effects, Reply, Settings, Signal};
 
 /// Deadlines, purged jobs or demolished jobs that one command handles at most, so that a million of them never
-/// make one enormous commit.
-pub(crate) const SLICE: usize = 256;
+/// make one enormous commit. A slice keeps its queue busy for half a millisecond; a million jobs are a thousand commits,
+/// between which everybody else has theirs. The dialogues, which look at every job after every step, have a smaller one.
+pub(crate) const SLICE: usize = if cfg!(test) { 256 } else { 1024 };
 
 /// One endpoint's queue.
 #[derive(Debug)]

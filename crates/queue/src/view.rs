@@ -50,6 +50,10 @@ pub struct WorkerLoad {
 impl Queue {
     /// The job as clients see it: none once its time is over, cancelled once it is purged, whatever its row
     /// still says.
+    ///
+    /// Its time is over by the clock, before the slice that deletes its row is durable or even decided: nobody who asks
+    /// for an expired job waits for the deletion of those before it. So this one answer rests on the clock and not on a row; a
+    /// clock that is set back across a restart can take it back, as it makes any job live longer.
     pub fn visible(&self, id: JobId, now: Millis) -> Option<JobRow> {
         let row = &self.jobs[self.jobs.find(id)?];
         (now < row.delete_at()).then(|| self.as_seen(row))

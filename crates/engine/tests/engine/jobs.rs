@@ -210,7 +210,7 @@ async fn a_job_that_is_assigned_as_the_hold_ends_is_handed_over() {
 /// However many jobs end at once, a submit stands in line behind a slice of them at most.
 #[tokio::test]
 async fn a_mass_expiry_is_committed_slice_by_slice() {
-    const JOBS: u64 = 5_000;
+    const JOBS: u64 = 10_000;
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     for _ in 0..JOBS {
@@ -225,5 +225,5 @@ async fn a_mass_expiry_is_committed_slice_by_slice() {
     demo.submit(job(&engine, "{}")).await.unwrap();
     eventually(async || disks.store.jobs(EndpointNo(1), 0, 2).await.unwrap().len() == 1).await;
     let largest = disks.store.largest.load(Ordering::SeqCst);
-    assert!((256..600).contains(&largest), "{largest} writes in one batch");
+    assert!((1_024..1_400).contains(&largest), "{largest} writes in one batch");
 }
