@@ -10,7 +10,6 @@ mod runsync;
 mod start;
 mod stream;
 mod submit;
-mod submit_large;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -40,8 +39,8 @@ pub struct Scenario {
 pub const SCENARIOS: &[Scenario] = &[
     floor::SCENARIO,
     start::SCENARIO,
-    submit::SCENARIO,
-    submit_large::SCENARIO,
+    submit::SMALL,
+    submit::LARGE,
     end_to_end::SCENARIO,
     runsync::SCENARIO,
     half_load::RUNSYNC,

@@ -1,20 +1,42 @@
-//! How many small jobs are accepted, each durable before its answer.
+//! How many jobs are accepted, each durable before its answer.
 
 use super::{Ground, SMALL_BYTES, Scenario, job_body};
 use crate::load::{ClosedLoop, Wire};
 use crate::readings::Readings;
 
-pub(super) const SCENARIO: Scenario = Scenario {
+pub(super) const SMALL: Scenario = Scenario {
     name: "submit",
     about: "POST /run of 100 B in a closed loop over 1, 16 and 64 connections, beside the echo of the same body",
     once: false,
-    run,
+    run: small,
 };
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let body = job_body(SMALL_BYTES);
-    for connections in [1, 16, 64] {
-        let name = format!("submit.c{connections}");
+pub(super) const LARGE: Scenario = Scenario {
+    name: "submit-large",
+    about: "POST /run of 64 KiB over 1, 16 and 64 connections and of 5 MB over 1 and 16, beside the echo of the same body",
+    once: false,
+    run: large,
+};
+
+fn small(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    beside_echo(ground, readings, "submit", SMALL_BYTES, &[1, 16, 64])
+}
+
+fn large(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    beside_echo(ground, readings, "submit-large.64k", 64 << 10, &[1, 16, 64])?;
+    beside_echo(ground, readings, "submit-large.5m", 5_000_000, &[1, 16])
+}
+
+fn beside_echo(
+    ground: &Ground,
+    readings: &mut Readings,
+    name: &str,
+    bytes: usize,
+    all_connections: &[usize],
+) -> Result<(), String> {
+    let body = job_body(bytes);
+    for &connections in all_connections {
+        let name = format!("{name}.c{connections}");
         let echo = ground.echo(&body, connections)?;
         readings.put(format!("{name}.echo.per_s"), echo.per_s());
         readings.put_times(&format!("{name}.echo"), echo.times());
