@@ -16,6 +16,9 @@ _chance = random.Random(int(os.environ["LONGSHORE_OPENAPI_SEED"]))
 WAITS = {"/runsync": "1000", "/status-sync": "1000", "/stream": "0"}
 
 
+schemathesis.serializer.alias("application/gzip", "application/octet-stream")
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """Aims a generated request."""
