@@ -79,7 +79,12 @@ fn inner_path(path: &Path) -> Result<PathBuf, CodeError> {
                 inner.push(name);
             }
             Component::CurDir => {}
-            _ => return Err(unusable(format!("{path:?} is not a path below the folder"))),
+            _ => {
+                return Err(unusable(format!(
+                    "`{}` is not a path below the folder",
+                    path.display().to_string().escape_debug()
+                )));
+            }
         }
     }
     Ok(inner)

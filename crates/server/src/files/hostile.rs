@@ -37,7 +37,7 @@ fn raw(path: &str, kind: EntryType, link: &str) -> Vec<u8> {
     header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
     header.as_old_mut().linkname[..link.len()].copy_from_slice(link.as_bytes());
     header.set_entry_type(kind);
-    header.set_size(if kind == EntryType::Regular { 1 } else { 0 });
+    header.set_size(u64::from(kind == EntryType::Regular));
     header.set_mode(0o777);
     header.set_cksum();
     let mut bytes = header.as_bytes().to_vec();
