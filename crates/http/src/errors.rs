@@ -136,6 +136,10 @@ impl From<Refusal> for Failure {
             Refusal::NotRetryable => {
                 Self::bad_request("job_not_retryable", "only a FAILED or TIMED_OUT job can be retried")
             }
+            Refusal::NotRepeatable => Self::bad_request(
+                "webhook_not_repeatable",
+                "this webhook cannot be delivered again: the job has none, or has been retried since",
+            ),
             Refusal::KeyReused => Self::new(
                 StatusCode::CONFLICT,
                 "idempotency_key_reused",
@@ -214,6 +218,7 @@ mod tests {
         for (failure, status, code, retry_after) in [
             (Failure::bad_request("bad_json", "x"), 400, "bad_json", None),
             (refused(Refusal::NotRetryable).into(), 400, "job_not_retryable", None),
+            (refused(Refusal::NotRepeatable).into(), 400, "webhook_not_repeatable", None),
             (CatalogError::Conflict("x".to_owned()).into(), 400, "conflict", None),
             (Failure::unauthorized(), 401, "unauthorized", None),
             (refused(Refusal::NoSuchJob).into(), 404, "job_not_found", None),

@@ -15,9 +15,13 @@ pub struct End {
 }
 
 impl JobRow {
+    /// How the job ended; none while it has not.
+    pub fn end(&self) -> Option<End> {
+        self.state.is_terminal().then_some(End { state: self.state, attempt: self.attempt })
+    }
+
     /// The end that the receiver of the job's webhook has still to be told of.
     pub fn owed_end(&self) -> Option<End> {
-        let is_owed = self.webhook_owed && self.state.is_terminal();
-        is_owed.then_some(End { state: self.state, attempt: self.attempt })
+        self.end().filter(|_| self.webhook_owed)
     }
 }

@@ -82,6 +82,13 @@ pub enum Command {
         /// The end that the call reported.
         end: End,
     },
+    /// A client wants the receiver of the job's webhook to be told of this end once more.
+    RepeatWebhook {
+        /// The job.
+        job: JobId,
+        /// The end that the call reports.
+        end: End,
+    },
     /// Time passed: handle deadlines, at most a slice of them.
     Tick,
     /// The endpoint's settings changed.

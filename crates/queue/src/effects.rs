@@ -80,7 +80,7 @@ pub enum Reply {
     Ignored,
     /// The right to append to the job's stream, for this attempt.
     MayAppend(JobKey, Attempt),
-    /// The job as it is after a cancel, retry or keep.
+    /// The job as it is after a cancel, retry, keep or redelivery.
     Job(JobRow),
     /// How many jobs a purge cancelled.
     Purged(u64),
@@ -97,6 +97,8 @@ pub enum Refusal {
     NoSuchJob,
     /// Only a failed or timed-out job can be retried.
     NotRetryable,
+    /// The job has no webhook, or has been retried since that end.
+    NotRepeatable,
     /// The same `Idempotency-Key` came with another body.
     KeyReused,
     /// The queue holds as many jobs as it may.

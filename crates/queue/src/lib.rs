@@ -39,6 +39,7 @@ mod packed;
 mod ping;
 mod purge;
 mod queue;
+mod repeat;
 mod report;
 mod retry;
 mod submit;

@@ -91,6 +91,7 @@ impl Queue {
             }
             Command::ForgiveSilence => self.forgive_silence(now),
             Command::WebhookSettled { job, end } => self.webhook_settled(job, end, &mut out),
+            Command::RepeatWebhook { job, end } => self.repeat_webhook(now, job, end, &mut out),
             Command::Tick => self.tick(now, &mut out),
             Command::Configure(settings) => self.configure(settings, &mut out),
             Command::Demolish => self.demolish(now, &mut out),

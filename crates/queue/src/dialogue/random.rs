@@ -206,15 +206,19 @@ impl Life {
 
     fn a_client_asks(&mut self) {
         let Some(job) = self.job() else { return };
-        let command = match self.dice.roll(10) {
+        let command = match self.dice.roll(11) {
             0..3 => Command::Cancel(job),
             3..6 => Command::Retry(job),
             6 => Command::Purge,
             7 => Command::Keep { job, ttl_ms: 1_000 + self.dice.roll(100_000) },
-            _ => {
+            which => {
                 let ends = self.world.ends.get(&job).map(Vec::as_slice).unwrap_or_default();
                 let Some(end) = self.dice.pick(ends) else { return };
-                Command::WebhookSettled { job, end }
+                if which == 10 {
+                    Command::RepeatWebhook { job, end }
+                } else {
+                    Command::WebhookSettled { job, end }
+                }
             }
         };
         self.say(command);

@@ -124,7 +124,7 @@ impl Rows {
                     | Command::Tick
             ),
             (Failed | TimedOut, InQueue) => matches!(cause, Command::Retry(_)),
-            (one, other) if one == other => is_touched_only(old, new),
+            (one, other) if one == other => is_touched_only(old, new, cause),
             _ => false,
         };
         assert!(allowed, "{cause:?} must not lead from {old:?} to {new:?}");
@@ -132,11 +132,12 @@ impl Rows {
 }
 
 /// Within a state only the time of deletion changes, and whether the webhook is owed.
-fn is_touched_only(old: &JobRow, new: &JobRow) -> bool {
+fn is_touched_only(old: &JobRow, new: &JobRow, cause: &Command) -> bool {
+    let may_owe_again = matches!(cause, Command::RepeatWebhook { .. });
     let same = JobRow {
         delete_at: new.delete_at,
         pinned: new.pinned,
-        webhook_owed: old.webhook_owed && new.webhook_owed,
+        webhook_owed: (old.webhook_owed || may_owe_again) && new.webhook_owed,
         ..old.clone()
     };
     same == *new

@@ -6,7 +6,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
 
-use longshore_model::{Attempt, End, Idempotency, JobState};
+use longshore_model::{Attempt, End, Idempotency, JobId, JobState};
 
 use super::print::{describe, page, status, time, workers};
 use super::world::{World, worker};
@@ -117,8 +117,18 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
             reason: line.split('\'').nth(1).unwrap_or("exit code 1").to_string(),
         },
         ["forgive"] => Command::ForgiveSilence,
-        ["settled", job] => settled(world, job, <[End]>::last),
-        ["settled", job, "first"] => settled(world, job, <[End]>::first),
+        ["settled", job] => {
+            let (job, end) = reported(world, job, <[End]>::last);
+            Command::WebhookSettled { job, end }
+        }
+        ["settled", job, "first"] => {
+            let (job, end) = reported(world, job, <[End]>::first);
+            Command::WebhookSettled { job, end }
+        }
+        ["repeat", job] => {
+            let (job, end) = reported(world, job, <[End]>::last);
+            Command::RepeatWebhook { job, end }
+        }
         ["tick"] => Command::Tick,
         ["set", ref flags @ ..] => set(world, flags),
         ["demolish"] => Command::Demolish,
@@ -160,12 +170,12 @@ fn finish(world: &mut World, who: &str, job: &str, verdict: Verdict) -> Command 
     Command::Finish { worker: worker(who), job: world.job(job, false), verdict }
 }
 
-/// The call that reports the end which `pick` takes was accepted.
-fn settled(world: &mut World, job: &str, pick: impl Fn(&[End]) -> Option<&End>) -> Command {
+/// A job, and the one of its ends which `pick` takes.
+fn reported(world: &mut World, job: &str, pick: impl Fn(&[End]) -> Option<&End>) -> (JobId, End) {
     let job = world.job(job, false);
     let none = End { state: JobState::Completed, attempt: Attempt(1) };
     let end = world.ends.get(&job).and_then(|ends| pick(ends)).copied().unwrap_or(none);
-    Command::WebhookSettled { job, end }
+    (job, end)
 }
 
 fn set(world: &mut World, flags: &[&str]) -> Command {

@@ -176,3 +176,69 @@ fn settling_the_webhook_of_an_unknown_job_is_nothing() {
         "#]],
     );
 }
+
+#[test]
+fn a_call_that_was_made_can_be_made_again() {
+    check(
+        "
+        submit a hook
+        take w1
+        done w1 a
+        repeat a
+        settled a
+        repeat a
+        repeat a
+        restart
+        wait 30m
+        repeat a
+        settled a
+        wait 1s
+        repeat a
+        ",
+        expect![[r#"
+            0s submit a hook: accepted
+            0s take w1: a
+            0s done w1 a: recorded; a outcome kept; a COMPLETED; a webhook due
+            0s repeat a: COMPLETED
+            0s settled a: a webhook settled
+            0s repeat a: COMPLETED; a webhook due
+            0s repeat a: COMPLETED
+            0s restart: 1 jobs
+            1800s tick: a gone
+            1800s repeat a: refused, NoSuchJob
+            1800s settled a: a webhook settled
+            1800s tick: a deleted
+            1801s repeat a: refused, NoSuchJob
+        "#]],
+    );
+}
+
+#[test]
+fn only_the_last_end_of_a_job_with_a_webhook_is_told_again() {
+    check(
+        "
+        submit a
+        cancel a
+        repeat a
+        submit b hook
+        repeat b
+        take w1
+        error w1 b
+        retry b
+        repeat b
+        repeat c
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s cancel a: CANCELLED; a CANCELLED
+            0s repeat a: refused, NotRepeatable
+            0s submit b hook: accepted
+            0s repeat b: refused, NotRepeatable
+            0s take w1: b
+            0s error w1 b: recorded; b outcome kept; b FAILED; b webhook due
+            0s retry b: IN_QUEUE; b outcome cleared
+            0s repeat b: refused, NotRepeatable
+            0s repeat c: refused, NoSuchJob
+        "#]],
+    );
+}
