@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_engine::{Post, PostFuture};
+use longshore_engine::{MemoryHookLog, Post, PostAnswer, PostError, PostFuture};
 use tokio::time::sleep;
 
 use crate::auditor::{Auditor, Edge, Violation};
@@ -120,6 +120,7 @@ fn populate(world: &World, dice: &mut Dice, settings: ServerSettings) {
         disk,
         launcher: Box::new(move |server| Arc::new(workers.launcher(server))),
         post: Arc::new(Outside { receivers: Receivers::new(world, dice) }),
+        hook_log: Arc::new(MemoryHookLog::default()),
         settings,
     };
     let endpoints = Endpoints::default();
@@ -177,6 +178,9 @@ struct Outside {
 
 impl Post for Outside {
     fn post(&self, call: http::Request<Bytes>) -> PostFuture<'_> {
-        Box::pin(self.receivers.deliver(call))
+        Box::pin(async move {
+            let status = self.receivers.deliver(call).await.map_err(PostError::Silent)?;
+            Ok(PostAnswer { status, body: Bytes::new() })
+        })
     }
 }

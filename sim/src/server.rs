@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use longshore_engine::{Engine, Parts, Post};
+use longshore_engine::{Engine, HookLog, Parts, Post};
 use longshore_http::HttpState;
 use longshore_launch::Launcher;
 use longshore_store::StoreError;
@@ -39,6 +39,8 @@ pub struct Machine {
     pub launcher: LauncherOf,
     /// How webhook calls leave it.
     pub post: Arc<dyn Post>,
+    /// Where the server notes what became of them.
+    pub hook_log: Arc<dyn HookLog>,
     /// How the server is set up.
     pub settings: ServerSettings,
 }
@@ -98,6 +100,7 @@ fn parts(world: &World, machine: &Machine, process: &Process, dice: &mut Dice) -
         host: Arc::new(host),
         post: Arc::clone(&machine.post),
         vault: Arc::default(),
+        hook_log: Arc::clone(&machine.hook_log),
         settings: machine.settings.engine.clone(),
         webhooks: machine.settings.webhooks.clone(),
         workers: machine.settings.workers.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
+use longshore_engine::{BreakerSettings, EngineSettings, WebhookRetries, WebhookSettings, WorkerSettings};
 use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
 
 use crate::auditor::{Rate, Rates, Rules};
@@ -40,12 +40,18 @@ impl ServerSettings {
         };
         let webhooks = WebhookSettings {
             allow_private: true,
-            attempts_max: 3,
-            retry_delay: Duration::from_secs(10),
+            retries: retries(dice),
+            breaker: BreakerSettings {
+                failures_max: *dice.pick(&[0, 1, 3, 10]),
+                pause: Duration::from_secs(*dice.pick(&[1, 10])),
+                ..BreakerSettings::default()
+            },
+            body_bytes_max: *dice.pick(&[4_096, 10_000_000]),
             timeout: Duration::from_secs(10),
             calls_max: *dice.pick(&[1, 4, 64]),
             calls_per_host_max: *dice.pick(&[1, 4]),
             bytes_max: *dice.pick(&[1_000, 64 << 20]),
+            ..WebhookSettings::default()
         };
         let workers = WorkerSettings {
             base_url: BASE_URL.to_owned(),
@@ -75,12 +81,26 @@ impl From<&ServerSettings> for Rules {
             ping_interval_ms: engine.ping_interval_ms,
             stop_grace_ms: workers.stop_grace_ms,
             kill_grace_ms: workers.kill_grace_ms,
-            webhook_attempts_max: webhooks.attempts_max,
-            webhook_gap_ms: webhooks.retry_delay.as_millis() as u64,
+            webhook_attempts_max: webhooks.retries.attempts_max,
+            webhook_gap_ms: webhooks.retries.delay.as_millis() as u64,
             output_bytes_max: engine.output_bytes_max as usize,
             sync_output_bytes_max: engine.sync_output_bytes_max as usize,
             ..Self::default()
         }
+    }
+}
+
+/// As the specification says, or what an operator may like better.
+fn retries(dice: &mut Dice) -> WebhookRetries {
+    if dice.chance(0.7) {
+        return WebhookRetries::default();
+    }
+    WebhookRetries {
+        attempts_max: dice.range(1..=6) as u32,
+        delay: Duration::from_secs(dice.range(1..=20)),
+        factor: dice.range(1..=3) as u32,
+        delay_max: Duration::from_secs(60),
+        jitter_percent: *dice.pick(&[0, 50]),
     }
 }
 

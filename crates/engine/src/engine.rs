@@ -8,6 +8,7 @@ pub(crate) mod records;
 mod start;
 pub(crate) mod tokens;
 mod volumes;
+pub(crate) mod webhooks;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,7 +31,7 @@ use crate::gpus::Gpus;
 use crate::host::{Host, Task};
 use crate::shared::Ground;
 use crate::supervisor::FleetEvent;
-use crate::{EndpointHandle, EngineMetrics, EngineSettings, Post, WebhookSettings, WorkerSettings};
+use crate::{EndpointHandle, EngineMetrics, EngineSettings, HookLog, Post, WebhookSettings, WorkerSettings};
 
 /// The parts that an engine is made of.
 pub struct Parts {
@@ -46,6 +47,8 @@ pub struct Parts {
     pub post: Arc<dyn Post>,
     /// What seals the secrets that the store keeps.
     pub vault: Arc<Vault>,
+    /// Where it is noted what became of them.
+    pub hook_log: Arc<dyn HookLog>,
     /// What the operator chose.
     pub settings: EngineSettings,
     /// What the operator chose about webhooks.

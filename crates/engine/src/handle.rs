@@ -5,6 +5,7 @@ mod fleet;
 pub(crate) mod follow;
 mod payloads;
 mod streams;
+pub(crate) mod webhooks;
 mod workers;
 
 use std::sync::Arc;

@@ -29,11 +29,20 @@ pub use ask::{
     StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
 };
 pub use chores::metering::{Usage, UsageKind, UsageSheet};
-pub use chores::webhooks::{HttpPost, Post, PostFuture, WebhookSettings};
+pub use chores::webhooks::log::{
+    Delivery, DeliveryAttempt, DeliveryState, FolderHookLog, HookLog, LogFuture, MemoryHookLog,
+    parse_webhook_id, webhook_id,
+};
+pub use chores::webhooks::signing::WebhookSecret;
+pub use chores::webhooks::{
+    BreakerSettings, HttpPost, Post, PostAnswer, PostError, PostFuture, WebhookRetries, WebhookSettings,
+};
 pub use engine::records::Record;
+pub use engine::webhooks::NewWebhookSecret;
 pub use engine::{Engine, Parts};
 pub use handle::EndpointHandle;
 pub use handle::follow::{Follower, Happening};
+pub use handle::webhooks::DeliveryQuery;
 pub use host::{Host, Task, ThisMachine};
 pub use live_key::{Caller, LiveKey};
 pub use longshore_queue::Refusal;

@@ -11,7 +11,8 @@ use longshore_vault::Vault;
 use tokio::sync::{mpsc, watch};
 
 use crate::actor::ask::Ask;
-use crate::chores::webhooks::{HookDue, Webhooks};
+use crate::chores::webhooks::signing::Secrets;
+use crate::chores::webhooks::{HookDue, HookLog, Webhooks};
 use crate::host::{Clock, Host};
 use crate::recent::Recent;
 use crate::stops::Stops;
@@ -29,6 +30,7 @@ pub(crate) struct Ground {
     pub(crate) recent: Recent,
     pub(crate) metrics: Arc<EngineMetrics>,
     pub(crate) hooks: Webhooks<EndpointHandle>,
+    pub(crate) hook_log: Arc<dyn HookLog>,
 }
 
 /// One endpoint as its handles and its actor see it.
@@ -46,6 +48,8 @@ pub(crate) struct Shared {
     /// Set when the queue is loaded and stray payload files are swept.
     pub(crate) loaded: tokio::sync::SetOnce<()>,
     record: RwLock<Arc<Endpoint>>,
+    /// With which webhooks are signed.
+    secrets: RwLock<Arc<Secrets>>,
     fleet: Mutex<Option<mpsc::UnboundedSender<FleetEvent>>>,
     demand_told: AtomicBool,
     crew: Mutex<Option<watch::Receiver<FleetStatus>>>,
@@ -63,6 +67,7 @@ impl Shared {
             stopping: AtomicBool::new(false),
             loaded: tokio::sync::SetOnce::new(),
             record: RwLock::new(Arc::new(record)),
+            secrets: RwLock::default(),
             fleet: Mutex::new(None),
             demand_told: AtomicBool::new(false),
             crew: Mutex::default(),
@@ -75,6 +80,14 @@ impl Shared {
 
     pub(crate) fn set_record(&self, record: Arc<Endpoint>) {
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
+    }
+
+    pub(crate) fn secrets(&self) -> Arc<Secrets> {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_secrets(&self, secrets: Secrets) {
+        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(secrets);
     }
 
     /// Connects the supervisor of the endpoint's workers.

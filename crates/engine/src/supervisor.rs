@@ -11,7 +11,7 @@ mod roster;
 mod status;
 mod task;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EndpointId, EndpointNo, Millis, TemplateId};
+use crate::{EndpointId, EndpointNo, JobState, Millis, TemplateId};
 
 /// What makes the fleet grow (management API, `scalerType`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,54 @@ pub enum Durability {
     /// Synced to disk before its reply.
     #[default]
     Synced,
+}
+
+/// What the receiver of a webhook can be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WebhookEvent {
+    /// The job completed.
+    Completed,
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+    /// It ran longer than it may.
+    TimedOut,
+    /// It runs, and its worker said how far it is.
+    Progress,
+}
+
+impl WebhookEvent {
+    /// The ends of a job: what is told where nobody says otherwise.
+    pub const ENDS: [Self; 4] = [Self::Completed, Self::Failed, Self::Cancelled, Self::TimedOut];
+
+    /// What a job in this state is an event of; none while it waits.
+    pub fn of(state: JobState) -> Option<Self> {
+        match state {
+            JobState::InQueue => None,
+            JobState::InProgress => Some(Self::Progress),
+            JobState::Completed => Some(Self::Completed),
+            JobState::Failed => Some(Self::Failed),
+            JobState::Cancelled => Some(Self::Cancelled),
+            JobState::TimedOut => Some(Self::TimedOut),
+        }
+    }
+
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed_out",
+            Self::Progress => "progress",
+        }
+    }
+}
+
+fn every_end() -> Vec<WebhookEvent> {
+    WebhookEvent::ENDS.to_vec()
 }
 
 /// The hardware class that an endpoint asks for.
@@ -109,6 +157,12 @@ pub struct Endpoint {
     pub provider: Provider,
     /// Jobs at once on one worker that the scaler counts on.
     pub max_concurrency: u32,
+    /// Who is told of the jobs that name no webhook themselves.
+    #[serde(default)]
+    pub webhook: Option<String>,
+    /// What webhooks are called for.
+    #[serde(default = "every_end")]
+    pub webhook_events: Vec<WebhookEvent>,
     /// When a change counts as kept.
     #[serde(default)]
     pub durability: Durability,

@@ -12,11 +12,13 @@ pub enum RecordKind {
     NetworkVolume = 2,
     /// Metered worker time.
     Usage = 3,
+    /// The secrets with which an endpoint's webhooks are signed.
+    WebhookSecrets = 4,
 }
 
 impl RecordKind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::RegistryAuth, Self::NetworkVolume, Self::Usage];
+    pub const ALL: [Self; 4] = [Self::RegistryAuth, Self::NetworkVolume, Self::Usage, Self::WebhookSecrets];
 
     /// Whether its records are secrets, to be sealed where they are kept.
     pub fn is_secret(self) -> bool {
@@ -42,6 +44,6 @@ mod tests {
     fn numbers_are_told_apart() {
         let known: alloc::vec::Vec<_> = (0..=u8::MAX).filter_map(RecordKind::from_number).collect();
         assert_eq!(known, RecordKind::ALL);
-        assert_eq!(RecordKind::ALL.map(RecordKind::number), [1, 2, 3]);
+        assert_eq!(RecordKind::ALL.map(RecordKind::number), [1, 2, 3, 4]);
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Fatal {
     Store(#[from] StoreError),
     #[error("cannot keep large payloads in {}: {cause}", path.display())]
     Blobs { path: PathBuf, cause: String },
+    #[error("cannot keep the log of webhooks in {}: {cause}", path.display())]
+    WebhookLog { path: PathBuf, cause: io::Error },
     #[error("cannot start: {0}")]
     Engine(String),
     #[error("cannot make a key: the system has no random numbers to give")]

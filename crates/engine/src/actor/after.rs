@@ -6,6 +6,7 @@ use longshore_model::{End, JobId, JobKey, JobRow, Millis, WorkerId};
 use tokio::sync::oneshot;
 
 use super::ask::Watch;
+use crate::EndpointHandle;
 use crate::committer::Release;
 use crate::shared::Shared;
 use crate::supervisor::FleetEvent;
@@ -22,6 +23,8 @@ pub(crate) struct After {
     pub(crate) stops: Vec<(WorkerId, JobId)>,
     pub(crate) fleet: Vec<FleetEvent>,
     pub(crate) hooks: Vec<(JobId, JobKey, End, Millis)>,
+    /// Running jobs with a new progress value that somebody wants to be told of.
+    pub(crate) progress: Vec<JobId>,
     pub(crate) blobs: Vec<String>,
 }
 
@@ -34,6 +37,7 @@ impl After {
             && self.stops.is_empty()
             && self.fleet.is_empty()
             && self.hooks.is_empty()
+            && self.progress.is_empty()
             && self.blobs.is_empty()
     }
 
@@ -61,6 +65,9 @@ impl After {
             }
             for (job, key, end, due_at) in self.hooks {
                 shared.owe_hook(job, key, end, 0, due_at);
+            }
+            for job in self.progress {
+                shared.ground.hooks.progressed(EndpointHandle::new(Arc::clone(&shared)), job);
             }
             shared.delete_blobs(self.blobs);
         })

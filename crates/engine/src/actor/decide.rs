@@ -1,7 +1,7 @@
 //! What each ask makes of the machine.
 
 use bytes::Bytes;
-use longshore_model::{Endpoint, JobId, JobRow, WorkerId};
+use longshore_model::{Endpoint, JobId, JobRow, WebhookEvent, WorkerId};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Command, Refusal, Reply, Submit, Take, Verdict};
 use longshore_store::{HookRow, OutcomeRow, Payload, Write};
@@ -152,6 +152,11 @@ impl Actor {
         if let Reply::Recorded(key) = self.apply_with(Command::Progress { worker, job }, carried) {
             self.own_output(job, output.as_ref());
             self.tell_followers(key, || TailNews::Progress);
+            if self.shared.record().webhook_events.contains(&WebhookEvent::Progress)
+                && self.queue.stored(job).is_some_and(|row| row.webhook)
+            {
+                self.after.progress.push(job);
+            }
         } else {
             self.discard_blob(output.as_ref());
         }

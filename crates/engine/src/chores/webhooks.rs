@@ -10,11 +10,17 @@
 
 mod address;
 mod body;
+mod breaker;
 mod call;
 mod dial;
 mod dispatch;
 mod lanes;
+pub(crate) mod log;
 mod post;
+mod progress;
+mod proxy;
+mod schedule;
+pub(crate) mod signing;
 #[cfg(test)]
 mod tests;
 
@@ -23,28 +29,46 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{End, JobId, JobKey, Millis};
+use longshore_model::{End, Endpoint, JobId, JobKey, Millis};
 use tokio::sync::mpsc;
 
-pub use post::{HttpPost, Post, PostFuture};
+pub use breaker::BreakerSettings;
+pub use log::HookLog;
+pub use post::{HttpPost, Post, PostAnswer, PostError, PostFuture};
+pub use schedule::WebhookRetries;
 
+use self::call::Caller;
+use self::lanes::Lanes;
 use crate::host::Host;
 use crate::{AskError, JobSnapshot};
+
+/// Words of progress that may wait to be looked at.
+const PROGRESS_QUEUE: usize = 1_000;
 
 /// How webhooks are delivered.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
     /// Whether private, loopback and link-local addresses may be called.
     pub allow_private: bool,
-    /// The most attempts for one call.
-    pub attempts_max: u32,
-    /// From the end of one attempt to the next.
-    pub retry_delay: Duration,
+    /// Whether the proxies that the environment names are used.
+    pub proxy_from_environment: bool,
+    /// How often, and when again.
+    pub retries: WebhookRetries,
+    /// When a receiver that does not answer is left in peace.
+    pub breaker: BreakerSettings,
     /// The longest that one attempt may take.
     pub timeout: Duration,
+    /// The longest that it may take to connect to one of the receiver's addresses.
+    pub connect_timeout: Duration,
+    /// The longest body; over it the output is left out, and a link to it takes its place.
+    pub body_bytes_max: usize,
+    /// Where clients reach the server, for that link. Empty: the link is a path.
+    pub public_url: String,
+    /// The shortest time between two calls that tell how far the same job is.
+    pub progress_pause: Duration,
     /// Calls being made at a time.
     pub calls_max: usize,
-    /// Calls being made at a time to one host.
+    /// Calls being made at a time to one receiver: a host and a port.
     pub calls_per_host_max: usize,
     /// Bytes of all bodies being sent; a single larger one is sent alone.
     pub bytes_max: usize,
@@ -54,9 +78,14 @@ impl Default for WebhookSettings {
     fn default() -> Self {
         Self {
             allow_private: false,
-            attempts_max: 3,
-            retry_delay: Duration::from_secs(10),
+            proxy_from_environment: false,
+            retries: WebhookRetries::default(),
+            breaker: BreakerSettings::default(),
             timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(4),
+            body_bytes_max: 10_000_000,
+            public_url: String::new(),
+            progress_pause: Duration::from_secs(1),
             calls_max: 64,
             calls_per_host_max: 4,
             bytes_max: 64 << 20,
@@ -82,6 +111,10 @@ pub(crate) trait HookOwner: Clone + Send + Sync + 'static {
     /// The receiver was told of this end, or the attempts are used up. Changes nothing if it is another end that is
     /// owed.
     fn hook_settled(&self, job: JobId, end: End) -> impl Future<Output = Result<(), AskError>> + Send;
+    /// The endpoint's record as it is now.
+    fn endpoint(&self) -> Arc<Endpoint>;
+    /// The signature of a body, if the endpoint has a secret.
+    fn signature(&self, id: &str, now: Millis, body: &[u8]) -> Option<String>;
     /// The engine's clock.
     fn now(&self) -> Millis;
 }
@@ -107,21 +140,37 @@ pub(crate) struct HookDue<H> {
 #[derive(Clone)]
 pub(crate) struct Webhooks<H> {
     due: mpsc::UnboundedSender<HookDue<H>>,
+    progress: mpsc::Sender<(H, JobId)>,
 }
 
 impl<H: HookOwner> Webhooks<H> {
     /// Starts the chore.
-    pub fn spawn(settings: WebhookSettings, host: &dyn Host, post: Arc<dyn Post>) -> Self {
+    pub fn spawn(
+        settings: WebhookSettings,
+        host: &dyn Host,
+        post: Arc<dyn Post>,
+        log: Arc<dyn HookLog>,
+    ) -> Self {
         // Unbounded, because an actor must not wait here. What is in it is smaller than the job's own row in
         // memory, and there is at most one per job that ended.
         let (due, owed) = mpsc::unbounded_channel();
-        host.spawn(Box::pin(dispatch::run(settings, post, owed)));
-        Self { due }
+        let lanes = Lanes::new(settings.calls_per_host_max, settings.bytes_max, settings.breaker.clone());
+        let caller = Caller::new(&settings, lanes.clone(), post);
+        let (progress, told) = mpsc::channel(PROGRESS_QUEUE);
+        host.spawn(Box::pin(progress::run(settings.progress_pause, caller.clone(), told)));
+        host.spawn(Box::pin(dispatch::run(settings, lanes, caller, log, owed)));
+        Self { due, progress }
     }
 
     /// Makes the call when its time comes. Returns at once.
     pub fn owe(&self, due: HookDue<H>) {
         // The chore is gone only while the server stops; the row keeps the debt until the next start.
         let _ = self.due.send(due);
+    }
+
+    /// Tells how far a running job is, some time, if there is room. Returns at once.
+    pub fn progressed(&self, handle: H, job: JobId) {
+        // What comes too fast is dropped: a later value takes its place.
+        let _ = self.progress.try_send((handle, job));
     }
 }

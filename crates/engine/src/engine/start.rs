@@ -53,7 +53,13 @@ impl Engine {
             settings: parts.settings,
             vault: parts.vault,
             metrics: Arc::default(),
-            hooks: Webhooks::spawn(parts.webhooks, parts.host.as_ref(), parts.post),
+            hooks: Webhooks::spawn(
+                parts.webhooks,
+                parts.host.as_ref(),
+                parts.post,
+                Arc::clone(&parts.hook_log),
+            ),
+            hook_log: parts.hook_log,
             host: parts.host,
         });
         let inner = Inner {
@@ -106,7 +112,9 @@ impl Engine {
         let (asks, mailbox) = mpsc::unbounded_channel();
         let committer = self.committer(ShardId::of(&record.id));
         let ground = Arc::clone(&self.inner.ground);
+        let secrets = self.kept_secrets(&record.id);
         let shared = Arc::new(Shared::new(ground, record, asks));
+        shared.set_secrets(secrets);
         let handle = EndpointHandle::new(Arc::clone(&shared));
         let loading = stored.then(|| Arc::clone(&self.inner.loading));
         self.spawn(async move {
@@ -144,6 +152,7 @@ impl Engine {
             tracing::warn!(endpoint = %handle.record().id, "a deletion was interrupted, trying again");
             tokio::time::sleep(LOAD_PAUSE).await;
         }
+        self.forget_webhooks(&handle.record().id).await;
         if let Err(error) = self.commit(vec![Write::DeleteEndpoint(no)]).await {
             tracing::warn!(%error, "a deleted endpoint's record remains until the next start");
         }

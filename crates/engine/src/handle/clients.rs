@@ -50,7 +50,7 @@ impl EndpointHandle {
             id,
             input_bytes: submission.members.len() as u32,
             low_priority: submission.low_priority,
-            webhook: submission.webhook,
+            webhook: submission.webhook || self.record().webhook.is_some(),
             execution_timeout_ms: submission.execution_timeout_ms,
             ttl_ms: submission.ttl_ms,
             idempotency: submission.idempotency,

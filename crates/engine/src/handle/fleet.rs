@@ -1,7 +1,9 @@
 //! What the supervisor and the webhook chore ask.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use longshore_model::{End, JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
+use longshore_model::{End, Endpoint, JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
 use longshore_queue::{Command, WorkerLoad};
 
 use super::EndpointHandle;
@@ -89,6 +91,14 @@ impl HookOwner for EndpointHandle {
 
     async fn hook_settled(&self, job: JobId, end: End) -> Result<(), AskError> {
         self.command(Command::WebhookSettled { job, end }).await.map(drop)
+    }
+
+    fn endpoint(&self) -> Arc<Endpoint> {
+        self.record()
+    }
+
+    fn signature(&self, id: &str, now: Millis, body: &[u8]) -> Option<String> {
+        self.shared.secrets().sign(id, now, body)
     }
 
     fn now(&self) -> Millis {

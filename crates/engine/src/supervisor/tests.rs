@@ -30,7 +30,7 @@ impl Host for Numbered {
     }
 }
 
-pub(super) fn an_endpoint() -> Endpoint {
+pub(crate) fn an_endpoint() -> Endpoint {
     Endpoint {
         id: EndpointId::mint(1),
         no: EndpointNo(1),
@@ -57,6 +57,8 @@ pub(super) fn an_endpoint() -> Endpoint {
         gpu_type_ids: vec![],
         allowed_cuda_versions: vec![],
         min_cuda_version: None,
+        webhook: None,
+        webhook_events: vec![],
         cpu_flavor_ids: vec![],
         data_center_ids: vec![],
         network_volume_id: None,

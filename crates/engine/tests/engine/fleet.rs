@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, HttpPost, Parts, ThisMachine, WebhookSettings, WorkerSettings,
+    EndpointHandle, Engine, EngineSettings, HttpPost, MemoryHookLog, Parts, ThisMachine, WebhookSettings,
+    WorkerSettings,
 };
 use longshore_launch::{Launcher, MemoryLauncher, Present};
 use longshore_model::{Endpoint, JobState, Millis, Placement, Provider, WorkerId};
@@ -19,6 +20,7 @@ async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
         host: Arc::new(ThisMachine),
         post: Arc::new(HttpPost::new(&WebhookSettings::default())),
         vault: Arc::default(),
+        hook_log: Arc::new(MemoryHookLog::default()),
         settings: EngineSettings::default(),
         webhooks: WebhookSettings::default(),
         workers: WorkerSettings::default(),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, Host, HttpPost, JobSnapshot, Outcome, Parts, Post, Submission,
-    TakeAsk, TakenJob, ThisMachine, WebhookSettings, WorkerSettings,
+    EndpointHandle, Engine, EngineSettings, Host, HttpPost, JobSnapshot, MemoryHookLog, Outcome, Parts, Post,
+    Submission, TakeAsk, TakenJob, ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{
     ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
@@ -60,6 +60,7 @@ impl Disks {
             host: self.clock.clone(),
             post,
             vault,
+            hook_log: Arc::new(MemoryHookLog::default()),
             settings: EngineSettings { blob_bytes_min: 1000, ..EngineSettings::default() },
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
@@ -138,6 +139,8 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         gpu_type_ids: vec![],
         allowed_cuda_versions: vec![],
         min_cuda_version: None,
+        webhook: None,
+        webhook_events: longshore_model::WebhookEvent::ENDS.to_vec(),
         cpu_flavor_ids: vec![],
         data_center_ids: vec![],
         network_volume_id: None,

@@ -138,16 +138,19 @@ fn span_ms(name: &str, raw: &str, min: u64, max: u64) -> Result<u32, Failure> {
 /// Whether there is a webhook to call.
 fn webhook(raw: Option<&str>) -> Result<bool, Failure> {
     let Some(raw) = raw else { return Ok(false) };
-    let url = serde_json::from_str::<String>(raw).ok().and_then(|url| url.parse::<http::Uri>().ok());
-    let fits = url.is_some_and(|url| {
-        let scheme = url.scheme_str().unwrap_or_default();
-        let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-        web && url.authority().is_some_and(has_host_and_port)
-    });
-    if fits {
+    if serde_json::from_str::<String>(raw).is_ok_and(|url| is_webhook(&url)) {
         return Ok(true);
     }
     Err(Failure::bad_request("bad_webhook", "`webhook` must be an absolute http or https URL"))
+}
+
+/// Whether this is an address that can be called.
+pub(crate) fn is_webhook(url: &str) -> bool {
+    url.parse::<http::Uri>().is_ok_and(|url| {
+        let scheme = url.scheme_str().unwrap_or_default();
+        let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+        web && url.authority().is_some_and(has_host_and_port)
+    })
 }
 
 /// Whether there is a host, and after it a port or nothing. Without this a port over 65535 would be taken for

@@ -20,6 +20,7 @@ use axum::response::Response;
 use longshore_model::Operation::{Jobs, Read};
 
 use self::call::{Call, Gate};
+pub(crate) use self::envelope::is_webhook;
 pub use self::envelope::members_of_submit;
 use self::stream::Shape;
 use crate::HttpState;

@@ -4,6 +4,7 @@ use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN
 
 use super::fields::{Field, Kind};
 use super::template_fields::TEMPLATE_FIELDS;
+use crate::jobs::is_webhook;
 
 /// The most workers of one endpoint.
 const WORKERS_MAX: u64 = 10_000;
@@ -12,6 +13,9 @@ const RETENTION_MS: Kind = Kind::Integer { min: 1_000, max: RETENTION_MS_MAX };
 const EXECUTION_MS: Kind = Kind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
 const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
 const SLUG: Kind = Kind::Form { matches: is_slug, pattern: "^[a-z0-9][a-z0-9-]{1,62}$" };
+
+const WEBHOOK: Kind = Kind::Form { matches: is_webhook, pattern: "^[Hh][Tt][Tt][Pp][Ss]?://.+$" };
+const EVENTS: &[&str] = &["completed", "failed", "cancelled", "timed_out", "progress"];
 
 /// Every field of an endpoint: what clients may send and what they can read.
 pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
@@ -53,6 +57,9 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     ),
     Field::new("maxConcurrency", Kind::Integer { min: 1, max: 10_000 }, "jobs at once on one worker")
         .default("1"),
+    Field::new("webhook", WEBHOOK, "called for jobs that name no webhook themselves").nullable(),
+    Field::new("webhookEvents", Kind::Words(EVENTS), "what webhooks are called for")
+        .default(r#"["completed","failed","cancelled","timed_out"]"#),
     Field::new("durability", Kind::Word(&["synced", "buffered"]), "when a change counts as kept")
         .default(r#""synced""#),
     Field::new("flashboot", Kind::Flag, "accepted for compatibility").default("true"),

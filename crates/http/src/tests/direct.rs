@@ -13,7 +13,9 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use longshore_blobs::MemoryBlobs;
-use longshore_engine::{Engine, EngineSettings, Host, HttpPost, Parts, WebhookSettings, WorkerSettings};
+use longshore_engine::{
+    Engine, EngineSettings, Host, HttpPost, MemoryHookLog, Parts, WebhookSettings, WorkerSettings,
+};
 use longshore_model::{EndpointId, Millis};
 use longshore_store::MemoryStore;
 use serde_json::Value;
@@ -87,6 +89,7 @@ impl Direct {
             host: Arc::new(TimeStandsStill),
             post: Arc::new(HttpPost::new(&WebhookSettings::default())),
             vault: Arc::default(),
+            hook_log: Arc::new(MemoryHookLog::default()),
             settings: EngineSettings::default(),
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),

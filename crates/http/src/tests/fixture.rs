@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, HttpPost, Outcome, Parts, TakeAsk, TakenJob, ThisMachine,
-    WebhookSettings, WorkerSettings,
+    EndpointHandle, Engine, EngineSettings, HttpPost, MemoryHookLog, Outcome, Parts, TakeAsk, TakenJob,
+    ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{JobId, Millis, WorkerId};
 use longshore_store::MemoryStore;
@@ -39,6 +39,7 @@ impl Fixture {
             host: Arc::new(ThisMachine),
             post: Arc::new(HttpPost::new(&WebhookSettings::default())),
             vault: Arc::default(),
+            hook_log: Arc::new(MemoryHookLog::default()),
             settings: EngineSettings::default(),
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),

@@ -7,13 +7,14 @@ mod hostile;
 mod layers;
 mod limits;
 mod nearest;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use longshore_cli::ServeArgs;
-use longshore_engine::{EngineSettings, WebhookSettings, WorkerSettings};
+use longshore_engine::{EngineSettings, WorkerSettings};
 use longshore_http::{HttpSettings, Origins};
 use longshore_model::Gpu;
 use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
@@ -23,6 +24,7 @@ pub(crate) use error::SettingsError;
 use gpus::{GpuSettings, GpuSharing};
 use layers::Layers;
 use limits::LimitSettings;
+use webhooks::WebhookProxy;
 
 /// Every setting with its default and its reason: the reference.
 pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
@@ -72,13 +74,26 @@ pub(crate) struct Settings {
     allow_private_webhooks: bool,
     webhook_attempts_max: u32,
     webhook_retry_delay_ms: u64,
+    webhook_retry_factor: u32,
+    webhook_retry_delay_max_ms: u64,
+    webhook_retry_jitter_percent: u32,
     webhook_timeout_ms: u64,
+    webhook_connect_timeout_ms: u64,
     webhook_calls_max: usize,
     webhook_calls_per_host_max: usize,
     webhook_bytes_max: usize,
     gpu_sharing: GpuSharing,
     gpus: Vec<GpuSettings>,
     prices: BTreeMap<String, f64>,
+    webhook_body_bytes_max: usize,
+    webhook_breaker_failures: u32,
+    webhook_breaker_pause_ms: u64,
+    webhook_breaker_pause_max_ms: u64,
+    webhook_patience_ms: u64,
+    webhook_progress_pause_ms: u64,
+    webhook_log_bytes_max: u64,
+    webhook_proxy: WebhookProxy,
+    public_url: String,
     rate_limits: LimitSettings,
 }
 
@@ -219,19 +234,6 @@ impl Settings {
         }
     }
 
-    /// What the delivery of webhooks needs.
-    pub(crate) fn webhooks(&self) -> WebhookSettings {
-        WebhookSettings {
-            allow_private: self.allow_private_webhooks,
-            attempts_max: self.webhook_attempts_max,
-            retry_delay: Duration::from_millis(self.webhook_retry_delay_ms),
-            timeout: Duration::from_millis(self.webhook_timeout_ms),
-            calls_max: self.webhook_calls_max,
-            calls_per_host_max: self.webhook_calls_per_host_max,
-            bytes_max: self.webhook_bytes_max,
-        }
-    }
-
     /// Values that fit their type and still make no sense.
     fn check(&self) -> Result<(), SettingsError> {
         let at_least = |name: &str, value: u64, least: u64| {
@@ -252,17 +254,16 @@ impl Settings {
         at_most("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MAX)?;
         at_least("jobs_max", self.jobs_max, 1)?;
         at_least("key_use_interval_ms", self.key_use_interval_ms, 1)?;
-        at_least("webhook_attempts_max", u64::from(self.webhook_attempts_max), 1)?;
-        at_least("webhook_calls_max", self.webhook_calls_max as u64, 1)?;
-        at_least("webhook_calls_per_host_max", self.webhook_calls_per_host_max as u64, 1)?;
+        self.check_webhooks()?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
         self.check_addresses()?;
         at_least("audit_files_max", self.audit_files_max as u64, 1)?;
         at_most("worker_hold_ms", self.worker_hold_ms, TAKE_HOLD_MS_MAX)?;
-        let url = &self.server_url;
-        if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
-            let text = format!("`server_url` is {url:?}; it must start with http:// or https://");
-            return Err(SettingsError::Value(text));
+        for (name, url) in [("server_url", &self.server_url), ("public_url", &self.public_url)] {
+            if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+                let text = format!("`{name}` is {url:?}; it must start with http:// or https://");
+                return Err(SettingsError::Value(text));
+            }
         }
         Ok(())
     }

@@ -1,6 +1,10 @@
 //! What a receiver gets: the job record plus `input` and `webhook`, and nothing else of what was submitted.
+//!
+//! Where that is too much for one call, the output is left out, and if need be the input: what is sent says so, and
+//! where to find the output.
 
 use std::fmt;
+use std::io::Write as _;
 
 use http::Uri;
 use serde::Deserialize;
@@ -8,7 +12,17 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::JobSnapshot;
-use crate::record::write_record_members;
+use crate::record::{write_json_string, write_record_members};
+
+/// What a body is made of beside the job.
+pub(super) struct Frame<'a> {
+    /// Who is told if the job names nobody.
+    pub webhook: Option<&'a str>,
+    /// The most bytes.
+    pub bytes_max: usize,
+    /// Where the job's status is.
+    pub status_url: &'a str,
+}
 
 /// A call, ready to be made.
 pub(super) struct Message {
@@ -17,11 +31,16 @@ pub(super) struct Message {
 }
 
 /// Builds the message from a job and its submitted members.
-pub(super) fn build(job: &JobSnapshot, members: &[u8]) -> Result<Message, String> {
+pub(super) fn build(job: &JobSnapshot, members: &[u8], frame: &Frame<'_>) -> Result<Message, String> {
     let object = [b"{", members, b"}"].concat();
     let envelope: Envelope<'_> = serde_json::from_slice(&object)
         .map_err(|error| format!("the stored job is not readable: {error}"))?;
-    let webhook = envelope.webhook.ok_or("the stored job names no webhook")?;
+    let of_endpoint = frame.webhook.map(serde_json::value::to_raw_value).transpose();
+    let of_endpoint = of_endpoint.map_err(|error| error.to_string())?;
+    // A webhook that is null names nobody.
+    let of_job = envelope.webhook.filter(|webhook| webhook.get() != "null");
+    let webhook = of_job.or(of_endpoint.as_deref());
+    let webhook = webhook.ok_or("the job names no webhook, and its endpoint none any more")?;
     let url: String = serde_json::from_str(webhook.get()).map_err(|_| "the webhook is not a string")?;
     // The error of the parser would not quote the address; keep it so, it can hold a secret.
     let url: Uri = url.parse().map_err(|error| format!("the webhook is not a valid address: {error}"))?;
@@ -29,18 +48,42 @@ pub(super) fn build(job: &JobSnapshot, members: &[u8]) -> Result<Message, String
         return Err("the webhook is not an absolute http or https address".to_owned());
     }
     let input = envelope.input.map_or("null", RawValue::get);
+    let body = write(job, input, webhook.get(), frame);
+    Ok(Message { url, body })
+}
+
+fn write(job: &JobSnapshot, input: &str, webhook: &str, frame: &Frame<'_>) -> Vec<u8> {
     let output_bytes = job.output.as_ref().map_or(0, bytes::Bytes::len);
-    let mut body = Vec::with_capacity(input.len() + webhook.get().len() + output_bytes + 512);
+    let error_bytes = job.error.as_ref().map_or(0, String::len);
+    let other_bytes = webhook.len() + error_bytes + 512;
+    let omits_output = output_bytes > 0 && output_bytes + input.len() + other_bytes > frame.bytes_max;
+    let sent_bytes = if omits_output { 0 } else { output_bytes };
+    let omits_input = sent_bytes + input.len() + other_bytes > frame.bytes_max;
+    let input = if omits_input { "" } else { input };
+    let mut body = Vec::with_capacity(input.len() + other_bytes + sent_bytes);
     body.push(b'{');
-    write_record_members(job, &mut body);
-    for (name, value) in [("input", input), ("webhook", webhook.get())] {
+    if omits_output {
+        write_record_members(&JobSnapshot { output: None, ..job.clone() }, &mut body);
+        // Writing into memory cannot fail.
+        let _ = write!(body, r#","outputOmitted":true,"outputBytes":{output_bytes},"statusUrl":"#);
+        write_json_string(frame.status_url, &mut body);
+    } else {
+        write_record_members(job, &mut body);
+    }
+    if omits_input {
+        body.extend_from_slice(br#","inputOmitted":true"#);
+    }
+    for (name, value) in [("input", input), ("webhook", webhook)] {
+        if value.is_empty() {
+            continue;
+        }
         body.extend_from_slice(b",\"");
         body.extend_from_slice(name.as_bytes());
         body.extend_from_slice(b"\":");
         body.extend_from_slice(value.as_bytes());
     }
     body.push(b'}');
-    Ok(Message { url, body })
+    body
 }
 
 /// The two members that concern a webhook; the others (`s3Config`!) are not even looked at.
@@ -91,7 +134,8 @@ mod tests {
     fn text(members: &str) -> Result<(String, String), String> {
         let mut job = completed();
         job.output = Some(Bytes::from_static(b"{\"n\":1.0}"));
-        let message = build(&job, members.as_bytes())?;
+        let frame = Frame { webhook: None, bytes_max: 10_000, status_url: "" };
+        let message = build(&job, members.as_bytes(), &frame)?;
         Ok((message.url.to_string(), String::from_utf8(message.body).expect("UTF-8")))
     }
 
@@ -137,5 +181,40 @@ mod tests {
             let error = text(members).expect_err(members);
             assert!(error.contains("webhook") && !error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn the_endpoints_webhook_is_called_for_jobs_that_name_none() {
+        let frame = Frame { webhook: Some("http://default.example/"), bytes_max: 10_000, status_url: "" };
+        let text = |members: &str| build(&completed(), members.as_bytes(), &frame).unwrap();
+        for members in [r#""input":{}"#, r#""input":{},"webhook":null"#] {
+            let message = text(members);
+            assert_eq!(message.url, "http://default.example/");
+            assert!(
+                String::from_utf8(message.body).unwrap().ends_with(r#""webhook":"http://default.example/"}"#)
+            );
+        }
+        assert_eq!(text(r#""input":{},"webhook":"http://own.example/""#).url, "http://own.example/");
+    }
+
+    #[test]
+    fn what_is_too_large_is_left_out_and_can_be_found() {
+        let mut job = completed();
+        job.output = Some(Bytes::from(format!("\"{}\"", "o".repeat(3_000))));
+        let parse = |bytes_max: usize, input: &str| {
+            let members = format!(r#""input":{{"a":"{input}"}},"webhook":"http://h.example/""#);
+            let frame = Frame { webhook: None, bytes_max, status_url: "http://me/v2/e/status/j" };
+            let body = build(&job, members.as_bytes(), &frame).unwrap().body;
+            assert!(body.len() <= bytes_max, "{}", body.len());
+            serde_json::from_slice::<serde_json::Value>(&body).unwrap()
+        };
+        let whole = parse(4_000, "");
+        assert!(whole["output"].is_string() && whole.get("outputOmitted").is_none(), "{whole}");
+        let without = parse(3_000, "");
+        assert!(without.get("output").is_none() && without["input"].is_object(), "{without}");
+        assert_eq!((&without["outputOmitted"], &without["outputBytes"]), (&true.into(), &3_002.into()));
+        assert_eq!(without["statusUrl"], "http://me/v2/e/status/j");
+        let least = parse(1_000, &"i".repeat(1_000));
+        assert!(least.get("input").is_none() && least["inputOmitted"] == true, "{least}");
     }
 }

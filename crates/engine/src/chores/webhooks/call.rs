@@ -1,17 +1,22 @@
-//! One attempt: build the body, send it, see what the receiver says.
+//! One attempt: build the body, sign it, send it, see what the receiver says.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, USER_AGENT};
-use http::{Method, Request, StatusCode, Uri};
+use http::{HeaderName, Method, Request, StatusCode, Uri};
+use longshore_model::{JobId, JobState, Millis, WebhookEvent};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use super::body::{self, Message};
+use super::body::{self, Frame, Message};
 use super::lanes::{Crowded, Lanes, Slot};
-use super::{HookDue, HookOwner, Post};
-use crate::AskError;
+use super::log::{DeliveryAttempt, webhook_id};
+use super::post::{PostAnswer, PostError};
+use super::signing::seconds;
+use super::{HookDue, HookOwner, Post, WebhookSettings};
+use crate::{AskError, JobSnapshot};
 
 /// Bodies being built at a time: each may need the whole input and output of a job in memory.
 const BUILDS_MAX: usize = 4;
@@ -19,17 +24,29 @@ const BUILDS_MAX: usize = 4;
 /// How an attempt went.
 pub(super) enum Verdict {
     /// The receiver said 200.
-    Accepted(Slot),
+    Accepted(Made),
     /// It said something else, or nothing.
-    Failed(Slot),
+    Failed(Made),
     /// It can never be made; the text says why.
     Impossible(String),
     /// Nobody is owed this call any more.
     NotOwed,
+    /// The endpoint does not tell anybody of such an end.
+    NotWanted,
     /// The job could not be read now.
     Unreadable(String),
     /// There is no room now; the body was dropped.
     Crowded(Arc<str>, Crowded),
+}
+
+/// An attempt that was made.
+pub(super) struct Made {
+    pub slot: Slot,
+    /// The receiver had not answered for long, and did now.
+    pub is_back: bool,
+    /// Scheme, host and port of the receiver.
+    pub receiver: String,
+    pub attempt: DeliveryAttempt,
 }
 
 /// Makes attempts.
@@ -37,73 +54,128 @@ pub(super) enum Verdict {
 pub(super) struct Caller {
     post: Arc<dyn Post>,
     timeout: Duration,
+    body_bytes_max: usize,
+    public_url: Arc<str>,
     builds: Arc<Semaphore>,
     lanes: Lanes,
 }
 
 impl Caller {
-    pub fn new(timeout: Duration, lanes: Lanes, post: Arc<dyn Post>) -> Self {
-        Self { post, timeout, builds: Arc::new(Semaphore::new(BUILDS_MAX)), lanes }
-    }
-
-    /// Makes one attempt.
-    pub async fn attempt<H: HookOwner>(&self, due: &HookDue<H>) -> Verdict {
-        let (message, slot) = match self.prepare(due).await {
-            Ok(prepared) => prepared,
-            Err(verdict) => return verdict,
-        };
-        let place = place_of(&message.url);
-        let started = Instant::now();
-        let answer = tokio::time::timeout(self.timeout, self.send(message)).await;
-        let (job, attempt, ms) = (due.job, due.attempts + 1, started.elapsed().as_millis() as u64);
-        match answer {
-            Ok(Ok(StatusCode::OK)) => {
-                tracing::info!(%job, attempt, ms, %place, "webhook accepted");
-                Verdict::Accepted(slot)
-            }
-            Ok(Ok(status)) => {
-                tracing::info!(%job, attempt, ms, %place, status = status.as_u16(), "webhook not accepted");
-                Verdict::Failed(slot)
-            }
-            Ok(Err(error)) => {
-                tracing::info!(%job, attempt, ms, %place, %error, "webhook not delivered");
-                Verdict::Failed(slot)
-            }
-            Err(_) => {
-                tracing::info!(%job, attempt, ms, %place, "webhook not answered in time");
-                Verdict::Failed(slot)
-            }
+    pub fn new(settings: &WebhookSettings, lanes: Lanes, post: Arc<dyn Post>) -> Self {
+        Self {
+            post,
+            timeout: settings.timeout,
+            body_bytes_max: settings.body_bytes_max,
+            public_url: settings.public_url.trim_end_matches('/').into(),
+            builds: Arc::new(Semaphore::new(BUILDS_MAX)),
+            lanes,
         }
     }
 
-    /// Builds the body and finds room for it.
-    async fn prepare<H: HookOwner>(&self, due: &HookDue<H>) -> Result<(Message, Slot), Verdict> {
+    /// Makes one attempt to tell how a job ended.
+    pub async fn attempt<H: HookOwner>(&self, due: &HookDue<H>) -> Verdict {
+        let number = due.attempts + 1;
+        let end = due.end;
+        let is_owed = |job: &JobSnapshot| job.row.owed_end() == Some(end);
+        let prepared = self.prepare(&due.handle, due.job, is_owed, || webhook_id(due.job, end));
+        match prepared.await {
+            Ok((call, slot)) => self.call(call, slot, number, due.handle.now()).await,
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// Makes one attempt to tell how far a job is.
+    pub async fn tell_progress<H: HookOwner>(&self, handle: &H, job: JobId) -> Verdict {
+        let now = handle.now();
+        let is_running = |job: &JobSnapshot| job.row.state == JobState::InProgress;
+        let prepared = self.prepare(handle, job, is_running, || format!("{job}-progress-{}", now.0));
+        match prepared.await {
+            Ok((call, slot)) => self.call(call, slot, 1, now).await,
+            Err(verdict) => verdict,
+        }
+    }
+
+    async fn call(&self, call: Request<Bytes>, mut slot: Slot, attempt: u32, at: Millis) -> Verdict {
+        let receiver = place_of(call.uri());
+        let id =
+            call.headers().get(WEBHOOK_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+        let started = Instant::now();
+        let answer = tokio::time::timeout(self.timeout, self.post.post(call)).await;
+        let latency_ms = started.elapsed().as_millis() as u64;
+        let answer = answer.unwrap_or_else(|_| Err(PostError::Silent("no answer in time".to_owned())));
+        let is_accepted = matches!(&answer, Ok(PostAnswer { status: StatusCode::OK, .. }));
+        let is_back = match &answer {
+            Ok(_) => slot.answered(),
+            Err(PostError::Silent(_)) => {
+                slot.silent();
+                false
+            }
+            Err(PostError::Forbidden(_)) => false,
+        };
+        let (status, body, error) = match answer {
+            Ok(PostAnswer { status, body }) => (Some(status.as_u16()), Some(body), None),
+            Err(PostError::Forbidden(text) | PostError::Silent(text)) => (None, None, Some(text)),
+        };
+        tracing::info!(%id, attempt, latency_ms, %receiver, ?status, ?error, "webhook called");
+        let answer = body.map(|body| String::from_utf8_lossy(&body).into_owned());
+        let attempt = DeliveryAttempt { attempt, at, latency_ms, status, answer, error };
+        let made = Made { slot, is_back, receiver, attempt };
+        if is_accepted { Verdict::Accepted(made) } else { Verdict::Failed(made) }
+    }
+
+    /// Builds the call and finds room for it.
+    async fn prepare<H: HookOwner>(
+        &self,
+        handle: &H,
+        job: JobId,
+        is_news: impl Fn(&JobSnapshot) -> bool,
+        id: impl FnOnce() -> String,
+    ) -> Result<(Request<Bytes>, Slot), Verdict> {
         let Ok(_building) = self.builds.acquire().await else {
             return Err(Verdict::Unreadable("the server is stopping".to_owned()));
         };
-        let job = due.handle.status(due.job).await.map_err(unread)?;
-        if job.row.owed_end() != Some(due.end) {
+        let snapshot = handle.status(job).await.map_err(unread)?;
+        if !is_news(&snapshot) {
             return Err(Verdict::NotOwed);
         }
-        let members = due.handle.members(due.job).await.map_err(unread)?;
-        let message = body::build(&job, &members).map_err(Verdict::Impossible)?;
-        let host: Arc<str> = message.url.host().unwrap_or_default().to_ascii_lowercase().into();
+        let endpoint = handle.endpoint();
+        let event = WebhookEvent::of(snapshot.row.state);
+        if !event.is_some_and(|event| endpoint.webhook_events.contains(&event)) {
+            return Err(Verdict::NotWanted);
+        }
+        let members = handle.members(job).await.map_err(unread)?;
+        let status_url = format!("{}/v2/{}/status/{job}", self.public_url, endpoint.id);
+        let frame = Frame {
+            webhook: endpoint.webhook.as_deref(),
+            bytes_max: self.body_bytes_max,
+            status_url: &status_url,
+        };
+        let message = body::build(&snapshot, &members, &frame).map_err(Verdict::Impossible)?;
+        let host = lane_of(&message.url);
         match self.lanes.enter(&host, message.body.len()) {
-            Ok(slot) => Ok((message, slot)),
+            Ok(slot) => Ok((request(handle, message, &id()).map_err(Verdict::Impossible)?, slot)),
             Err(crowded) => Err(Verdict::Crowded(host, crowded)),
         }
     }
+}
 
-    async fn send(&self, message: Message) -> Result<StatusCode, String> {
-        let call = Request::builder()
-            .method(Method::POST)
-            .uri(message.url)
-            .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("longshore/", env!("CARGO_PKG_VERSION")))
-            .body(Bytes::from(message.body))
-            .map_err(|error| error.to_string())?;
-        self.post.post(call).await
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+fn request<H: HookOwner>(handle: &H, message: Message, id: &str) -> Result<Request<Bytes>, String> {
+    let now = handle.now();
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(message.url)
+        .header(CONTENT_TYPE, "application/json")
+        .header(USER_AGENT, concat!("longshore/", env!("CARGO_PKG_VERSION")))
+        .header(WEBHOOK_ID, id)
+        .header(WEBHOOK_TIMESTAMP, seconds(now));
+    if let Some(signature) = handle.signature(id, now, &message.body) {
+        request = request.header(WEBHOOK_SIGNATURE, signature);
     }
+    request.body(Bytes::from(message.body)).map_err(|error| error.to_string())
 }
 
 fn unread(error: AskError) -> Verdict {
@@ -120,6 +192,13 @@ fn place_of(url: &Uri) -> String {
     format!("{}://{}{port}", url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default())
 }
 
+/// The receiver, as calls to it share room and luck: host and port.
+fn lane_of(url: &Uri) -> Arc<str> {
+    let default = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    let host = url.host().unwrap_or_default().to_ascii_lowercase();
+    format!("{host}:{}", url.port_u16().unwrap_or(default)).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,5 +208,16 @@ mod tests {
         let url = "https://user:hush@h.example:8443/hush?token=hush".parse().unwrap();
         assert_eq!(place_of(&url), "https://h.example:8443");
         assert_eq!(place_of(&"http://[::1]/a".parse().unwrap()), "http://[::1]");
+    }
+
+    #[test]
+    fn receivers_are_told_apart_by_host_and_port() {
+        for (url, lane) in [
+            ("https://H.example/a", "h.example:443"),
+            ("http://h.example/b", "h.example:80"),
+            ("http://u:p@h.example:8080/", "h.example:8080"),
+        ] {
+            assert_eq!(*lane_of(&url.parse().unwrap()), *lane);
+        }
     }
 }

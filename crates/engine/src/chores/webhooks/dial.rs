@@ -1,126 +1,159 @@
 //! Opens connections to receivers, and to nobody else.
 
+mod stream;
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
+use self::stream::Dialed;
 use super::address;
+use super::proxy::Proxies;
 
-/// How long one of several addresses may take before the next is tried.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// What [`Resolve::resolve`] returns.
+pub(super) type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
+
+/// Looks names up.
+pub(super) trait Resolve: Send + Sync + 'static {
+    /// The addresses of a host.
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ResolveFuture<'a>;
+}
+
+/// As the operating system does it.
+pub(super) struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ResolveFuture<'a> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    }
+}
 
 /// Resolves a host and connects to it. The addresses are checked here, after the name was resolved and right
 /// before they are dialled: a name that answers differently the second time gains nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Dialer {
     pub allow_private: bool,
+    /// How long one of several addresses may take before the next is tried.
+    pub connect_timeout: Duration,
+    pub proxies: Arc<Proxies>,
+    pub resolver: Arc<dyn Resolve>,
 }
 
 impl Service<Uri> for Dialer {
-    type Response = TokioIo<TcpStream>;
+    type Response = Dialed;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        let allow_private = self.allow_private;
+        let dialer = self.clone();
         Box::pin(async move {
-            let stream = connect(&resolve(&target, allow_private).await?).await?;
-            stream.set_nodelay(true)?;
-            Ok(TokioIo::new(stream))
+            let stream = match dialer.proxies.of_target(&target) {
+                None => dialer.connect(&dialer.allowed(&target).await?).await?,
+                Some(proxy) => return dialer.dial_through(&proxy, target).await,
+            };
+            Ok(Dialed::to_target(stream))
         })
     }
 }
 
-/// The addresses of the target that may be dialled; at least one.
-async fn resolve(target: &Uri, allow_private: bool) -> io::Result<Vec<SocketAddr>> {
-    let host = target.host().unwrap_or_default();
-    let default = if target.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
-    let port = target.port_u16().unwrap_or(default);
-    let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let found: Vec<SocketAddr> = match literal {
-        Ok(address) => vec![SocketAddr::new(address, port)],
-        Err(_) => tokio::net::lookup_host((host, port)).await?.collect(),
-    };
-    let Some(first) = found.first().copied() else {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"));
-    };
-    let allowed: Vec<SocketAddr> =
-        found.into_iter().filter(|found| allow_private || address::is_public(found.ip())).collect();
-    if allowed.is_empty() {
-        let text = format!(
-            "{} is not a public address; allow private webhooks in the server's settings to call it",
-            first.ip()
-        );
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+impl Dialer {
+    /// The addresses of the target that may be dialled; at least one.
+    async fn allowed(&self, target: &Uri) -> io::Result<Vec<SocketAddr>> {
+        let found = self.addresses_of(target).await?;
+        let Some(first) = found.first().copied() else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"));
+        };
+        let allowed: Vec<SocketAddr> = found.into_iter().filter(|found| self.may_dial(found.ip())).collect();
+        if allowed.is_empty() { Err(forbidden(first.ip())) } else { Ok(allowed) }
     }
-    Ok(allowed)
+
+    fn may_dial(&self, address: IpAddr) -> bool {
+        self.allow_private || address::is_public(address)
+    }
+
+    async fn addresses_of(&self, target: &Uri) -> io::Result<Vec<SocketAddr>> {
+        let default = if target.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+        let port = target.port_u16().unwrap_or(default);
+        match literal(target) {
+            Some(address) => Ok(vec![SocketAddr::new(address, port)]),
+            None => self.resolver.resolve(host(target), port).await,
+        }
+    }
+
+    async fn connect(&self, addresses: &[SocketAddr]) -> io::Result<TokioIo<TcpStream>> {
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in addresses {
+            match tokio::time::timeout(self.connect_timeout, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(TokioIo::new(stream));
+                }
+                Ok(Err(error)) => last = error,
+                Err(_) => {
+                    last = io::Error::new(io::ErrorKind::TimedOut, "no answer to the connection attempt");
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// The proxy is the operator's: it may be anywhere.
+    async fn dial_through(&self, proxy: &Intercept, target: Uri) -> io::Result<Dialed> {
+        if let Some(address) = literal(&target).filter(|address| !self.may_dial(*address)) {
+            return Err(forbidden(address));
+        }
+        if proxy.uri().scheme_str() != Some("http") {
+            let text = "the proxy of webhooks must have an http:// address";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let stream = self.connect(&self.addresses_of(proxy.uri()).await?).await?;
+        if target.scheme() != Some(&Scheme::HTTPS) {
+            return Ok(Dialed::to_proxy(stream));
+        }
+        let mut stream = Some(stream);
+        let connected = tower::service_fn(move |_: Uri| {
+            std::future::ready(stream.take().ok_or_else(|| io::Error::other("the tunnel was asked twice")))
+        });
+        let tunnel = Tunnel::new(proxy.uri().clone(), connected);
+        let mut tunnel = match proxy.basic_auth() {
+            Some(credentials) => tunnel.with_auth(credentials.clone()),
+            None => tunnel,
+        };
+        let stream = tunnel.call(target).await;
+        stream.map(Dialed::to_target).map_err(|error| io::Error::other(format!("the proxy: {error}")))
+    }
 }
 
-async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in addresses {
-        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => last = error,
-            Err(_) => last = io::Error::new(io::ErrorKind::TimedOut, "no answer to the connection attempt"),
-        }
-    }
-    Err(last)
+fn host(target: &Uri) -> &str {
+    target.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The address that the target is written as.
+fn literal(target: &Uri) -> Option<IpAddr> {
+    host(target).parse().ok()
+}
 
-    async fn refused(url: &str) -> String {
-        let error = resolve(&url.parse().expect(url), false).await.expect_err(url);
-        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{url}");
-        error.to_string()
-    }
-
-    #[tokio::test]
-    async fn a_literal_private_address_is_refused() {
-        for url in
-            ["http://127.0.0.1/", "http://[::1]:9/", "https://[::ffff:10.0.0.1]/", "http://169.254.169.254/"]
-        {
-            assert!(refused(url).await.contains("is not a public address"), "{url}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_name_that_resolves_to_loopback_is_refused() {
-        refused("http://localhost:8080/").await;
-        // The resolver of the system reads these as 127.0.0.1.
-        refused("http://2130706433/").await;
-        refused("http://0x7f.1/").await;
-    }
-
-    #[tokio::test]
-    async fn the_port_follows_the_scheme() {
-        for (url, port) in
-            [("http://1.1.1.1/", 80), ("https://1.1.1.1/", 443), ("https://1.1.1.1:8443/", 8443)]
-        {
-            let addresses = resolve(&url.parse().unwrap(), false).await.unwrap();
-            assert_eq!(addresses, [SocketAddr::new([1, 1, 1, 1].into(), port)], "{url}");
-        }
-    }
-
-    #[tokio::test]
-    async fn private_addresses_can_be_allowed() {
-        let addresses = resolve(&"http://127.0.0.1:81/".parse().unwrap(), true).await.unwrap();
-        assert_eq!(addresses, [SocketAddr::new([127, 0, 0, 1].into(), 81)]);
-    }
+fn forbidden(address: IpAddr) -> io::Error {
+    let text = format!(
+        "{address} is not a public address; allow private webhooks in the server's settings to call it"
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, text)
 }

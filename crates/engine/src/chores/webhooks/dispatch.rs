@@ -3,14 +3,14 @@
 //! ```text
 //! owed ─► waiting (for its time) ─► ready ─► calling ─┬─► recording ─► settled, or waiting again
 //!                                     ▲               │
-//!                                     └── parked ◄────┘ no room at the host, or too many bytes in flight
+//!                                     └── parked ◄────┘ no room at the host, or it rests, or too many bytes
 //! ```
 //!
-//! Nothing stays parked for ever: whenever something is parked for a host, a call to that host is being made or
-//! a call that was unparked for it is on its way, and the end of either unparks the next. The same holds for
-//! what is parked for bytes, with any host.
+//! Nothing stays parked for ever: whenever something is parked for a host, a call to that host is being made, or
+//! a call that was unparked for it is on its way, and the end of either unparks the next; or the host does not answer
+//! and is left in peace, and the end of that unparks one. The same holds for what is parked for bytes, with any host.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +20,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::call::{Caller, Verdict};
+use super::call::{Caller, Made, Verdict};
 use super::lanes::{Crowded, Lanes};
-use super::{HookDue, HookOwner, Post, WebhookSettings};
+use super::log::{DeliveryAttempt, DeliveryState, HookLog, Line, webhook_id};
+use super::{HookDue, HookOwner, WebhookSettings};
 use crate::AskError;
 
 /// How long to wait before the outcome of an attempt is handed to the engine again; doubles every time.
@@ -33,10 +34,12 @@ const RECORD_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// Carries out what is owed until the other end of the channel is gone.
 pub(super) async fn run<H: HookOwner>(
     settings: WebhookSettings,
-    post: Arc<dyn Post>,
+    lanes: Lanes,
+    caller: Caller,
+    log: Arc<dyn HookLog>,
     mut owed: mpsc::UnboundedReceiver<HookDue<H>>,
 ) {
-    let mut dispatcher = Dispatcher::new(settings, post);
+    let mut dispatcher = Dispatcher::new(settings, lanes, caller, log);
     while let Some(event) = dispatcher.next_event(&mut owed).await {
         dispatcher.handle(event);
         dispatcher.start_calls();
@@ -49,6 +52,8 @@ struct Ticket<H> {
     /// Tells this hand-in from an earlier one of the same row: a job that was retried can owe a second call
     /// while its first one still waits.
     number: u64,
+    /// When it was handed in.
+    since: Instant,
     /// It was unparked for this host, and unparks the next when it ends.
     for_host: Option<Arc<str>>,
     /// The same for bytes.
@@ -74,29 +79,33 @@ struct Dispatcher<H> {
     settings: WebhookSettings,
     caller: Caller,
     lanes: Lanes,
+    log: Arc<dyn HookLog>,
     last_number: u64,
     /// The hand-in that counts, per row.
     current: HashMap<JobKey, u64>,
     waiting: BTreeMap<(Instant, u64), Ticket<H>>,
     ready: VecDeque<Ticket<H>>,
     parked_hosts: HashMap<Arc<str>, VecDeque<Ticket<H>>>,
+    /// When hosts that are left in peace are tried again.
+    rests: BTreeSet<(Instant, Arc<str>)>,
     parked_bytes: VecDeque<Ticket<H>>,
     calls: JoinSet<(Ticket<H>, Verdict)>,
     records: JoinSet<(Ticket<H>, Recorded)>,
 }
 
 impl<H: HookOwner> Dispatcher<H> {
-    fn new(settings: WebhookSettings, post: Arc<dyn Post>) -> Self {
-        let lanes = Lanes::new(settings.calls_per_host_max, settings.bytes_max);
+    fn new(settings: WebhookSettings, lanes: Lanes, caller: Caller, log: Arc<dyn HookLog>) -> Self {
         Self {
-            caller: Caller::new(settings.timeout, lanes.clone(), post),
+            caller,
             settings,
             lanes,
+            log,
             last_number: 0,
             current: HashMap::new(),
             waiting: BTreeMap::new(),
             ready: VecDeque::new(),
             parked_hosts: HashMap::new(),
+            rests: BTreeSet::new(),
             parked_bytes: VecDeque::new(),
             calls: JoinSet::new(),
             records: JoinSet::new(),
@@ -105,7 +114,8 @@ impl<H: HookOwner> Dispatcher<H> {
 
     /// Waits for the next thing that happens; none when the engine has gone.
     async fn next_event(&mut self, owed: &mut mpsc::UnboundedReceiver<HookDue<H>>) -> Option<Event<H>> {
-        let due_at = self.waiting.first_key_value().map(|((at, _), _)| *at);
+        let next_try = self.rests.first().map(|(at, _)| *at);
+        let due_at = self.waiting.first_key_value().map(|((at, _), _)| *at).into_iter().chain(next_try).min();
         // New debts first: one of them may replace the call whose end is also waiting to be handled.
         tokio::select! {
             biased;
@@ -143,6 +153,11 @@ impl<H: HookOwner> Dispatcher<H> {
             }
             self.ready.push_back(first.remove());
         }
+        while self.rests.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, host)) = self.rests.pop_first() else { break };
+            self.give_up_old(&host, now);
+            self.unpark_one(&host);
+        }
     }
 
     /// Starts as many calls as may be made at a time.
@@ -164,39 +179,39 @@ impl<H: HookOwner> Dispatcher<H> {
     fn accept(&mut self, due: HookDue<H>) {
         self.last_number += 1;
         self.current.insert(due.key, self.last_number);
-        self.wait_for_time(Ticket { due, number: self.last_number, for_host: None, for_bytes: false });
+        let since = Instant::now();
+        self.wait_for_time(Ticket { due, number: self.last_number, since, for_host: None, for_bytes: false });
     }
 
     fn called(&mut self, mut ticket: Ticket<H>, verdict: Verdict) {
         match verdict {
             Verdict::Crowded(host, Crowded::Host) => return self.park_for_host(ticket, host),
             Verdict::Crowded(_, Crowded::Bytes) => return self.park_for_bytes(ticket),
-            Verdict::Accepted(slot) => {
-                ticket.for_host = Some(slot.host().clone());
-                ticket.for_bytes = true;
+            Verdict::Crowded(host, Crowded::Resting(until)) => return self.park_until(ticket, host, until),
+            Verdict::Accepted(made) => {
                 ticket.due.attempts += 1;
+                self.made(&mut ticket, made, DeliveryState::Delivered);
                 self.settle(&ticket);
             }
-            Verdict::Failed(slot) => {
-                ticket.for_host = Some(slot.host().clone());
-                ticket.for_bytes = true;
+            Verdict::Failed(made) => {
                 ticket.due.attempts += u32::from(!planted(Bug::HookWithoutEnd));
-                if ticket.due.attempts < self.settings.attempts_max {
-                    self.try_again(&ticket);
-                } else {
+                let is_last = ticket.due.attempts >= self.settings.retries.attempts_max;
+                let state = if is_last { DeliveryState::Failed } else { DeliveryState::Pending };
+                self.made(&mut ticket, made, state);
+                if is_last {
                     tracing::warn!(job = %ticket.due.job, attempts = ticket.due.attempts, "webhook given up");
                     self.settle(&ticket);
+                } else {
+                    self.try_again(&ticket);
                 }
             }
-            Verdict::Impossible(reason) => {
-                tracing::warn!(job = %ticket.due.job, %reason, "webhook given up");
-                self.settle(&ticket);
-            }
+            Verdict::Impossible(reason) => self.give_up(&ticket, "", reason),
+            Verdict::NotWanted => self.settle(&ticket),
             Verdict::NotOwed => self.forget(&ticket),
             Verdict::Unreadable(reason) => {
                 tracing::warn!(job = %ticket.due.job, %reason, "webhook put off");
                 if self.is_current(&ticket) {
-                    let due_at = ticket.due.handle.now() + self.settings.retry_delay.as_millis() as u64;
+                    let due_at = ticket.due.handle.now() + self.settings.retries.delay.as_millis() as u64;
                     self.wait_for_time(ticket.at(due_at));
                 }
             }
@@ -207,13 +222,11 @@ impl<H: HookOwner> Dispatcher<H> {
     /// Lets those go on who waited for this call to end.
     fn release(&mut self, ticket: Ticket<H>) {
         if let Some(host) = ticket.for_host
-            && let Some(queue) = self.parked_hosts.get_mut(&host)
+            && self.parked_hosts.contains_key(&host)
         {
-            if let Some(next) = queue.pop_front() {
-                self.ready.push_back(Ticket { for_host: Some(host.clone()), ..next });
-            }
-            if queue.is_empty() {
-                self.parked_hosts.remove(&host);
+            match self.lanes.rests_until(&host) {
+                Some(until) => _ = self.rests.insert((until, host)),
+                None => self.unpark_one(&host),
             }
         }
         if ticket.for_bytes
@@ -223,12 +236,91 @@ impl<H: HookOwner> Dispatcher<H> {
         }
     }
 
-    fn park_for_host(&mut self, mut ticket: Ticket<H>, host: Arc<str>) {
+    fn unpark_one(&mut self, host: &Arc<str>) {
+        let Some(queue) = self.parked_hosts.get_mut(host) else { return };
+        if let Some(next) = queue.pop_front() {
+            self.ready.push_back(Ticket { for_host: Some(host.clone()), ..next });
+        }
+        if queue.is_empty() {
+            self.parked_hosts.remove(host);
+        }
+    }
+
+    /// Waits with others for a host that is left in peace.
+    fn park_until(&mut self, mut ticket: Ticket<H>, host: Arc<str>, until: Instant) {
+        self.pass_bytes_on(&mut ticket);
+        ticket.for_host = None;
+        self.rests.insert((until, host.clone()));
+        self.parked_hosts.entry(host).or_default().push_back(ticket);
+    }
+
+    /// Room for bytes that the ticket was unparked for, and does not need now.
+    fn pass_bytes_on(&mut self, ticket: &mut Ticket<H>) {
         if std::mem::take(&mut ticket.for_bytes)
             && let Some(next) = self.parked_bytes.pop_front()
         {
             self.ready.push_back(Ticket { for_bytes: true, ..next });
         }
+    }
+
+    /// Whoever has waited too long for a host that does not answer waits no longer.
+    fn give_up_old(&mut self, host: &Arc<str>, now: Instant) {
+        let patience = self.settings.breaker.patience;
+        while let Some(queue) = self.parked_hosts.get_mut(host)
+            && let Some(first) = queue.pop_front()
+        {
+            if now.duration_since(first.since) < patience {
+                queue.push_front(first);
+                return;
+            }
+            let text = format!("the receiver has not answered for {} s", patience.as_secs());
+            self.give_up(&first, host, text);
+        }
+        self.parked_hosts.remove(host);
+    }
+
+    /// Notes an attempt that was made, and lets go on who waited for its room.
+    fn made(&mut self, ticket: &mut Ticket<H>, made: Made, state: DeliveryState) {
+        let Made { slot, is_back, receiver, attempt } = made;
+        let host = slot.host().clone();
+        drop(slot);
+        if is_back {
+            // One more comes when this ticket is released.
+            for _ in 1..self.lanes.calls_per_host_max() {
+                self.unpark_one(&host);
+            }
+        }
+        ticket.for_host = Some(host);
+        ticket.for_bytes = true;
+        self.note(ticket, receiver, state, attempt);
+    }
+
+    fn give_up(&mut self, ticket: &Ticket<H>, receiver: &str, reason: String) {
+        tracing::warn!(job = %ticket.due.job, %reason, "webhook given up");
+        if self.is_current(ticket) {
+            let attempt = DeliveryAttempt {
+                attempt: ticket.due.attempts + 1,
+                at: ticket.due.handle.now(),
+                latency_ms: 0,
+                status: None,
+                answer: None,
+                error: Some(reason),
+            };
+            self.note(ticket, receiver.to_owned(), DeliveryState::Failed, attempt);
+            self.settle(ticket);
+        }
+    }
+
+    fn note(&self, ticket: &Ticket<H>, receiver: String, state: DeliveryState, attempt: DeliveryAttempt) {
+        let HookDue { handle, job, end, .. } = &ticket.due;
+        let line = Line { id: webhook_id(*job, *end), receiver, state, attempt };
+        if let Ok(line) = serde_json::to_vec(&line) {
+            self.log.append(handle.endpoint().id, line);
+        }
+    }
+
+    fn park_for_host(&mut self, mut ticket: Ticket<H>, host: Arc<str>) {
+        self.pass_bytes_on(&mut ticket);
         if self.lanes.is_busy(&host) {
             ticket.for_host = None;
             self.parked_hosts.entry(host).or_default().push_back(ticket);
@@ -250,7 +342,8 @@ impl<H: HookOwner> Dispatcher<H> {
     fn wait_for_time(&mut self, ticket: Ticket<H>) {
         let wait = Duration::from_millis(ticket.due.due_at.since(ticket.due.handle.now()));
         // No time was ever set further ahead: one that is was set by a server whose clock was ahead of ours.
-        let at = Instant::now() + wait.min(self.settings.retry_delay);
+        let longest = self.settings.retries.longest_after(ticket.due.attempts);
+        let at = Instant::now() + wait.min(longest);
         self.waiting.insert((at, ticket.number), ticket);
     }
 
@@ -282,7 +375,9 @@ impl<H: HookOwner> Dispatcher<H> {
         if !self.is_current(ticket) {
             return;
         }
-        let delay = if planted(Bug::HookAtOnce) { Duration::ZERO } else { self.settings.retry_delay };
+        let HookDue { job, attempts, .. } = ticket.due;
+        let delay = self.settings.retries.delay_after(attempts, job);
+        let delay = if planted(Bug::HookAtOnce) { Duration::ZERO } else { delay };
         let due_at = ticket.due.handle.now() + delay.as_millis() as u64;
         let ticket = ticket.at(due_at);
         self.records.spawn(async move {
@@ -297,7 +392,7 @@ impl<H: HookOwner> Ticket<H> {
     /// The same call at another time, nobody waiting for it.
     fn at(&self, due_at: Millis) -> Self {
         let due = HookDue { due_at, ..self.due.clone() };
-        Self { due, number: self.number, for_host: None, for_bytes: false }
+        Self { due, number: self.number, since: self.since, for_host: None, for_bytes: false }
     }
 }
 

@@ -1,9 +1,16 @@
-//! Room for calls, per host and in bytes.
+//! Room for calls, per receiver and in bytes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Shares the room between the hosts, so that one of them cannot take all of it.
+use tokio::time::Instant;
+
+use super::breaker::{Admission, Breaker, BreakerSettings};
+
+/// Receivers of which something is remembered; over it, what is worth least is forgotten.
+const BREAKERS_MAX: usize = 10_000;
+
+/// Shares the room between the receivers, so that one of them cannot take all of it. A receiver is a host and a port.
 #[derive(Clone)]
 pub(super) struct Lanes {
     shared: Arc<Shared>,
@@ -12,6 +19,7 @@ pub(super) struct Lanes {
 struct Shared {
     calls_per_host_max: usize,
     bytes_max: usize,
+    breaker: BreakerSettings,
     used: Mutex<Used>,
 }
 
@@ -19,6 +27,8 @@ struct Shared {
 struct Used {
     bytes: usize,
     hosts: HashMap<Arc<str>, HostUse>,
+    /// Of the receivers whose last call was not answered.
+    breakers: HashMap<Arc<str>, Breaker>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -32,6 +42,7 @@ pub(super) struct Slot {
     lanes: Lanes,
     host: Arc<str>,
     bytes: usize,
+    is_decided: bool,
 }
 
 /// Why there is no room now.
@@ -41,12 +52,14 @@ pub(super) enum Crowded {
     Host,
     /// All hosts together have too many bytes in flight; room comes when any call ends.
     Bytes,
+    /// The host does not answer; it is left in peace until then.
+    Resting(Instant),
 }
 
 impl Lanes {
-    pub fn new(calls_per_host_max: usize, bytes_max: usize) -> Self {
-        let shared =
-            Shared { calls_per_host_max: calls_per_host_max.max(1), bytes_max, used: Mutex::default() };
+    pub fn new(calls_per_host_max: usize, bytes_max: usize, breaker: BreakerSettings) -> Self {
+        let calls_per_host_max = calls_per_host_max.max(1);
+        let shared = Shared { calls_per_host_max, bytes_max, breaker, used: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -54,6 +67,11 @@ impl Lanes {
     /// always go, however large.
     pub fn enter(&self, host: &Arc<str>, bytes: usize) -> Result<Slot, Crowded> {
         let mut used = self.used();
+        match used.breakers.get(host).map_or(Admission::Yes, |breaker| breaker.admit(Instant::now())) {
+            Admission::Yes => {}
+            Admission::AfterTry => return Err(Crowded::Host),
+            Admission::NotBefore(until) => return Err(Crowded::Resting(until)),
+        }
         let of_host = used.hosts.get(host).copied().unwrap_or_default();
         let fits = |used: usize, max: usize| used == 0 || used + bytes <= max;
         if of_host.calls >= self.shared.calls_per_host_max || !fits(of_host.bytes, self.shared.bytes_max / 4)
@@ -66,12 +84,28 @@ impl Lanes {
         used.bytes += bytes;
         let entry = used.hosts.entry(host.clone()).or_default();
         *entry = HostUse { calls: entry.calls + 1, bytes: entry.bytes + bytes };
-        Ok(Slot { lanes: self.clone(), host: host.clone(), bytes })
+        if let Some(breaker) = used.breakers.get_mut(host) {
+            breaker.begin();
+        }
+        Ok(Slot { lanes: self.clone(), host: host.clone(), bytes, is_decided: false })
     }
 
     /// Whether a call to the host is being made.
     pub fn is_busy(&self, host: &str) -> bool {
         self.used().hosts.contains_key(host)
+    }
+
+    /// Until when the host is left in peace.
+    pub fn rests_until(&self, host: &str) -> Option<Instant> {
+        match self.used().breakers.get(host)?.admit(Instant::now()) {
+            Admission::NotBefore(until) => Some(until),
+            Admission::Yes | Admission::AfterTry => None,
+        }
+    }
+
+    /// Calls being made at a time to one host.
+    pub fn calls_per_host_max(&self) -> usize {
+        self.shared.calls_per_host_max
     }
 
     /// Whether any call is being made.
@@ -90,12 +124,34 @@ impl Slot {
     pub fn host(&self) -> &Arc<str> {
         &self.host
     }
+
+    /// The host answered, whatever it was. Says whether it had been left in peace before.
+    pub fn answered(&mut self) -> bool {
+        self.is_decided = true;
+        self.lanes.used().breakers.remove(&self.host).is_some_and(|mut breaker| breaker.answered())
+    }
+
+    /// The host did not answer.
+    pub fn silent(&mut self) {
+        self.is_decided = true;
+        let now = Instant::now();
+        let mut used = self.lanes.used();
+        if used.breakers.len() >= BREAKERS_MAX {
+            used.breakers.retain(|_, breaker| !breaker.is_forgettable(now));
+        }
+        used.breakers.entry(self.host.clone()).or_default().silent(now, &self.lanes.shared.breaker);
+    }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut used = self.lanes.used();
         used.bytes -= self.bytes;
+        if !self.is_decided
+            && let Some(breaker) = used.breakers.get_mut(&self.host)
+        {
+            breaker.abandon();
+        }
         let Some(host) = used.hosts.get_mut(&self.host) else { return };
         host.calls -= 1;
         host.bytes -= self.bytes;
@@ -111,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_host_gets_its_share_and_leaves_the_others_theirs() {
-        let lanes = Lanes::new(2, 1000);
+        let lanes = Lanes::new(2, 1000, BreakerSettings::default());
         let (a, b) = (Arc::from("a"), Arc::from("b"));
         let first = lanes.enter(&a, 10).ok();
         let second = lanes.enter(&a, 10).ok();
@@ -124,7 +180,7 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_for_a_host_and_for_all() {
-        let lanes = Lanes::new(9, 1000);
+        let lanes = Lanes::new(9, 1000, BreakerSettings::default());
         let hosts: Vec<Arc<str>> = ["a", "b", "c", "d", "e"].map(Arc::from).into();
         let slots: Vec<_> = hosts.iter().take(4).map(|host| lanes.enter(host, 250).ok()).collect();
         assert!(slots.iter().all(Option::is_some));
@@ -136,9 +192,22 @@ mod tests {
 
     #[test]
     fn a_body_over_every_limit_goes_alone() {
-        let lanes = Lanes::new(9, 1000);
+        let lanes = Lanes::new(9, 1000, BreakerSettings::default());
         let huge = lanes.enter(&Arc::from("a"), 5000).ok();
         assert!(huge.is_some());
         assert_eq!(lanes.enter(&Arc::from("b"), 1).err(), Some(Crowded::Bytes));
+    }
+
+    #[test]
+    fn a_host_that_does_not_answer_is_left_in_peace_and_no_other() {
+        let breaker = BreakerSettings { failures_max: 2, ..BreakerSettings::default() };
+        let lanes = Lanes::new(9, 1000, breaker);
+        let (a, b) = (Arc::from("a"), Arc::from("b"));
+        for _ in 0..2 {
+            lanes.enter(&a, 1).ok().expect("there is room").silent();
+        }
+        assert!(matches!(lanes.enter(&a, 1).err(), Some(Crowded::Resting(until)) if until > Instant::now()));
+        assert!(lanes.rests_until("a").is_some() && lanes.rests_until("b").is_none());
+        assert!(!lanes.enter(&b, 1).ok().expect("there is room").answered());
     }
 }

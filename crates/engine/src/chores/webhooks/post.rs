@@ -1,10 +1,13 @@
 //! Sends the calls.
 
 use std::error::Error;
+use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::PROXY_AUTHORIZATION;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -12,15 +15,36 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::WebhookSettings;
-use super::dial::Dialer;
+use super::dial::{Dialer, Resolve, SystemResolver};
+use super::proxy::Proxies;
 
+/// How much of an answer is kept.
+pub(super) const ANSWER_BYTES_KEPT: usize = 1 << 10;
 /// How much of an answer is read, so that its connection can serve the next call.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How long that may take.
 const ANSWER_REST_MAX: Duration = Duration::from_secs(1);
 
-/// What [`Post::post`] returns: the receiver's status, or why there is none.
-pub type PostFuture<'a> = Pin<Box<dyn Future<Output = Result<StatusCode, String>> + Send + 'a>>;
+/// What a receiver answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostAnswer {
+    /// Its status.
+    pub status: StatusCode,
+    /// The beginning of what else it said.
+    pub body: Bytes,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PostError {
+    /// The call may not be made: nobody was called.
+    Forbidden(String),
+    /// Nobody answered.
+    Silent(String),
+}
+
+/// What [`Post::post`] returns.
+pub type PostFuture<'a> = Pin<Box<dyn Future<Output = Result<PostAnswer, PostError>> + Send + 'a>>;
 
 /// Sends webhook calls to their receivers.
 pub trait Post: Send + Sync + 'static {
@@ -31,12 +55,24 @@ pub trait Post: Send + Sync + 'static {
 /// Sends them over HTTP, to addresses that may be called.
 pub struct HttpPost {
     client: Client<HttpsConnector<Dialer>, Full<Bytes>>,
+    proxies: Arc<Proxies>,
 }
 
 impl HttpPost {
     /// A client of its own, with connections that are kept for the next call to the same host.
     pub fn new(settings: &WebhookSettings) -> Self {
-        let dialer = Dialer { allow_private: settings.allow_private };
+        Self::with(settings, Proxies::of(settings), Arc::new(SystemResolver))
+    }
+
+    /// The same; names are looked up by `resolver`.
+    pub(super) fn with(settings: &WebhookSettings, proxies: Proxies, resolver: Arc<dyn Resolve>) -> Self {
+        let proxies = Arc::new(proxies);
+        let dialer = Dialer {
+            allow_private: settings.allow_private,
+            connect_timeout: settings.connect_timeout,
+            proxies: Arc::clone(&proxies),
+            resolver,
+        };
         let connector = HttpsConnectorBuilder::new()
             .with_webpki_roots()
             .https_or_http()
@@ -49,33 +85,50 @@ impl HttpPost {
             // Names are the same in any case, but receivers written in an afternoon may not know that.
             .http1_title_case_headers(true)
             .build(connector);
-        Self { client }
+        Self { client, proxies }
     }
 }
 
 impl Post for HttpPost {
-    fn post(&self, call: Request<Bytes>) -> PostFuture<'_> {
+    fn post(&self, mut call: Request<Bytes>) -> PostFuture<'_> {
         Box::pin(async move {
-            let response = self.client.request(call.map(Full::new)).await.map_err(|error| chain(&error))?;
+            if let Some(credentials) = self.proxies.credentials_in_head(call.uri()) {
+                call.headers_mut().insert(PROXY_AUTHORIZATION, credentials);
+            }
+            let response = self.client.request(call.map(Full::new)).await.map_err(|error| why(&error))?;
             let status = response.status();
-            // What it says beside the status is of no interest, and whether it ends well neither.
-            let rest = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
-            let _ = tokio::time::timeout(ANSWER_REST_MAX, rest).await;
-            Ok(status)
+            // Whether it ends well is of no interest.
+            let rest = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+            let body = tokio::time::timeout(ANSWER_REST_MAX, beginning(rest)).await.unwrap_or_default();
+            Ok(PostAnswer { status, body })
         })
     }
 }
 
+/// Reads a body to its end, and answers how it began.
+async fn beginning(mut body: Limited<hyper::body::Incoming>) -> Bytes {
+    let mut kept = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(data) = frame.into_data() else { continue };
+        let room = ANSWER_BYTES_KEPT - kept.len();
+        kept.extend_from_slice(&data[..data.len().min(room)]);
+    }
+    kept.into()
+}
+
 /// An error with its causes: the outermost of the client's says nothing.
-fn chain(error: &dyn Error) -> String {
+fn why(error: &(dyn Error + 'static)) -> PostError {
     let mut text = error.to_string();
+    let mut is_forbidden = false;
     let mut cause = error.source();
     while let Some(error) = cause {
         let inner = error.to_string();
         if !text.ends_with(&inner) {
             text = format!("{text}: {inner}");
         }
+        let io = error.downcast_ref::<io::Error>();
+        is_forbidden |= io.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
         cause = error.source();
     }
-    text
+    if is_forbidden { PostError::Forbidden(text) } else { PostError::Silent(text) }
 }

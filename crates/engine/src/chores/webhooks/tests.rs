@@ -1,22 +1,32 @@
 //! Deliveries to a real receiver on a real socket.
 
+mod many;
+mod telling;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longshore_model::{Attempt, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
+use longshore_model::{Attempt, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, WebhookEvent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
+use super::log::{DeliveryState, MemoryHookLog};
+use super::signing::Secrets;
 use super::*;
 use crate::host::ThisMachine;
+use crate::supervisor::tests::an_endpoint;
 
 fn start(settings: WebhookSettings) -> Webhooks<Endpoint> {
+    start_with_log(settings, Arc::new(MemoryHookLog::default()))
+}
+
+fn start_with_log(settings: WebhookSettings, log: Arc<dyn HookLog>) -> Webhooks<Endpoint> {
     let post = Arc::new(HttpPost::new(&settings));
-    Webhooks::spawn(settings, &ThisMachine, post)
+    Webhooks::spawn(settings, &ThisMachine, post, log)
 }
 
 /// A job that ended well and owes a call.
@@ -57,6 +67,8 @@ fn numbered(seq: u64) -> JobSnapshot {
 struct Endpoint {
     jobs: Arc<Mutex<HashMap<JobId, (JobSnapshot, Bytes)>>>,
     records: Arc<watch::Sender<Vec<Record>>>,
+    record: Arc<Mutex<longshore_model::Endpoint>>,
+    secrets: Arc<Mutex<Secrets>>,
     born: Instant,
 }
 
@@ -88,6 +100,14 @@ impl HookOwner for Endpoint {
         Ok(())
     }
 
+    fn endpoint(&self) -> Arc<longshore_model::Endpoint> {
+        Arc::new(self.record.lock().unwrap().clone())
+    }
+
+    fn signature(&self, id: &str, now: Millis, body: &[u8]) -> Option<String> {
+        self.secrets.lock().unwrap().sign(id, now, body)
+    }
+
     fn now(&self) -> Millis {
         Millis(self.born.elapsed().as_millis() as u64)
     }
@@ -95,7 +115,15 @@ impl HookOwner for Endpoint {
 
 impl Endpoint {
     fn new() -> Self {
-        Self { jobs: Arc::default(), records: Arc::new(watch::channel(Vec::new()).0), born: Instant::now() }
+        let record =
+            longshore_model::Endpoint { webhook_events: WebhookEvent::ENDS.to_vec(), ..an_endpoint() };
+        Self {
+            jobs: Arc::default(),
+            records: Arc::new(watch::channel(Vec::new()).0),
+            record: Arc::new(Mutex::new(record)),
+            secrets: Arc::default(),
+            born: Instant::now(),
+        }
     }
 
     /// A job that ended and reports to `url`.
@@ -122,6 +150,7 @@ impl Endpoint {
 enum Answer {
     Status(u16),
     Redirect(SocketAddr),
+    Text(&'static str),
     Silence,
 }
 
@@ -168,6 +197,9 @@ async fn serve(mut stream: TcpStream, log: Arc<Mutex<Vec<String>>>, answers: Vec
             Some(Answer::Redirect(to)) => {
                 format!("HTTP/1.1 307 X\r\nlocation: http://{to}/\r\ncontent-length: 0\r\n\r\n")
             }
+            Some(Answer::Text(text)) => {
+                format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n{text}", text.len())
+            }
             Some(Answer::Silence) | None => std::future::pending().await,
         };
         if stream.write_all(head.as_bytes()).await.is_err() {
@@ -196,7 +228,7 @@ async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<Str
 fn settings() -> WebhookSettings {
     WebhookSettings {
         allow_private: true,
-        retry_delay: Duration::from_millis(30),
+        retries: WebhookRetries { delay: Duration::from_millis(30), ..WebhookRetries::default() },
         timeout: Duration::from_secs(5),
         ..WebhookSettings::default()
     }
@@ -363,7 +395,8 @@ async fn a_call_that_is_no_longer_owed_is_not_made() {
 async fn a_newer_debt_of_the_same_job_replaces_the_older_one() {
     let receiver = Receiver::start(&[Answer::Status(500), Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
-    let webhooks = start(WebhookSettings { retry_delay: Duration::from_hours(1), ..settings() });
+    let retries = WebhookRetries { delay: Duration::from_hours(1), ..WebhookRetries::default() };
+    let webhooks = start(WebhookSettings { retries, ..settings() });
     let due = endpoint.owe(1, &receiver.url());
     webhooks.owe(due.clone());
     let mut records = endpoint.records.subscribe();

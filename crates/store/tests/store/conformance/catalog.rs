@@ -105,7 +105,7 @@ pub async fn small_records_keep_their_place_within_their_kind(store: &impl Store
     let epoch = claim(store).await;
     let put = |kind, id: &str, json: &'static str| Write::PutRecord(kind, id.into(), json.into());
     let row = |kind, id: &str, json: &'static str| RecordRow { kind, id: id.into(), json: json.into() };
-    let [auth, volume, usage] = RecordKind::ALL;
+    let [auth, volume, usage, ..] = RecordKind::ALL;
     let writes = vec![put(volume, "z", "1"), put(auth, "z", "2"), put(volume, "a", "3"), put(usage, "", "4")];
     commit(store, epoch, writes).await.unwrap();
     // A change keeps the place; an id belongs to its kind alone; what is created again is the youngest.

@@ -1,0 +1,77 @@
+//! The secrets with which an endpoint's webhooks are signed.
+
+use longshore_model::{EndpointId, Millis, RecordKind};
+
+use super::Engine;
+use super::records::Record;
+use crate::chores::webhooks::signing::Secrets;
+use crate::{CatalogError, WebhookSecret};
+
+/// A secret that was just made. This is the only time that its text can be had.
+pub struct NewWebhookSecret {
+    /// What receivers need to check signatures.
+    pub text: String,
+    /// When it was made.
+    pub created_at: Millis,
+    /// Those that are good now, this one first.
+    pub secrets: Vec<WebhookSecret>,
+}
+
+impl Engine {
+    /// The secrets that are good now, newest first. Their texts stay here.
+    pub fn webhook_secrets(&self, id_or_slug: &str) -> Result<Vec<WebhookSecret>, CatalogError> {
+        let handle = self.endpoint(id_or_slug).ok_or(CatalogError::NotFound)?;
+        Ok(handle.shared.secrets().shown(self.now()))
+    }
+
+    /// Makes a new secret for an endpoint. Calls are signed with those before, too, for `overlap_ms` more.
+    pub async fn rotate_webhook_secret(
+        &self,
+        id_or_slug: &str,
+        overlap_ms: u64,
+    ) -> Result<NewWebhookSecret, CatalogError> {
+        let _door = self.inner.door.lock().await;
+        let handle = self.endpoint(id_or_slug).ok_or(CatalogError::NotFound)?;
+        let (now, bits) = (self.now(), [self.entropy(), self.entropy()]);
+        let mut secrets = Secrets::clone(&handle.shared.secrets());
+        let text = secrets.rotate(bits, now, overlap_ms);
+        let record = Record { id: handle.record().id.to_string(), json: secrets.to_json() };
+        self.keep_records(RecordKind::WebhookSecrets, vec![record]).await?;
+        let shown = secrets.shown(now);
+        handle.shared.set_secrets(secrets);
+        Ok(NewWebhookSecret { text, created_at: now, secrets: shown })
+    }
+
+    /// Removes an endpoint's secrets: its webhooks are not signed any more.
+    pub async fn remove_webhook_secrets(&self, id_or_slug: &str) -> Result<(), CatalogError> {
+        let _door = self.inner.door.lock().await;
+        let handle = self.endpoint(id_or_slug).ok_or(CatalogError::NotFound)?;
+        self.forget_records(RecordKind::WebhookSecrets, vec![handle.record().id.to_string()]).await?;
+        handle.shared.set_secrets(Secrets::default());
+        Ok(())
+    }
+
+    /// The secrets that are kept for an endpoint.
+    pub(super) fn kept_secrets(&self, endpoint: &EndpointId) -> Secrets {
+        let Some(record) = self.record(RecordKind::WebhookSecrets, endpoint.as_str()) else {
+            return Secrets::default();
+        };
+        Secrets::from_json(&record.json).unwrap_or_else(|error| {
+            tracing::error!(%endpoint, %error, "the secrets of its webhooks are damaged: they are not signed");
+            Secrets::default()
+        })
+    }
+
+    /// Removes what is kept about the webhooks of an endpoint that is deleted.
+    pub(super) async fn forget_webhooks(&self, endpoint: &EndpointId) {
+        self.inner.ground.hook_log.forget(*endpoint);
+        if self.record(RecordKind::WebhookSecrets, endpoint.as_str()).is_none() {
+            return;
+        }
+        let _door = self.inner.door.lock().await;
+        let id = endpoint.to_string();
+        if let Err(error) = self.forget_records(RecordKind::WebhookSecrets, vec![id]).await {
+            tracing::warn!(%endpoint, %error, "a deleted endpoint's webhook secrets are left over");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What clients ask about webhooks.
+
+use longshore_model::{JobId, Millis};
+use longshore_queue::{Command, Refusal};
+
+use tokio::task::JoinSet;
+
+use super::EndpointHandle;
+use crate::chores::webhooks::log;
+use crate::{AskError, Delivery, DeliveryState};
+
+/// Webhooks that are owed again with one commit, as far as it goes.
+const AT_ONCE: usize = 256;
+
+/// Which deliveries to list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeliveryQuery {
+    /// Of this job alone.
+    pub job: Option<JobId>,
+    /// That stand so.
+    pub state: Option<DeliveryState>,
+    /// Whose latest attempt began then or later.
+    pub since: Option<Millis>,
+}
+
+impl EndpointHandle {
+    /// What the log still has of the endpoint's webhooks, the one with the latest attempt first.
+    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Vec<Delivery>, AskError> {
+        let log = self.shared.ground.hook_log.read(self.record().id).await;
+        let log = log.map_err(|error| AskError::Unavailable(error.to_string()))?;
+        let mut found = log::deliveries(&log);
+        found.retain(|delivery| {
+            query.job.is_none_or(|job| delivery.job == job)
+                && query.state.is_none_or(|state| delivery.state == state)
+                && query.since.is_none_or(|since| delivery.at() >= since)
+        });
+        Ok(found)
+    }
+
+    /// Delivers a webhook again, from its first attempt on, however it went before. One that is on its way goes on.
+    pub async fn redeliver(&self, webhook_id: &str) -> Result<(), AskError> {
+        let (job, end) = log::parse_webhook_id(webhook_id).ok_or(AskError::Refused(Refusal::NoSuchJob))?;
+        self.command(Command::RepeatWebhook { job, end }).await.map(drop)
+    }
+
+    /// Delivers again what failed since then. Answers how many, and how many of those that failed cannot be: their jobs
+    /// are gone, or were retried.
+    pub async fn redeliver_failed(&self, since: Option<Millis>) -> Result<(u64, u64), AskError> {
+        let query = DeliveryQuery { since, state: Some(DeliveryState::Failed), job: None };
+        let (mut again, mut gone) = (0, 0);
+        for batch in self.deliveries(query).await?.chunks(AT_ONCE) {
+            let mut orders = JoinSet::new();
+            for Delivery { id, .. } in batch {
+                let (handle, id) = (self.clone(), id.clone());
+                orders.spawn(async move { handle.redeliver(&id).await });
+            }
+            while let Some(order) = orders.join_next().await {
+                match order {
+                    Ok(Ok(())) => again += 1,
+                    Ok(Err(AskError::Refused(_))) => gone += 1,
+                    Ok(Err(error)) => return Err(error),
+                    Err(error) => return Err(AskError::Unavailable(error.to_string())),
+                }
+            }
+        }
+        Ok((again, gone))
+    }
+}
