@@ -51,6 +51,11 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "job_not_found", "the job does not exist or has expired")
     }
 
+    pub(crate) fn no_such_webhook() -> Self {
+        let text = "no webhook has this id; `GET …/webhooks` lists those of an endpoint";
+        Self::new(StatusCode::NOT_FOUND, "webhook_not_found", text)
+    }
+
     pub(crate) fn no_such_route() -> Self {
         Self::new(StatusCode::NOT_FOUND, "route_not_found", "no such path; see the manual for the routes")
     }

@@ -23,8 +23,8 @@ mod worker;
 
 pub use counters::Counters;
 pub use end::End;
-pub use gpu::{Gpu, Placement};
 pub use endpoint::{ComputeType, Durability, Endpoint, Provider, RetryOn, ScalerType, WebhookEvent};
+pub use gpu::{Gpu, Placement};
 pub use id::{
     Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, RegistryAuthId, ShardId, TemplateId,
     VolumeId, WorkerId,

@@ -24,12 +24,16 @@ pub(crate) async fn start_engine(
 ) -> Result<Engine, Fatal> {
     let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
     let (store, blobs) = open_data(settings).await?;
+    let hook_log_dir = settings.data_dir.join("webhooks");
+    let hook_log = FolderHookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
+        .map_err(|cause| Fatal::WebhookLog { path: hook_log_dir, cause })?;
     let parts = Parts {
         store: Arc::new(store),
         blobs: Arc::new(blobs),
         launcher: Some(launcher),
         host: Arc::new(ThisMachine),
         post: Arc::new(HttpPost::new(&settings.webhooks())),
+        hook_log: Arc::new(hook_log),
         vault: Arc::new(vault),
         settings: settings.engine(),
         webhooks: settings.webhooks(),
@@ -48,21 +52,6 @@ pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, Fol
     let blobs = FolderBlobs::open(&blobs_dir)
         .map_err(|error| Fatal::Blobs { path: blobs_dir, cause: error.to_string() })?;
     Ok((store, blobs))
-    let hook_log_dir = settings.data_dir.join("webhooks");
-    let hook_log = FolderHookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
-        .map_err(|cause| Fatal::WebhookLog { path: hook_log_dir, cause })?;
-    let parts = Parts {
-        store: Arc::new(store),
-        blobs: Arc::new(blobs),
-        launcher: Some(launcher),
-        host: Arc::new(ThisMachine),
-        post: Arc::new(HttpPost::new(&settings.webhooks())),
-        hook_log: Arc::new(hook_log),
-        settings: settings.engine(),
-        webhooks: settings.webhooks(),
-        workers: settings.workers(server_url, gpus),
-    };
-    Ok(Engine::start(parts).await?)
 }
 
 /// Runs workers as processes of this machine.

@@ -102,6 +102,11 @@ impl Call {
         self.job.ok_or_else(Failure::no_such_job)
     }
 
+    /// The last part but one of the path, as it is.
+    pub(super) fn path_part_before_last(&self) -> &str {
+        self.uri.path().rsplit('/').nth(1).unwrap_or_default()
+    }
+
     /// The query parameters.
     pub(super) fn query(&self) -> Result<Query, Failure> {
         Query::of(&self.uri)

@@ -149,7 +149,7 @@ fn job_times() -> Vec<(&'static str, Value)> {
 }
 
 /// A job's id.
-fn job_id() -> Value {
+pub(super) fn job_id() -> Value {
     let pattern = "^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
     json!({ "type": "string", "pattern": pattern })
 }

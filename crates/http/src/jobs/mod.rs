@@ -13,6 +13,7 @@ mod record;
 mod requests;
 mod stream;
 mod submit;
+mod webhooks;
 
 use axum::RequestExt as _;
 use axum::extract::{RawPathParams, Request, State};
@@ -61,12 +62,12 @@ pub(crate) fn sdk_group() -> Group {
 }
 
 fn mount(prefix: &str, shape: Shape) -> Group {
-    let operations = [submits(prefix), looks(prefix, shape), changes(prefix)];
+    let operations = [submits(prefix), looks(prefix, shape), changes(prefix), hooks(prefix)];
     Group {
         name: "Jobs",
         about: "Hand in jobs, and follow them to their end.",
         operations: operations.into_iter().flatten().collect(),
-        schemas: described::schemas(),
+        schemas: [described::schemas(), webhooks::schemas()].concat(),
     }
 }
 
@@ -155,6 +156,29 @@ fn changes(prefix: &str) -> Vec<Operation> {
         Operation::post("PurgeQueue", at("/purge-queue"), gated(purge, change::purge))
             .summary("cancels every waiting job")
             .gives("PurgeResult")
+            .rated(),
+    ]
+}
+
+fn hooks(prefix: &str) -> Vec<Operation> {
+    let at = |path: &str| format!("{prefix}/webhooks{path}");
+    let (look, again) = (Gate::limited(Read, Bucket::Requests), Gate::limited(Jobs, Bucket::Cancel));
+    vec![
+        Operation::get("ListWebhooks", at(""), gated(look, webhooks::list))
+            .summary("what became of the endpoint's webhooks, the latest first")
+            .gives("WebhookPage")
+            .with(webhooks::LIST)
+            .rated(),
+        Operation::post("RedeliverWebhooks", at("/redeliver"), gated(again, webhooks::redeliver_failed))
+            .summary("delivers all webhooks again that failed")
+            .about("Those whose jobs are still there: `gone` counts the others.")
+            .gives("RedeliveredWebhooks")
+            .with(webhooks::REDELIVER)
+            .rated(),
+        Operation::post("RedeliverWebhook", at("/{webhook}/redeliver"), gated(again, webhooks::redeliver))
+            .summary("delivers a webhook again")
+            .about("One that is on its way goes on.")
+            .gives("RedeliveredWebhook")
             .rated(),
     ]
 }

@@ -27,7 +27,12 @@ fn fitting(kind: Kind) -> BoxedStrategy<Value> {
         .prop_map(move |text| text.chars().take(chars_max).collect::<String>().into())
         .boxed(),
         Kind::Secret { .. } => Just(SECRET).prop_map(Value::from).boxed(),
-        Kind::Form { .. } => "[a-z0-9][a-z0-9-]{1,62}".prop_map(Value::from).boxed(),
+        Kind::Form { matches, .. } if matches("slug") => {
+            "[a-z0-9][a-z0-9-]{1,62}".prop_map(Value::from).boxed()
+        }
+        Kind::Form { .. } => {
+            "(http|https|HTTP)://[a-z0-9]{1,9}(:[1-9][0-9]{0,3})?/[a-z?=]{0,9}".prop_map(Value::from).boxed()
+        }
         Kind::Integer { min, max } => {
             prop_oneof![Just(min), Just(max), min..=max].prop_map(Value::from).boxed()
         }

@@ -31,6 +31,7 @@ mod templates;
 mod views;
 mod volume_fields;
 mod volumes;
+mod webhook_secrets;
 mod workers;
 
 use std::convert::Infallible;
@@ -57,6 +58,7 @@ pub(crate) fn groups() -> Vec<Group> {
     vec![
         endpoints::group(),
         workers::group(),
+        webhook_secrets::group(),
         templates::group(),
         code::group(),
         registry_auths::group(),

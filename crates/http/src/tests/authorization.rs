@@ -39,6 +39,9 @@ const ROUTES: &str = "
     GET     /v1/code                                   list
     POST    /v1/code                                   manage
     GET     /v1/audit                                  manage
+    GET     /v1/endpoints/{endpoint}/webhook-secret    change
+    POST    /v1/endpoints/{endpoint}/webhook-secret    change
+    DELETE  /v1/endpoints/{endpoint}/webhook-secret    change
     GET     /v1/apikeys                                list
     POST    /v1/apikeys                                manage
     GET     /v1/apikeys/{key}                          list
@@ -73,6 +76,9 @@ const ROUTES: &str = "
     POST    /v2/{endpoint}/purge-queue                 jobs
     GET     /v2/{endpoint}/health                      read
     GET     /v2/{endpoint}/requests                    read
+    GET     /v2/{endpoint}/webhooks                    read
+    POST    /v2/{endpoint}/webhooks/redeliver          jobs
+    POST    /v2/{endpoint}/webhooks/{webhook}/redeliver     jobs
 
     POST    /sdk/v2/{endpoint}/run                     jobs
     POST    /sdk/v2/{endpoint}/runsync                 jobs
@@ -87,6 +93,9 @@ const ROUTES: &str = "
     POST    /sdk/v2/{endpoint}/purge-queue             jobs
     GET     /sdk/v2/{endpoint}/health                  read
     GET     /sdk/v2/{endpoint}/requests                read
+    GET     /sdk/v2/{endpoint}/webhooks                read
+    POST    /sdk/v2/{endpoint}/webhooks/redeliver      jobs
+    POST    /sdk/v2/{endpoint}/webhooks/{webhook}/redeliver jobs
 
     GET     /v2/{endpoint}/job-take/{worker}           work
     GET     /v2/{endpoint}/job-take-batch/{worker}     work
@@ -186,6 +195,8 @@ struct World {
     volume: String,
     waiting: String,
     failed: String,
+    /// Of a job that ended.
+    webhook: String,
 }
 
 impl World {
@@ -206,8 +217,12 @@ impl World {
         assert_eq!(server.send(take).await.status, 200);
         let path = format!("/v2/demo/job-done/w-0/{failed}");
         server.send(request("POST", &path, Some(&token), r#"{"error":"e"}"#)).await;
+        let body = r#"{"input":{},"webhook":"http://127.0.0.1:9/"}"#;
+        let told = server.ask("POST", "/v2/demo/run", body).await.json()["id"].as_str().unwrap().to_owned();
+        server.ask("POST", &format!("/v2/demo/cancel/{told}"), "").await;
         let waiting = submit(&server).await;
-        Self { server, template, key, auth, volume, waiting, failed }
+        let webhook = format!("{told}-0-cancelled");
+        Self { server, template, key, auth, volume, waiting, failed, webhook }
     }
 
     /// The route's path with what exists, or (`missing`) with what does not.
@@ -224,6 +239,7 @@ impl World {
             .replace("{containerRegistryAuth}", &of(&self.auth, "nosuchauth"))
             .replace("{networkVolume}", &of(&self.volume, "nosuchvolume"))
             .replace("{job}", &of(job, NO_JOB))
+            .replace("{webhook}", &of(&self.webhook, &format!("{NO_JOB}-0-cancelled")))
             .replace("{worker}", "w-0")
             .replace("{pod}", &of("w-0", "nosuchworker"))
             .replace("/v1/code", "/v1/code?name=demo")

@@ -21,6 +21,9 @@ use crate::{AskError, JobSnapshot};
 /// Bodies being built at a time: each may need the whole input and output of a job in memory.
 const BUILDS_MAX: usize = 4;
 
+/// What users are told of a call that may not be made.
+const FORBIDDEN: &str = "the receiver has no public address, and the server's settings allow no private ones";
+
 /// How an attempt went.
 pub(super) enum Verdict {
     /// The receiver said 200.
@@ -114,7 +117,12 @@ impl Caller {
         };
         let (status, body, error) = match answer {
             Ok(PostAnswer { status, body }) => (Some(status.as_u16()), Some(body), None),
-            Err(PostError::Forbidden(text) | PostError::Silent(text)) => (None, None, Some(text)),
+            Err(PostError::Silent(text)) => (None, None, Some(text)),
+            Err(PostError::Forbidden(text)) => {
+                // Which addresses names have inside is the operator's business alone.
+                tracing::info!(%id, %receiver, error = %text, "webhook refused");
+                (None, None, Some(FORBIDDEN.to_owned()))
+            }
         };
         tracing::info!(%id, attempt, latency_ms, %receiver, ?status, ?error, "webhook called");
         let answer = body.map(|body| String::from_utf8_lossy(&body).into_owned());
