@@ -17,6 +17,7 @@ from harness.receiver import Receiver
 from harness.server import QUICK
 from harness.waiting import holds, until
 
+OPEN = ("--allow-private-webhooks", "--rate-limits", "off")
 COUNT = int(os.environ.get("LONGSHORE_WEBHOOKS", "500"))
 FAST = QUICK + "webhook_retry_delay_ms = 200\n"
 
@@ -91,7 +92,8 @@ def test_secrets_are_shown_once_and_survive_a_restart(fresh_server):
         assert receiver.wait_for(2)[1]["headers"]["webhook-signature"] is None
 
 
-def test_attempts_of_one_webhook_have_one_id(endpoint):
+def test_attempts_of_one_webhook_have_one_id(fresh_server):
+    endpoint = Api(fresh_server(flags=OPEN, config=FAST)).external()
     with Receiver(500, 200) as receiver:
         end(endpoint, webhook=receiver.url)
         calls = receiver.wait_for(2)
@@ -103,7 +105,7 @@ def test_attempts_of_one_webhook_have_one_id(endpoint):
 
 
 def test_the_log_says_what_happened_and_can_be_searched(fresh_server):
-    api = Api(fresh_server(config=FAST))
+    api = Api(fresh_server(flags=OPEN, config=FAST))
     endpoint = api.external()
     with Receiver(500, 404, 503) as refuses, Receiver() as accepts:
         failed = end(endpoint, webhook=refuses.url)
@@ -126,7 +128,7 @@ def test_the_log_says_what_happened_and_can_be_searched(fresh_server):
 
 
 def test_a_webhook_that_failed_is_delivered_again(fresh_server):
-    api = Api(fresh_server(config=FAST))
+    api = Api(fresh_server(flags=OPEN, config=FAST))
     endpoint = api.external()
     with Receiver(500, 500, 500, 200) as receiver:
         job = end(endpoint, webhook=receiver.url)
@@ -148,7 +150,7 @@ def test_a_webhook_that_failed_is_delivered_again(fresh_server):
 
 
 def test_all_that_failed_are_delivered_again(fresh_server):
-    api = Api(fresh_server(config=FAST))
+    api = Api(fresh_server(flags=OPEN, config=FAST))
     endpoint = api.external()
     with Receiver() as dead:
         url = dead.url
@@ -258,7 +260,7 @@ class Proxy:
 @pytest.mark.parametrize("setting, is_used", [("environment", True), ("off", False)])
 def test_a_proxy_is_used_where_the_settings_say_so(fresh_server, setting, is_used):
     proxy = Proxy()
-    server = fresh_server(flags=(), config=FAST + f'webhook_proxy = "{setting}"\n')
+    server = fresh_server(flags=("--rate-limits", "off"), config=FAST + f'webhook_proxy = "{setting}"\n')
     server.kill()
     server.environment = {"HTTP_PROXY": proxy.url, "HTTPS_PROXY": proxy.url, "NO_PROXY": "localhost"}
     server.start()
@@ -299,7 +301,7 @@ def submit_all(endpoint, count: int, url) -> list[str]:
 
 
 def test_a_dead_receiver_delays_nobody(fresh_server):
-    server = fresh_server(flags=("--allow-private-webhooks", "--rate-limits", "off"))
+    server = fresh_server(flags=OPEN)
     endpoint = Api(server).external()
     deaf = Deaf()
     with Receiver() as healthy:
@@ -317,7 +319,7 @@ def test_a_dead_receiver_delays_nobody(fresh_server):
 
 
 def test_no_webhook_is_lost_when_the_server_is_killed(fresh_server):
-    server = fresh_server(flags=("--allow-private-webhooks", "--rate-limits", "off"), config=FAST)
+    server = fresh_server(flags=OPEN, config=FAST)
     endpoint = Api(server).external()
     with Receiver() as receiver:
         jobs = submit_all(endpoint, COUNT, lambda _: receiver.url)

@@ -235,6 +235,11 @@ impl Auditor {
                 self.change_arrived(id, &exchange);
             }
             Operation::Done | Operation::Chunk => self.post_arrived(id, &exchange),
+            Operation::RepeatHooks => {
+                if let Some(endpoint) = exchange.endpoint {
+                    self.notes.endpoints[endpoint.0].hooks_repeated = Some(now);
+                }
+            }
             Operation::ChangeEndpoint => self.operation_arrived(&exchange, false),
             Operation::DeleteEndpoint => self.operation_arrived(&exchange, true),
             Operation::Health => {

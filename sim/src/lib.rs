@@ -24,6 +24,7 @@ pub mod operator;
 pub mod plants;
 pub mod receivers;
 pub mod record;
+pub mod repeater;
 pub mod seen;
 pub mod server;
 pub mod settings;

@@ -21,7 +21,7 @@ use crate::server::{self, Machine};
 use crate::settings::ServerSettings;
 use crate::tasks::Tasks;
 use crate::world::World;
-use crate::{clients, keys, launcher, operator, workers};
+use crate::{clients, keys, launcher, operator, repeater, workers};
 
 /// Steps of a world before it calms down, where nobody says.
 pub const STEPS: u64 = 50_000;
@@ -130,6 +130,7 @@ fn populate(world: &World, dice: &mut Dice, settings: ServerSettings) {
     let nature = world.tasks.process();
     nature.spawn(server::keep(world.clone(), machine, dice.fork()));
     nature.spawn(jump_clocks(world.clone(), dice.fork()));
+    repeater::start(world, dice.clone(), keys::OPERATOR_KEY, &endpoints);
 }
 
 /// The wall clock of the server's machine is set, or wakes up.

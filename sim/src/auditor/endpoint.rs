@@ -68,6 +68,8 @@ pub(super) struct Endpoint {
     pub template: Option<Box<str>>,
     /// When it last got another template.
     pub renewed: Option<Renewal>,
+    /// When somebody last wanted webhooks to be delivered again.
+    pub hooks_repeated: Option<When>,
     /// Whether a power cut may have undone what was counted.
     pub is_count_void: bool,
     /// Jobs that are still of interest.
@@ -136,6 +138,7 @@ impl Endpoint {
             is_created: false,
             template: None,
             renewed: None,
+            hooks_repeated: None,
             is_count_void: false,
             jobs: Vec::new(),
             purges: VecDeque::new(),

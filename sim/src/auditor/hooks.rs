@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Auditor;
-use super::job::{EndpointNo, Job, JobNo, Terminal};
+use super::job::{EndpointNo, Hook, Job, JobNo, Terminal};
 use super::promise::Promise;
 use super::sight::history;
 use super::trouble::SLACK_MS;
@@ -45,6 +45,7 @@ impl Auditor {
         if !is_gone {
             self.record_shown(body, &record, from, "a webhook");
         }
+        self.begin_again(no);
         self.check_pace(no, url);
         let now = self.ledger.now;
         let Some(job) = self.notes.get_mut(no) else { return };
@@ -118,6 +119,21 @@ impl Auditor {
         let is_right = same_input && same_url && submission.webhook.as_deref() == Some(url);
         let text = || format!("{url}: the call for {} does not show what was submitted", job.id);
         self.ledger.check(Promise::HookTruthful, is_right, text);
+    }
+
+    /// A call after the last one is the first of as many again, if somebody wanted that.
+    fn begin_again(&mut self, no: JobNo) {
+        let attempts_max = self.rules.webhook_attempts_max;
+        let Some(job) = self.notes.get(no) else { return };
+        let repeated = self.notes.endpoints[job.endpoint.0].hooks_repeated;
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let hook = &mut job.hook;
+        let is_over = hook.accepted.is_some() || hook.calls >= attempts_max;
+        // The order can take a moment; only what was called before can be called again.
+        let is_wanted = repeated.zip(hook.first_call).is_some_and(|(at, first)| at.ms + SLACK_MS >= first.ms);
+        if is_over && is_wanted {
+            *hook = Hook { is_unsure: hook.is_unsure, late_calls: hook.late_calls, ..Hook::default() };
+        }
     }
 
     fn check_pace(&mut self, no: JobNo, url: &str) {

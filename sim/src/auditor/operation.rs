@@ -14,6 +14,8 @@ pub(super) enum Operation {
     },
     Cancel,
     Retry,
+    /// Webhooks shall be delivered again.
+    RepeatHooks,
     Purge,
     Health,
     /// With neither a filter nor a cursor, and a page of so many.
@@ -84,6 +86,7 @@ impl<'a> Address<'a> {
             ("GET" | "POST", "stream") => Operation::Stream { offset: number("offset") },
             ("POST", "cancel") => Operation::Cancel,
             ("POST", "retry") => Operation::Retry,
+            ("POST", "webhooks") => Operation::RepeatHooks,
             ("POST", "purge-queue") => Operation::Purge,
             ("GET", "health") => Operation::Health,
             ("GET", "requests") => {
@@ -102,6 +105,7 @@ impl<'a> Address<'a> {
         match self.operation {
             Operation::Done | Operation::Chunk => (self.worker, self.job) = (first, second),
             operation if operation.is_workers() => self.worker = first,
+            Operation::RepeatHooks => {}
             _ => self.job = first,
         }
     }
