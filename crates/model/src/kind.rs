@@ -22,7 +22,7 @@ impl RecordKind {
 
     /// Whether its records are secrets, to be sealed where they are kept.
     pub fn is_secret(self) -> bool {
-        matches!(self, Self::RegistryAuth)
+        matches!(self, Self::RegistryAuth | Self::WebhookSecrets)
     }
 
     /// The kind's number on disk.
