@@ -3,6 +3,8 @@
 import base64
 import json
 import os
+import socket
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
-from harness.server import QUICK
+from harness.server import QUICK, binary
 from harness.waiting import holds, until
 
 OPEN = ("--allow-private-webhooks", "--rate-limits", "off")
@@ -284,8 +286,6 @@ class Deaf:
     """Takes connections and never says a word."""
 
     def __init__(self):
-        import socket
-
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/hook"
@@ -340,3 +340,19 @@ def test_no_webhook_is_lost_when_the_server_is_killed(fresh_server):
     # What was accepted in the moment of a kill is told twice.
     print(f"{len(jobs)} webhooks, 3 kills: {times} calls, none lost, {times - len(jobs)} twice")
     assert times - len(jobs) < 3 * 300
+
+
+def test_secrets_are_sealed_on_disk(fresh_server, tmp_path):
+    keys = tmp_path / "keys"
+    subprocess.run([binary(), "secrets", "new-key", str(keys)], check=True, capture_output=True, timeout=60)
+    server = fresh_server(config=QUICK + f'secrets_key_file = "{keys}"\n')
+    endpoint = Api(server).external()
+    secret = rotate(endpoint)["secret"]
+    server.terminate()
+    plain = secret.removeprefix("whsec_").encode()
+    assert not [path for path in server.data.rglob("*") if path.is_file() and plain in path.read_bytes()]
+    server.start()
+    with Receiver() as receiver:
+        end(endpoint, webhook=receiver.url)
+        call = receiver.wait_for(1)[0]
+    Webhook(secret).verify(call["raw"], dict(call["headers"]))

@@ -70,10 +70,9 @@ impl Breaker {
     /// Whether a call may be made now. The first one after a pause is the one that tries.
     pub fn admit(&self, now: Instant) -> Admission {
         match &self.open {
-            None => Admission::Yes,
             Some(open) if open.is_tried => Admission::AfterTry,
             Some(open) if now < open.until => Admission::NotBefore(open.until),
-            Some(_) => Admission::Yes,
+            _ => Admission::Yes,
         }
     }
 

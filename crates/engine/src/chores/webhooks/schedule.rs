@@ -40,7 +40,7 @@ impl WebhookRetries {
         let text = format!("{job}{attempts}");
         let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         let chance = digest.as_ref().iter().take(2).fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte));
-        without + (delay - without) * chance / u32::from(u16::MAX)
+        without + delay.saturating_sub(without) * chance / u32::from(u16::MAX)
     }
 
     /// The longest that [`WebhookRetries::delay_after`] can be, for any job.
@@ -75,10 +75,10 @@ mod tests {
 
     #[test]
     fn delays_grow_to_the_longest() {
-        let retries = WebhookRetries { factor: 3, delay_max: Duration::from_secs(60), ..Default::default() };
+        let retries = WebhookRetries { factor: 3, delay_max: Duration::from_mins(1), ..Default::default() };
         let delays: Vec<_> = (1..5).map(|attempts| retries.delay_after(attempts, job(1)).as_secs()).collect();
         assert_eq!(delays, [10, 30, 60, 60]);
-        assert_eq!(retries.delay_after(u32::MAX, job(1)), Duration::from_secs(60));
+        assert_eq!(retries.delay_after(u32::MAX, job(1)), Duration::from_mins(1));
         let slow = WebhookRetries { delay: Duration::from_hours(2), ..retries };
         assert_eq!(slow.delay_after(3, job(1)), Duration::from_hours(2));
     }

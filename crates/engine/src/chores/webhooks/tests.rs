@@ -136,6 +136,14 @@ impl Endpoint {
         HookDue { handle: self.clone(), job: id, key, end, attempts: 0, due_at: Millis(0) }
     }
 
+    /// The job runs, and is this far.
+    fn set_progress(&self, job: JobId, value: u32) {
+        let mut jobs = self.jobs.lock().unwrap();
+        let snapshot = &mut jobs.get_mut(&job).unwrap().0;
+        snapshot.row.state = JobState::InProgress;
+        snapshot.output = Some(value.to_string().into());
+    }
+
     async fn settled(&self, count: usize) -> Vec<Record> {
         let mut records = self.records.subscribe();
         let is_settled = |record: &&Record| matches!(record, Record::Settled(_));

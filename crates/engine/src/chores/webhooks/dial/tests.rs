@@ -165,8 +165,8 @@ async fn proxied(
         stream.write_all(answer.as_bytes()).await.unwrap();
         String::from_utf8_lossy(&head[..length]).into_owned()
     };
-    let (dialed, head) = tokio::join!(dial, serve);
-    (head, dialed.is_ok())
+    let (opened, head) = tokio::join!(dial, serve);
+    (head, opened.is_ok())
 }
 
 fn through(proxy: &str) -> Dialer {

@@ -46,7 +46,7 @@ async fn what_waited_for_a_silent_receiver_arrives_when_it_answers_again() {
     };
     let timeout = Duration::from_millis(100);
     let retries = WebhookRetries { attempts_max: 20, ..settings().retries };
-    let webhooks = start(WebhookSettings { breaker, timeout, retries, ..settings() });
+    let webhooks = start(WebhookSettings { retries, breaker, timeout, ..settings() });
     for seq in 0..200 {
         webhooks.owe(endpoint.owe(seq, &receiver.url()));
     }
@@ -69,7 +69,7 @@ async fn what_waits_too_long_for_a_silent_receiver_is_given_up_and_noted() {
     let log = Arc::new(MemoryHookLog::default());
     let timeout = Duration::from_millis(50);
     let retries = WebhookRetries { attempts_max: 1_000, ..settings().retries };
-    let webhooks = start_with_log(WebhookSettings { breaker, timeout, retries, ..settings() }, log.clone());
+    let webhooks = start_with_log(WebhookSettings { retries, breaker, timeout, ..settings() }, log.clone());
     for seq in 0..50 {
         webhooks.owe(endpoint.owe(seq, &dead.url()));
     }

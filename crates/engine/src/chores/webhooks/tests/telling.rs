@@ -35,9 +35,7 @@ async fn ends_that_the_endpoint_tells_nobody_of_are_settled_without_a_call() {
     endpoint.record.lock().unwrap().webhook_events = vec![WebhookEvent::Failed];
     let webhooks = start(settings());
     let failed = endpoint.owe(2, &receiver.url());
-    let mut jobs = endpoint.jobs.lock().unwrap();
-    jobs.get_mut(&failed.job).unwrap().0.row.state = JobState::Failed;
-    drop(jobs);
+    endpoint.jobs.lock().unwrap().get_mut(&failed.job).unwrap().0.row.state = JobState::Failed;
     let end = End { state: JobState::Failed, ..failed.end };
     webhooks.owe(HookDue { end, ..failed });
     webhooks.owe(endpoint.owe(1, &receiver.url()));
@@ -95,11 +93,7 @@ async fn progress_is_told_at_once_and_then_with_the_latest_value() {
     let webhooks = start(WebhookSettings { progress_pause: Duration::from_millis(200), ..settings() });
     let job = endpoint.owe(1, &receiver.url()).job;
     for value in 0..50 {
-        let mut jobs = endpoint.jobs.lock().unwrap();
-        let snapshot = &mut jobs.get_mut(&job).unwrap().0;
-        snapshot.row.state = JobState::InProgress;
-        snapshot.output = Some(format!("{value}").into());
-        drop(jobs);
+        endpoint.set_progress(job, value);
         webhooks.progressed(endpoint.clone(), job);
     }
     let deadline = Instant::now() + Duration::from_secs(20);
