@@ -21,7 +21,7 @@ use tower::{Service, ServiceExt as _};
 use tracing::Instrument as _;
 
 use crate::errors::Failure;
-use crate::{HttpState, express, keys};
+use crate::{HttpState, express, keys, openai};
 
 use self::cors::Cors;
 pub use self::cors::Origins;
@@ -47,7 +47,7 @@ pub(crate) async fn unknown_method(State(state): State<HttpState>, uri: Uri, hea
 /// Whether a stranger must not even learn that a path does not exist.
 fn is_guarded(uri: &Uri) -> bool {
     let first = uri.path().split('/').nth(1);
-    matches!(first, Some("v1" | "v2" | "sdk" | "graphql"))
+    matches!(first, Some("v1" | "v2" | "sdk" | "graphql" | "openai"))
 }
 
 /// A handler at work.
@@ -163,6 +163,7 @@ async fn answer(edge: Edge, mut request: Request) -> Result<Response, Infallible
     // Neither the query nor a header is logged: secrets can be in both.
     let logged =
         tracing::enabled!(tracing::Level::DEBUG).then(|| (Instant::now(), request.uri().path().to_owned()));
+    let is_openai = openai::is_address(request.uri().path());
     let mut response = if method == Method::OPTIONS {
         cors.as_ref().and_then(|cors| cors.preflight(&method, request.headers())).unwrap_or_else(options)
     } else {
@@ -172,7 +173,10 @@ async fn answer(edge: Edge, mut request: Request) -> Result<Response, Infallible
             Failure::internal().into_response()
         }))
     };
-    if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+    if is_openai {
+        // Its 500 is a worker's.
+        response = openai::reshape(response);
+    } else if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(request = %id, trace = trace.as_ref().map(tracing::field::display), "a request failed");
     }
     if response.status() == StatusCode::UNAUTHORIZED {

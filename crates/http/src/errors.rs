@@ -181,12 +181,27 @@ impl From<CatalogError> for Failure {
     }
 }
 
+/// What a failure says, kept beside its response for those who say it in another shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) code: &'static str,
+    pub(crate) text: Cow<'static, str>,
+}
+
+impl From<&Failure> for Said {
+    fn from(failure: &Failure) -> Self {
+        Self { code: failure.code, text: failure.text.clone() }
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
+        let said = Said::from(&self);
         let mut body = JsonBody::new();
         body.text("{\"error\":").string(&self.text).text(",\"code\":").string(self.code).text("}");
         let mut response = body.into_response();
         *response.status_mut() = self.status;
+        response.extensions_mut().insert(said);
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

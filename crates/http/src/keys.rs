@@ -77,6 +77,16 @@ pub(crate) fn authorize(
     if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(Failure::unauthorized()) }
 }
 
+/// Checks that a request may do `operation` to some endpoint.
+pub(crate) fn authorize_somewhere(
+    state: &HttpState,
+    headers: &HeaderMap,
+    operation: Operation,
+) -> Result<Arc<LiveKey>, Failure> {
+    let key = live_key(state, headers)?;
+    if key.has_scope_for(operation) { Ok(key) } else { Err(Failure::unauthorized()) }
+}
+
 /// Checks that a request may do `operation` to the endpoint with this id or slug, and finds it. 401 comes
 /// before 404: without a key nobody learns which endpoints exist.
 pub(crate) fn authorize_endpoint(

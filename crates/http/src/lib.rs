@@ -20,6 +20,7 @@ mod keys;
 mod lingering;
 mod management;
 mod metrics;
+mod openai;
 mod operations;
 mod peer;
 mod prices;
@@ -76,5 +77,6 @@ fn routes() -> Router<HttpState> {
 fn groups() -> Vec<operations::Group> {
     let mut groups = management::groups();
     groups.push(jobs::group());
+    groups.push(openai::group());
     groups
 }

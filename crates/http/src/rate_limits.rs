@@ -94,7 +94,6 @@ pub(crate) enum Bucket {
     Stream,
     Cancel,
     PurgeQueue,
-    #[expect(dead_code, reason = "its routes are not there yet; the setting is")]
     Openai,
     Requests,
 }

@@ -127,6 +127,9 @@ pub struct Endpoint {
     /// A second address under `/v2`.
     #[serde(default)]
     pub slug: Option<String>,
+    /// The names of the models that its workers serve, for the routes of `OpenAI` clients.
+    #[serde(default)]
+    pub models: Vec<String>,
     /// What its workers run.
     pub template_id: TemplateId,
     /// Workers kept even when there is nothing to do.

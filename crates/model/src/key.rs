@@ -62,6 +62,16 @@ impl KeyScope {
         endpoint_ids
     }
 
+    /// Whether it grants `operation` on what it is for.
+    fn grants(&self, operation: Operation) -> bool {
+        matches!(
+            (self, operation),
+            (Self::Manage { .. }, Operation::Manage | Operation::Look)
+                | (Self::Read { .. }, Operation::Look | Operation::Read)
+                | (Self::Jobs { .. }, Operation::Read | Operation::Jobs)
+        )
+    }
+
     /// Whether it is for `endpoint`; none stands for what belongs to no endpoint.
     fn covers(&self, endpoint: Option<&EndpointId>) -> bool {
         let ids = self.endpoint_ids();
@@ -127,14 +137,14 @@ impl ApiKey {
         self.scopes.iter().any(|scope| matches!(scope, KeyScope::Manage { .. }) && scope.covers(None))
     }
 
+    /// Whether there is any endpoint on which the key permits `operation`, as far as its scopes go.
+    pub fn has_scope_for(&self, operation: Operation) -> bool {
+        self.scopes.iter().any(|scope| scope.grants(operation))
+    }
+
     /// Whether the key permits `operation` on `endpoint` (none: on the catalog) at `now`.
     pub fn permits(&self, operation: Operation, endpoint: Option<&EndpointId>, now: Millis) -> bool {
-        let granted = |scope: &KeyScope| match (scope, operation) {
-            (KeyScope::Manage { .. }, Operation::Manage | Operation::Look)
-            | (KeyScope::Read { .. }, Operation::Look | Operation::Read)
-            | (KeyScope::Jobs { .. }, Operation::Read | Operation::Jobs) => scope.covers(endpoint),
-            _ => false,
-        };
+        let granted = |scope: &KeyScope| scope.grants(operation) && scope.covers(endpoint);
         self.is_alive(now) && self.scopes.iter().any(granted)
     }
 }

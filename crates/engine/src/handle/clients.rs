@@ -131,6 +131,12 @@ impl EndpointHandle {
         self.change(Command::Cancel(job)).await
     }
 
+    /// Ends a job that nobody waits for any more. Nor does anybody wait for this.
+    pub fn abandon(&self, job: JobId) {
+        let (reply, _) = oneshot::channel();
+        let _ = self.tell(Ask::Command { command: Command::Cancel(job), reply });
+    }
+
     /// Queues a failed or timed-out job again.
     pub async fn retry(&self, job: JobId) -> Result<JobSnapshot, AskError> {
         self.change(Command::Retry(job)).await

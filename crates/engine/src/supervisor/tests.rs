@@ -54,6 +54,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
         flashboot: true,
         compute_type: ComputeType::Gpu,
         gpu_count: 1,
+        models: vec![],
         gpu_type_ids: vec![],
         allowed_cuda_versions: vec![],
         min_cuda_version: None,

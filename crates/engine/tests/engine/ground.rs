@@ -136,6 +136,7 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         flashboot: true,
         compute_type: ComputeType::Cpu,
         gpu_count: 1,
+        models: vec![],
         gpu_type_ids: vec![],
         allowed_cuda_versions: vec![],
         min_cuda_version: None,

@@ -21,6 +21,8 @@ const EVENTS: &[&str] = &["completed", "failed", "cancelled", "timed_out", "prog
 pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people, not blank; the endpoint's id if none is given"),
     Field::new("slug", SLUG, "a second address of the endpoint under `/v2`; unique").nullable(),
+    Field::new("models", Kind::Texts, "the models that its workers serve, as OpenAI's clients name them")
+        .default("[]"),
     Field::new("templateId", SHORT_TEXT, "the template that its workers run"),
     Field::new(
         "template",

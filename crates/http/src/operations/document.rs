@@ -85,7 +85,9 @@ fn describe(operation: &Operation, tag: &str) -> Value {
 impl Operation {
     /// `/v1/templates/{templateId}` for `/v1/templates/{template}`.
     pub(crate) fn document_path(&self) -> String {
-        self.path.replace('}', "Id}")
+        let named = |part: &str| part.strip_prefix('{').map(|rest| format!("{{{}", document_name(rest)));
+        let parts = self.path.split('/').map(|part| named(part).unwrap_or_else(|| part.to_owned()));
+        parts.collect::<Vec<_>>().join("/")
     }
 
     /// As the document has it: `get`.
@@ -96,7 +98,8 @@ impl Operation {
     fn every_parameter(&self) -> Vec<Value> {
         let names = self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let in_path = names.map(|name| {
-            json!({ "name": format!("{name}Id"), "in": "path", "required": true, "schema": { "type": "string" } })
+            let name = document_name(&format!("{name}}}"));
+            json!({ "name": name.trim_end_matches('}'), "in": "path", "required": true, "schema": { "type": "string" } })
         });
         let precondition = match (self.tagged, self.method) {
             (true, "get") => Some(IF_NONE_MATCH),
@@ -116,6 +119,11 @@ impl Operation {
     pub(super) fn is_list(&self) -> bool {
         matches!(self.gives, Gives::Many(_)) && self.parameters.iter().any(Parameter::is_cursor)
     }
+}
+
+/// A parameter of a path with its closing brace: `templateId}` for `template}`; the rest of a path, `*route}`, is no id.
+fn document_name(name: &str) -> String {
+    name.strip_prefix('*').map_or_else(|| name.replace('}', "Id}"), str::to_owned)
 }
 
 #[cfg(test)]

@@ -40,6 +40,10 @@ impl Group {
 }
 
 /// One method of one path.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing that has nothing to do with the others"
+)]
 pub(crate) struct Operation {
     id: &'static str,
     method: &'static str,
@@ -54,6 +58,8 @@ pub(crate) struct Operation {
     parameters: Vec<Parameter>,
     /// It answers server-sent events, too, to those who ask for them.
     events: bool,
+    /// Its refusals have this schema instead of the one shape.
+    refuses_as: Option<&'static str>,
     /// It needs no key.
     open: bool,
     /// It counts against a rate.
@@ -127,6 +133,7 @@ impl Operation {
             gives: Gives::Nothing,
             parameters: Vec::new(),
             events: false,
+            refuses_as: None,
             open: false,
             rated: false,
             tagged: false,
@@ -184,6 +191,11 @@ impl Operation {
     /// It answers server-sent events, too, to those who ask for them.
     pub(crate) fn or_events(self) -> Self {
         Self { events: true, ..self }
+    }
+
+    /// Its refusals have this schema: its clients read no other.
+    pub(crate) fn refuses_as(self, schema: &'static str) -> Self {
+        Self { refuses_as: Some(schema), ..self }
     }
 
     /// It needs no key.

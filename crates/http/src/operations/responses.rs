@@ -79,6 +79,12 @@ pub(super) fn of(operation: &Operation) -> Value {
             json!({ "description": "the resource has not changed", "headers": header_references(&["ETag"]) });
         responses.insert("304".to_owned(), unchanged);
     }
+    if let Some(schema) = operation.refuses_as {
+        let refusal =
+            json!({ "description": "there is no answer", "content": json_content(&reference(schema)) });
+        responses.insert("default".to_owned(), refusal);
+        return Value::Object(responses);
+    }
     for (status, name, _, _) in REFUSALS.iter().filter(|(status, ..)| can_refuse(operation, *status)) {
         let response = json!({ "$ref": format!("#/components/responses/{name}") });
         responses.insert(status.to_string(), response);

@@ -66,7 +66,9 @@ impl Direct {
         let template = direct.manage("/v1/templates", r#"{"name":"t","env":{"TOKEN":"hush"}}"#).await;
         let template = &template["id"];
         let create = |slug| {
-            format!(r#"{{"name":"{slug}","slug":"{slug}","templateId":{template},"provider":"external"}}"#)
+            format!(
+                r#"{{"name":"{slug}","slug":"{slug}","templateId":{template},"provider":"external","models":["m"]}}"#
+            )
         };
         direct.endpoint = id_of(&direct.manage("/v1/endpoints", &create("demo")).await);
         direct.other = id_of(&direct.manage("/v1/endpoints", &create("other")).await);
@@ -164,6 +166,10 @@ impl Reply {
     /// The code of an error, which must be of the one shape.
     pub(super) fn code(&self) -> String {
         let body = self.json();
+        if let Some(code) = body["error"]["code"].as_str() {
+            // The shape of the routes for OpenAI's clients.
+            return code.to_owned();
+        }
         let names: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(names, ["code", "error"], "{self:?}");
         let text = body["error"].as_str().unwrap();

@@ -13,7 +13,7 @@ use super::wire::{DEADLINE, Wire};
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Event {
     id: Option<u64>,
-    event: Option<String>,
+    name: Option<String>,
     data: String,
 }
 
@@ -25,7 +25,7 @@ fn parse(text: &str) -> Vec<Event> {
             for line in event.lines() {
                 match line.split_once(": ").unwrap() {
                     ("id", id) => parsed.id = Some(id.parse().unwrap()),
-                    ("event", name) => parsed.event = Some(name.to_owned()),
+                    ("event", name) => parsed.name = Some(name.to_owned()),
                     ("data", data) => parsed.data = data.to_owned(),
                     other => panic!("{other:?}"),
                 }
@@ -36,7 +36,7 @@ fn parse(text: &str) -> Vec<Event> {
 }
 
 fn chunk(id: u64, output: &str) -> Event {
-    Event { id: Some(id), event: None, data: format!("{{\"output\":{output}}}") }
+    Event { id: Some(id), name: None, data: format!("{{\"output\":{output}}}") }
 }
 
 fn head(job: JobId, query: &str, headers: &str) -> String {
@@ -78,7 +78,7 @@ impl Reader {
 }
 
 fn names(events: &[Event]) -> Vec<&str> {
-    events.iter().map(|event| event.event.as_deref().unwrap_or("chunk")).collect()
+    events.iter().map(|event| event.name.as_deref().unwrap_or("chunk")).collect()
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_job_that_is_over_shows_its_chunks_and_its_record() {
     fixture.complete(job, "[1e400]").await;
     let all = read(&fixture, job, "", "").await;
     assert_eq!(all[..2], [chunk(0, "\"a\\n\""), chunk(1, "{ \"b\": 1.0  }")]);
-    assert_eq!((all.len(), all[2].event.as_deref(), all[2].id), (3, Some("done"), None));
+    assert_eq!((all.len(), all[2].name.as_deref(), all[2].id), (3, Some("done"), None));
     assert!(all[2].data.contains("\"status\":\"COMPLETED\"") && all[2].data.ends_with("\"output\":[1e400]}"));
     for (query, headers, count) in [
         ("?offset=1", "", 2),
@@ -144,7 +144,7 @@ async fn one_answer_shows_a_whole_life() {
     assert!(one.wire.piece().await.is_empty(), "nothing comes after `done`");
     let all = other.until("done").await;
     let chunks: Vec<_> = all.iter().filter_map(|event| event.id).collect();
-    assert_eq!((chunks, all.last().unwrap().event.as_deref()), (vec![0, 1], Some("done")));
+    assert_eq!((chunks, all.last().unwrap().name.as_deref()), (vec![0, 1], Some("done")));
 }
 
 #[tokio::test]

@@ -105,6 +105,16 @@ impl Fixture {
         self.endpoint.append(worker(), job, chunks).await.unwrap();
     }
 
+    /// Waits until a poll finds what a job yielded: others who wait for it have been woken by then.
+    pub(super) async fn until_read(&self, job: JobId) {
+        let path = format!("GET /v2/demo/stream/{job}?offset=0&wait=20000");
+        assert_ne!(self.ask(&path, "").await.text(), "[]");
+        // Whoever was woken has had a turn after this.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// The job's state, as `/status` shows it.
     pub(super) async fn state(&self, job: JobId) -> String {
         let answer = self.ask(&format!("GET /v2/demo/status/{job}"), "").await;

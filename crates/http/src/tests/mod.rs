@@ -17,6 +17,7 @@ mod limiting;
 mod listing;
 mod logging;
 mod management;
+mod openai;
 mod parking;
 mod premises;
 mod rows;

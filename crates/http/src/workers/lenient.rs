@@ -61,7 +61,7 @@ fn string_end(text: &[u8], start: usize) -> usize {
 
 /// The text of a JSON string; the raw text between the quotes where it holds something that is not Unicode
 /// (half a surrogate pair).
-pub(super) fn plain_text(json_string: &str) -> String {
+pub(crate) fn plain_text(json_string: &str) -> String {
     let mut reader = serde_json::Deserializer::from_str(json_string);
     String::deserialize(&mut reader).unwrap_or_else(|_| json_string.trim_matches('"').to_owned())
 }

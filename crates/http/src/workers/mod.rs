@@ -24,6 +24,7 @@ use axum::routing::{MethodRouter, get, post};
 use futures_util::FutureExt as _;
 
 pub(crate) use self::address::WorkerPath;
+pub(crate) use self::lenient::plain_text;
 use crate::edge::Answering;
 use crate::{HttpState, edge};
 

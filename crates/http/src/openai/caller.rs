@@ -1,0 +1,30 @@
+//! Somebody who waits for a job: when they leave, nobody wants it any more.
+
+use longshore_engine::EndpointHandle;
+use longshore_model::JobId;
+
+/// A caller. Dropped, as it is when its connection breaks, it cancels the job.
+pub(super) struct Caller {
+    pub(super) endpoint: EndpointHandle,
+    pub(super) job: JobId,
+    waits: bool,
+}
+
+impl Caller {
+    pub(super) fn new(endpoint: EndpointHandle, job: JobId) -> Self {
+        Self { endpoint, job, waits: true }
+    }
+
+    /// It has all that it waited for: now it may leave.
+    pub(super) fn is_served(&mut self) {
+        self.waits = false;
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.waits {
+            self.endpoint.abandon(self.job);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Models: which there are, and whose they are. The endpoints' records say so; no worker is asked.
+
+use std::collections::BTreeSet;
+
+use axum::response::{IntoResponse as _, Response};
+use http::Uri;
+use longshore_engine::EndpointHandle;
+use longshore_model::Endpoint;
+
+use super::problem::Problem;
+use crate::json_body::JsonBody;
+
+/// The models of these endpoints; an endpoint that does not list any is one itself, by its slug or its id. A name
+/// that comes twice is the first one's.
+pub(super) fn list(endpoints: &[EndpointHandle]) -> Response {
+    let mut seen = BTreeSet::new();
+    let mut body = JsonBody::new();
+    body.text("{\"object\":\"list\",\"data\":[");
+    for endpoint in endpoints {
+        let record = endpoint.record();
+        for name in names(&record) {
+            if seen.insert(name.clone()) {
+                body.text(if seen.len() > 1 { "," } else { "" });
+                write(&record, &name, &mut body);
+            }
+        }
+    }
+    body.text("]}");
+    body.into_response()
+}
+
+/// One model.
+pub(super) fn one(endpoint: &EndpointHandle, name: &str) -> Response {
+    let mut body = JsonBody::new();
+    write(&endpoint.record(), name, &mut body);
+    body.into_response()
+}
+
+/// The endpoint with a model of this name, or else of this name itself.
+pub(super) fn find(endpoints: &[EndpointHandle], name: &str) -> Option<EndpointHandle> {
+    let has_model = |record: &Endpoint| record.models.iter().any(|model| model == name);
+    let has_slug = |record: &Endpoint| record.slug.as_deref() == Some(name);
+    let has_id = |record: &Endpoint| record.id.as_str() == name;
+    let by = |fits: &dyn Fn(&Endpoint) -> bool| endpoints.iter().find(|endpoint| fits(&endpoint.record()));
+    by(&has_model).or_else(|| by(&has_slug)).or_else(|| by(&has_id)).cloned()
+}
+
+/// The answer to a question for the models of an endpoint that lists them; none for any other route, and where only
+/// the worker can say.
+pub(super) fn of_endpoint(endpoint: &EndpointHandle, route: &str) -> Option<Response> {
+    let record = endpoint.record();
+    let rest = route.strip_prefix("v1/models").filter(|_| !record.models.is_empty())?;
+    match rest.strip_prefix('/') {
+        None if rest.is_empty() => Some(list(std::slice::from_ref(endpoint))),
+        None => None,
+        Some(name) if record.models.iter().any(|model| model == name) => Some(one(endpoint, name)),
+        Some(name) => Some(Problem::no_such_model(name).into_response()),
+    }
+}
+
+/// An address behind `/v2/{endpoint}`.
+pub(super) fn after_endpoint(uri: &Uri) -> Uri {
+    let whole = uri.path_and_query().map_or(uri.path(), |whole| whole.as_str());
+    let rest = whole.match_indices('/').nth(2).map_or("/", |(at, _)| &whole[at..]);
+    rest.parse().unwrap_or_default()
+}
+
+fn names(record: &Endpoint) -> Vec<String> {
+    if record.models.is_empty() {
+        vec![record.slug.clone().unwrap_or_else(|| record.id.to_string())]
+    } else {
+        record.models.clone()
+    }
+}
+
+fn write(record: &Endpoint, name: &str, body: &mut JsonBody) {
+    body.text("{\"id\":").string(name).text(",\"object\":\"model\",\"created\":");
+    body.number(record.created_at.0 / 1_000).text(",\"owned_by\":").string(record.id.as_str()).text("}");
+}
