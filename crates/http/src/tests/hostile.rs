@@ -86,6 +86,9 @@ struct Ask {
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
+    // What a worker has to answer is held until one does.
+    let patterns =
+        || patterns().into_iter().filter(|(_, path)| !path.ends_with("{*route}")).collect::<Vec<_>>();
     let known = prop::sample::select(patterns()).prop_map(|(method, path)| (method, path.to_owned()));
     let other_method = prop::sample::select(vec![
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "X-Y",
