@@ -100,7 +100,7 @@ fn retries(dice: &mut Dice) -> WebhookRetries {
         attempts_max: dice.range(1..=6) as u32,
         delay: Duration::from_secs(dice.range(1..=20)),
         factor: dice.range(1..=3) as u32,
-        delay_max: Duration::from_secs(60),
+        delay_max: Duration::from_mins(1),
         jitter_percent: *dice.pick(&[0, 50]),
     }
 }

@@ -100,6 +100,10 @@ impl Found<'_> {
 /// The answer to a request that is for one of these routes, counted; gives back any other.
 ///
 /// Whatever waits for long keeps nothing of the head, which lies in the connection's read buffer of 8 KiB.
+#[expect(
+    clippy::result_large_err,
+    reason = "what is not for here goes on to the router at once; a box is dearer"
+)]
 pub(crate) fn answer(
     state: HttpState,
     request: Request,

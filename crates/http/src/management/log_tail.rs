@@ -149,7 +149,7 @@ mod tests {
     fn a_tail_begins_with_a_line() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let text: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
+        let text = (0..20_000).fold(String::new(), |text, number| text + &format!("line {number}\n"));
         std::fs::write(&path, &text).unwrap();
         let tail = |lines| text[start_of_tail(&path, lines).unwrap() as usize..].to_owned();
         assert_eq!(tail(0), "");

@@ -31,7 +31,7 @@ pub(super) fn take(
     uri: Uri,
     headers: HeaderMap,
 ) -> impl Future<Output = Response> + Send {
-    poll(state, &path, &uri, &headers, |query| Take { most: None, says_busy: query.says_busy() })
+    poll(state, path, uri, headers, |query| Take { most: None, says_busy: query.says_busy() })
 }
 
 /// `GET job-take-batch/{worker}?batch_size=N`: up to so many jobs as an array.
@@ -42,7 +42,7 @@ pub(super) fn take_batch(
     headers: HeaderMap,
 ) -> impl Future<Output = Response> + Send {
     let take = |query: &WorkerQuery| Take { most: Some(query.batch_size()), says_busy: query.says_busy() };
-    poll(state, &path, &uri, &headers, take)
+    poll(state, path, uri, headers, take)
 }
 
 /// `GET job-stop/{worker}`: the jobs that the worker must stop.
@@ -52,7 +52,7 @@ pub(super) fn stop(
     uri: Uri,
     headers: HeaderMap,
 ) -> impl Future<Output = Response> + Send {
-    poll(state, &path, &uri, &headers, |_| Stop)
+    poll(state, path, uri, headers, |_| Stop)
 }
 
 /// A question that is held open.
@@ -120,16 +120,16 @@ impl Question for Stop {
 /// connection's read buffer, 8 KiB for every worker that waits.
 fn poll<Q: Question>(
     state: HttpState,
-    path: &WorkerPath,
-    uri: &Uri,
-    headers: &HeaderMap,
+    path: WorkerPath,
+    uri: Uri,
+    headers: HeaderMap,
     question: fn(&WorkerQuery) -> Q,
 ) -> impl Future<Output = Response> + Send + use<Q> {
     let began = Instant::now();
     let hold = state.worker_hold();
     let question = question(&WorkerQuery::parse(&path.worker, uri.query()));
-    let admitted = admit(&state, path, headers);
-    drop(state);
+    let admitted = admit(&state, &path, &headers);
+    drop((state, path, uri, headers));
     async move {
         let answer = match admitted {
             Ok((endpoint, worker)) => question.ask(endpoint, worker, hold).await.map_err(refused),
