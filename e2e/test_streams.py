@@ -1,5 +1,6 @@
 """Streams that people can resume: server-sent events, several readers, broken connections, lost attempts."""
 
+import asyncio
 import json
 import os
 import threading
@@ -9,9 +10,11 @@ import pytest
 import requests
 
 from harness import manual, processes
+from harness.client import Api
 from harness.cutting import CuttingProxy
 from harness.events import follow
 from harness.fake_worker import FakeWorker
+from harness.server import QUICK
 from harness.waiting import until
 
 CUTS = int(os.environ.get("LONGSHORE_CUTS", "1000"))
@@ -82,8 +85,6 @@ def test_a_new_attempt_goes_on_with_the_offsets(endpoint, worker):
 
 
 def test_events_go_on_across_a_restart(fresh_server):
-    from harness.client import Api
-
     server = fresh_server()
     endpoint = Api(server).external()
     worker = FakeWorker(endpoint)
@@ -120,9 +121,6 @@ def test_the_chunks_go_with_their_job(endpoint, worker):
 
 
 def test_a_stream_over_its_limit_fails_the_job(fresh_server):
-    from harness.client import Api
-    from harness.server import QUICK
-
     server = fresh_server(config=QUICK + "stream_bytes_max = 1000\n")
     endpoint = Api(server).external()
     worker = FakeWorker(endpoint)
@@ -156,6 +154,43 @@ def test_a_reader_that_does_not_read_holds_nobody_up(endpoint, worker):
     assert sum(1 for event in events(endpoint, job) if event.id is not None) == 300
     # 30 MB went by; what is left in memory is a window of it.
     assert grown < 25_000_000, f"{grown} bytes"
+
+
+def test_a_thousand_readers_of_one_job(besieged):
+    """Each gets every chunk, within 100 MB for all of them."""
+    endpoint = Api(besieged).external()
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    worker.take()
+    before = processes.rss_bytes(besieged.process.pid)
+    request = (
+        f"GET {endpoint.mount}/stream/{job} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+        f"Authorization: Bearer {endpoint.api.key}\r\n\r\n"
+    ).encode()
+
+    async def read() -> list[int]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", besieged.port)
+        writer.write(request)
+        ids = []
+        while b"event: done" not in (line := await reader.readline()):
+            assert line, "the answer ended"
+            if line.startswith(b"id: "):
+                ids.append(int(line[4:]))
+        writer.close()
+        return ids
+
+    async def all_of_them() -> tuple[list[list[int]], int]:
+        readings = [asyncio.create_task(read()) for _ in range(1000)]
+        for n in range(50):
+            await asyncio.to_thread(worker.chunk, job, {"n": n, "text": "x" * 200})
+        grown = processes.rss_bytes(besieged.process.pid) - before
+        await asyncio.to_thread(worker.done, job, {"output": []})
+        return await asyncio.wait_for(asyncio.gather(*readings), 60), grown
+
+    seen, grown = asyncio.run(all_of_them())
+    assert seen == [list(range(50))] * 1000
+    print(f"1000 readers: {grown / 1e6:.0f} MB")
+    assert grown < 100_000_000
 
 
 class Resuming:
