@@ -225,18 +225,22 @@ def test_every_chunk_comes_once_however_often_the_connection_breaks(endpoint):
     over, sent = threading.Event(), []
 
     def work():
-        while not over.is_set():
-            chunk = {"n": len(sent), "text": "x" * (len(sent) * 37 % 400)}
-            worker.chunk(job, chunk)
-            sent.append(chunk)
-        worker.done(job, {"output": []})
+        try:
+            while not over.is_set():
+                chunk = {"n": len(sent), "text": "x" * (len(sent) * 37 % 400)}
+                worker.chunk(job, chunk)
+                sent.append(chunk)
+            worker.done(job, {"output": []})
+        finally:
+            # Nobody waits for a job whose worker has failed.
+            endpoint.cancel(job)
 
     with CuttingProxy(endpoint.api.server.port, SEED, 6_000) as proxy, ThreadPoolExecutor(5) as threads:
         working = threads.submit(work)
         readers = [Resuming(endpoint, job, proxy) for _ in range(4)]
         readings = [threads.submit(reader.read) for reader in readers]
         try:
-            until(lambda: proxy.cuts >= CUTS, f"{CUTS} connections broke", timeout_s=60 + CUTS)
+            until(lambda: proxy.cuts >= CUTS or working.done(), f"{CUTS} connections broke", timeout_s=60 + CUTS)
         finally:
             over.set()
         working.result(30)
