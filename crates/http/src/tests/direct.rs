@@ -170,6 +170,10 @@ impl Reply {
             // The shape of the routes for OpenAI's clients.
             return code.to_owned();
         }
+        if let Some(code) = body["errors"][0]["extensions"]["code"].as_str() {
+            // The shape of GraphQL.
+            return code.to_owned();
+        }
         let names: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(names, ["code", "error"], "{self:?}");
         let text = body["error"].as_str().unwrap();
