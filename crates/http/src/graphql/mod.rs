@@ -82,11 +82,13 @@ async fn resolve(rest: &Rest, kind: Kind, wish: &Wish) -> Resolved {
     Ok(root.show(wish, &value))
 }
 
-/// Errors in the shape of GraphQL.
+/// Errors in the shape of GraphQL: `data` shows only where the request itself was good and one of its fields failed.
 fn refused(status: StatusCode, path: Option<&str>, refusal: &Refusal) -> Response {
-    let mut error = json!({ "message": refusal.message, "extensions": { "code": refusal.code } });
+    let error = json!({ "message": refusal.message, "extensions": { "code": refusal.code } });
+    let mut answer = json!({ "errors": [error] });
     if let Some(path) = path {
-        error["path"] = json!([path]);
+        answer["errors"][0]["path"] = json!([path]);
+        answer["data"] = Value::Null;
     }
-    (status, axum::Json(json!({ "data": null, "errors": [error] }))).into_response()
+    (status, axum::Json(answer)).into_response()
 }

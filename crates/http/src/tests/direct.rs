@@ -18,7 +18,7 @@ use longshore_engine::{
 };
 use longshore_model::{EndpointId, Millis};
 use longshore_store::MemoryStore;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::fake_files::FakeFiles;
@@ -163,9 +163,12 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The code of an error, which must be of the one shape.
+    /// The code of an error, which must be of the one shape, or of GraphQL's where `/graphql` refuses a query.
     pub(super) fn code(&self) -> String {
         let body = self.json();
+        if body.get("errors").is_some() {
+            return self.graphql_code();
+        }
         if let Some(code) = body["error"]["code"].as_str() {
             // The shape of the routes for OpenAI's clients.
             return code.to_owned();
@@ -181,6 +184,18 @@ impl Reply {
         assert_eq!(self.status == 401, self.header("www-authenticate").is_some(), "{self:?}");
         assert_eq!(self.status == 405, self.header("allow").is_some(), "{self:?}");
         body["code"].as_str().unwrap().to_owned()
+    }
+
+    /// The code of a query's refusal: it names no field and shows no data, for nothing was looked up.
+    pub(super) fn graphql_code(&self) -> String {
+        assert_eq!(self.status, 400, "{self:?}");
+        let body = self.json();
+        let code = &body["errors"][0]["extensions"]["code"];
+        let message = &body["errors"][0]["message"];
+        let shape = json!({ "errors": [{ "message": message, "extensions": { "code": code } }] });
+        assert_eq!(body, shape, "{self:?}");
+        assert!(message.as_str().is_some_and(|text| !text.is_empty() && !text.ends_with('.')), "{self:?}");
+        code.as_str().unwrap().to_owned()
     }
 }
 

@@ -214,6 +214,8 @@ fn is_well_formed(ask: &Ask, reply: &Reply) {
         return;
     }
     if reply.status.is_client_error() {
+        let of_query = reply.json().get("errors").is_some();
+        assert!(!of_query || ask.path == "/graphql", "only GraphQL answers in its shape: {ask:?}: {reply:?}");
         reply.code();
     } else if reply.status == StatusCode::NO_CONTENT {
         assert!(reply.body.is_empty(), "{reply:?}");
