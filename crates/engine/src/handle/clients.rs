@@ -123,11 +123,11 @@ impl EndpointHandle {
 
     /// Sets the time of the job's deletion to `ttl_ms` from now; answers the job as it is.
     pub async fn keep(&self, job: JobId, ttl_ms: u64) -> Result<JobSnapshot, AskError> {
-        self.change(Command::Keep { job, ttl_ms }).await
+        self.snapshot(self.change(Command::Keep { job, ttl_ms }).await?).await
     }
 
-    /// Ends a job; answers it as it is then, which is not cancelled if it was terminal before.
-    pub async fn cancel(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+    /// Ends a job; answers its row as it is then, which is not cancelled if it was terminal before.
+    pub async fn cancel(&self, job: JobId) -> Result<JobRow, AskError> {
         self.change(Command::Cancel(job)).await
     }
 
@@ -137,14 +137,14 @@ impl EndpointHandle {
         let _ = self.tell(Ask::Command { command: Command::Cancel(job), reply });
     }
 
-    /// Queues a failed or timed-out job again.
-    pub async fn retry(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+    /// Queues a failed or timed-out job again; answers its row as it is then.
+    pub async fn retry(&self, job: JobId) -> Result<JobRow, AskError> {
         self.change(Command::Retry(job)).await
     }
 
-    async fn change(&self, command: Command) -> Result<JobSnapshot, AskError> {
+    async fn change(&self, command: Command) -> Result<JobRow, AskError> {
         match self.command(command).await? {
-            Reply::Job(row) => self.snapshot(row).await,
+            Reply::Job(row) => Ok(row),
             other => Err(unexpected(&other)),
         }
     }

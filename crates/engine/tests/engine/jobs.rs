@@ -76,7 +76,7 @@ async fn cancelling_a_running_job_reaches_its_worker_by_the_stop_channel() {
         let demo = demo.clone();
         async move { demo.stops(worker("w1"), Duration::from_secs(10)).await.unwrap() }
     });
-    assert_eq!(demo.cancel(id).await.unwrap().row.state, JobState::Cancelled);
+    assert_eq!(demo.cancel(id).await.unwrap().state, JobState::Cancelled);
     assert_eq!(stop.await.unwrap(), [id]);
     // The handler that could not be stopped reports after all: nothing changes.
     done(&demo, "w1", id, "1").await;

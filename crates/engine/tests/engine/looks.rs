@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use longshore_engine::{AskError, EndpointHandle, JobSnapshot, ListQuery};
+use longshore_engine::{AskError, EndpointHandle, JobSnapshot, ListQuery, Outcome};
 use longshore_model::{JobId, JobState};
 use longshore_queue::Refusal;
 
@@ -71,4 +71,17 @@ async fn a_job_that_shows_progress_is_seen_with_it() {
     demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
     let seen = demo.status(id).await.unwrap();
     assert_eq!((seen.row.state, output(&seen)), (JobState::InProgress, "50"));
+}
+
+#[tokio::test]
+async fn whoever_cancels_is_told_of_the_end_and_not_of_the_retry_after_it() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    take(&demo, "w1", 0).await;
+    let failed = Outcome::Failed { error: "no".to_owned(), output: None };
+    demo.finish(worker("w1"), id, failed).await.unwrap();
+    let demo = restarted(&disks).await;
+    let (cancelled, retried) = tokio::join!(demo.cancel(id), demo.retry(id));
+    assert_eq!((cancelled.unwrap().state, retried.unwrap().state), (JobState::Failed, JobState::InQueue));
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{JobSnapshot, write_record_members};
+use longshore_model::JobRow;
 
 use crate::body::BytesBudget;
 use crate::errors::Failure;
@@ -34,10 +35,9 @@ pub(super) fn whole(job: JobSnapshot) -> Response {
 }
 
 /// A job's id and state alone.
-pub(super) fn brief(job: &JobSnapshot) -> Response {
+pub(super) fn brief(job: &JobRow) -> Response {
     let mut body = JsonBody::new();
     // Neither an id nor a state has anything to escape; writing into memory cannot fail.
-    let _infallible =
-        write!(body.buffer(), r#"{{"id":"{}","status":"{}"}}"#, job.row.id, job.row.state.as_str());
+    let _infallible = write!(body.buffer(), r#"{{"id":"{}","status":"{}"}}"#, job.id, job.state.as_str());
     body.into_response()
 }

@@ -23,7 +23,7 @@ pub(super) async fn run(mut call: Call) -> Result<Response, Failure> {
     let (submission, permit) = read(&mut call, false).await?;
     let job = call.endpoint.submit(submission).await?;
     drop(permit);
-    Ok(record::brief(&job))
+    Ok(record::brief(&job.row))
 }
 
 /// `POST /runsync`: answers when the job is terminal, or as it is when `wait` passed.
