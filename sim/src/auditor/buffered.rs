@@ -21,7 +21,7 @@ impl Auditor {
             notes.health = None;
             notes.is_count_void = true;
             for purge in &mut notes.purges {
-                purge.until = purge.until.filter(|until| until.ms + LOST_MS < now.ms);
+                purge.answered = purge.answered.filter(|answered| answered.ms + LOST_MS < now.ms);
             }
             for no in notes.jobs.clone() {
                 let Some(job) = self.notes.get_mut(no) else { continue };

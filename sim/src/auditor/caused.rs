@@ -95,7 +95,7 @@ impl Causes<'_> {
 
     /// When a purge may have ended the job.
     pub fn purged(&self) -> Option<When> {
-        let spans = self.endpoint.purges.iter();
+        let spans = self.endpoint.purges.iter().map(|purge| &purge.span);
         let first =
             self.job.submission.as_ref().map_or(self.job.life.began.0, |submission| submission.span.from);
         let first = later(first, self.job.life.began.0);

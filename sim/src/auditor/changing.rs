@@ -2,6 +2,7 @@
 
 use super::Auditor;
 use super::edges::Edge;
+use super::endpoint::Purge;
 use super::exchange::Exchange;
 use super::job::{Deadline, JobNo, Pin};
 use super::operation::Operation;
@@ -24,7 +25,7 @@ impl Auditor {
             if purges.len() == PURGES_MAX {
                 purges.pop_front();
             }
-            return purges.push_back(span);
+            return purges.push_back(Purge { span, answered: None });
         }
         let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)).filter(|job| !job.is_void) else {
             return;
@@ -55,9 +56,9 @@ impl Auditor {
             let Some(endpoint) = exchange.endpoint else { return };
             let purges = &mut self.notes.endpoints[endpoint.0].purges;
             if is_refused {
-                purges.retain(|span| span.from.seq != arrived.seq);
+                purges.retain(|purge| purge.span.from.seq != arrived.seq);
             }
-            return purges.iter_mut().rev().for_each(settle);
+            return purges.iter_mut().rev().for_each(|purge| settle(&mut purge.span));
         }
         let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) else { return };
         if is_refused {
@@ -116,6 +117,13 @@ impl Auditor {
             return self.renew_ttl(no, arrived);
         }
         let may_differ = !job.retries.is_empty();
+        let shown_since = job.life.over.map(|(over, _)| over).filter(|over| over.seq > arrived.seq);
+        if let Some(over) = shown_since
+            && !retryable
+            && !may_differ
+        {
+            return self.retried_and_ended(no, arrived, over);
+        }
         let text = || format!("{} was retried after {ended:?}; {}", job.id, history(job));
         self.ledger.check(Promise::Retryable, retryable || may_differ, text);
         let edge = match ended {
@@ -128,6 +136,27 @@ impl Auditor {
         }
         let Some(job) = self.notes.get_mut(no) else { return };
         job.begin_life(arrived, now);
+        self.renew_ttl(no, arrived);
+    }
+
+    /// A retry was answered with success, and since it had arrived the job was seen to end as nothing that can be
+    /// retried: that was the end of the life that the retry began, told by a faster answer. How the life before
+    /// ended nobody saw. So what ended the job must be possible in the new life.
+    fn retried_and_ended(&mut self, no: JobNo, arrived: When, over: When) {
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(terminal) = job.life.terminal.take() else { return };
+        let sight =
+            Sight { job: no, from: arrived, state: terminal.state, shown: None, what: "a retry's answer" };
+        job.begin_life(arrived, over);
+        job.life.terminal = Some(terminal);
+        job.end_life(over, "its end was shown before the answer to its retry");
+        // Nobody knows which of the ends its receiver has been told of.
+        job.hook.is_unsure = true;
+        let from = self.check_cause(&sight);
+        if let Some(terminal) = self.notes.get_mut(no).and_then(|job| job.life.terminal.as_mut()) {
+            terminal.from = from;
+        }
+        self.watch_stop(no);
         self.renew_ttl(no, arrived);
     }
 
@@ -156,6 +185,11 @@ impl Auditor {
         let (Some(endpoint), Some(arrived)) = (exchange.endpoint, exchange.arrived) else { return };
         let text = || format!("{}: status {:?}", exchange.path, result.status);
         self.ledger.check(Promise::WellFormed, result.status == "completed", text);
+        let now = self.ledger.now;
+        let notes = &mut self.notes.endpoints[endpoint.0];
+        if let Some(purge) = notes.purges.iter_mut().find(|purge| purge.span.from.seq == arrived.seq) {
+            purge.answered = Some(now);
+        }
         let notes = &self.notes.endpoints[endpoint.0];
         let is_waiting = |no: &&JobNo| {
             let Some(job) = self.notes.get(**no) else { return false };
@@ -178,18 +212,19 @@ impl Auditor {
         let Some(since) = job.acknowledged.filter(|_| is_first && job.retries.is_empty()) else { return };
         let since = since.max(job.life.began.1);
         for purge in &endpoint.purges {
-            let Some(until) = purge.until.filter(|until| until.seq < asked.seq && purge.from.seq > since.seq)
-            else {
+            // One that got no answer may never have been: the server was killed before it was on disk.
+            let Some(answered) = purge.answered.filter(|answered| answered.seq < asked.seq) else { continue };
+            if purge.span.from.seq <= since.seq {
                 continue;
-            };
+            }
             // A take whose answer was lost may have had it meanwhile.
             let unknown = endpoint.may_be_taken_unseen(since, asked);
             let text = || {
                 format!(
                     "{} was handed out after the purge at {}..{} ms; {}",
                     job.id,
-                    purge.from.ms,
-                    until.ms,
+                    purge.span.from.ms,
+                    answered.ms,
                     history(job)
                 )
             };

@@ -53,6 +53,15 @@ pub(super) struct Renewal {
     pub answered: When,
 }
 
+/// A client purged the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Purge {
+    /// When it may have taken effect.
+    pub span: Span,
+    /// Its answer: from here on it certainly has.
+    pub answered: Option<When>,
+}
+
 /// What is known of an endpoint.
 #[derive(Debug)]
 pub(super) struct Endpoint {
@@ -74,7 +83,7 @@ pub(super) struct Endpoint {
     pub is_count_void: bool,
     /// Jobs that are still of interest.
     pub jobs: Vec<JobNo>,
-    pub purges: VecDeque<Span>,
+    pub purges: VecDeque<Purge>,
     /// Takes that arrived and are not answered, by exchange.
     pub takes_open: Vec<(u64, When, Option<WorkerNo>)>,
     /// Takes that were never answered: when they arrived, when that was clear, and whose they were.

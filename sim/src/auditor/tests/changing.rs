@@ -88,6 +88,31 @@ fn a_retry_without_an_answer_may_begin_a_new_life() {
 }
 
 #[test]
+fn the_end_after_a_retry_may_be_told_before_the_retry_is_answered() {
+    const DONE: &str = "/v2/e/job-done/w/a?gpu=x&isStream=false";
+    const QUEUED: &str = r#"{"id":"a","status":"IN_QUEUE"}"#;
+    let posted = |body: &str| {
+        let mut story = Story::default();
+        story.submit("a", "{}").take("w", "a", "{}").arrive("POST", DONE, body);
+        story
+    };
+    let mut story = posted(r#"{"error":"e"}"#);
+    let retry = story.arrive("POST", "/v2/e/retry/a", "");
+    story.change("cancel", "a", "CANCELLED").answer(retry, 200, QUEUED);
+    story.status("a", r#""status":"CANCELLED""#).is_fine();
+    // It was cancelled before the retry came.
+    let mut story = posted(r#"{"error":"e"}"#);
+    story.change("cancel", "a", "CANCELLED");
+    let retry = story.arrive("POST", "/v2/e/retry/a", "");
+    story.answer(retry, 200, QUEUED).breaks("only a failed or timed-out job is retried");
+    // It was completed before the retry came: nobody has run it since.
+    let mut story = posted(r#"{"output":1}"#);
+    let retry = story.arrive("POST", "/v2/e/retry/a", "");
+    story.status("a", r#""status":"COMPLETED","output":1"#).answer(retry, 200, QUEUED);
+    story.breaks("an outcome has a cause that came first");
+}
+
+#[test]
 fn a_failed_job_may_be_retried() {
     let mut story = Story::default();
     story.submit("a", "{}").take("w", "a", "{}").done("w", "a", r#"{"error":"e"}"#);
@@ -108,6 +133,27 @@ fn a_purge_hits_what_waits() {
         .breaks("a purge cancels what waits, and nothing else");
     let mut story = Story::default();
     story.submit("a", "{}").purge(2).breaks("a purge cancels what waits, and nothing else");
+}
+
+#[test]
+fn a_purge_without_an_answer_may_have_been_or_not() {
+    let run = |is_answered: bool| {
+        let mut story = Story::default();
+        story.submit("a", "{}");
+        let purge = story.arrive("POST", "/v2/e/purge-queue", "");
+        if is_answered {
+            story.answer(purge, 200, r#"{"removed":1,"status":"completed"}"#);
+        }
+        story.see(&Seen::ServerDown(false));
+        if !is_answered {
+            story.lose(purge);
+        }
+        story.see(&Seen::ServerUp);
+        story
+    };
+    run(false).take("w", "a", "{}").is_fine();
+    run(false).status("a", r#""status":"CANCELLED""#).is_fine();
+    run(true).take("w", "a", "{}").breaks("a purge cancels what waits, and nothing else");
 }
 
 #[test]
