@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::operations::schema::{array_of, count, object, reference, text};
+use crate::operations::schema::{array_of, count, object, reference, text, with_example};
 
 pub(super) const POST: &str = "The body becomes the job's `openai_input`, the path its `openai_route`. With \
     `\"stream\": true` the answer is the worker's events as they come.";
@@ -20,8 +20,13 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let problem = object(&problem, &["message", "type"]);
     let model = [("id", text()), ("object", text()), ("created", count()), ("owned_by", text())];
     let list = [("object", text()), ("data", array_of(&reference("OpenAiModel")))];
+    let request = object(&[("model", text()), ("stream", json!({ "type": "boolean" }))], &[]);
+    let messages = json!([{ "role": "user", "content": "Say hello." }]);
     vec![
-        ("OpenAiRequest", object(&[("model", text()), ("stream", json!({ "type": "boolean" }))], &[])),
+        (
+            "OpenAiRequest",
+            with_example(request, json!({ "model": "hello", "messages": messages, "stream": true })),
+        ),
         ("OpenAiAnswer", json!({ "description": "whatever the worker says" })),
         ("OpenAiError", object(&[("error", problem)], &["error"])),
         ("OpenAiModel", object(&model, &["id", "object"])),

@@ -71,7 +71,8 @@ pub(super) fn of(operation: &Operation) -> Value {
     let mut responses = Map::new();
     let (status, mut success) = success(operation);
     if operation.events {
-        success["content"][EVENT_STREAM] = json!({ "schema": { "type": "string" } });
+        // No type: some take the schema for that of the whole text, some for that of each event.
+        success["content"][EVENT_STREAM] = json!({ "schema": { "description": "server-sent events" } });
     }
     responses.insert(status.to_owned(), success);
     if operation.tagged && operation.method == "get" {
