@@ -81,8 +81,9 @@ pub(super) fn of(operation: &Operation) -> Value {
         responses.insert("304".to_owned(), unchanged);
     }
     if let Some(schema) = operation.refuses_as {
-        let refusal =
-            json!({ "description": "there is no answer", "content": json_content(&reference(schema)) });
+        let mut refusal =
+            json!({ "description": "there is no answer", "headers": header_references(&["Retry-After"]) });
+        refusal["content"] = json_content(&reference(schema));
         responses.insert("default".to_owned(), refusal);
         return Value::Object(responses);
     }
