@@ -14,6 +14,7 @@ mod edges;
 mod endpoint;
 mod exchange;
 mod fleet;
+mod following;
 mod forgetting;
 mod healthy;
 mod hooks;
@@ -127,6 +128,7 @@ impl Auditor {
         match seen {
             Seen::Sent(id, _, request) => self.sent(id.0, request),
             Seen::Arrived(id) => self.arrived(id.0),
+            Seen::Piece(id, piece) => self.piece_came(id.0, piece),
             Seen::Answered(id, answer) => {
                 let Some(exchange) = self.exchanges.remove(&id.0) else { return };
                 self.close_take(id.0, &exchange);
@@ -142,6 +144,7 @@ impl Auditor {
                 self.disturbed_ms = at.ms;
                 self.close_take(id.0, &exchange);
                 self.limit_settled(id.0, &exchange, None);
+                self.following_ended(&exchange);
                 self.unanswered(&exchange);
             }
             Seen::Called(call, url, body) => self.called(*call, url, body),
@@ -186,6 +189,8 @@ impl Auditor {
         let header = |name: &str| {
             request.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
         };
+        let following = following::Following::of(address.operation, header);
+        let operation = if following.is_some() { Operation::Follow } else { address.operation };
         let endpoint =
             (!address.endpoint.is_empty()).then(|| self.notes.endpoint(address.endpoint, &self.rules));
         let worker = (!address.worker.is_empty()).then(|| self.notes.worker(address.worker));
@@ -196,7 +201,7 @@ impl Auditor {
             _ => Vec::new(),
         };
         let exchange = Exchange {
-            operation: address.operation,
+            operation,
             endpoint,
             job: self.notes.find_job(address.job),
             worker,
@@ -212,6 +217,7 @@ impl Auditor {
             ended: endpoint::Ended::default(),
             path: request.path.as_str().into(),
             is_void: false,
+            following,
             is_slow: address.operation == Operation::DeleteEndpoint,
         };
         self.exchanges.insert(id, exchange);

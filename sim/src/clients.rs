@@ -3,6 +3,7 @@
 mod body;
 mod book;
 mod changing;
+mod events;
 mod following;
 mod habits;
 mod nonsense;
@@ -139,6 +140,7 @@ impl Client {
             Action::Keep => self.keep_any().await,
             Action::Drain => self.drain_any().await,
             Action::Read => self.read_any().await,
+            Action::Follow => self.follow_any().await,
             Action::Cancel => self.cancel_any().await,
             Action::Retry => self.retry_any().await,
             Action::Purge => self.purge().await,
@@ -171,11 +173,15 @@ impl Client {
     /// Sends a request; none if no answer comes.
     async fn ask(&self, request: Request) -> Option<Answer> {
         let answer = self.world.network.ask(Party::Client(self.number), request).await.ok()?;
+        self.wait_if_refused(&answer).await;
+        Some(answer)
+    }
+
+    async fn wait_if_refused(&self, answer: &Answer) {
         if answer.status == 429 && self.habits.is_patient {
             let pause = self.dice().range(100..=10_000);
             sleep(Duration::from_millis(pause)).await;
         }
-        Some(answer)
     }
 
     /// Takes note of what an answer says about a job.

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod dice;
 pub mod disk;
 pub mod endpoints;
+pub mod events;
 pub mod faults;
 pub mod host;
 pub mod keys;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tower::ServiceExt as _;
@@ -24,6 +25,9 @@ const LATENCY_MS_MAX: u64 = 3;
 const LATENCY_SLOW_MS_MAX: u64 = 20_000;
 /// After so long a sender gives up on an answer that does not come.
 const PATIENCE_MS_MAX: u64 = 30_000;
+
+/// The type of answers that go on.
+const EVENTS: &str = "text/event-stream";
 
 /// No answer came, and nobody can say whether the request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +96,22 @@ impl Network {
 
     /// Sends a request and waits for what comes back. Dropping this hangs up.
     pub async fn ask(&self, from: Party, request: Request) -> Result<Answer, Broken> {
+        self.follow(from, request, |_| true).await
+    }
+
+    /// The same for an answer of events: each piece is handed over when it comes. The caller hangs up by answering
+    /// `false`.
+    pub async fn follow(
+        &self,
+        from: Party,
+        request: Request,
+        hear: impl FnMut(&Bytes) -> bool,
+    ) -> Result<Answer, Broken> {
         let id = ExchangeId(self.shared.last_id.fetch_add(1, Ordering::Relaxed));
         let to_server = into_http(&request);
         self.shared.record.see(&Seen::Sent(id, from, request));
         let mut exchange = Exchange { network: self, id, handler: None, is_over: false };
-        let answer = exchange.carry(to_server).await;
+        let answer = exchange.carry(to_server, hear).await;
         exchange.is_over = true;
         let seen = match &answer {
             Ok(answer) => Seen::Answered(id, answer.clone()),
@@ -132,7 +147,11 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    async fn carry(&mut self, request: http::Request<Body>) -> Result<Answer, Broken> {
+    async fn carry(
+        &mut self,
+        request: http::Request<Body>,
+        hear: impl FnMut(&Bytes) -> bool,
+    ) -> Result<Answer, Broken> {
         let network = self.network;
         network.travel().await;
         if network.strike(Fault::RequestLost) {
@@ -149,8 +168,7 @@ impl Exchange<'_> {
         let router = server.router;
         let handler = server.process.spawn(async move {
             let _open = open;
-            // A caller who has hung up is told nothing.
-            let _ = reply.send(serve(router, request).await);
+            serve(router, request, reply).await;
         });
         self.handler = Some(handler.abort_handle());
         let answer = if network.strike(Fault::HangUp) {
@@ -159,13 +177,40 @@ impl Exchange<'_> {
         } else {
             answer.await
         };
-        let answer = answer.map_err(|_| Broken)?;
+        let (answer, pieces) = answer.map_err(|_| Broken)?;
         network.travel().await;
         if network.strike(Fault::AnswerLost) {
             sleep(network.roll(PATIENCE_MS_MAX)).await;
             return Err(Broken);
         }
+        if let Some(pieces) = pieces {
+            self.carry_pieces(pieces, hear).await?;
+        }
         Ok(answer)
+    }
+
+    /// Pieces come in order, and the connection may break before any of them. Whoever hears them slowly holds up the
+    /// server.
+    async fn carry_pieces(
+        &self,
+        mut pieces: mpsc::Receiver<Option<Bytes>>,
+        mut hear: impl FnMut(&Bytes) -> bool,
+    ) -> Result<(), Broken> {
+        let network = self.network;
+        loop {
+            // Without a last word the server died.
+            let piece = pieces.recv().await.ok_or(Broken)?;
+            network.travel().await;
+            if network.strike(Fault::AnswerLost) {
+                sleep(network.roll(PATIENCE_MS_MAX)).await;
+                return Err(Broken);
+            }
+            let Some(piece) = piece else { return Ok(()) };
+            network.shared.record.see(&Seen::Piece(self.id, piece.clone()));
+            if !hear(&piece) || network.strike(Fault::HangUp) {
+                return Err(Broken);
+            }
+        }
     }
 }
 
@@ -199,7 +244,10 @@ impl Drop for OpenRequest {
     }
 }
 
-async fn serve(router: Router, request: http::Request<Body>) -> Answer {
+/// An answer, and for one of events what comes after its head: pieces, and in the end `None`.
+type Reply = (Answer, Option<mpsc::Receiver<Option<Bytes>>>);
+
+async fn serve(router: Router, request: http::Request<Body>, reply: oneshot::Sender<Reply>) {
     let Ok(response) = router.oneshot(request).await;
     let (parts, body) = response.into_parts();
     // The id of a request differs from run to run, on purpose.
@@ -207,10 +255,27 @@ async fn serve(router: Router, request: http::Request<Body>) -> Answer {
     let headers = headers.map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
-    let headers = headers.collect();
-    // The bodies of this server are in memory; none breaks off.
+    let (status, headers) = (parts.status.as_u16(), headers.collect());
+    // A caller who has hung up is told nothing.
+    if parts.headers.get("content-type").is_some_and(|kind| kind == EVENTS) {
+        let (sender, pieces) = mpsc::channel(1);
+        let _ = reply.send((Answer { status, headers, body: Bytes::new() }, Some(pieces)));
+        return stream(body, &sender).await;
+    }
+    // The other bodies of this server are in memory; none breaks off.
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    Answer { status: parts.status.as_u16(), headers, body }
+    let _ = reply.send((Answer { status, headers, body }, None));
+}
+
+/// Passes a body on for as long as somebody hears it.
+async fn stream(mut body: Body, pieces: &mpsc::Sender<Option<Bytes>>) {
+    while let Some(Ok(frame)) = body.frame().await {
+        let Ok(piece) = frame.into_data() else { continue };
+        if pieces.send(Some(piece)).await.is_err() {
+            return;
+        }
+    }
+    let _ = pieces.send(None).await;
 }
 
 fn into_http(request: &Request) -> http::Request<Body> {

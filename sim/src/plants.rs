@@ -54,6 +54,7 @@ const HOOK_PACED: &str = "a webhook is not called too soon, too often, or after 
 const LIMITED: &str = "no more requests pass than the limit";
 const FROM_HOLDER: &str = "progress and chunks come from who holds the job";
 const DRAINED_ONCE: &str = "a drained chunk does not come again";
+const FOLLOWED: &str = "who follows a job gets every chunk once, in order, and then its end";
 const TIMED_OUT: &str = "no job runs past its execution timeout";
 const LEASE_ENDS: &str = "a job does not stay with a worker that is gone";
 const WOKEN: &str = "who waits for a job's end is told soon";
@@ -89,6 +90,9 @@ const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::PurgeHitsNewJobs, &[PURGED, HANDED_OUT]),
     (Bug::ChunksOfLostAttempt, &[FROM_HOLDER]),
     (Bug::DrainedTwice, &[DRAINED_ONCE]),
+    (Bug::ResumeSkipsOne, &[FOLLOWED]),
+    (Bug::ResumeRepeatsOne, &[FOLLOWED]),
+    (Bug::EndBeforeChunks, &[FOLLOWED]),
     (Bug::ReplyBeforeCommit, &[KEPT, CAUSED, ENDS_ONCE, HANDED_OUT]),
     (Bug::FailedCommitForgotten, &[KEPT, CAUSED, ENDS_ONCE, HANDED_OUT]),
     (Bug::CountersNotKept, &[COUNTED, HEALTHY]),

@@ -59,7 +59,9 @@ pub enum Seen {
     Sent(ExchangeId, Party, Request),
     /// It arrived at the server's machine. One that is lost never does.
     Arrived(ExchangeId),
-    /// Its answer came back.
+    /// A piece of an answer of events came; the answer goes on.
+    Piece(ExchangeId, Bytes),
+    /// Its answer came back. One of events has come to its end, and its body came before, in pieces.
     Answered(ExchangeId, Answer),
     /// No answer will come: the request or the answer was lost, the server died, or the caller hung up.
     Broken(ExchangeId),

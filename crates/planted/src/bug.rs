@@ -84,6 +84,12 @@ bugs! {
     ChunksOfLostAttempt,
     /// The last chunk of every drained page is drained again.
     DrainedTwice,
+    /// A reader of events who comes back misses a chunk.
+    ResumeSkipsOne,
+    /// A reader of events who comes back gets its last chunk again.
+    ResumeRepeatsOne,
+    /// A reader of events is told the end before the chunks that it has not got yet.
+    EndBeforeChunks,
 
     // Durability.
     /// The reply leaves before the commit.

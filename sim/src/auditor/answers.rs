@@ -54,6 +54,7 @@ impl Auditor {
             }
             Operation::StatusSync => self.job_shown(exchange, answer, "a status-sync"),
             Operation::Stream { .. } => self.stream_shown(exchange, body),
+            Operation::Follow => self.following_ended(exchange),
             Operation::Cancel | Operation::Retry => {
                 let Ok(record) = serde_json::from_slice::<Record<'_>>(body) else {
                     return self.garbled(exchange);
@@ -118,6 +119,7 @@ impl Auditor {
             Operation::Status { .. }
                 | Operation::StatusSync
                 | Operation::Stream { .. }
+                | Operation::Follow
                 | Operation::Cancel
                 | Operation::Retry
         );
@@ -250,6 +252,8 @@ impl Auditor {
         let is_json = header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
         let is_ping = matches!(exchange.operation, Operation::Ping { .. });
         if status == 200 {
+            let is_events = header("content-type") == Some("text/event-stream");
+            let is_json = if exchange.operation == Operation::Follow { is_events } else { is_json };
             let fits = is_json || is_ping || exchange.operation == Operation::Other;
             return self
                 .ledger

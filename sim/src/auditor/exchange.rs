@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::endpoint::Ended;
+use super::following::Following;
 use super::job::{EndpointNo, JobNo, WorkerNo};
 use super::notes::Map;
 use super::operation::Operation;
@@ -31,6 +32,8 @@ pub(super) struct Exchange {
     pub path: Box<str>,
     /// Whether a power cut may have undone what it was told.
     pub is_void: bool,
+    /// What came of an answer of events.
+    pub following: Option<Following>,
     /// Whether its query asks for an endpoint to be drained, or similar slow ways.
     pub is_slow: bool,
 }

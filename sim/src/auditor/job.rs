@@ -1,5 +1,7 @@
 //! What is known of a job.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use super::draining::Drain;
@@ -53,6 +55,8 @@ pub(super) struct Job {
     pub retries: Vec<(u64, Span)>,
     /// Chunks that workers posted.
     pub chunks: Vec<Post>,
+    /// What stands at each offset of its stream, as far as a reader of events was shown it.
+    pub log: BTreeMap<u64, u64>,
     /// Whether a worker spoke of it that was never given it.
     pub is_strayed: bool,
     /// Chunks that were taken away.
@@ -256,6 +260,7 @@ impl Job {
             cancels: Vec::new(),
             retries: Vec::new(),
             chunks: Vec::new(),
+            log: BTreeMap::new(),
             is_strayed: false,
             drains: Vec::new(),
             hook: Hook::default(),

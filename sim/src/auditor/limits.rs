@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Auditor;
 use super::exchange::Exchange;
+use super::following::Following;
 use super::job::EndpointNo;
 use super::operation::Operation;
 use super::promise::Promise;
@@ -46,7 +47,7 @@ impl Row {
             Operation::Run => Self::Run,
             Operation::RunSync => Self::RunSync,
             Operation::Status { .. } | Operation::StatusSync => Self::Status,
-            Operation::Stream { .. } => Self::Stream,
+            Operation::Stream { .. } | Operation::Follow => Self::Stream,
             Operation::Cancel | Operation::Retry => Self::Cancel,
             Operation::Purge => Self::Purge,
             Operation::Requests { .. } => Self::Requests,
@@ -93,6 +94,9 @@ impl Auditor {
         let (Some((counted, rates)), Some(arrived)) = (self.counted(exchange), exchange.arrived) else {
             return;
         };
+        if exchange.following.as_ref().is_some_and(Following::has_passed) {
+            return;
+        }
         let rate = counted.2.rate(&rates);
         let missed_since_ms = self.missed_since_ms(arrived.ms);
         let endpoint = &self.notes.endpoints[counted.1.0];

@@ -12,6 +12,8 @@ pub(super) enum Operation {
     Stream {
         offset: Option<u64>,
     },
+    /// A stream as events.
+    Follow,
     Cancel,
     Retry,
     /// Webhooks shall be delivered again.

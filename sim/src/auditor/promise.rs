@@ -44,6 +44,8 @@ promises! {
     InOrder = "jobs are handed out in order",
     /// Progress and chunks come from whoever holds the job.
     FromHolder = "progress and chunks come from who holds the job",
+    /// Readers of events get every chunk.
+    Followed = "who follows a job gets every chunk once, in order, and then its end",
     /// The number of retries is the number of lost workers.
     RetriesCounted = "retries count lost workers, and nothing else",
     /// A job that is over stops running.

@@ -182,7 +182,7 @@ impl Auditor {
 
     /// Whether the job may have timed out, or been cancelled, before the last of its chunks was answered: one that
     /// comes later is answered just so, and not kept.
-    fn may_have_ended_before_chunks(&self, job: &Job) -> bool {
+    pub(super) fn may_have_ended_before_chunks(&self, job: &Job) -> bool {
         let Some(limit) = job.chunks.iter().filter_map(|post| post.span.until).max() else { return false };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
         let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
@@ -202,12 +202,12 @@ impl Auditor {
     }
 }
 
-fn exchange_is_large(post: &Post, chunk_bytes_max: usize) -> bool {
+pub(super) fn exchange_is_large(post: &Post, chunk_bytes_max: usize) -> bool {
     matches!(&post.word, Word::Progress(chunk) if chunk.len() > chunk_bytes_max)
 }
 
 /// Whether the job certainly began anew between this post and what was asked for from here on.
-fn is_of_past_run(job: &Job, post: &Post, from: When) -> bool {
+pub(super) fn is_of_past_run(job: &Job, post: &Post, from: When) -> bool {
     let Some(until) = post.span.until else { return false };
     let retried = job.lives > 0 && until.seq < job.life.began.0.seq && job.life.began.1.seq < from.seq;
     let queued =

@@ -4,6 +4,7 @@ mod story;
 
 mod calling;
 mod changing;
+mod following;
 mod handing;
 mod keeping;
 mod limiting;

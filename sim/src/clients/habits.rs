@@ -19,6 +19,8 @@ pub(super) enum Action {
     Drain,
     /// Reads a stream from an offset.
     Read,
+    /// Follows a job by its events.
+    Follow,
     Cancel,
     Retry,
     Purge,
@@ -28,7 +30,7 @@ pub(super) enum Action {
 }
 
 /// Everything, and how eager the most eager client is for it.
-const EAGERNESS_MAX: [(Action, u64); 14] = [
+const EAGERNESS_MAX: [(Action, u64); 15] = [
     (Action::Run, 100),
     (Action::Runsync, 40),
     (Action::Resend, 15),
@@ -37,6 +39,7 @@ const EAGERNESS_MAX: [(Action, u64); 14] = [
     (Action::Keep, 5),
     (Action::Drain, 20),
     (Action::Read, 20),
+    (Action::Follow, 20),
     (Action::Cancel, 20),
     (Action::Retry, 20),
     (Action::Purge, 2),
@@ -46,7 +49,7 @@ const EAGERNESS_MAX: [(Action, u64); 14] = [
 ];
 
 /// Where the purge is among them.
-const PURGE: usize = 10;
+const PURGE: usize = 11;
 
 /// What one client is like.
 #[derive(Clone, Debug)]

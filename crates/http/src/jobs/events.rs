@@ -4,6 +4,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use longshore_engine::{ChunkRow, Follower, Happening, JobSnapshot};
+use longshore_planted::{Bug, planted};
 
 use super::call::Call;
 use super::record;
@@ -19,6 +20,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, Failure> {
     let job = call.job()?;
     let offset = match last_event_id(&call.headers)? {
+        Some(last) if planted(Bug::ResumeRepeatsOne) => last,
+        Some(last) if planted(Bug::ResumeSkipsOne) => last.saturating_add(2),
         Some(last) => last.saturating_add(1),
         None => offset.unwrap_or(0),
     };

@@ -159,6 +159,18 @@ impl Story {
         self.ask("GET", &format!("/v2/e/stream/{job}?{query}"), "", 200, chunks)
     }
 
+    /// A client follows a job, and these events come; the answer goes on.
+    pub fn follow(&mut self, job: &str, last: Option<u64>, events: &str) -> ExchangeId {
+        let mut headers = vec![("accept", "text/event-stream".to_owned())];
+        headers.extend(last.map(|last| ("last-event-id", last.to_string())));
+        let id = self.send_with("GET", &format!("/v2/e/stream/{job}"), "", headers);
+        self.wait(1);
+        self.see(&Seen::Arrived(id));
+        self.wait(1);
+        self.see(&Seen::Piece(id, Bytes::copy_from_slice(events.as_bytes())));
+        id
+    }
+
     /// A client purges the queue.
     pub fn purge(&mut self, removed: u64) -> &mut Self {
         let answer = format!(r#"{{"removed":{removed},"status":"completed"}}"#);

@@ -1,0 +1,93 @@
+//! Clients follow a job by server-sent events, as the manual says: who is cut off comes back and says which chunk was
+//! the last.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::Client;
+use super::book::Known;
+use crate::asking::{get, text_member};
+use crate::events::EventReader;
+use crate::seen::{Party, Request};
+
+/// How often a reader comes back.
+const VISITS_MAX: u64 = 30;
+/// A reader that is told nothing of an end goes away after this at the latest.
+const STAYS_MS_MAX: u64 = 300_000;
+/// Pieces after which a reader with little patience hangs up, at most.
+const PIECES_MAX: u64 = 30;
+/// How long a reader waits before it comes back, at most.
+const AWAY_MS_MAX: u64 = 10_000;
+
+/// How far a reader is.
+#[derive(Default)]
+struct Place {
+    first: Option<u64>,
+    last: Option<u64>,
+    /// How the job ended.
+    end: Option<String>,
+}
+
+impl Client {
+    pub(super) async fn follow_any(&self) {
+        let Some(known) = self.any() else { return };
+        let (visits, first) = {
+            let mut dice = self.dice();
+            (dice.range(1..=VISITS_MAX), dice.chance(0.2).then(|| dice.range(0..=10)))
+        };
+        let mut place = Place { first, ..Place::default() };
+        for _ in 0..visits {
+            if !self.visit(&known, &mut place).await {
+                return;
+            }
+            if let Some(state) = &place.end {
+                return self.book().ended(&known, matches!(state.as_str(), "FAILED" | "TIMED_OUT"));
+            }
+            let away_ms = self.dice().skewed(0..=AWAY_MS_MAX);
+            sleep(Duration::from_millis(away_ms)).await;
+        }
+    }
+
+    /// One connection. Answers whether there is any sense in coming back.
+    async fn visit(&self, known: &Known, place: &mut Place) -> bool {
+        let request = self.question(known, place);
+        let (stays_ms, mut pieces_left) = {
+            let mut dice = self.dice();
+            let hangs_up = dice.chance(0.4);
+            (dice.skewed(1_000..=STAYS_MS_MAX), if hangs_up { dice.range(0..=PIECES_MAX) } else { u64::MAX })
+        };
+        let mut reader = EventReader::default();
+        let hear = |piece: &bytes::Bytes| {
+            for event in reader.read(piece) {
+                place.last = event.id.or(place.last);
+                if event.name == "done" {
+                    place.end = text_member(event.data.as_bytes(), "status").map(str::to_owned);
+                }
+            }
+            pieces_left = pieces_left.saturating_sub(1);
+            // What comes after the end is heard, too.
+            pieces_left > 0 || place.end.is_some()
+        };
+        let from = Party::Client(self.number);
+        let asking = self.world.network.follow(from, request, hear);
+        let Ok(Ok(answer)) = timeout(Duration::from_millis(stays_ms), asking).await else { return true };
+        self.wait_if_refused(&answer).await;
+        if answer.status == 404 {
+            self.book().gone(known);
+        }
+        matches!(answer.status, 200 | 429 | 503)
+    }
+
+    fn question(&self, known: &Known, place: &Place) -> Request {
+        let mut dice = self.dice();
+        let base = self.mount(&known.endpoint, &mut dice);
+        let offset = place.first.map(|first| format!("?offset={first}")).unwrap_or_default();
+        let mut request = get(format!("{base}/stream/{}{offset}", known.job), &self.credential);
+        request.headers.push(("accept", "text/event-stream".to_owned()));
+        if let Some(last) = place.last {
+            request.headers.push(("last-event-id", last.to_string()));
+        }
+        request
+    }
+}
