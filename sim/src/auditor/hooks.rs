@@ -126,13 +126,17 @@ impl Auditor {
         let attempts_max = self.rules.webhook_attempts_max;
         let Some(job) = self.notes.get(no) else { return };
         let repeated = self.notes.endpoints[job.endpoint.0].hooks_repeated;
+        let last_crash_ms = self.last_crash_ms;
         let Some(job) = self.notes.get_mut(no) else { return };
         let hook = &mut job.hook;
+        // A server that could not note an attempt makes it again: then nobody knows which of both this call is.
+        let is_forgotten = hook.first_call.is_some_and(|first| last_crash_ms >= Some(first.ms));
         let is_over = hook.accepted.is_some() || hook.calls >= attempts_max;
         // The order can take a moment; only what was called before can be called again.
         let is_wanted = repeated.zip(hook.first_call).is_some_and(|(at, first)| at.ms + SLACK_MS >= first.ms);
         if is_over && is_wanted {
-            *hook = Hook { is_unsure: hook.is_unsure, late_calls: hook.late_calls, ..Hook::default() };
+            let is_unsure = hook.is_unsure || is_forgotten && hook.accepted.is_none();
+            *hook = Hook { is_unsure, late_calls: hook.late_calls, ..Hook::default() };
         }
     }
 
