@@ -11,6 +11,8 @@ impl Queue {
         self.greet(now, id, out);
         let had_jobs = self.workers.recall(id);
         if let Some(worker) = self.workers.get_mut(id) {
+            // Silence from before does not count: nobody knew whose worker it is.
+            worker.draining &= worker.managed;
             worker.managed = true;
             // One that had jobs before a restart is not loading its model: if it is silent now, it hangs.
             worker.asked |= had_jobs;

@@ -93,6 +93,13 @@ impl Queue {
             worker.pings = false;
             worker.stopping.clear();
             out.signals.push(Signal::Replace(id.clone(), reason));
+        } else if now < worker.forgotten_at(self.settings.lease_ms) {
+            // A take of its may still be held, and be answered with a job: that it pings must be known then. Asking
+            // again makes it a worker like any other.
+            worker.draining = true;
+            worker.asked = false;
+            worker.stopping.clear();
+            out.signals.push(Signal::Demand);
         } else {
             self.workers.remove(id);
             out.signals.push(Signal::Demand);

@@ -8,7 +8,7 @@ use longshore_model::{JobId, Millis, WorkerId};
 
 use crate::jobs::Slot;
 
-/// A silent worker without pings is forgotten after this, when it holds nothing: longer than any poll is held.
+/// A silent worker from outside is forgotten after this, when it holds nothing: longer than any poll is held.
 const SILENT_IDLE_MS: u64 = 60_000;
 
 /// A job in a worker's hands.
@@ -68,10 +68,15 @@ impl Worker {
         if self.pings && self.asked {
             Some(self.seen_at + lease_ms)
         } else if !self.managed && self.held.is_empty() {
-            Some(self.seen_at + lease_ms.max(SILENT_IDLE_MS))
+            Some(self.forgotten_at(lease_ms))
         } else {
             None
         }
+    }
+
+    /// When a worker from outside that holds nothing is forgotten, if it stays silent.
+    pub(crate) fn forgotten_at(&self, lease_ms: u64) -> Millis {
+        self.seen_at + lease_ms.max(SILENT_IDLE_MS)
     }
 
     pub(crate) fn is_silent(&self, now: Millis, lease_ms: u64) -> bool {

@@ -156,7 +156,7 @@ fn a_shorter_lease_holds_for_workers_that_are_there_already() {
             0s ping w1 -: ok
             0s take w1: nothing
             0s set lease=5s: ok
-            5s workers: none
+            5s workers: w1 external Draining idle since 0s
         "#]],
     );
 }

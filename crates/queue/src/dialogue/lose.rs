@@ -156,7 +156,7 @@ fn a_worker_that_pings_and_then_falls_silent_is_lost() {
             29s load: queued 0 (0 normal), running 1
             30s tick: a back in line, retry 1
             30s status a: IN_QUEUE after w1, retries 1, until 86400s
-            30s workers: none
+            30s workers: w1 external Draining idle since 30s
         "#]],
     );
 }
@@ -186,7 +186,7 @@ fn a_worker_that_asks_what_to_stop_is_not_silent() {
             58s load: queued 0 (0 normal), running 1
             59s tick: a back in line, retry 1
             59s alive w1: ok
-            59s workers: none
+            59s workers: w1 external Draining idle since 59s
         "#]],
     );
 }
@@ -220,6 +220,106 @@ fn silence_is_forgiven_when_nobody_listened() {
             300s tick: ok
             309s ping w1 a: ok
             339s tick: a back in line, retry 1; replace w1: worker w1 was silent for 30 s
+        "#]],
+    );
+}
+
+#[test]
+fn a_silent_worker_from_outside_whose_take_is_still_held_is_watched_when_that_brings_a_job() {
+    check(
+        "
+        set lease=6s
+        submit a
+        take w1
+        ping w1 a
+        done w1 a
+        take w1
+        wait 10s
+        workers
+        submit b
+        take w1
+        workers
+        wait 10s
+        status b
+        workers
+        wait 60s
+        workers
+        ",
+        expect![[r#"
+            0s set lease=6s: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            0s done w1 a: recorded; a outcome kept; a COMPLETED
+            0s take w1: nothing
+            10s workers: w1 external Draining idle since 0s
+            10s submit b: accepted
+            10s take w1: b
+            10s workers: w1 external Running holds 1
+            16s tick: b back in line, retry 1
+            20s status b: IN_QUEUE after w1, retries 1, until 86410s
+            20s workers: w1 external Draining idle since 16s
+            80s workers: none
+        "#]],
+    );
+}
+
+#[test]
+fn a_silent_worker_from_outside_is_one_again_when_it_asks_again() {
+    check(
+        "
+        ping w1 -
+        take w1
+        wait 40s
+        workers
+        ping w1 -
+        workers
+        wait 59s
+        workers
+        take w1
+        workers
+        wait 30s
+        workers
+        wait 30s
+        workers
+        ",
+        expect![[r#"
+            0s ping w1 -: ok
+            0s take w1: nothing
+            40s workers: w1 external Draining idle since 0s
+            40s ping w1 -: ok
+            40s workers: w1 external Draining idle since 0s
+            99s workers: w1 external Draining idle since 0s
+            99s take w1: nothing
+            99s workers: w1 external Idle idle since 99s
+            129s workers: w1 external Draining idle since 99s
+            159s workers: none
+        "#]],
+    );
+}
+
+#[test]
+fn a_silent_worker_that_turns_out_to_be_ours_serves_on() {
+    check(
+        "
+        submit a
+        take w1
+        ping w1 a
+        wait 30s
+        workers
+        introduce w1
+        ping w1 -
+        take w1
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s take w1: a
+            0s ping w1 a: ok
+            30s tick: a back in line, retry 1
+            30s workers: w1 external Draining idle since 30s
+            30s introduce w1: ok
+            30s ping w1 -: ok
+            30s take w1: a
         "#]],
     );
 }
