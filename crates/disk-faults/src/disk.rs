@@ -94,7 +94,7 @@ impl<'a> Disk<'a> {
     }
 
     /// Follows the record by one step.
-    pub(crate) fn apply(&mut self, step: &'a Step) {
+    pub fn apply(&mut self, step: &'a Step) {
         self.steps += 1;
         match &step.op {
             Op::Folder { name, .. } if name.is_empty() && !self.nodes.is_empty() => {}

@@ -54,17 +54,18 @@ pub struct Recorded {
     pub folder: PathBuf,
     marks: fs::File,
     control: fs::File,
+    log: PathBuf,
 }
 
 impl Recorded {
     /// None in a program that is not recorded.
     pub fn here() -> Option<io::Result<Self>> {
-        let (folder, control) = (std::env::var_os(FOLDER)?, std::env::var_os(CONTROL)?);
-        let folder = PathBuf::from(folder);
+        let path = |name| std::env::var_os(name).map(PathBuf::from);
+        let (folder, control, log) = (path(FOLDER)?, path(CONTROL)?, path(RECORD)?);
         let open = || {
             let marks = fs::File::create(folder.join(MARKS))?;
             let control = fs::File::options().write(true).open(control)?;
-            Ok(Self { folder: folder.clone(), marks, control })
+            Ok(Self { folder: folder.clone(), marks, control, log: log.clone() })
         };
         Some(open())
     }
@@ -72,6 +73,11 @@ impl Recorded {
     /// Puts a remark among the steps of the record. Never fails for what [`Recorded::fail`] says.
     pub fn mark(&self, remark: &str) -> io::Result<()> {
         (&self.marks).write_all(remark.as_bytes())
+    }
+
+    /// What has happened so far. An error if the last of it is just being written down.
+    pub fn so_far(&self) -> io::Result<Vec<Step>> {
+        read(&self.log)
     }
 
     /// From now on these operations fail, and no others: lines as described in `disk.c`, such as `sync EIO .log`.

@@ -61,9 +61,6 @@ fn read(line: &str) -> Option<Result<Gpu, String>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
-
     use longshore_hostile::{cases, spoiled};
     use proptest::prelude::*;
 
@@ -74,10 +71,11 @@ mod tests {
     async fn asked(script: &str) -> Result<Vec<Gpu>, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(TOOL);
-        // Renamed into place: another test that forks now must not keep the file open for writing.
-        fs::write(dir.path().join("draft"), format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(dir.path().join("draft"), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::rename(dir.path().join("draft"), &path).unwrap();
+        // By another program: had this one the file open, so had every child that other tests start at the moment, and
+        // what somebody has open for writing cannot be run.
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod +x "$0""#;
+        let written = Command::new("sh").args(["-c", write]).arg(&path).arg(script).status().await;
+        assert!(written.unwrap().success());
         ask(path.to_str().unwrap()).await
     }
 

@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn longshore(arguments: &[&str], dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longshore"));
@@ -95,11 +95,11 @@ fn the_first_start_shows_a_key_and_the_second_does_not() {
     assert!(said.contains("listening on") && !said.contains("admin key"), "{said}");
 }
 
-/// The status line of the first answer that a server gives on `port`; it is asked from before it listens.
-fn first_answer(port: u16, request: &str) -> String {
+/// The status line of the first answer that a server gives at `address`; it is asked from before it listens.
+fn first_answer(address: SocketAddr, request: &str) -> String {
     let began = Instant::now();
     let mut connection = loop {
-        match TcpStream::connect(("127.0.0.1", port)) {
+        match TcpStream::connect(address) {
             Ok(connection) => break connection,
             Err(_) => assert!(began.elapsed() < PATIENCE, "the server does not listen"),
         }
@@ -114,16 +114,16 @@ fn first_answer(port: u16, request: &str) -> String {
 fn the_very_first_request_finds_the_operators_key() {
     const KEY: &str = "a-key-of-the-operator";
     let dir = tempfile::tempdir().unwrap();
-    // Freed again at once: the server is told beforehand where it will listen.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = format!("127.0.0.1:{port}");
-    let child = longshore(&["serve", "--listen", &address, "--data-dir", "data"], dir.path())
+    // Freed again at once: the server is told beforehand where it will listen. Nobody else listens at this address, so
+    // nobody takes the port meanwhile.
+    let address = TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap();
+    let child = longshore(&["serve", "--listen", &address.to_string(), "--data-dir", "data"], dir.path())
         .env("LONGSHORE_ADMIN_KEY", KEY)
         .spawn()
         .unwrap();
-    let server = Server { child: Some(child), port };
+    let _server = Server { child: Some(child), port: address.port() };
     let request = format!("GET /v1/endpoints HTTP/1.1\r\nhost: x\r\nauthorization: {KEY}\r\n\r\n");
-    assert_eq!(first_answer(server.port, &request), "HTTP/1.1 200 OK\r\n");
+    assert_eq!(first_answer(address, &request), "HTTP/1.1 200 OK\r\n");
 }
 
 #[test]

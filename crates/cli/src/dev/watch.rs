@@ -138,7 +138,7 @@ mod tests {
         fs::write(dir.path().join("handler.py"), "1").unwrap();
         let mut seen = Files::look(dir.path());
         fs::write(dir.path().join("handler.py"), "12").unwrap();
-        let changes = tokio::time::timeout(Duration::from_secs(20), changed(dir.path(), &mut seen)).await;
+        let changes = tokio::time::timeout(Duration::from_mins(1), changed(dir.path(), &mut seen)).await;
         assert_eq!(changes.unwrap(), Changes { source: true, ..Changes::default() });
     }
 }

@@ -56,7 +56,7 @@ async fn a_paused_endpoint_queues_and_hands_out_nothing() {
     demo.submit(job(&engine, "{}")).await.unwrap();
     assert!(take(&demo, "w1", 0).await.is_empty());
     engine.update_endpoint("demo", |endpoint| endpoint.workers_max = 1).await.unwrap();
-    assert_eq!(take(&demo, "w1", 5_000).await.len(), 1);
+    assert_eq!(take(&demo, "w1", 60_000).await.len(), 1);
 }
 
 #[tokio::test]

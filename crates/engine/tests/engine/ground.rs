@@ -69,14 +69,17 @@ impl Disks {
     }
 }
 
-/// Waits for a condition, ten seconds at most.
+/// A test that waits for longer than this waits for nothing.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Waits for a condition.
 pub(crate) async fn eventually(condition: impl AsyncFn() -> bool) {
     let look = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), look).await.expect("the condition comes true in time");
+    tokio::time::timeout(DEADLINE, look).await.expect("the condition comes true in time");
 }
 
 /// An engine with one endpoint.

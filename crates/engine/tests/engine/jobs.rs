@@ -37,7 +37,7 @@ async fn a_parked_worker_gets_the_job_in_the_commit_of_its_submit() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let parked = tokio::spawn({
         let demo = demo.clone();
-        async move { take(&demo, "w1", 10_000).await }
+        async move { take(&demo, "w1", 60_000).await }
     });
     eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
     let commits = || *engine.metrics().commit_us.snapshot().cumulative.last().unwrap();
@@ -53,9 +53,9 @@ async fn runsync_hears_of_the_end_or_of_the_state_when_its_wait_is_over() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let waiting = tokio::spawn({
         let (demo, submission) = (demo.clone(), job(&engine, "{}"));
-        async move { demo.submit_and_wait(submission, Duration::from_secs(10)).await.unwrap() }
+        async move { demo.submit_and_wait(submission, Duration::from_mins(1)).await.unwrap() }
     });
-    let taken = take(&demo, "w1", 10_000).await;
+    let taken = take(&demo, "w1", 60_000).await;
     done(&demo, "w1", taken[0].row.id, "\"hi\"").await;
     let record = waiting.await.unwrap();
     assert_eq!((record.row.state, output(&record)), (JobState::Completed, "\"hi\""));
@@ -194,7 +194,7 @@ async fn a_worker_from_outside_that_asked_to_be_replaced_and_was_not_goes_on() {
     demo.refresh(worker("w1")).await.unwrap();
     assert!(open.await.unwrap().is_empty(), "a worker that does end must not be handed a job");
     let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
-    assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, id);
+    assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, id);
 }
 
 #[tokio::test]

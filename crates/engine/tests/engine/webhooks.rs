@@ -1,7 +1,6 @@
 //! The calls for two ends of a job that was retried, while commits take their time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -12,7 +11,9 @@ use longshore_model::{JobId, JobState};
 use longshore_store::Store;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::ground::{BreakableStore, Disks, done, endpoint, eventually, job, take, template, worker};
+use crate::ground::{
+    BreakableStore, DEADLINE, Disks, done, endpoint, eventually, job, take, template, worker,
+};
 
 /// Long enough for a call to end while a commit is under way.
 const COMMIT_MS: u64 = 300;
@@ -48,7 +49,7 @@ async fn next_call(
     calls: &mut mpsc::UnboundedReceiver<Call>,
     state: JobState,
 ) -> oneshot::Sender<StatusCode> {
-    let call = tokio::time::timeout(Duration::from_secs(10), calls.recv()).await;
+    let call = tokio::time::timeout(DEADLINE, calls.recv()).await;
     let (body, answer) = call.expect("a call is made in time").unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap();
     assert!(body.contains(&format!(r#""status":"{state}""#)), "{body}");

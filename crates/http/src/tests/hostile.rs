@@ -224,7 +224,7 @@ fn is_well_formed(ask: &Ask, reply: &Reply) {
             .unwrap_or_else(|error| panic!("{ask:?}: {error}: {reply:?}"));
     } else {
         let is_ping = ask.path.contains("/ping/") && reply.body.is_empty();
-        let is_text = ["/metrics", "/v1/docs"].iter().any(|text| ask.path.contains(text));
+        let is_text = ["/metrics", "/v1/docs", "/logs"].iter().any(|text| ask.path.contains(text));
         assert!(is_ping || is_text, "{ask:?}: {reply:?}");
     }
     let text = String::from_utf8_lossy(&reply.body);

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::Edge;
 
 /// A test that waits for longer than this waits for nothing.
-pub(super) const DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const DEADLINE: Duration = Duration::from_mins(2);
 
 /// A served edge.
 pub(super) struct Served {

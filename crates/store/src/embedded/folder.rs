@@ -4,16 +4,31 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::names;
 use crate::StoreError;
+
+/// How long a lock is waited for. A server that was killed may have been starting a process, which has the server's
+/// files until it runs a program of its own.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// A data folder that belongs to this process until it is dropped.
 #[derive(Debug)]
 pub(super) struct Folder {
     dir: PathBuf,
     // The system drops the lock with the file, also when the process is killed.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Folder {
+    /// A process that is just being started has the file, too: to close it here would not be enough.
+    fn drop(&mut self) {
+        // It goes with the file at the latest.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl Folder {
@@ -32,7 +47,7 @@ impl Folder {
                  another program; move that file away or choose another folder",
             ));
         }
-        let folder = Self { dir: dir.to_owned(), _lock: lock };
+        let folder = Self { dir: dir.to_owned(), lock };
         // What names it now must be as durable as what comes.
         let made = make_private(&folder.log()).and_then(|()| sync(&folder.log())).and_then(|()| sync(dir));
         made.map_err(|error| not_writable(dir, &error))?;
@@ -80,7 +95,7 @@ fn sync(dir: &Path) -> io::Result<()> {
 fn lock(dir: &Path) -> Result<File, StoreError> {
     let not_writable = |error: io::Error| not_writable(dir, &error);
     let mut file = private_file(&dir.join("lock")).map_err(not_writable)?;
-    match file.try_lock() {
+    match wait_for_lock(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut owner = String::new();
@@ -98,6 +113,16 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
     }
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(not_writable)?;
     Ok(file)
+}
+
+fn wait_for_lock(file: &File) -> Result<(), TryLockError> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_WAIT => thread::sleep(LOCK_POLL),
+            outcome => return outcome,
+        }
+    }
 }
 
 fn not_writable(dir: &Path, error: &io::Error) -> StoreError {

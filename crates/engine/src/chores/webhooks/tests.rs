@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use longshore_model::{Attempt, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, WebhookEvent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use super::log::{DeliveryState, MemoryHookLog};
@@ -19,6 +19,9 @@ use super::signing::Secrets;
 use super::*;
 use crate::host::ThisMachine;
 use crate::supervisor::tests::an_endpoint;
+
+/// A test that waits for longer than this waits for nothing.
+const DEADLINE: Duration = Duration::from_mins(2);
 
 fn start(settings: WebhookSettings) -> Webhooks<Endpoint> {
     start_with_log(settings, Arc::new(MemoryHookLog::default()))
@@ -148,8 +151,8 @@ impl Endpoint {
         let mut records = self.records.subscribe();
         let is_settled = |record: &&Record| matches!(record, Record::Settled(_));
         let wait = records.wait_for(|records| records.iter().filter(is_settled).count() >= count);
-        let all = tokio::time::timeout(Duration::from_secs(20), wait).await;
-        all.expect("settled within 20 s").expect("the endpoint lives").clone()
+        let all = tokio::time::timeout(DEADLINE, wait).await;
+        all.expect("settled in time").expect("the endpoint lives").clone()
     }
 }
 
@@ -159,6 +162,7 @@ enum Answer {
     Status(u16),
     Redirect(SocketAddr),
     Text(&'static str),
+    HangUp,
     Silence,
 }
 
@@ -208,6 +212,7 @@ async fn serve(mut stream: TcpStream, log: Arc<Mutex<Vec<String>>>, answers: Vec
             Some(Answer::Text(text)) => {
                 format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n{text}", text.len())
             }
+            Some(Answer::HangUp) => return,
             Some(Answer::Silence) | None => std::future::pending().await,
         };
         if stream.write_all(head.as_bytes()).await.is_err() {
@@ -232,12 +237,12 @@ async fn read_request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<Str
     }
 }
 
-/// Fast, and allowed to call this machine.
+/// Fast, and allowed to call this machine. An answer may be late on a busy machine: it is waited for.
 fn settings() -> WebhookSettings {
     WebhookSettings {
         allow_private: true,
         retries: WebhookRetries { delay: Duration::from_millis(30), ..WebhookRetries::default() },
-        timeout: Duration::from_secs(5),
+        timeout: DEADLINE,
         ..WebhookSettings::default()
     }
 }
@@ -305,9 +310,12 @@ async fn attempts_made_before_a_restart_count() {
 #[tokio::test]
 async fn a_silent_receiver_and_a_closed_port_are_failed_attempts() {
     let silent = Receiver::start(&[Answer::Silence]).await;
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Ours, so that nobody else listens there.
+    let port = TcpSocket::new_v4().unwrap();
+    port.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = port.local_addr().unwrap();
     let endpoint = Endpoint::new();
-    let webhooks = start(WebhookSettings { timeout: Duration::from_millis(100), ..settings() });
+    let webhooks = start(WebhookSettings { timeout: Duration::from_secs(1), ..settings() });
     webhooks.owe(endpoint.owe(1, &silent.url()));
     webhooks.owe(endpoint.owe(2, &format!("http://{closed}/")));
     let records = endpoint.settled(2).await;
@@ -409,7 +417,7 @@ async fn a_newer_debt_of_the_same_job_replaces_the_older_one() {
     webhooks.owe(due.clone());
     let mut records = endpoint.records.subscribe();
     let first = records.wait_for(|records| records.contains(&Record::Attempted(due.job, 1)));
-    tokio::time::timeout(Duration::from_secs(20), first).await.expect("an attempt").expect("an endpoint");
+    tokio::time::timeout(DEADLINE, first).await.expect("an attempt").expect("an endpoint");
     webhooks.owe(due.clone());
     endpoint.settled(1).await;
     assert_eq!(receiver.calls().len(), 2);
@@ -429,11 +437,11 @@ async fn a_time_that_a_clock_far_ahead_has_set_is_not_waited_for() {
 async fn how_the_call_for_an_earlier_end_went_changes_nothing_for_the_next() {
     let receiver = Receiver::start(&[Answer::Silence, Answer::Status(200)]).await;
     let endpoint = Endpoint::new();
-    let timeout = Duration::from_millis(100);
+    let timeout = Duration::from_secs(2);
     let webhooks = start(WebhookSettings { calls_per_host_max: 1, timeout, ..settings() });
     let failed = endpoint.owe(1, &receiver.url());
     webhooks.owe(failed.clone());
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + DEADLINE;
     while receiver.calls().is_empty() {
         assert!(Instant::now() < deadline, "it is called in time");
         tokio::task::yield_now().await;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use longshore_model::{Durability, EndpointNo};
 use longshore_store::{Batch, EmbeddedStore, LogLimits, Store, StoreError};
@@ -74,6 +75,18 @@ async fn a_second_server_is_refused_until_the_first_is_gone() {
     commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
     drop(store);
     EmbeddedStore::open(dir.path()).unwrap();
+}
+
+/// A process that a killed server was starting has the server's files until it runs a program of its own.
+#[test]
+fn a_lock_that_is_just_being_given_up_is_waited_for() {
+    let (store, dir) = fresh();
+    drop(store);
+    let lock = fs::File::open(dir.path().join("lock")).unwrap();
+    lock.lock().unwrap();
+    let mut child = Command::new("sleep").arg("0.1").stdin(lock).spawn().unwrap();
+    EmbeddedStore::open(dir.path()).unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

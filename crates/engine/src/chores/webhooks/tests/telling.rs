@@ -96,7 +96,7 @@ async fn progress_is_told_at_once_and_then_with_the_latest_value() {
         endpoint.set_progress(job, value);
         webhooks.progressed(endpoint.clone(), job);
     }
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + DEADLINE;
     while receiver.calls().len() < 2 {
         assert!(Instant::now() < deadline, "it is called in time");
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -2,12 +2,13 @@
 //! acknowledged.
 
 use std::fs::File;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use longshore_disk_faults::{Random, Recorded, Step};
+use longshore_disk_faults::{Disk, Loss, Random, Recorded, Step};
 use longshore_model::{Durability, Epoch};
 use longshore_store::{Batch, EmbeddedStore, LogLimits, Store, StoreError};
 
+use super::rebuilt::open;
 use super::workload::Workload;
 use crate::rows::{SHARD, claim};
 
@@ -34,6 +35,8 @@ const LOG: LogLimits =
 const COMMITS_PER_LIFE: usize = 12;
 /// Longer than buffered commits may wait for their sync.
 const IDLE: Duration = Duration::from_millis(150);
+/// Who waits for longer than this waits for nothing.
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The disk of the program.
 #[derive(Clone, Copy)]
@@ -70,7 +73,7 @@ async fn the_program_that_is_recorded() {
             program.mark("epoch", epoch.0);
             program.commit(&store, epoch, life).await;
             program.copying = None;
-            wait_idle().await;
+            program.wait_until_synced().await;
         } else {
             let (store, epoch) = program.insist_on_opening().await;
             program.insist(&store, epoch, life).await;
@@ -160,6 +163,27 @@ impl Program {
             Some(hold) if self.random.below(3) > 0 => Some(hold),
             _ => None,
         };
+    }
+
+    /// Buffered commits are synced by themselves, and soon: in the end the harshest cut would lose none.
+    async fn wait_until_synced(&self) {
+        let began = Instant::now();
+        while !self.is_synced() {
+            assert!(began.elapsed() < DEADLINE, "{} commits are never synced", self.committed);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    fn is_synced(&self) -> bool {
+        let Ok(steps) = self.disk.so_far() else { return false };
+        let mut disk = Disk::new();
+        for step in &steps {
+            disk.apply(step);
+        }
+        let files = disk.cut(Loss::Everything, 0);
+        // It opens a store of its own, and waits for it.
+        let content = std::thread::scope(|scope| scope.spawn(|| open(&files)).join().unwrap());
+        content.is_ok_and(|content| content.batches == self.committed)
     }
 
     fn break_disk(&mut self) {

@@ -120,13 +120,6 @@ impl Verdicts {
         assert!(violations.is_empty(), "{} violations, such as {first:#?}", violations.len());
     }
 
-    /// That buffered commits were synced by themselves about as soon as promised.
-    pub fn expect_short_exposure(&self) {
-        let exposed = *self.exposed.lock().unwrap();
-        // A tenth of it is promised; the rest is for a busy machine.
-        assert!(exposed < Duration::from_secs(1), "{exposed:?}");
-    }
-
     pub fn expect_losses(&self) {
         let violations = self.violations.lock().unwrap();
         assert!(violations.iter().any(|text| text.contains("is lost")), "{violations:#?}");
