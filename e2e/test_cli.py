@@ -122,7 +122,7 @@ def test_a_job_is_followed_from_its_id(cli, endpoint, worker):
     worker.post("job-stream", job, {"output": "text"})
     worker.post("job-stream", job, {"output": {"a": 1.0}})
     worker.done(job, {"output": [1, 2]})
-    out, err = waiting.communicate(timeout=30)
+    out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, json.loads(out)) == (0, [1, 2]), err
     assert cli.ok("stream", endpoint.id, job).out == 'text\n{"a": 1.0}\n'
     assert cli.ok("stream", endpoint.id, job, "--offset", "1", "-o", "jsonl").out == '{"a": 1.0}\n'
@@ -159,7 +159,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_job(cli, endpoint):
     # It listens for signals before it asks for the job's state, which it does at least once.
     until(lambda: "SigCgt" in status(waiting.pid) and catches(waiting.pid, signal.SIGINT), "it hears signals")
     waiting.send_signal(signal.SIGINT)
-    out, err = waiting.communicate(timeout=10)
+    out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (INTERRUPTED, ""), err
     job = re.search(rf"longshore status {endpoint.id} (\S+) --wait", err)[1]
     assert "the job goes on" in err and endpoint.status(job)["status"] == "IN_QUEUE"
@@ -174,7 +174,7 @@ def test_a_wait_outlives_a_restart_of_the_server(cli, fresh_server):
     server.start()
     worker = FakeWorker(endpoint)
     worker.done(worker.take()["id"], {"output": "still here"})
-    out, err = waiting.communicate(timeout=30)
+    out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (0, '"still here"\n'), err
 
 
@@ -200,7 +200,7 @@ def test_a_terminal_shows_the_queue_then_the_progress_then_the_end(cli, endpoint
     sees("running · half of it".encode())
     worker.done(job, {"output": {"all": "of it"}})
     sees(b"COMPLETED")
-    assert json.loads(waiting.stdout.read()) == {"all": "of it"} and waiting.wait(10) == 0
+    assert json.loads(waiting.stdout.read()) == {"all": "of it"} and waiting.wait(60) == 0
     os.close(ours)
 
 
@@ -334,7 +334,7 @@ def test_workers_are_listed_and_their_logs_followed_beyond_their_end(cli, api):
             raise AssertionError(following.stderr.read())
     finally:
         following.send_signal(signal.SIGINT)
-        following.communicate(timeout=10)
+        following.communicate(timeout=60)
     assert following.returncode == 0
     endpoint.patch(workersMin=0, workersMax=0)
 
@@ -375,7 +375,7 @@ def test_top_redraws_a_terminal_and_leaves_it_as_it_was(cli, endpoint):
     with contextlib.suppress(OSError):  # Reading a terminal that nobody writes to any more.
         while True:
             shown += os.read(ours, 65536)
-    assert watching.wait(10) == 0 and shown.endswith(b"\x1b[?1049l"), shown[-100:]
+    assert watching.wait(60) == 0 and shown.endswith(b"\x1b[?1049l"), shown[-100:]
     os.close(ours)
 
 

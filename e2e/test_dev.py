@@ -57,7 +57,7 @@ def hello(installed):
     assert_nothing_runs_under(installed)
 
 
-def once(folder: Path, timeout_s: float = 150) -> tuple[int, str]:
+def once(folder: Path, timeout_s: float = 500) -> tuple[int, str]:
     """`longshore dev FOLDER --once`; answers the exit code and everything printed."""
     done = subprocess.run(
         [binary(), "dev", str(folder), "--once"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -66,7 +66,6 @@ def once(folder: Path, timeout_s: float = 150) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.timeout(170)
 @pytest.mark.parametrize("example", ["hello", "stream", "concurrent", "openai"])
 def test_examples_run_once(tmp_path, example):
     folder = copy_of(example, tmp_path)
@@ -76,14 +75,12 @@ def test_examples_run_once(tmp_path, example):
     assert_nothing_runs_under(folder)
 
 
-@pytest.mark.timeout(170)
 def test_hello_prints_its_result(hello):
     (hello / "test_input.json").write_text('{"input": {"name": "Ada"}}')
     code, printed = once(hello)
     assert code == 0 and "Ada" in printed, printed
 
 
-@pytest.mark.timeout(170)
 @pytest.mark.parametrize("broken, says", [
     ("import runpod\n\nraise RuntimeError('no weights here')\n", "no weights here"),
     ("import no_such_module_anywhere\n", "no_such_module_anywhere"),
@@ -101,7 +98,6 @@ def test_folder_without_handler_says_what_is_missing(tmp_path):
     assert code == 1 and "handler.py" in printed
 
 
-@pytest.mark.timeout(170)
 def test_port_that_is_taken_and_ctrl_c(hello):
     holders = []
     try:
@@ -127,10 +123,10 @@ def test_port_that_is_taken_and_ctrl_c(hello):
                 assert line in printed, f"no copy-paste line for {line}"
             port = int(printed.split("http://127.0.0.1:")[1].split("/")[0].split()[0])
             assert port not in (8080, 8081)
-            assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).status_code == 200
+            assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=60).status_code == 200
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) in (0, 130), log.read_text()
+            assert process.wait(60) in (0, 130), log.read_text()
     finally:
         for holder in holders:
             holder.close()

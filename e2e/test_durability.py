@@ -139,15 +139,15 @@ def test_sigterm_answers_what_waits_and_exits_in_time(fresh_server):
     poll = worker.park()
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(endpoint.runsync, {}, 60000)
-        taken = poll.result(20).json()
+        taken = poll.result(60).json()
         idle = FakeWorker(endpoint)
         poll = idle.park()
         endpoint.wait_health("workers", "ready", 1)
         began = time.monotonic()
-        assert server.terminate(timeout_s=12) == 0
-        assert time.monotonic() - began < 10
-        assert waiting.result(5)["status"] in ("IN_QUEUE", "IN_PROGRESS")
-        assert poll.result(5).status_code == 204
+        assert server.terminate() == 0
+        assert time.monotonic() - began < 30, "it does not wait for the minute that they may wait"
+        assert waiting.result(60)["status"] in ("IN_QUEUE", "IN_PROGRESS")
+        assert poll.result(60).status_code == 204
     server.start()
     worker.done(taken["id"], {"output": 1})
     assert endpoint.status(taken["id"])["status"] == "COMPLETED"
@@ -160,7 +160,7 @@ def refused_start(server) -> str:
     process = server.spawn()
     server.port = port
     try:
-        assert process.wait(15) not in (0, None)
+        assert process.wait(60) not in (0, None)
     finally:
         if process.poll() is None:
             process.kill()

@@ -52,7 +52,7 @@ def test_what_is_not_http_is_refused(server, api, name):
     data, right = MALFORMED[name]
     with Vitals(server.process.pid) as vitals:
         for _ in range(20):
-            with Wire(server.port, timeout_s=5) as wire:
+            with Wire(server.port) as wire:
                 wire.send(data)
                 wire.half_close()
                 status = wire.first_status()
@@ -111,7 +111,7 @@ def framings(path: str) -> dict[str, tuple[bytes, set[int | None]]]:
 @pytest.mark.parametrize("name", framings("/"))
 def test_a_body_of_doubtful_length_never_becomes_two_requests(server, endpoint, name):
     data, right = framings(f"{endpoint.mount}/run")[name]
-    with Wire(server.port, timeout_s=5) as wire:
+    with Wire(server.port) as wire:
         wire.send(data)
         wire.half_close()
         answers = wire.answer()
@@ -122,7 +122,6 @@ def test_a_body_of_doubtful_length_never_becomes_two_requests(server, endpoint, 
         assert endpoint.health()["jobs"]["inQueue"] == 0
 
 
-@pytest.mark.timeout(120)
 def test_ten_thousand_requests_in_one_write(besieged):
     """They are answered one after the other, in order, and held back by whoever does not read."""
     endpoint = Api(besieged).external()
@@ -135,13 +134,13 @@ def test_ten_thousand_requests_in_one_write(besieged):
         assert answers.count(b"HTTP/1.1 200 OK") == count + 1
         tell(f"{count} pipelined requests: {vitals.grown_mb():.0f} MB; {good.summary()}")
         assert vitals.grown_mb() < 20
-        good.was_served(5)
+        good.was_served()
 
 
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "PROPFIND", "get", "X" * 5_000])
 def test_strange_methods(server, api, method):
     for path in ("/healthz", "/v1/endpoints", "/v2/x/run"):
-        with Wire(server.port, timeout_s=5) as wire:
+        with Wire(server.port) as wire:
             wire.send(head(f"{method} {path}", "Connection: close"))
             assert wire.first_status() in (400, 401, 404, 405)
     assert "X" * 100 not in api.call("GET", "/metrics").text, "a stranger's method is no label"
@@ -270,7 +269,7 @@ def test_paths_that_are_made_to_confuse(server, endpoint, path):
     """Nothing but a refusal, in the usual shape; the same 401 for whoever has no key, whatever the path."""
     path = path.format(endpoint=endpoint.id)
     for key, right in ((ADMIN_KEY, (400, 404)), (None, (401, 404))):
-        with Wire(server.port, timeout_s=5) as wire:
+        with Wire(server.port) as wire:
             wire.send(head(f"GET {path}", "Connection: close", key=key))
             answer = wire.answer()
         assert int(answer.split(b" ", 2)[1]) in right, answer[:300]
@@ -279,7 +278,6 @@ def test_paths_that_are_made_to_confuse(server, endpoint, path):
         assert key or not path.startswith("/v") or answer.startswith(b"HTTP/1.1 401")
 
 
-@pytest.mark.timeout(120)
 def test_guessed_keys_leave_nothing_behind(besieged):
     """Strangers with ever new keys, ids and slugs: nothing is remembered of any of them."""
     endpoint = Api(besieged).external()
@@ -296,10 +294,9 @@ def test_guessed_keys_leave_nothing_behind(besieged):
         assert statuses == {401}
         tell(f"{count} unknown keys: {vitals.grown_mb():.1f} MB; {good.summary()}")
         assert vitals.grown_mb() < 10, "nothing of a stranger is kept"
-        good.was_served(5)
+        good.was_served()
 
 
-@pytest.mark.timeout(120)
 def test_many_idempotency_keys(besieged):
     """They cost what a queued job costs and its key, and go with their jobs."""
     endpoint = Api(besieged).external(resultRetentionMs=1000)

@@ -14,7 +14,7 @@ import pytest
 
 from harness.client import Api
 from harness.fake_worker import FakeWorker
-from harness.waiting import holds, until
+from harness.waiting import until
 
 UUID7 = re.compile(r"^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
 
@@ -46,13 +46,13 @@ def test_runsync_answers_the_finished_record(endpoint, worker):
     poll = worker.park()
 
     def finish():
-        job = poll.result(20).json()
+        job = poll.result(60).json()
         worker.done(job["id"], {"output": {"ok": True}})
 
     with ThreadPoolExecutor(1) as threads:
         finished = threads.submit(finish)
         record = endpoint.runsync({"a": 1})
-        finished.result(10)
+        finished.result(60)
     assert record["status"] == "COMPLETED" and record["output"] == {"ok": True}
     assert record["id"].startswith("sync-") and UUID7.match(record["id"])
     assert isinstance(record["delayTime"], int) and isinstance(record["executionTime"], int)
@@ -98,7 +98,7 @@ def test_status_accepts_post_and_status_sync_holds_until_the_end(endpoint, worke
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(endpoint.ok, "POST", f"/status-sync/{job}?wait=30000")
         worker.done(job, {"output": 5})
-        assert waiting.result(10)["output"] == 5
+        assert waiting.result(60)["output"] == 5
 
 
 def test_cancel_of_a_queued_job(endpoint, worker):
@@ -113,7 +113,7 @@ def test_cancel_of_a_running_job_tells_its_worker(endpoint, worker):
     worker.take()
     channel = worker.park_stops()
     assert endpoint.cancel(job) == {"id": job, "status": "CANCELLED"}
-    assert channel.result(10) == [job]
+    assert channel.result(60) == [job]
     worker.done(job, {"output": "too late"})
     record = endpoint.status(job)
     assert record["status"] == "CANCELLED" and "output" not in record
@@ -270,7 +270,7 @@ def test_text_survives_in_every_script(endpoint, worker):
 
 def test_a_caller_who_hangs_up_leaves_the_job(endpoint, worker):
     body = b'{"input": {"n": 1}}'
-    with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=60) as connection:
         connection.sendall(
             f"POST /v2/{endpoint.id}/runsync HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {endpoint.api.key}\r\n"
             f"Content-Length: {len(body)}\r\n\r\n".encode() + body
@@ -287,16 +287,16 @@ def test_deleting_an_endpoint_answers_who_waits(api):
     poll, poll_job = worker.park(), worker.park_stops()
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(endpoint.call, "POST", "/runsync?wait=60000", json={"input": {}})
-        job = poll.result(20).json()["id"]
+        job = poll.result(60).json()["id"]
         began = time.monotonic()
         assert api.call("DELETE", f"/v1/endpoints/{endpoint.id}").status_code == 204
-        answer = waiting.result(20)
-        assert time.monotonic() - began < 10
+        answer = waiting.result(60)
+        assert time.monotonic() - began < 30, "before its wait is over"
         if answer.status_code == 200:
             assert answer.json()["status"] == "CANCELLED"
         else:
             assert_error(answer, 404)
-        assert poll_job.result(20) in ([job], [])
+        assert poll_job.result(60) in ([job], [])
 
 
 # Streams
@@ -324,7 +324,7 @@ def test_stream_waits_for_the_next_chunk(endpoint, worker):
     with ThreadPoolExecutor(1) as threads:
         reading = threads.submit(endpoint.ok, "GET", f"/stream/{job}?wait=20000")
         worker.chunk(job, 0)
-        assert reading.result(10) == [{"output": 0}]
+        assert reading.result(60) == [{"output": 0}]
 
 
 def test_sdk_mount_envelopes_the_stream(endpoint, worker):
@@ -449,7 +449,7 @@ def test_deleted_endpoint_is_404(api):
 
 def test_body_is_not_read_before_the_key_is_checked(endpoint):
     """The answer comes although the body that was announced never does."""
-    with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=60) as connection:
         connection.sendall(
             f"POST /v2/{endpoint.id}/run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n"
             "Content-Type: application/json\r\nContent-Length: 9000000\r\n\r\n".encode()
@@ -537,16 +537,17 @@ def test_status_ttl_deletes_a_job_in_any_state(endpoint, worker):
     channel = worker.park_stops()
     for job in (running, queued):
         until(lambda job=job: endpoint.is_gone(job), "the job is deleted", 10)
-    assert channel.result(10) == [running], "a running job is told to stop"
+    assert channel.result(60) == [running], "a running job is told to stop"
     worker.done(running, {"output": 1})
     assert endpoint.is_gone(running)
 
 
 def test_ttl_deletes_a_queued_job(endpoint):
-    job = endpoint.run(policy={"ttl": 10000})
     kept = endpoint.run()
-    holds(lambda: not endpoint.is_gone(job), "the job lives until its ttl", 8, 0.5)
-    until(lambda: endpoint.is_gone(job), "the job is deleted", 8)
+    began = time.monotonic()
+    job = endpoint.run(policy={"ttl": 10000})
+    until(lambda: endpoint.is_gone(job), "the job is deleted", every_s=0.5)
+    assert time.monotonic() - began >= 9.9, "the job lives until its ttl"
     assert endpoint.status(kept)["status"] == "IN_QUEUE"
 
 
@@ -569,10 +570,10 @@ def test_execution_timeout(endpoint, worker):
     job = endpoint.run(policy={"executionTimeout": 5000})
     worker.take()
     channel = worker.park_stops()
-    holds(lambda: endpoint.status(job)["status"] == "IN_PROGRESS" and worker.ping(job), "it runs until then", 4, 0.5)
-    record = endpoint.wait_for(job, timeout_s=8)
-    assert record["status"] == "TIMED_OUT" and 5000 <= record["executionTime"] < 8000
-    assert channel.result(10) == [job]
+    until(lambda: worker.ping(job) and endpoint.status(job)["status"] != "IN_PROGRESS", "it ends", every_s=0.5)
+    record = endpoint.status(job)
+    assert record["status"] == "TIMED_OUT" and 5000 <= record["executionTime"] < 60_000
+    assert channel.result(60) == [job]
     assert endpoint.ok("POST", f"/retry/{job}")["status"] == "IN_QUEUE"
 
 

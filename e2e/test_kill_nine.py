@@ -110,7 +110,7 @@ def settle(ledger: Ledger, endpoints: dict) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(600 + 20 * KILLS)
 def test_nothing_is_lost_however_often_the_server_is_killed(server, tmp_path):
     began = time.monotonic()
     ledger = Ledger()

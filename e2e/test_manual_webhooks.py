@@ -97,7 +97,7 @@ def test_the_examples_do_what_the_page_says(example):
         assert example.shell(redeliver) == [{"redelivered": 0, "gone": 0}]
     finally:
         receiver.kill()
-        receiver.wait(10)
+        receiver.wait(60)
         receiver.stdout.close()
 
 

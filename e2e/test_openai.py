@@ -136,7 +136,7 @@ def with_worker(endpoint, ask, chunks, result, **more):
         for chunk in chunks:
             worker.chunk(job, chunk)
         worker.done(job, result, "gpu=none&isStream=true")
-        return asking.result(40), job
+        return asking.result(60), job
 
 
 def read(client) -> str:
@@ -209,7 +209,7 @@ def test_an_error_in_the_middle(endpoint):
         worker.chunk(job, event_of("one"))
         until(lambda: endpoint.ok("GET", f"/stream/{job}?offset=0"), "the chunk is there")
         worker.done(job, {"error": VLLM % (503, 503)})
-        assert "it's too long" in str(asking.result(40))
+        assert "it's too long" in str(asking.result(60))
 
 
 def test_a_cold_start_is_waited_for(endpoint):
@@ -223,7 +223,7 @@ def test_a_cold_start_is_waited_for(endpoint):
         for chunk in BATCHES:
             worker.chunk(job, chunk)
         worker.done(job, {"output": []})
-        assert asking.result(40) == "one two"
+        assert asking.result(60) == "one two"
     assert len(endpoint.ok("GET", "/requests")["requests"]) == 1
 
 
@@ -244,9 +244,9 @@ def test_a_caller_who_leaves_stops_the_job_and_one_who_has_it_all_does_not(endpo
             job = worker.take()["id"]
             for chunk in chunks:
                 worker.chunk(job, chunk)
-            leaving.result(40)
+            leaving.result(60)
         if state == "CANCELLED":
-            assert stops.result(30) == [job], "its worker is told"
+            assert stops.result(60) == [job], "its worker is told"
             assert endpoint.wait_for(job)["status"] == state
         else:
             worker.done(job, {"output": BATCHES})

@@ -7,6 +7,7 @@ import pytest
 
 from harness.client import Api
 from harness.fake_worker import FakeWorker
+from harness.server import QUICK
 from harness.waiting import until
 
 
@@ -27,14 +28,18 @@ def test_over_the_rate_is_429_with_headers(endpoint):
 @pytest.mark.parametrize("method, path, limit", [("GET", "/requests", 10), ("POST", "/cancel/nope", 100)])
 def test_rates_of_the_table(endpoint, method, path, limit):
     with ThreadPoolExecutor(2) as threads:
-        seen = list(threads.map(lambda _: endpoint.call(method, path).status_code, range(limit + 5)))
-    assert seen.count(429) == 5, seen
+        answers = list(threads.map(lambda _: endpoint.call(method, path), range(limit + 5)))
+    assert all(f";q={limit};w=10" in answer.headers["RateLimit-Policy"] for answer in answers)
+    # The first ones leave the window after ten seconds, and a slow machine may take longer than that for all of them.
+    admitted = [answer.status_code == 429 for answer in answers].count(False)
+    took_s = sum(answer.elapsed.total_seconds() for answer in answers)
+    assert admitted == limit or (admitted > limit and took_s > 10), f"{admitted} within {took_s} s"
 
 
-def test_retry_shares_the_row_of_cancel(endpoint):
-    with ThreadPoolExecutor(4) as threads:
-        seen = list(threads.map(lambda _: endpoint.call("POST", "/cancel/nope").status_code, range(100)))
-    assert 429 not in seen
+def test_retry_shares_the_row_of_cancel(fresh_server):
+    config = QUICK + "[rate_limits.cancel]\nper_10_s = 5\n"
+    endpoint = Api(fresh_server(config=config)).external()
+    assert statuses(endpoint, "POST", "/cancel/nope", 5) == [404] * 5
     assert endpoint.call("POST", "/retry/nope").status_code == 429
 
 
@@ -53,7 +58,7 @@ def test_runsync_allows_400_at_once(endpoint):
     held = []
     try:
         for _ in range(400):
-            connection = socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=5)
+            connection = socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=60)
             connection.sendall(head + body)
             held.append(connection)
         until(lambda: endpoint.health()["jobs"]["inQueue"] == 400, "400 wait")

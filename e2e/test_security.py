@@ -69,12 +69,12 @@ def test_jobs_and_workers_over_tls(tls_server, encrypted):
 
 
 def test_whoever_speaks_no_tls_gets_nothing(tls_server):
-    plain = http.client.HTTPConnection("127.0.0.1", tls_server.port, timeout=10)
+    plain = http.client.HTTPConnection("127.0.0.1", tls_server.port, timeout=60)
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         plain.request("GET", "/healthz")
         plain.getresponse()
     with pytest.raises(requests.exceptions.SSLError):
-        requests.get(f"https://127.0.0.1:{tls_server.port}/healthz", timeout=10)
+        requests.get(f"https://127.0.0.1:{tls_server.port}/healthz", timeout=60)
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     with pytest.warns(DeprecationWarning):
@@ -85,7 +85,7 @@ def test_whoever_speaks_no_tls_gets_nothing(tls_server):
 
 
 def test_a_new_certificate_is_for_new_connections(tls_server, encrypted):
-    old = http.client.HTTPSConnection("localhost", tls_server.port, context=encrypted.context, timeout=10)
+    old = http.client.HTTPSConnection("localhost", tls_server.port, context=encrypted.context, timeout=60)
     for number in (1001, 1002, 1003):
         encrypted.install(*encrypted.authority.issue(f"number-{number}", number))
         until(lambda: encrypted.serial(tls_server.port) == number, f"certificate {number} is served", 15)
@@ -113,11 +113,11 @@ def test_files_that_are_no_good_keep_the_server_from_starting(tls_server, encryp
     foreign = encrypted.authority.issue("foreign", 7)[1].read_text()
     for text, said in ((good[:60], "holds no private key"), (foreign, "cannot be used together")):
         encrypted.key.write_text(text)
-        assert tls_server.spawn().wait(20) == 1
+        assert tls_server.spawn().wait(60) == 1
         last = tls_server.log().splitlines()[-1]
         assert "cannot speak TLS" in last and said in last and good[40:60] not in last, last
     encrypted.key.unlink()
-    assert tls_server.spawn().wait(20) == 1
+    assert tls_server.spawn().wait(60) == 1
     assert "cannot read" in tls_server.log().splitlines()[-1]
 
 
@@ -126,20 +126,20 @@ def test_management_has_an_address_of_its_own(fresh_server):
     line = next(line for line in server.log().splitlines() if line.startswith("management on "))
     management = line.removeprefix("management on ")
     for path in ("/v1/endpoints", "/v1/openapi.json", "/metrics", "/console"):
-        assert requests.get(f"{server.url}{path}", headers=KEY, timeout=10).status_code == 404, path
-        assert requests.get(f"{server.url}{path}", timeout=10).status_code == 404, path
-    assert requests.get(f"{management}/v1/endpoints", headers=KEY, timeout=10).json() == []
-    assert requests.get(f"{management}/metrics", timeout=10).status_code == 200
+        assert requests.get(f"{server.url}{path}", headers=KEY, timeout=60).status_code == 404, path
+        assert requests.get(f"{server.url}{path}", timeout=60).status_code == 404, path
+    assert requests.get(f"{management}/v1/endpoints", headers=KEY, timeout=60).json() == []
+    assert requests.get(f"{management}/metrics", timeout=60).status_code == 200
     template = {"name": "t", "imageName": "i"}
-    made = requests.post(f"{management}/v1/endpoints", headers=KEY, json={"template": template}, timeout=10).json()
-    token = requests.post(f"{management}/v1/endpoints/{made['id']}/worker-token", headers=KEY, timeout=10).json()
+    made = requests.post(f"{management}/v1/endpoints", headers=KEY, json={"template": template}, timeout=60).json()
+    token = requests.post(f"{management}/v1/endpoints/{made['id']}/worker-token", headers=KEY, timeout=60).json()
     assert server.url in token["env"]["RUNPOD_WEBHOOK_GET_JOB"] and management not in json.dumps(token)
     run = f"/v2/{made['id']}/run"
-    assert requests.post(f"{management}{run}", headers=KEY, json={"input": {}}, timeout=10).status_code == 404
-    assert requests.post(f"{server.url}{run}", headers=KEY, json={"input": {}}, timeout=10).status_code == 200
+    assert requests.post(f"{management}{run}", headers=KEY, json={"input": {}}, timeout=60).status_code == 404
+    assert requests.post(f"{server.url}{run}", headers=KEY, json={"input": {}}, timeout=60).status_code == 200
     for base in (server.url, management):
-        assert requests.get(f"{base}/readyz", timeout=10).status_code == 200
-    requests.delete(f"{management}/v1/endpoints/{made['id']}", headers=KEY, timeout=10)
+        assert requests.get(f"{base}/readyz", timeout=60).status_code == 200
+    requests.delete(f"{management}/v1/endpoints/{made['id']}", headers=KEY, timeout=60)
     server.terminate()
 
 
@@ -148,7 +148,7 @@ def test_a_page_of_a_known_origin_may_call(fresh_server):
     endpoint = Api(server).external()
     page = {"Origin": "https://app.example"}
     asked = {**page, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
-    preflight = requests.options(f"{server.url}{endpoint.mount}/run", headers=asked, timeout=10)
+    preflight = requests.options(f"{server.url}{endpoint.mount}/run", headers=asked, timeout=60)
     assert preflight.status_code == 204 and preflight.headers["Access-Control-Allow-Headers"] == "authorization"
     answer = endpoint.call("POST", "/run", headers=page, json={"input": {}})
     assert answer.headers["Access-Control-Allow-Origin"] == "https://app.example"

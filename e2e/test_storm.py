@@ -61,7 +61,7 @@ class Storm:
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(60)
 
 
 def test_sums_come_out_right(fresh_server):

@@ -60,7 +60,7 @@ def test_several_readers_at_once_during_and_after_the_job(endpoint, worker):
         for n in range(50):
             worker.chunk(job, n)
         worker.done(job, {"output": []})
-        assert [reader.result(30) for reader in readers] == [list(range(50))] * 5
+        assert [reader.result(60) for reader in readers] == [list(range(50))] * 5
     assert read(0) == list(range(50)), "also when the job is over"
     assert [event.id for event in events(endpoint, job, last=47)] == [48, 49, None]
     assert [event.id for event in events(endpoint, job, query="?offset=48")] == [48, 49, None]
@@ -134,7 +134,7 @@ def test_a_stream_over_its_limit_fails_the_job(fresh_server):
     record = endpoint.status(job)
     assert record["status"] == "FAILED"
     assert "the job's stream has 1001 bytes, the limit is 1000" in record["error"]
-    assert stop.result(30) == [job], "the worker is told"
+    assert stop.result(60) == [job], "the worker is told"
     assert len(endpoint.ok("GET", f"/stream/{job}")) == 10, "what came before can be read"
 
 
@@ -145,7 +145,7 @@ def test_a_reader_that_does_not_read_holds_nobody_up(endpoint, worker):
     headers = {"Authorization": f"Bearer {endpoint.api.key}", "Accept": "text/event-stream"}
     server = endpoint.api.server
     before = processes.rss_bytes(server.process.pid)
-    with requests.get(url, headers=headers, stream=True, timeout=30):
+    with requests.get(url, headers=headers, stream=True, timeout=60):
         text = "x" * 100_000
         for _ in range(300):
             worker.chunk(job, text)
@@ -245,7 +245,7 @@ def test_every_chunk_comes_once_however_often_the_connection_breaks(endpoint):
             over.set()
             # However far behind the readers are: what they have yet to read is read in one go.
             proxy.spare()
-        working.result(30)
+        working.result(60)
         for reading in readings:
             reader = reading.result(120)
             assert reader.ids == list(range(len(sent))), "by offset, none lost and none twice"

@@ -271,7 +271,7 @@ def test_external_worker_serves_and_counts(api, tmp_path):
         finally:
             # With the process that pings for it.
             os.killpg(worker.pid, signal.SIGKILL)
-            worker.wait(10)
+            worker.wait(60)
     endpoint.wait_health("workers", "ready", 0, 30)
 
 

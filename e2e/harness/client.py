@@ -34,7 +34,7 @@ class Api:
         """One request to the server, with the key unless `headers` says otherwise."""
         headers = {"Authorization": f"Bearer {self.key}", **more.pop("headers", {})}
         headers = {name: value for name, value in headers.items() if value is not None}
-        more.setdefault("timeout", 40)
+        more.setdefault("timeout", 90)
         return self.session.request(method, self.server.url + path, headers=headers, **more)
 
     def ok(self, method: str, path: str, **more):

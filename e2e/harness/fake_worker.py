@@ -24,17 +24,17 @@ class FakeWorker:
         self.session.trust_env = False
         self.session.headers.update({"Authorization": self.token, "User-Agent": USER_AGENT})
 
-    def get(self, path: str, timeout_s: float = 40, **more) -> requests.Response:
+    def get(self, path: str, timeout_s: float = 90, **more) -> requests.Response:
         return self.session.get(f"{self.base}{path}", timeout=timeout_s, **more)
 
-    def take_raw(self, slots: int = 1, busy: bool = False, timeout_s: float = 40) -> requests.Response:
+    def take_raw(self, slots: int = 1, busy: bool = False, timeout_s: float = 90) -> requests.Response:
         """One poll, whatever it answers."""
         rest = f"/{self.id}?gpu=none&job_in_progress={int(busy)}"
         if slots > 1:
             return self.get(f"/job-take-batch{rest}&batch_size={slots}", timeout_s, headers={"Content-Type": "application/json"})
         return self.get(f"/job-take{rest}", timeout_s, headers={"Content-Type": "application/json"})
 
-    def take(self, busy: bool = False, timeout_s: float = 40) -> dict:
+    def take(self, busy: bool = False, timeout_s: float = 90) -> dict:
         """One job; fails if the poll brings none."""
         answer = self.take_raw(1, busy, timeout_s)
         assert answer.status_code == 200, f"job-take: {answer.status_code} {answer.text[:500]}"
@@ -63,7 +63,7 @@ class FakeWorker:
             "charset": "utf-8",
             "X-Request-ID": job,
         }
-        return self.session.post(f"{self.base}/{kind}/{self.id}/{job}?{params}", data=raw, headers=headers, timeout=40)
+        return self.session.post(f"{self.base}/{kind}/{self.id}/{job}?{params}", data=raw, headers=headers, timeout=90)
 
     def done(self, job: str, body, params: str = "gpu=none&isStream=false") -> None:
         """Reports a result; the server must take it."""
@@ -87,7 +87,7 @@ class FakeWorker:
         assert answer.status_code == 200, f"ping: {answer.status_code} {answer.text[:500]}"
         return answer
 
-    def stops(self, timeout_s: float = 30) -> list[str]:
+    def stops(self, timeout_s: float = 90) -> list[str]:
         """One poll of the stop channel."""
         answer = self.get(f"/job-stop/{self.id}?gpu=none&job_in_progress=0", timeout_s)
         if answer.status_code == 204:

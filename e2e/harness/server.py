@@ -97,7 +97,7 @@ class Server:
     def _is_ready(self) -> bool:
         self._alive()
         try:
-            return requests.get(f"{self.url}/readyz", timeout=2, verify=self.verify or True).status_code == 200
+            return requests.get(f"{self.url}/readyz", timeout=60, verify=self.verify or True).status_code == 200
         except requests.ConnectionError:
             return False
 
@@ -105,7 +105,7 @@ class Server:
         """Everything the server printed so far."""
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
-    def terminate(self, timeout_s: float = 10) -> int:
+    def terminate(self, timeout_s: float = 60) -> int:
         """SIGTERM; answers the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s)
@@ -113,7 +113,7 @@ class Server:
     def kill(self) -> None:
         """SIGKILL: as a power cut for the process."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def workers(self, endpoint: str | None = None) -> list[processes.WorkerProcess]:
         """The worker processes of this server, or of one of its endpoints."""
@@ -125,7 +125,7 @@ class Server:
         try:
             if self.process is not None and self.process.poll() is None:
                 self._delete_endpoints()
-                self.terminate(15)
+                self.terminate()
         finally:
             if self.process is not None and self.process.poll() is None:
                 self.kill()
@@ -147,9 +147,9 @@ class Server:
         for worker in self.workers():
             # A stopped process cannot end by itself.
             processes.signal_worker(worker, signal.SIGCONT)
-        more = {"headers": headers, "timeout": 10, "verify": self.verify or True}
+        more = {"headers": headers, "timeout": 60, "verify": self.verify or True}
         for endpoint in requests.get(f"{self.url}/v1/endpoints", **more).json():
             requests.delete(f"{self.url}/v1/endpoints/{endpoint['id']}", **more)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while self._left() and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -16,6 +16,9 @@ from .fake_worker import FakeWorker
 
 PORTS_PER_ADDRESS = 20_000
 """Connections from one of our addresses to one port; the kernel has some 28 000 ports for them."""
+LONGEST_S = 15.0
+"""What a good client may have to wait for a job that takes no time, while the server is besieged: with a debug build
+and two processors for everything, the attackers and whatever else runs there included."""
 IP_BIND_ADDRESS_NO_PORT = 24
 """From `linux/in.h`; Python has no name for it."""
 
@@ -103,7 +106,7 @@ class GoodClient:
             endpoint = kept if n % 2 else Endpoint(Api(server), self.endpoint.record)
             began = time.monotonic()
             try:
-                record = endpoint.runsync({"n": n}, 20_000)
+                record = endpoint.runsync({"n": n}, 30_000)
                 assert record["status"] == "COMPLETED" and record["output"] == {"n": n}, record
                 self.latencies_s.append(time.monotonic() - began)
             except (requests.RequestException, AssertionError) as error:
@@ -112,7 +115,7 @@ class GoodClient:
     def stop(self) -> None:
         """The client first: its last job wants a worker."""
         self._asking_ends.set()
-        self._asker.join(30)
+        self._asker.join(60)
         self._work_ends.set()
         self._worker.join(30)
 
@@ -130,10 +133,10 @@ class GoodClient:
             f"longest {at(1):.0f} ms; {len(self.failures)} failed"
         )
 
-    def was_served(self, longest_s: float) -> None:
-        """Fails unless every request of it was answered within this time."""
+    def was_served(self) -> None:
+        """Fails unless every request of it was answered in time."""
         assert not self.failures, self.failures[:5]
-        assert self.latencies_s and max(self.latencies_s) < longest_s, self.summary()
+        assert self.latencies_s and max(self.latencies_s) < LONGEST_S, self.summary()
 
 
 class Swarm:
@@ -156,7 +159,7 @@ class Swarm:
             connection.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
             connection.bind((f"127.0.0.{2 + self._made // PORTS_PER_ADDRESS}", 0))
             self._made += 1
-            connection.settimeout(20)
+            connection.settimeout(60)
             connection.connect(("127.0.0.1", self.port))
             connection.sendall(first_bytes)
             connection.setblocking(False)
@@ -216,7 +219,7 @@ def head(line: str, *headers: str, key: str | None = ADMIN_KEY) -> bytes:
 class Wire:
     """One connection on which a test says exactly what it wants."""
 
-    def __init__(self, port: int, timeout_s: float = 20):
+    def __init__(self, port: int, timeout_s: float = 60):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
 
     def send(self, data: bytes) -> bool:

@@ -5,12 +5,17 @@ from typing import Callable, TypeVar
 
 T = TypeVar("T")
 
+PATIENCE = 4
+"""Deadlines are written for a machine that has nothing else to do: on any other, so many times as long is waited."""
+
 
 def until(probe: Callable[[], T], what: str, timeout_s: float = 20, every_s: float = 0.03) -> T:
-    """Calls `probe` until it answers something truthy; fails with `what` and the last answer after `timeout_s`.
+    """Calls `probe` until it answers something truthy; fails with `what` and the last answer after
+    `timeout_s`, with patience.
 
     An AssertionError of the probe counts as "not yet" and is shown if time runs out.
     """
+    timeout_s *= PATIENCE
     deadline = time.monotonic() + timeout_s
     while True:
         try:
