@@ -8,6 +8,9 @@ use std::process::Command;
 use super::succeed;
 use crate::workspace;
 
+/// How often a download is tried: what the network does must not decide over the tests.
+const TRIES: &str = "8";
+
 /// The tools, present.
 pub struct Tools {
     venv: PathBuf,
@@ -83,9 +86,10 @@ impl Setup {
 
     fn apt(&self, packages: &[&str]) -> Result<(), String> {
         self.announce(&packages.join(", "))?;
-        succeed(as_root("apt-get")?.args(["update", "-qq"]))?;
+        let retries = format!("Acquire::Retries={TRIES}");
+        succeed(as_root("apt-get")?.args(["update", "-qq", "-o", &retries]))?;
         let mut install = as_root("apt-get")?;
-        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
+        install.args(["install", "-y", "-qq", "--no-install-recommends", "-o", &retries]).args(packages);
         succeed(install.env("DEBIAN_FRONTEND", "noninteractive"))
     }
 
@@ -99,7 +103,8 @@ impl Setup {
         self.announce(&format!("the Python packages of {}", wanted.display()))?;
         self.make_venv(venv)?;
         let mut install = Command::new(&python);
-        install.args(["-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "on", "-r"]);
+        install.args(["-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "on"]);
+        install.args(["--retries", TRIES, "--timeout", "60", "-r"]);
         succeed(install.arg(wanted))?;
         stamp.write()
     }
@@ -127,6 +132,7 @@ impl Setup {
         self.announce(&format!("the npm packages of {}", wanted.display()))?;
         let mut install = Command::new("npm");
         install.arg(if locked { "ci" } else { "install" }).args(["--no-audit", "--no-fund"]);
+        install.args(["--fetch-retries", TRIES]);
         if !locked {
             install.arg("--no-package-lock");
         }
