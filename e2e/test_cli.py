@@ -178,7 +178,7 @@ def test_a_wait_outlives_a_restart_of_the_server(cli, fresh_server):
     assert (waiting.returncode, out) == (0, '"still here"\n'), err
 
 
-def test_a_terminal_shows_the_queue_then_the_progress_then_the_end(cli, endpoint, worker):
+def test_a_terminal_shows_the_position_then_the_progress_then_the_end(cli, endpoint, worker):
     endpoint.run()
     ours, theirs = pty.openpty()
     waiting = subprocess.Popen(
@@ -193,8 +193,9 @@ def test_a_terminal_shows_the_queue_then_the_progress_then_the_end(cli, endpoint
         while text not in shown:
             shown += os.read(ours, 65536)
 
-    sees(b"queued, 2 waiting")
+    sees(b"queued, position 2 of 2")
     worker.take()
+    sees(b"queued, position 1 of 1")
     job = worker.take(busy=True)["id"]
     worker.done(job, {"status": "IN_PROGRESS", "output": "half of it"})
     sees("running · half of it".encode())

@@ -35,6 +35,9 @@ pub struct Job {
     /// The worker that holds it, or held it last.
     #[serde(default)]
     pub worker_id: Option<String>,
+    /// Its place in the line while it waits, 1 for the next; [`Client::status`] and [`Client::status_sync`] tell it.
+    #[serde(default)]
+    pub position: Option<u64>,
     /// Automatic re-dispatches.
     #[serde(default)]
     pub retries: u32,
@@ -146,12 +149,12 @@ impl Client {
 
     /// A job as it is.
     pub async fn status(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.job(Call::get(&format!("/v2/{endpoint}/status/{job}"))).await
+        self.job(Call::get(&format!("/v2/{endpoint}/status/{job}?position=true"))).await
     }
 
     /// A job once it has ended, or as it is when `wait` has passed.
     pub async fn status_sync(&self, endpoint: &str, job: JobId, wait: Duration) -> Result<Job, ClientError> {
-        let path = format!("/v2/{endpoint}/status-sync/{job}?wait={}", wait.as_millis());
+        let path = format!("/v2/{endpoint}/status-sync/{job}?position=true&wait={}", wait.as_millis());
         self.job(Call::get(&path).held(wait)).await
     }
 

@@ -28,6 +28,11 @@ impl Query {
         self.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether a query has this switch on.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("true" | "1" | ""))
+    }
+
     /// A parameter that is an integer from `min` to `max`, if it is there.
     pub(crate) fn integer(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Failure> {
         let Some(text) = self.get(name) else { return Ok(None) };

@@ -37,6 +37,11 @@ impl Lanes {
         }
     }
 
+    /// How many jobs are in line before this place.
+    pub(crate) fn len_before(&self, order: i64) -> u64 {
+        self.normal.len_below(order) + self.low.len_below(order)
+    }
+
     /// The normal job that is next in line.
     pub(crate) fn first_normal(&self) -> Option<Slot> {
         self.normal.first().map(|(_, slot)| slot)

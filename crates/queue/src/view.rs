@@ -59,6 +59,13 @@ impl Queue {
         (now < row.delete_at()).then(|| self.as_seen(row))
     }
 
+    /// A waiting job's place in the line: 1 is next. None for a job that does not wait.
+    pub fn position(&self, id: JobId) -> Option<u64> {
+        let row = &self.jobs[self.jobs.find(id)?];
+        let waits = self.state_seen(row) == JobState::InQueue;
+        waits.then(|| self.ready.len_before(row.order) + 1)
+    }
+
     /// The job as it is stored, also when its time is over and only its webhook keeps it.
     pub fn stored(&self, id: JobId) -> Option<JobRow> {
         self.jobs.find(id).map(|slot| self.jobs[slot].unpacked())

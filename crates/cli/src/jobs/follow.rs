@@ -66,6 +66,10 @@ async fn ended(client: &Client, endpoint: &str, mut job: Job, step: &Step) -> Re
     let mut silent_since: Option<Instant> = None;
     while !job.status.is_terminal() {
         let answers = async {
+            if job.status == JobState::InQueue && job.position.is_none() {
+                // What answers a submit does not say where in the line the job is.
+                job = client.status(endpoint, job.id).await?;
+            }
             step.detail(stage(&job, client.health(endpoint).await.ok().as_ref()));
             client.status_sync(endpoint, job.id, LOOK_WAIT).await
         };
@@ -97,15 +101,26 @@ fn stage(job: &Job, health: Option<&Health>) -> String {
                 (0, 0) if workers.unhealthy > 0 => "workers keep crashing".to_owned(),
                 (0, 0) => "no worker yet".to_owned(),
                 (0, starting) => format!("{starting} starting"),
+                (1, _) => "1 worker at work".to_owned(),
                 (up, _) => format!("{up} workers at work"),
             };
-            format!("queued, {} waiting · {working}", health.jobs.in_queue)
+            format!("{} · {working}", in_line(job.position, health.jobs.in_queue))
         }
-        (JobState::InQueue, None) => "queued".to_owned(),
+        (JobState::InQueue, None) => in_line(job.position, 0),
         (_, _) => match &job.output {
             Some(progress) => format!("running · {}", short(progress)),
             None => "running".to_owned(),
         },
+    }
+}
+
+/// Where a waiting job is, among so many.
+fn in_line(position: Option<u64>, waiting: u64) -> String {
+    match position {
+        // The two were counted one after the other.
+        Some(position) if waiting >= position => format!("queued, position {position} of {waiting}"),
+        Some(position) => format!("queued, position {position}"),
+        None => "queued".to_owned(),
     }
 }
 

@@ -90,6 +90,11 @@ impl EndpointHandle {
         row.ok_or(AskError::Refused(Refusal::NoSuchJob))
     }
 
+    /// A waiting job's place in the line: 1 is next. None for a job that does not wait.
+    pub async fn position(&self, job: JobId) -> Result<Option<u64>, AskError> {
+        self.inspect(move |queue, _| queue.position(job)).await
+    }
+
     /// The job as it is, also when its time is over and only its webhook keeps it.
     pub(crate) async fn stored(&self, job: JobId) -> Result<JobSnapshot, AskError> {
         let row = self.inspect(move |queue, _| queue.stored(job)).await?;

@@ -18,6 +18,11 @@ const fn wait_ms(min: u64, default: u64) -> Parameter {
 }
 
 const WAIT: Parameter = wait_ms(WAIT_MS_MIN, WAIT_MS_DEFAULT);
+const POSITION: Parameter = query(
+    "position",
+    Kind::Flag,
+    "shows the `position` of a job that waits: its place in the line, 1 for the next",
+);
 const IDEMPOTENCY_KEY: Parameter = header(
     "Idempotency-Key",
     Kind::Printable { chars_max: IDEMPOTENCY_KEY_BYTES_MAX },
@@ -29,13 +34,16 @@ pub(super) const RUN: &[Parameter] = &[IDEMPOTENCY_KEY];
 /// `/runsync`.
 pub(super) const RUN_SYNC: &[Parameter] = &[WAIT, IDEMPOTENCY_KEY];
 /// `/status`.
-pub(super) const STATUS: &[Parameter] = &[query(
-    "ttl",
-    Kind::Integer { min: STATUS_TTL_MS_MIN, max: TTL_MS_MAX, default: None },
-    "deletes the job so many milliseconds from now",
-)];
+pub(super) const STATUS: &[Parameter] = &[
+    query(
+        "ttl",
+        Kind::Integer { min: STATUS_TTL_MS_MIN, max: TTL_MS_MAX, default: None },
+        "deletes the job so many milliseconds from now",
+    ),
+    POSITION,
+];
 /// `/status-sync`.
-pub(super) const STATUS_SYNC: &[Parameter] = &[WAIT];
+pub(super) const STATUS_SYNC: &[Parameter] = &[WAIT, POSITION];
 /// `/stream`.
 pub(super) const STREAM: &[Parameter] = &[
     wait_ms(0, STREAM_WAIT_MS_DEFAULT),
@@ -80,7 +88,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     ];
     vec![
         ("JobRequest", with_example(job_request(&text()), json!({ "input": { "prompt": "a crane" } }))),
-        ("Job", with_example(object(&job(), &["id", "status"]), job_example())),
+        ("Job", with_example(object(&[job(), job_place()].concat(), &["id", "status"]), job_example())),
         ("ListedJob", object(&[job(), job_times()].concat(), &["id", "status", "createdAt"])),
         ("RequestPage", object(&page, &["requests", "cursor"])),
         (
@@ -137,6 +145,11 @@ fn job() -> Vec<(&'static str, Value)> {
         ("workerId", text),
         ("retries", count),
     ]
+}
+
+/// Where that is asked for.
+fn job_place() -> Vec<(&'static str, Value)> {
+    vec![("position", json!({ "type": "integer", "minimum": 1 }))]
 }
 
 fn job_times() -> Vec<(&'static str, Value)> {

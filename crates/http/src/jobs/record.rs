@@ -19,17 +19,24 @@ pub(super) fn write_members(mut job: JobSnapshot, body: &mut JsonBody) {
     }
 }
 
-/// A job's whole record. Its output counts towards `answers` until it is sent.
-pub(super) fn counted(mut job: JobSnapshot, answers: &BytesBudget) -> Result<Response, Failure> {
+/// As [`whole`]; the output counts towards `answers` until it is sent.
+pub(super) fn counted(
+    mut job: JobSnapshot,
+    position: Option<u64>,
+    answers: &BytesBudget,
+) -> Result<Response, Failure> {
     job.output = job.output.map(|output| answers.charge(output)).transpose()?;
-    Ok(whole(job))
+    Ok(whole(job, position))
 }
 
-/// A job's whole record.
-pub(super) fn whole(job: JobSnapshot) -> Response {
+/// A job's whole record, with its place in the line if that is told.
+pub(super) fn whole(job: JobSnapshot, position: Option<u64>) -> Response {
     let mut body = JsonBody::new();
     body.text("{");
     write_members(job, &mut body);
+    if let Some(position) = position {
+        body.text(",\"position\":").text(&position.to_string());
+    }
     body.text("}");
     body.into_response()
 }

@@ -42,7 +42,7 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, Failure> {
         endpoint.wait(accepted.row.id, wait).await?
     };
     // Never refused for its size: whoever waited would not even learn the job's id.
-    Ok(record::whole(job))
+    Ok(record::whole(job, None))
 }
 
 async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphorePermit), Failure> {

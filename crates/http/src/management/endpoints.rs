@@ -17,7 +17,7 @@ use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_endpoint, new_endpoint, new_template};
 use super::tags::{Expected, Tag};
 use super::views::Extras;
-use super::{Answer, PathId, flag, pods, read_body, schemas, templates, to_the_end, views};
+use super::{Answer, PathId, pods, read_body, schemas, templates, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::operations::page::Page;
@@ -178,7 +178,7 @@ async fn get(
     let query = Query::of(&uri)?;
     let tag = Tag::of(state.engine(), &*endpoint.record());
     let view = view(&state, &endpoint, &query).await;
-    let has_more = flag(&query, "includeTemplate") || flag(&query, "includeWorkers");
+    let has_more = query.flag("includeTemplate") || query.flag("includeWorkers");
     let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
     Ok(tag.answer_look(&headers, view))
 }
@@ -188,8 +188,8 @@ async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Va
     let record = endpoint.record();
     let template = state.engine().template(&record.template_id);
     let workers =
-        if flag(query, "includeWorkers") { Some(pods::of_endpoint(state, endpoint).await) } else { None };
-    let extras = Extras { template: flag(query, "includeTemplate"), workers: workers.as_deref() };
+        if query.flag("includeWorkers") { Some(pods::of_endpoint(state, endpoint).await) } else { None };
+    let extras = Extras { template: query.flag("includeTemplate"), workers: workers.as_deref() };
     views::endpoint(&record, template.as_deref(), extras)
 }
 
@@ -238,7 +238,7 @@ async fn delete(
 ) -> Result<StatusCode, Failure> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.record().id;
-    let drain = flag(&Query::of(&uri)?, "drain");
+    let drain = Query::of(&uri)?.flag("drain");
     let expected = Expected::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();

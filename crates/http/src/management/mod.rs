@@ -45,7 +45,6 @@ use tokio::sync::oneshot;
 
 use crate::errors::Failure;
 use crate::operations::Group;
-use crate::query::Query;
 use crate::{HttpState, body};
 
 pub(crate) use nearest::nearest;
@@ -98,11 +97,6 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
         }
         Ok(Self(ids))
     }
-}
-
-/// Whether a query has this switch on.
-fn flag(query: &Query, name: &str) -> bool {
-    query.get(name).is_some_and(|value| matches!(value, "true" | "1" | ""))
 }
 
 /// Carries a change out to its end, even if the client hangs up in the middle of it.

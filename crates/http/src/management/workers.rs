@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::access::may_read_endpoint;
 use super::log_tail::{LogTail, Pieces};
-use super::{Answer, PathIds, flag, pods};
+use super::{Answer, PathIds, pods};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::files::WorkerLog;
@@ -59,7 +59,7 @@ async fn list(
     headers: HeaderMap,
 ) -> Answer {
     let endpoint = may_read_endpoint(&state, &headers, &id)?;
-    let ended = flag(&Query::of(&uri)?, "ended");
+    let ended = Query::of(&uri)?.flag("ended");
     let mut workers = pods::of_endpoint(&state, &endpoint).await;
     if ended {
         let (files, of) = (Arc::clone(state.files()), endpoint.record().id);
@@ -93,7 +93,7 @@ async fn logs(
         };
     };
     let (pieces, sender) = Pieces::channel();
-    let follow = flag(&query, "follow").then(|| {
+    let follow = query.flag("follow").then(|| {
         let (files, endpoint) = (Arc::clone(state.files()), endpoint.record().id);
         let again: Box<dyn Fn() -> Option<WorkerLog> + Send> =
             Box::new(move || files.worker_log(&endpoint, &worker));

@@ -33,6 +33,27 @@ async fn a_record_grows_with_its_job() {
 }
 
 #[tokio::test]
+async fn a_waiting_job_tells_its_place_where_that_is_asked_for() {
+    let fixture = Fixture::start().await;
+    let (first, second) = (fixture.submit().await, fixture.submit().await);
+    let place = async |operation: &str, job| {
+        let record = fixture.ask(&format!("GET /v2/demo/{operation}{}position=true", job), "").await.json();
+        (record["status"].as_str().unwrap().to_owned(), record["position"].as_u64())
+    };
+    let waits = |position| ("IN_QUEUE".to_owned(), Some(position));
+    assert_eq!(place("status/", format!("{first}?")).await, waits(1));
+    assert_eq!(place("status/", format!("{second}?")).await, waits(2));
+    assert_eq!(place("status/", format!("{second}?ttl=60000&")).await, waits(2));
+    assert_eq!(place("status-sync/", format!("{second}?wait=1000&")).await, waits(2));
+
+    assert_eq!(fixture.take().await.row.id, first);
+    assert_eq!(place("status/", format!("{first}?")).await, ("IN_PROGRESS".to_owned(), None));
+    assert_eq!(place("status/", format!("{second}?")).await, waits(1));
+    let plain = fixture.ask(&format!("GET /v2/demo/status/{second}?position=false"), "").await;
+    assert_eq!(plain.text(), format!(r#"{{"id":"{second}","status":"IN_QUEUE"}}"#));
+}
+
+#[tokio::test]
 async fn a_result_without_output_shows_none() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;

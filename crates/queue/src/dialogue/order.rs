@@ -72,6 +72,50 @@ fn low_priority_keeps_its_place_in_line_and_is_no_demand() {
 }
 
 #[test]
+fn a_waiting_job_has_a_place_in_line_over_both_priorities() {
+    check(
+        "
+        position a
+        submit a
+        submit b low
+        submit c
+        position c
+        take w1
+        position a
+        position c
+        lose w1 drained
+        position a
+        position b
+        position c
+        cancel b
+        position b
+        position c
+        purge
+        position c
+        ",
+        expect![[r#"
+            0s position a: not in line
+            0s submit a: accepted
+            0s submit b low: accepted
+            0s submit c: accepted
+            0s position c: 3
+            0s take w1: a
+            0s position a: not in line
+            0s position c: 2
+            0s lose w1 drained: a back in line
+            0s position a: 1
+            0s position b: 2
+            0s position c: 3
+            0s cancel b: CANCELLED; b CANCELLED
+            0s position b: not in line
+            0s position c: 2
+            0s purge: 2 purged
+            0s position c: not in line
+        "#]],
+    );
+}
+
+#[test]
 fn two_workers_never_get_the_same_job() {
     check(
         "

@@ -39,6 +39,10 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
             format!("it is {}", time(world.now))
         }
         ["status", job] => status(world, job),
+        ["position", job] => {
+            let job = world.job(job, false);
+            world.queue.position(job).map_or_else(|| "not in line".to_string(), |at| at.to_string())
+        }
         ["load"] => {
             let load = world.queue.load();
             let since = load.first_normal_since.map(|since| format!(", first normal since {}", time(since)));
