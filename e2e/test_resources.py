@@ -149,6 +149,25 @@ def test_small_records_survive_a_kill(fresh_server):
     assert api.call("GET", f"{VOLUMES}/{made[0]['id']}").headers["ETag"] == tag
 
 
+def test_a_deletion_that_a_kill_cut_short_is_ended_or_taken_back(fresh_server):
+    server = fresh_server()
+    api = Api(server)
+    kept, gone = (api.ok("POST", VOLUMES, json={"name": unique("volume"), "size": 1}) for _ in range(2))
+    folder = server.data / "volumes"
+    for record in (kept, gone):
+        (folder / record["id"] / "weights").write_text(record["id"])
+    assert api.call("DELETE", f"{VOLUMES}/{gone['id']}").status_code == 204
+    server.kill()
+    # As it is between the steps of a deletion: the one is not decided, the other is, and not carried out.
+    (folder / kept["id"]).rename(folder / f"{kept['id']}.deleted")
+    (folder / f"{gone['id']}.deleted").mkdir()
+    (folder / f"{gone['id']}.deleted" / "weights").write_text("old")
+    server.start()
+    until(lambda: [path.name for path in folder.iterdir()] == [kept["id"]], "the folder has the one volume")
+    assert api.ok("GET", VOLUMES) == [kept]
+    assert (folder / kept["id"] / "weights").read_text() == kept["id"]
+
+
 # --- lists
 
 

@@ -139,12 +139,23 @@ pub trait Launcher: Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Makes the directory of a network volume; one that is there already stays.
+    /// Makes the directory of a network volume; one that is there already stays, one that was set aside comes back.
     fn make_volume(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Removes a network volume's directory with everything in it.
+    /// Sets a network volume's directory aside, with everything in it, for it is to be deleted.
+    fn set_volume_aside(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Takes up what an earlier server left: brings back the directories of volumes that are `known`. Answers which ones
+    /// are set aside and wait to be removed.
+    fn settle_volumes(&self, _known: Vec<VolumeId>) -> LaunchFuture<'_, Vec<VolumeId>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Removes a directory that was set aside, with everything in it.
     fn remove_volume(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }

@@ -235,6 +235,16 @@ impl Launcher for ProcessLauncher {
         Box::pin(async move { in_background(move || volumes.make(&volume)).await? })
     }
 
+    fn set_volume_aside(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        let (volumes, volume) = (self.volumes.clone(), *volume);
+        Box::pin(async move { in_background(move || volumes.set_aside(&volume)).await? })
+    }
+
+    fn settle_volumes(&self, known: Vec<VolumeId>) -> LaunchFuture<'_, Vec<VolumeId>> {
+        let volumes = self.volumes.clone();
+        Box::pin(async move { in_background(move || volumes.settle(&known)).await? })
+    }
+
     fn remove_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
         let (volumes, volume) = (self.volumes.clone(), *volume);
         Box::pin(async move { in_background(move || volumes.remove(&volume)).await? })

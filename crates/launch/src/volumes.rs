@@ -1,4 +1,7 @@
 //! Network volumes as directories of this machine, and how workers find them.
+//!
+//! A deletion sets the directory aside before the volume's record goes, and removes it afterwards. Wherever it is cut short,
+//! [`Volumes::settle`] can tell at the next start which of the two holds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -9,6 +12,9 @@ use std::path::PathBuf;
 use longshore_model::VolumeId;
 
 use crate::LaunchError;
+
+/// What the name of a directory that is set aside ends with.
+const ASIDE: &str = ".deleted";
 
 /// Where the directories are.
 #[derive(Clone, Debug)]
@@ -23,23 +29,67 @@ impl Volumes {
         self.0.join(volume.as_str())
     }
 
+    /// Where the directory of a volume is that is being deleted.
+    fn aside(&self, volume: &VolumeId) -> PathBuf {
+        self.0.join(format!("{volume}{ASIDE}"))
+    }
+
+    /// Makes the directory, or brings it back from where it was set aside.
     pub(crate) fn make(&self, volume: &VolumeId) -> Result<(), LaunchError> {
         let path = self.path(volume);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        let made = match fs::rename(self.aside(volume), &path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                DirBuilder::new().recursive(true).mode(0o700).create(&path)
+            }
+            other => other,
+        };
         made.map_err(|error| LaunchError(format!("cannot make the volume {}: {error}", path.display())))
     }
 
-    /// Renames it first: a removal that is cut short leaves nothing that looks like a volume.
-    pub(crate) fn remove(&self, volume: &VolumeId) -> Result<(), LaunchError> {
+    /// Sets the directory aside: it looks like no volume any more, and nothing in it is lost yet.
+    pub(crate) fn set_aside(&self, volume: &VolumeId) -> Result<(), LaunchError> {
         let path = self.path(volume);
-        let gone = self.0.join(format!("{volume}.deleted"));
-        let removed = fs::rename(&path, &gone).and_then(|()| fs::remove_dir_all(&gone));
-        match removed {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(LaunchError(format!("cannot remove the volume {}: {error}", path.display())))
+        unless_missing(fs::rename(&path, self.aside(volume)))
+            .map_err(|error| LaunchError(format!("cannot rename the volume {}: {error}", path.display())))
+    }
+
+    /// Removes a directory that was set aside, with everything in it.
+    pub(crate) fn remove(&self, volume: &VolumeId) -> Result<(), LaunchError> {
+        let path = self.aside(volume);
+        unless_missing(fs::remove_dir_all(&path))
+            .map_err(|error| LaunchError(format!("cannot remove the volume {}: {error}", path.display())))
+    }
+
+    /// After a start: brings back what was set aside of volumes that are `known`, and answers which ones were set aside
+    /// and are not. Of what never was a volume, empty directories go, and others stay: there may be something in them.
+    pub(crate) fn settle(&self, known: &[VolumeId]) -> Result<Vec<VolumeId>, LaunchError> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| {
+                LaunchError(format!("cannot list the volumes in {}: {error}", self.0.display()))
+            })?,
+        };
+        let mut deleted = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let (id, is_aside) = match name.strip_suffix(ASIDE) {
+                Some(id) => (id, true),
+                None => (name, false),
+            };
+            let Ok(volume) = id.parse() else { continue };
+            match (is_aside, known.contains(&volume)) {
+                (true, true) => self.make(&volume)?,
+                (true, false) => deleted.push(volume),
+                (false, true) => {}
+                (false, false) => {
+                    if let Err(error) = fs::remove_dir(entry.path()) {
+                        tracing::warn!(path = %entry.path().display(), %error, "a directory of no volume stays");
+                    }
+                }
             }
-            _ => Ok(()),
         }
+        Ok(deleted)
     }
 
     /// Tells a worker where its volumes are: the first one by itself, and all of them like a search path.
@@ -49,6 +99,13 @@ impl Volumes {
         env.insert("RUNPOD_VOLUME_ID".to_owned(), first.to_string());
         env.insert("LONGSHORE_VOLUME_PATH".to_owned(), paths[0].clone());
         env.insert("LONGSHORE_VOLUME_PATHS".to_owned(), paths.join(":"));
+    }
+}
+
+fn unless_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 
@@ -75,7 +132,47 @@ mod tests {
         );
         fs::write(path.join("weights"), "w").unwrap();
         volumes.remove(&one).unwrap();
-        volumes.remove(&one).unwrap();
+        assert!(path.join("weights").exists(), "only what was set aside can be removed");
+        for _ in 0..2 {
+            volumes.set_aside(&one).unwrap();
+            assert!(!path.exists());
+        }
+        for _ in 0..2 {
+            volumes.remove(&one).unwrap();
+        }
         assert_eq!(fs::read_dir(dir.path().join("volumes")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_deletion_that_was_cut_short_goes_on_or_is_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let volumes = Volumes::at(dir.path().join("volumes"));
+        assert_eq!(volumes.settle(&[]).unwrap(), [], "there is no folder yet");
+        let ids: [VolumeId; 5] = std::array::from_fn(|at| VolumeId::mint(at as u128 + 1));
+        let [kept, still_known, deleted, never_made, unknown] = ids;
+        for volume in [kept, still_known, deleted, never_made, unknown] {
+            volumes.make(&volume).unwrap();
+        }
+        for volume in [kept, still_known, deleted, unknown] {
+            fs::write(volumes.path(&volume).join("weights"), volume.as_str()).unwrap();
+        }
+        fs::write(dir.path().join("volumes/notes.txt"), "not ours").unwrap();
+        volumes.set_aside(&still_known).unwrap();
+        volumes.set_aside(&deleted).unwrap();
+
+        assert_eq!(volumes.settle(&[kept, still_known]).unwrap(), [deleted]);
+        volumes.remove(&deleted).unwrap();
+        for volume in [kept, still_known, unknown] {
+            assert_eq!(fs::read_to_string(volumes.path(&volume).join("weights")).unwrap(), volume.as_str());
+        }
+        let mut left: Vec<_> = fs::read_dir(dir.path().join("volumes"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        let mut expected =
+            vec![kept.to_string(), still_known.to_string(), unknown.to_string(), "notes.txt".into()];
+        expected.sort();
+        assert_eq!(left, expected);
     }
 }

@@ -80,6 +80,7 @@ impl Engine {
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.open(stored);
+        engine.settle_volumes().await;
         engine.start_fleet().await;
         Ok(engine)
     }

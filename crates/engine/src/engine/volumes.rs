@@ -31,7 +31,7 @@ impl Engine {
         Ok(volume)
     }
 
-    /// Changes a volume's record by `change`.
+    /// Changes a volume's record by `change`; one that leaves it as it is writes nothing.
     pub async fn update_volume(
         &self,
         id: &VolumeId,
@@ -42,6 +42,9 @@ impl Engine {
         let mut volume = before.clone();
         change(&mut volume);
         (volume.id, volume.created_at) = (before.id, before.created_at);
+        if volume == before {
+            return Ok(volume);
+        }
         self.keep_typed(KIND, id.as_str(), &volume).await?;
         Ok(volume)
     }
@@ -53,7 +56,7 @@ impl Engine {
         id: &VolumeId,
         as_expected: impl FnOnce(&NetworkVolume) -> bool + Send,
     ) -> Result<(), CatalogError> {
-        let _door = self.inner.door.lock().await;
+        let door = self.inner.door.lock().await;
         let volume = self.volume(id).ok_or(CatalogError::NotFound)?;
         if !as_expected(&volume) {
             return Err(CatalogError::Changed);
@@ -68,13 +71,46 @@ impl Engine {
                 user.record().id
             )));
         }
-        self.forget_records(KIND, vec![id.to_string()]).await?;
-        if let Some(launcher) = &self.inner.launcher
-            && let Err(error) = launcher.remove_volume(id).await
-        {
-            tracing::warn!(volume = %id, %error, "the directory of a deleted volume is left over");
+        let Some(launcher) = &self.inner.launcher else {
+            return self.forget_records(KIND, vec![id.to_string()]).await;
+        };
+        let aside = launcher.set_volume_aside(id).await;
+        aside.map_err(|error| CatalogError::Unavailable(error.to_string()))?;
+        if let Err(refused) = self.forget_records(KIND, vec![id.to_string()]).await {
+            if let Err(error) = launcher.make_volume(id).await {
+                tracing::error!(volume = %id, %error, "the directory of a volume is back at the next start only");
+            }
+            return Err(refused);
         }
+        // There may be much in it: others need not wait for that.
+        drop(door);
+        self.remove_volume(id).await;
         Ok(())
+    }
+
+    /// Goes on with deletions that an earlier server did not end, or takes them back. Before anybody asks for volumes.
+    pub(super) async fn settle_volumes(&self) {
+        let Some(launcher) = &self.inner.launcher else { return };
+        let known = self.volumes().iter().map(|volume| volume.id).collect();
+        match launcher.settle_volumes(known).await {
+            Ok(deleted) if deleted.is_empty() => {}
+            Ok(deleted) => {
+                let engine = self.clone();
+                self.spawn(async move {
+                    for volume in deleted {
+                        engine.remove_volume(&volume).await;
+                    }
+                });
+            }
+            Err(error) => tracing::error!(%error, "directories of volumes could not be looked through"),
+        }
+    }
+
+    async fn remove_volume(&self, id: &VolumeId) {
+        let Some(launcher) = &self.inner.launcher else { return };
+        if let Err(error) = launcher.remove_volume(id).await {
+            tracing::warn!(volume = %id, %error, "the directory of a deleted volume is left over until the next start");
+        }
     }
 
     /// Whether the volumes exist that an endpoint names; those that it named before are not asked about again.
