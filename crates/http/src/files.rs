@@ -34,6 +34,9 @@ pub struct CodeVersion {
     pub created_at: Millis,
 }
 
+/// Whether a template runs in this folder.
+pub type IsUsed = Box<dyn Fn(&str) -> bool + Send>;
+
 /// Code was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeError {
@@ -45,7 +48,7 @@ pub enum CodeError {
     Unavailable(String),
 }
 
-/// See the module. The methods block.
+/// See the module. The methods block, unless they say otherwise.
 pub trait ServerFiles: Send + Sync {
     /// The log of a worker of this endpoint, also for a while after its end; none where this server has none, and once
     /// the server is stopping.
@@ -65,6 +68,10 @@ pub trait ServerFiles: Send + Sync {
 
     /// The versions under a name, newest first.
     fn code_versions(&self, name: &str) -> Vec<CodeVersion>;
+
+    /// Begins to remove everything under names of which no version is used, except what came a moment ago. Does not
+    /// block.
+    fn forget_code(&self, is_used: IsUsed);
 }
 
 /// A server without files.
@@ -91,4 +98,6 @@ impl ServerFiles for NoFiles {
     fn code_versions(&self, _name: &str) -> Vec<CodeVersion> {
         Vec::new()
     }
+
+    fn forget_code(&self, _is_used: IsUsed) {}
 }

@@ -43,9 +43,10 @@ use axum::middleware::from_fn_with_state;
 
 pub use audit::AuditLog;
 pub use edge::{Edge, Origins, Part};
-pub use files::{CodeError, CodeVersion, ServerFiles, WorkerLog};
+pub use files::{CodeError, CodeVersion, IsUsed, ServerFiles, WorkerLog};
 pub use jobs::members_of_submit;
 pub use keys::{MintedKey, admin_key, mint_key};
+pub use management::forget_unused_code;
 pub use prices::Prices;
 pub use rate_limits::{Limit, RateLimits, RateTable};
 pub use serve::serve;

@@ -72,6 +72,7 @@ impl Service {
         let admitted = admit(&engine).await?;
         let files = Arc::new(DataFiles::new(&settings.data_dir));
         let shown: Arc<dyn ServerFiles> = Arc::<DataFiles>::clone(&files);
+        longshore_http::forget_unused_code(&engine, shown.as_ref());
         http.audit = Some(audit_log(settings)?);
         let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
             .with_origins(settings.origins());

@@ -74,7 +74,7 @@ pub(crate) async fn deploy(args: &DeployArgs) -> Outcome {
     };
     let deployment = Deployment {
         project: &project,
-        template: format!("deploy-{}", project.slug),
+        template: template_name(&project.slug),
         workdir: version.workdir.clone(),
         command: &version.command,
         mark: (VERSION_ENV, &version.hash),
@@ -96,6 +96,11 @@ pub(crate) async fn deploy(args: &DeployArgs) -> Outcome {
             Ok(Exit::Success)
         }
     }
+}
+
+/// What the template of a deployed endpoint is called.
+pub(crate) fn template_name(slug: &str) -> String {
+    format!("deploy-{slug}")
 }
 
 async fn upload(session: &Session, project: &Project) -> Outcome<CodeVersion> {

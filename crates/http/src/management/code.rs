@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
+use longshore_engine::Engine;
 use longshore_model::limits::CODE_BODY_BYTES_MAX;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use super::Answer;
 use super::access::{may_manage, may_read};
 use super::workers::blocking;
 use crate::errors::Failure;
-use crate::files::{CodeError, CodeVersion};
+use crate::files::{CodeError, CodeVersion, ServerFiles};
 use crate::operations::parameter::{Kind, Parameter, query};
 use crate::operations::schema::{array_of, count, object, text, time};
 use crate::operations::{Group, Operation};
@@ -71,12 +72,7 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     let name = name(&Query::of(&uri)?)?;
     let archive = body::read(body, CODE_BODY_BYTES_MAX, state.budget()).await?;
     let (files, engine, bytes) = (Arc::clone(state.files()), state.engine().clone(), archive.bytes.clone());
-    let kept = blocking(move || {
-        let is_used = |workdir: &str| {
-            engine.templates().iter().any(|template| template.workdir.as_deref() == Some(workdir))
-        };
-        files.keep_code(&name, bytes, &is_used)
-    });
+    let kept = blocking(move || files.keep_code(&name, bytes, &|workdir| is_used(&engine, workdir)));
     let version = kept.await?.map_err(|error| match error {
         CodeError::Unusable(text) => Failure::bad_request("bad_archive", text),
         CodeError::Unavailable(text) => {
@@ -86,6 +82,17 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     })?;
     tracing::info!(name = %version.name, hash = %version.hash, by = %key.id, "code kept");
     Ok(view(&version).into())
+}
+
+/// Begins to remove code that nothing runs any more. Whoever puts the server together calls it at the start, too.
+pub fn forget_unused_code(engine: &Engine, files: &dyn ServerFiles) {
+    let engine = engine.clone();
+    files.forget_code(Box::new(move |workdir| is_used(&engine, workdir)));
+}
+
+/// Whether a template runs in this folder.
+fn is_used(engine: &Engine, workdir: &str) -> bool {
+    engine.templates().iter().any(|template| template.workdir.as_deref() == Some(workdir))
 }
 
 fn name(query: &Query) -> Result<String, Failure> {

@@ -47,6 +47,7 @@ use crate::errors::Failure;
 use crate::operations::Group;
 use crate::{HttpState, body};
 
+pub use code::forget_unused_code;
 pub(crate) use nearest::nearest;
 
 /// A JSON document, or why there is none.

@@ -10,6 +10,7 @@ use longshore_model::{Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read};
+use super::code::forget_unused_code;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_template, new_template};
 use super::tags::{Expected, Tag};
@@ -172,6 +173,7 @@ async fn delete(
     })
     .await?;
     tracing::info!(template = %id, by = %key.id, "template deleted");
+    forget_unused_code(state.engine(), state.files().as_ref());
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use longshore_model::{EndpointId, Millis, WorkerId};
 
-use crate::{CodeError, CodeVersion, ServerFiles, WorkerLog};
+use crate::{CodeError, CodeVersion, IsUsed, ServerFiles, WorkerLog};
 
 pub(super) struct FakeFiles;
 
@@ -39,4 +39,6 @@ impl ServerFiles for FakeFiles {
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {
         self.keep_code(name, Bytes::from_static(b"x"), &|_| false).into_iter().collect()
     }
+
+    fn forget_code(&self, _: IsUsed) {}
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longshore_http::{CodeError, CodeVersion};
 use longshore_model::Millis;
@@ -17,6 +17,8 @@ use super::archive::{BOUNDS, remove, unpack};
 pub(crate) const CODE_SUBCOMMAND: &str = "code-worker";
 /// Versions beyond are removed, oldest first.
 const VERSIONS_MAX: usize = 10;
+/// What the name of a folder ends with that is being removed. No name of code has a dot.
+const GONE: &str = "gone";
 
 /// What is known of a version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -98,6 +100,42 @@ fn forget_old(dir: &Path, name: &str, program: &Path, is_used: &dyn Fn(&str) -> 
     }
 }
 
+/// Removes the folders below `code` of which no template runs a version, unless something came into one a moment ago:
+/// between the archive and the template that runs it there is a moment.
+pub(super) fn forget_unused(code: &Path, fresh: Duration, is_used: &dyn Fn(&str) -> bool) {
+    for folder in fs::read_dir(code).into_iter().flatten().flatten() {
+        let path = folder.path();
+        let changed = folder.metadata().and_then(|facts| facts.modified()).ok();
+        let age = changed.and_then(|changed| changed.elapsed().ok());
+        if is_gone(&path) || age.is_some_and(|age| age >= fresh) && !runs(&path, is_used) {
+            forget(&path);
+        }
+    }
+}
+
+/// Whether a template runs one of the folders in this one.
+fn runs(dir: &Path, is_used: &dyn Fn(&str) -> bool) -> bool {
+    // What cannot be read is left alone.
+    let Ok(entries) = fs::read_dir(dir) else { return true };
+    entries.flatten().any(|entry| entry.path().to_str().is_some_and(is_used))
+}
+
+/// Renames it first: what comes meanwhile makes a folder of its own, and a removal that is cut short is known by the name.
+fn forget(path: &Path) {
+    let gone = if is_gone(path) { path.to_owned() } else { path.with_extension(GONE) };
+    match fs::rename(path, &gone) {
+        Ok(()) => {
+            tracing::info!(path = %path.display(), "code that nothing runs any more is removed");
+            remove(&gone);
+        }
+        Err(error) => tracing::warn!(path = %path.display(), %error, "code that nothing runs stays"),
+    }
+}
+
+fn is_gone(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == GONE)
+}
+
 fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -130,5 +168,31 @@ mod tests {
         let kept = versions(&dir, "hello", Path::new("/bin/longshore"));
         assert_eq!(kept.len(), VERSIONS_MAX);
         assert!(kept.is_sorted_by_key(|version| std::cmp::Reverse(version.created_at)));
+    }
+
+    #[test]
+    fn code_that_no_template_runs_is_removed_a_while_after_it_came() {
+        let dir = tempfile::tempdir().unwrap();
+        let code = dir.path().join("code");
+        let keep = |name: &str| {
+            let archive = archive_of(&[("handler.py", name)]);
+            keep(&code.join(name), name, &archive, Path::new("/bin/longshore"), &|_| false).unwrap().workdir
+        };
+        let (runs, _unused) = (keep("runs"), keep("unused"));
+        fs::create_dir(code.join("half.gone")).unwrap();
+        let names = || {
+            let entries = fs::read_dir(&code).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let is_used = |workdir: &str| workdir == runs;
+        forget_unused(&code, Duration::from_hours(1), &is_used);
+        assert_eq!(names(), ["runs", "unused"]);
+        forget_unused(&code, Duration::ZERO, &is_used);
+        assert_eq!(names(), ["runs"]);
+        assert!(Path::new(&runs).join("handler.py").exists());
+        forget_unused(&dir.path().join("nothing"), Duration::ZERO, &is_used);
     }
 }

@@ -15,14 +15,17 @@ mod hostile;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use longshore_http::{CodeError, CodeVersion, ServerFiles, WorkerLog};
+use longshore_http::{CodeError, CodeVersion, IsUsed, ServerFiles, WorkerLog};
 use longshore_model::{EndpointId, WorkerId};
 use serde::Deserialize;
 
 use crate::parts;
+
+/// Code that came so lately is about to be run.
+const CODE_FRESH: Duration = Duration::from_mins(1);
 
 /// See the module.
 pub(crate) struct DataFiles {
@@ -89,6 +92,12 @@ impl ServerFiles for DataFiles {
 
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {
         code::versions(&self.code.join(name), name, &self.program)
+    }
+
+    fn forget_code(&self, is_used: IsUsed) {
+        let code = self.code.clone();
+        // Nobody waits for it.
+        std::thread::spawn(move || code::forget_unused(&code, CODE_FRESH, &is_used));
     }
 }
 
