@@ -221,6 +221,32 @@ def test_every_change_is_in_the_audit_log_without_its_values(fresh_server):
         assert refused.call("GET", "/v1/audit").status_code == 401
 
 
+def test_changes_over_graphql_are_in_the_audit_log_one_by_one(fresh_server):
+    api = Api(fresh_server())
+    reader = Api(api.server, api.ok("POST", "/v1/apikeys", json={"name": "r", "scopes": [{"scope": "read"}]})["key"])
+
+    def ask(by: Api, query: str):
+        return by.call("POST", "/graphql", json={"query": query}, headers={"X-Request-ID": "asked"})
+
+    assert ask(api, "{ myself { id } }").status_code == 200
+    made = ask(api, """mutation {
+        saveTemplate(input: { name: "t", imageName: "i", env: [{ key: "TOKEN", value: "hush-7d1" }] }) { id }
+        deleteTemplate(templateName: "t")
+    }""").json()["data"]["saveTemplate"]
+    assert "errors" in ask(api, 'mutation { saveEndpoint(input: { templateId: "nosuch", workersMax: 1 }) { id } }').json()
+    assert ask(reader, 'mutation { deleteEndpoint(id: "x") }').status_code == 401
+
+    log = [entry for entry in entries(api, "?since=2020-01-01T00:00:00Z") if entry.get("requestId") == "asked"]
+    log = [entry for entry in log if entry["path"] != "/graphql"]
+    assert [(entry["method"], entry["resource"], entry.get("fields"), entry["status"]) for entry in log] == [
+        ("DELETE", "endpoints/x", None, 401),
+        ("POST", "endpoints", ["templateId", "workersMax"], 400),
+        ("DELETE", f"templates/{made['id']}", None, 204),
+        ("POST", f"templates/{made['id']}", ["env", "imageName", "name"], 200),
+    ], log
+    assert "hush" not in json.dumps(log)
+
+
 def test_the_audit_log_is_read_in_pages_and_outlives_the_server(fresh_server):
     server = fresh_server()
     api = Api(server)

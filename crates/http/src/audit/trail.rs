@@ -43,11 +43,12 @@ pub(crate) fn note_fields<'a>(names: impl Iterator<Item = &'a String>) {
     });
 }
 
-/// Keeps the trail of every request that may change something under `/v1` or `/graphql`, and writes it down.
+/// Keeps the trail of every request that may change something under `/v1` or `/graphql`, and writes it down. What a GraphQL
+/// request does becomes requests under `/v1`, which are written down one by one; itself only if it was refused.
 pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD)
-        && matches!(path.split('/').nth(1), Some("v1" | "graphql"));
+        && (path.starts_with("/v1/") || is_graphql(path));
     let Some(log) = state.audit().filter(|_| changes) else { return next.run(request).await };
     let (path, method) = (path.to_owned(), request.method().to_string());
     let request_id = request.extensions().get::<RequestId>().map(ToString::to_string);
@@ -59,6 +60,9 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
         .await;
     let Some(key) = trail.key else { return response };
     let status = response.status();
+    if status.is_success() && is_graphql(&path) {
+        return response;
+    }
     let (made, response) = if status == StatusCode::OK { id_of(response).await } else { (None, response) };
     let at = state.engine().now();
     let entry = Entry {
@@ -77,6 +81,10 @@ pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next
     };
     log.record(at, entry).await;
     response
+}
+
+fn is_graphql(path: &str) -> bool {
+    path.split('/').nth(1) == Some("graphql")
 }
 
 /// What a request is about: the kind of thing, and the id in its answer, or else what its path says.

@@ -11,16 +11,17 @@ mod queries;
 mod rest;
 mod types;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use axum::{Extension, Router};
 use longshore_model::Operation;
 use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
+use crate::edge::RequestId;
 use crate::errors::Failure;
 use crate::{HttpState, body, keys};
 use document::{Kind, Wish};
@@ -48,14 +49,19 @@ pub(crate) fn routes() -> Router<HttpState> {
     Router::new().route("/graphql", post(answer))
 }
 
-async fn answer(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+async fn answer(
+    State(state): State<HttpState>,
+    request_id: Option<Extension<RequestId>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
     let key = keys::authorize(&state, &headers, Operation::Look)?;
     let bytes = body::read(body, MANAGEMENT_BODY_BYTES_MAX, state.budget()).await?.bytes;
     let (kind, wishes) = match document::read(&bytes) {
         Ok(read) => read,
         Err(refusal) => return Ok(refused(StatusCode::BAD_REQUEST, None, &refusal)),
     };
-    let rest = Rest::new(state, &headers, key.id.clone());
+    let rest = Rest::new(state, &headers, request_id.map(|Extension(id)| id), key.id.clone());
     let mut data = Map::new();
     for wish in &wishes {
         // One after the other, as mutations must be; and nothing after one that failed.

@@ -4,11 +4,13 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
+use axum::middleware::from_fn_with_state;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
 use super::{Refusal, Resolved};
-use crate::HttpState;
+use crate::edge::RequestId;
+use crate::{HttpState, audit};
 
 /// The longest answer of the management API that is read: a list of everything.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
@@ -20,13 +22,23 @@ pub(super) struct Rest {
     pub(super) key: String,
     router: Router,
     credential: Option<HeaderValue>,
+    request_id: Option<RequestId>,
 }
 
 impl Rest {
-    pub(super) fn new(state: HttpState, headers: &HeaderMap, key: String) -> Self {
+    pub(super) fn new(
+        state: HttpState,
+        headers: &HeaderMap,
+        request_id: Option<RequestId>,
+        key: String,
+    ) -> Self {
         let groups = crate::management::groups().into_iter().map(crate::operations::Group::routes);
-        let router = groups.fold(Router::new(), Router::merge).with_state(state.clone());
-        Self { router, credential: headers.get(AUTHORIZATION).cloned(), state, key }
+        // Each change is an entry of the audit log by itself, as if it had come alone.
+        let router = groups
+            .fold(Router::new(), Router::merge)
+            .layer(from_fn_with_state(state.clone(), audit::watch))
+            .with_state(state.clone());
+        Self { router, credential: headers.get(AUTHORIZATION).cloned(), request_id, state, key }
     }
 
     pub(super) async fn get(&self, path: &str) -> Resolved {
@@ -54,6 +66,9 @@ impl Rest {
             request = request.header(AUTHORIZATION, credential);
         }
         let failed = |what: &str| Refusal::new(format!("the management API {what}"));
+        if let Some(request_id) = &self.request_id {
+            request = request.extension(request_id.clone());
+        }
         let request = request.body(body).map_err(|_| failed("has no such path"))?;
         let Ok(response) = self.router.clone().oneshot(request).await;
         let status = response.status();
