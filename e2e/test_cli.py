@@ -287,9 +287,13 @@ def test_templates_and_endpoints_are_made_changed_and_deleted(cli):
     assert name in row and template["id"] in row
     assert cli.ok("endpoint", "get", name, "--workers", "-o", "json").json["workers"]
     paused = cli.ok("endpoint", "pause", name)
-    assert f"longshore endpoint resume {name} --workers-max 2" in paused.err
+    assert f"longshore endpoint resume {name}" in paused.err
     assert cli.ok("endpoint", "get", name, "-o", "json").json["workersMax"] == 0
+    cli.ok("endpoint", "pause", name)
+    assert "2 workers" in cli.ok("endpoint", "resume", name).out, "as many as before"
+    assert "not paused" in cli.ok("endpoint", "resume", name).out
     cli.ok("endpoint", "resume", name, "--workers-max", "1")
+    assert cli.ok("endpoint", "get", name, "-o", "json").json["workersMax"] == 1
     assert cli.ok("endpoint", "update", name, "--idle-timeout", "7", "-o", "jsonl").json["idleTimeout"] == 7
     fails(cli.run("endpoint", "delete", name), USAGE, "--yes")
     cli.ok("endpoint", "delete", name, "--drain", "--yes")
@@ -450,6 +454,21 @@ def test_a_folder_is_deployed_changed_and_brought_back(cli, tmp_path):
     assert cli.ok("runsync", name, '{"n": 2}').json["first"] == {"n": 2}
     fails(cli.run("deploy", tmp_path / name, "--to", "0000"), NOT_FOUND, "--list")
     assert newest["hash"] != oldest["hash"]
+
+
+def test_the_code_of_a_deployment_goes_with_its_template(cli, server, tmp_path):
+    name, other = unique("deploy"), unique("deploy")
+    for each in (name, other):
+        cli.ok("deploy", folder(tmp_path, each, "x"), "--no-sample")
+    deleted = cli.ok("endpoint", "delete", name, "--yes")
+    template = re.search(r"longshore template delete (\w+)", deleted.err)[1]
+    code = server.data / "code"
+    for each in (name, other):
+        # What came a moment ago may be about to be run.
+        os.utime(code / each, (0, 0))
+    cli.ok("template", "delete", template, "--yes")
+    until(lambda: not (code / name).exists(), "the code is removed")
+    assert list((code / other).rglob("worker.py")), "another's code stays"
 
 
 def test_a_handler_that_does_not_start_is_shown_with_its_last_words(cli, tmp_path):

@@ -81,8 +81,9 @@ Examples:
   longshore run hello --whole @test_input.json --wait
   jq -n '{name: \"Ada\"}' | longshore run hello - -o json | jq -r .id
 
-With --wait the output is all that is printed on standard output; Ctrl-C ends
-the wait and not the job. Exit code 3: the job ended, but not COMPLETED.";
+With --wait a terminal shows the job's position in the queue, then its progress;
+standard output gets its output alone. Ctrl-C ends the wait and not the job.
+Exit code 3: the job ended, but not COMPLETED.";
 
 const RUNSYNC_EXAMPLES: &str = "\
 Examples:

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::Method;
-use longshore_model::{Durability, EndpointId, Provider, RetryOn, ScalerType, TemplateId};
+use longshore_model::{Durability, EndpointId, PausedFrom, Provider, RetryOn, ScalerType, TemplateId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,9 @@ pub struct Endpoint {
     pub workers_min: u32,
     /// The most workers.
     pub workers_max: u32,
+    /// How many it had before it was paused.
+    #[serde(default)]
+    pub paused_from: Option<PausedFrom>,
 }
 
 /// What an endpoint is to be. Only what is set is sent; on an update the rest stays as it is.

@@ -113,6 +113,16 @@ pub enum ComputeType {
     Cpu,
 }
 
+/// The numbers of workers of an endpoint before it was paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PausedFrom {
+    /// Workers kept even when there was nothing to do.
+    pub workers_min: u32,
+    /// The most workers.
+    pub workers_max: u32,
+}
+
 /// An endpoint's record. The JSON names are those of the management API; this is also its stored form, where
 /// a field that an older version did not write takes its default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,6 +146,9 @@ pub struct Endpoint {
     pub workers_min: u32,
     /// The most workers; 0 pauses the endpoint.
     pub workers_max: u32,
+    /// How many workers it had before it was paused; none while it is not.
+    #[serde(default)]
+    pub paused_from: Option<PausedFrom>,
     /// Seconds a worker may idle before it is stopped. In seconds on the wire too.
     #[serde(rename = "idleTimeout")]
     pub idle_timeout_s: u32,

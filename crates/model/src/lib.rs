@@ -23,7 +23,9 @@ mod worker;
 
 pub use counters::Counters;
 pub use end::End;
-pub use endpoint::{ComputeType, Durability, Endpoint, Provider, RetryOn, ScalerType, WebhookEvent};
+pub use endpoint::{
+    ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, WebhookEvent,
+};
 pub use gpu::{Gpu, Placement};
 pub use id::{
     Attempt, EndpointId, EndpointNo, Epoch, JobId, JobKey, ParseIdError, RegistryAuthId, ShardId, TemplateId,

@@ -51,11 +51,11 @@ impl<K: Copy + Ord> Index<K> {
     /// How many entries have a key below this one. It adds up the lengths of the chunks, which takes 40 µs at a million
     /// entries.
     pub(crate) fn len_below(&self, key: K) -> u64 {
-        let least = Entry { key, slot: Slot::MIN };
-        let chunks = self.chunks.partition_point(|chunk| chunk[0] < least);
-        let Some(last) = chunks.checked_sub(1) else { return 0 };
-        let full: usize = self.chunks.range(..last).map(Vec::len).sum();
-        (full + self.chunks[last].partition_point(|entry| *entry < least)) as u64
+        let end = Entry { key, slot: Slot::MIN };
+        let chunks = self.chunks.partition_point(|chunk| chunk[0] < end);
+        let Some(cut) = chunks.checked_sub(1) else { return 0 };
+        let whole: usize = self.chunks.range(..cut).map(Vec::len).sum();
+        (whole + self.chunks[cut].partition_point(|entry| *entry < end)) as u64
     }
 
     /// The job with this key; the one in the last slot, if there are several.

@@ -1,7 +1,8 @@
 //! `longshore endpoint`.
 
 use clap::{Args, Subcommand};
-use longshore_client::Collection;
+use longshore_client::{Client, Collection};
+use longshore_model::TemplateId;
 
 use super::{DeleteArgs, ListArgs, create, delete, get, list, update};
 use crate::exit::{Exit, Outcome};
@@ -141,9 +142,9 @@ pub struct ResumeArgs {
     /// Its id or slug
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     id: String,
-    /// The most workers
-    #[arg(long, value_name = "N", default_value_t = WORKERS_MAX_DEFAULT, value_parser = clap::value_parser!(u32).range(1..))]
-    workers_max: u32,
+    /// The most workers, if not as many as before
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    workers_max: Option<u32>,
     #[command(flatten)]
     remote: Remote,
 }
@@ -234,20 +235,30 @@ impl EndpointCommand {
                 get(&args.remote, OF, &args.id, &query).await
             }
             Self::Update(args) => update(&args.remote, OF, &args.id, &args.fields.members()?).await,
-            Self::Delete(args) => {
-                delete(&args.delete, OF, args.drain, " with all its jobs and results").await
-            }
+            Self::Delete(args) => delete_endpoint(args).await,
             Self::Pause(args) => pause(args).await,
-            Self::Resume(args) => {
-                let mut members = Members::default();
-                members.set("workersMax", Some(args.workers_max))?;
-                let session = args.remote.connect()?;
-                session.client.update(OF, &args.id, members.body()?).await?;
-                session.output.say(&format!("{} may have {} workers again", args.id, args.workers_max))?;
-                Ok(Exit::Success)
-            }
+            Self::Resume(args) => resume(args).await,
         }
     }
+}
+
+async fn delete_endpoint(args: &DeleteEndpointArgs) -> Outcome {
+    let session = args.delete.remote.connect()?;
+    let template = deployed_template(&session.client, &args.delete.id).await;
+    let deleted =
+        delete(&args.delete, Collection::Endpoints, args.drain, " with all its jobs and results").await?;
+    if let Some(template) = template {
+        let line = format!("its code stays until its template goes: longshore template delete {template}");
+        session.screen.line(&session.screen.dim(&line));
+    }
+    Ok(deleted)
+}
+
+/// The template that `longshore deploy` made for this endpoint, if it did.
+async fn deployed_template(client: &Client, endpoint: &str) -> Option<TemplateId> {
+    let endpoint = client.endpoint(endpoint).await.ok()?;
+    let template = client.template(endpoint.template_id).await.ok()?;
+    (template.name == crate::deploy::template_name(&endpoint.slug?)).then_some(template.id)
 }
 
 async fn pause(args: &PauseArgs) -> Outcome {
@@ -258,8 +269,28 @@ async fn pause(args: &PauseArgs) -> Outcome {
     members.set("workersMax", Some(0))?;
     session.client.update(Collection::Endpoints, &args.id, members.body()?).await?;
     session.output.say(&format!("{} is paused: jobs wait, running ones end", args.id))?;
-    let most = if before.workers_max == 0 { WORKERS_MAX_DEFAULT } else { before.workers_max };
-    let line = format!("go on: longshore endpoint resume {} --workers-max {most}", args.id);
+    let line = format!("go on: longshore endpoint resume {}", args.id);
     session.screen.line(&session.screen.dim(&line));
+    Ok(Exit::Success)
+}
+
+/// The server remembers how many workers there were.
+async fn resume(args: &ResumeArgs) -> Outcome {
+    let session = args.remote.connect()?;
+    let present = session.client.endpoint(&args.id).await?;
+    let before = present.paused_from;
+    let most = match (args.workers_max, present.workers_max) {
+        (Some(most), _) => most,
+        (None, 0) => before.map_or(WORKERS_MAX_DEFAULT, |before| before.workers_max),
+        (None, most) => {
+            session.output.say(&format!("{} is not paused: it may have {most} workers", args.id))?;
+            return Ok(Exit::Success);
+        }
+    };
+    let mut members = Members::default();
+    members.set("workersMin", before.map(|before| before.workers_min.min(most)))?;
+    members.set("workersMax", Some(most))?;
+    session.client.update(Collection::Endpoints, &args.id, members.body()?).await?;
+    session.output.say(&format!("{} may have {most} workers again", args.id))?;
     Ok(Exit::Success)
 }

@@ -43,6 +43,9 @@ impl Engine {
         let mut key = ApiKey::clone(&before);
         change(&mut key);
         (key.id, key.hash, key.created_at) = (before.id.clone(), before.hash.clone(), before.created_at);
+        if key == **before {
+            return Ok(before);
+        }
         self.keeps_a_manager(id, Some(&key))?;
         self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await?;
         Ok(self.catalog_mut().put_key(key))

@@ -39,7 +39,7 @@ impl Engine {
     }
 
     /// Changes an endpoint's record by `change`; `version` grows by one if its workers must be
-    /// replaced for it.
+    /// replaced for it. A `change` that leaves it as it is writes nothing.
     pub async fn update_endpoint(
         &self,
         id_or_slug: &str,
@@ -53,6 +53,9 @@ impl Engine {
         // What identifies it is not for changing.
         (record.id, record.no, record.created_at) = (before.id, before.no, before.created_at);
         record.deleting = false;
+        if record == *before {
+            return Ok(before);
+        }
         if record.template_id != before.template_id || !record.volumes().eq(before.volumes()) {
             record.version += 1;
         }
@@ -147,7 +150,7 @@ impl Engine {
     }
 
     /// Changes a template by `change`; endpoints that use it get a new `version` if image, command, workdir or
-    /// env changed.
+    /// env changed. A `change` that leaves it as it is writes nothing.
     pub async fn update_template(
         &self,
         id: &TemplateId,
@@ -158,6 +161,9 @@ impl Engine {
         let mut template = Template::clone(&before);
         change(&mut template);
         (template.id, template.created_at) = (before.id, before.created_at);
+        if template == *before {
+            return Ok(before);
+        }
         self.catalog().admits_template(&template)?;
         self.admits_auth(&template, Some(&before))?;
         let users = if runs_the_same(&before, &template) { Vec::new() } else { self.catalog().users_of(id) };

@@ -48,6 +48,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
         result_retention_ms: 1,
         sync_result_retention_ms: 1,
         max_queue_length: None,
+        paused_from: None,
         provider: Provider::Process,
         max_concurrency: 1,
         durability: longshore_model::Durability::Synced,

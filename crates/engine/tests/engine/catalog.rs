@@ -26,6 +26,21 @@ async fn names_are_unique_and_a_used_template_stays() {
 }
 
 #[tokio::test]
+async fn what_changes_nothing_writes_nothing() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let (before, used) = (demo.record(), demo.record().template_id);
+    disks.store.set_broken(true);
+    // On a disk that takes nothing, what need not be written still goes.
+    let same = engine.update_endpoint("demo", |endpoint| endpoint.workers_max += 0).await.unwrap();
+    assert_eq!(same, before);
+    engine.update_template(&used, |_| ()).await.unwrap();
+    let refused = engine.update_endpoint("demo", |endpoint| endpoint.workers_max += 1).await;
+    assert!(matches!(refused, Err(CatalogError::Store(_))), "{refused:?}");
+    assert_eq!(demo.record(), before);
+}
+
+#[tokio::test]
 async fn a_deleted_endpoint_is_gone_at_once_and_its_rows_soon_also_after_a_crash() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;

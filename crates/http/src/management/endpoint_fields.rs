@@ -17,6 +17,11 @@ const SLUG: Kind = Kind::Form { matches: is_slug, pattern: "^[a-z0-9][a-z0-9-]{1
 const WEBHOOK: Kind = Kind::Form { matches: is_webhook, pattern: "^[Hh][Tt][Tt][Pp][Ss]?://.+$" };
 const EVENTS: &[&str] = &["completed", "failed", "cancelled", "timed_out", "progress"];
 
+const PAUSED_FROM: &[Field] = &[
+    Field::new("workersMin", WORKERS, "workers kept even when there was nothing to do"),
+    Field::new("workersMax", WORKERS, "the most workers"),
+];
+
 /// Every field of an endpoint: what clients may send and what they can read.
 pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people, not blank; the endpoint's id if none is given"),
@@ -80,6 +85,12 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
         "version",
         Kind::Integer { min: 1, max: u32::MAX as u64 },
         "grows when its workers are replaced",
+    )
+    .read_only(),
+    Field::new(
+        "pausedFrom",
+        Kind::Object(PAUSED_FROM),
+        "while `workersMax` is 0: how many workers there were before",
     )
     .read_only(),
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),

@@ -11,7 +11,8 @@ use longshore_model::{ComputeType, Endpoint, Gpu, Template, WorkerPhase};
 use serde_json::{Map, Value, json};
 
 use super::access::may_read;
-use super::{Answer, PathId, views};
+use super::tags::Tag;
+use super::{PathId, views};
 use crate::HttpState;
 use crate::errors::Failure;
 use crate::operations::page::Page;
@@ -43,7 +44,7 @@ const FILTERS: &[Parameter] = &[
 pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("ListPods", "/v1/pods", list).summary("every worker").lists("Pod").with(FILTERS),
-        Operation::get("GetPod", "/v1/pods/{pod}", get).summary("one worker").gives("Pod"),
+        Operation::get("GetPod", "/v1/pods/{pod}", get).summary("one worker").gives("Pod").tagged(),
     ];
     let gpu = object(&[("id", text()), ("displayName", text()), ("count", count())], &["id", "count"]);
     let number = || json!({ "type": "number" });
@@ -108,12 +109,16 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     Ok(page.answer(pods, cursor))
 }
 
-async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
+async fn get(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
     for endpoint in state.engine().endpoints() {
         let found = of_endpoint(&state, &endpoint).await.into_iter().find(|pod| pod["id"] == json!(id));
         if let Some(pod) = found {
-            return Ok(pod.into());
+            return Ok(Tag::of(state.engine(), &pod).answer_look(&headers, pod));
         }
     }
     Err(Failure::new(StatusCode::NOT_FOUND, "pod_not_found", "no worker has this id"))

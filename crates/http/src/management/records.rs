@@ -2,8 +2,8 @@
 //! records have on the wire.
 
 use longshore_model::{
-    Endpoint, EndpointId, EndpointNo, Millis, NetworkVolume, RegistryAuth, RegistryAuthId, Template,
-    TemplateId, VolumeId,
+    Endpoint, EndpointId, EndpointNo, Millis, NetworkVolume, PausedFrom, RegistryAuth, RegistryAuthId,
+    Template, TemplateId, VolumeId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -121,8 +121,16 @@ pub(super) fn changed_endpoint(
     members: Map<String, Value>,
     template: &Template,
 ) -> Result<Endpoint, Failure> {
-    let changed = overlaid(endpoint, members)?;
+    let mut changed: Endpoint = overlaid(endpoint, members)?;
     check_endpoint(&changed, template)?;
+    let is_paused = |endpoint: &Endpoint| endpoint.workers_max == 0;
+    changed.paused_from = match (is_paused(endpoint), is_paused(&changed)) {
+        (false, true) => {
+            Some(PausedFrom { workers_min: endpoint.workers_min, workers_max: endpoint.workers_max })
+        }
+        (true, true) => endpoint.paused_from,
+        (_, false) => None,
+    };
     Ok(changed)
 }
 
