@@ -13,6 +13,8 @@ pub(super) struct Line {
     pub stream: TcpStream,
     /// Whether a question is open.
     pub asked: bool,
+    /// Its answer goes on and on, and is handed out as it comes.
+    pub listens: bool,
     unwritten: Vec<u8>,
     written: usize,
     /// The part of an answer that has come.
@@ -29,6 +31,7 @@ impl Line {
             role,
             stream,
             asked: false,
+            listens: false,
             unwritten: Vec::new(),
             written: 0,
             part: Vec::new(),

@@ -19,14 +19,16 @@ pub struct Yielding {
     span: Span,
     tally: Rc<Tally>,
     first_line: LineId,
+    counts_from: Instant,
     ends: Instant,
     running: usize,
+    counted: u64,
 }
 
 impl Yielding {
     /// For jobs that this worker has.
     pub fn new(endpoint: &Endpoint, worker: &str, jobs: Vec<String>, span: Span, tally: Rc<Tally>) -> Self {
-        let (worker, running) = (worker.to_owned(), jobs.len());
+        let (worker, running, now) = (worker.to_owned(), jobs.len(), Instant::now());
         Self {
             endpoint: endpoint.clone(),
             worker,
@@ -34,9 +36,16 @@ impl Yielding {
             span,
             tally,
             first_line: 0,
-            ends: Instant::now(),
+            counts_from: now,
+            ends: now,
             running,
+            counted: 0,
         }
+    }
+
+    /// Chunks that were accepted in a second.
+    pub fn per_s(&self) -> f64 {
+        self.counted as f64 / self.span.counted.as_secs_f64()
     }
 
     fn send(&self, wire: &mut Wire, at: usize, now: Instant) -> Result<(), String> {
@@ -58,7 +67,8 @@ impl Role for Yielding {
     }
 
     fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
-        self.ends = now + self.span.warm_up + self.span.counted;
+        self.counts_from = now + self.span.warm_up;
+        self.ends = self.counts_from + self.span.counted;
         (0..self.jobs.len()).try_for_each(|at| self.send(wire, at, now))
     }
 
@@ -66,6 +76,7 @@ impl Role for Yielding {
         must_be_200(answer)?;
         self.tally.submit();
         let now = Instant::now();
+        self.counted += u64::from((self.counts_from..self.ends).contains(&now));
         if now < self.ends {
             return self.send(wire, line - self.first_line, now);
         }

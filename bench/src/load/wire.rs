@@ -30,6 +30,11 @@ pub trait Role {
     fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String>;
     /// An answer came to one of its connections.
     fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String>;
+    /// More came of an answer that goes on, see [`Wire::listen`].
+    fn heard(&mut self, line: LineId, bytes: &[u8]) -> Result<(), String> {
+        let _ = (line, bytes);
+        Ok(())
+    }
     /// All answers that had come were handed out; the time to do what is due. Says when to come back.
     fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
         let _ = (wire, now);
@@ -135,6 +140,12 @@ impl Wire {
         self.lines[line].send(bytes).map_err(|error| self.lost(line, &error))
     }
 
+    /// Sends a request whose answer goes on: it is handed out as it comes, its head first.
+    pub fn listen(&mut self, line: LineId, bytes: &[u8]) -> Result<(), String> {
+        self.lines[line].listens = true;
+        self.send(line, bytes)
+    }
+
     fn lost(&self, line: LineId, error: &io::Error) -> String {
         format!("a connection to {} broke: {error}", self.lines[line].dial.address())
     }
@@ -148,6 +159,11 @@ impl Wire {
             };
             let Some(count) = got else { return Ok(()) };
             let line = &mut self.lines[id];
+            if line.listens {
+                let Some(role) = roles.get_mut(line.role) else { return Ok(()) };
+                role.heard(id, &buffer[..count])?;
+                continue;
+            }
             let parse = line.dial.speech();
             if line.part.is_empty() {
                 match parse(&buffer[..count])? {

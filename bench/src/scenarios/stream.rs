@@ -1,43 +1,155 @@
-//! Streams: how many chunks pass, and how long the first one takes.
+//! Streams: how many chunks pass, how long one takes to who waits for it, and what readers cost the worker.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{Ground, SMALL_BYTES, Scenario, job_body};
-use crate::load::{FirstChunk, Reading, Tally, Wire, Yielding, ask};
+use crate::load::{FirstChunk, Listeners, OpenLoop, Reading, Span, Tally, Wire, Yielding, ask, stamp};
+use crate::process::Used;
 use crate::readings::Readings;
+use crate::server::{Endpoint, Server};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "stream",
-    about: "chunks through 1 and 16 jobs at once, from the worker's post to the client's long poll; time to the first chunk",
+    about: "chunks from the worker's post to the client: polled, and as events at 1 000 a second; what readers cost in \
+            memory, and the worker; time to the first chunk",
     once: false,
     run,
 };
 
 const WORKER: &str = "yielding";
+/// Chunks a second on a timetable.
+const CHUNKS_PER_S: f64 = 1_000.0;
+/// Readers of one job, where they are a few.
+const SOME: usize = 16;
 
 fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     for jobs in [1, 16] {
-        let server = ground.start_server()?;
-        let endpoint = server.endpoint()?;
-        for _ in 0..jobs {
-            ask(endpoint.address(), &endpoint.post("run").with_body(&job_body(SMALL_BYTES)))?;
-        }
-        let take = format!("job-take-batch/{WORKER}?gpu=none&job_in_progress=0&batch_size={jobs}");
-        let taken = ask(endpoint.address(), &endpoint.worker_get(&take).bare())?;
-        let taken: Vec<Value> = serde_json::from_slice(&taken).map_err(|error| format!("take: {error}"))?;
-        let ids: Vec<String> = taken.iter().filter_map(|job| job["id"].as_str()).map(str::to_owned).collect();
-        let (span, tally) = (ground.span(), Rc::new(Tally::submitting()));
-        let mut reading = Reading::new(&endpoint, &ids, span, Rc::clone(&tally));
-        let mut yielding = Yielding::new(&endpoint, WORKER, ids, span, tally);
-        Wire::run(&mut [&mut reading, &mut yielding])?;
-        readings.put(format!("stream.j{jobs}.chunks_per_s"), reading.per_s());
-        readings.put_times(&format!("stream.j{jobs}.chunk"), reading.times());
+        polled(ground, readings, jobs)?;
+        as_events(ground, readings, jobs, 1)?;
     }
+    as_events(ground, readings, 1, SOME)?;
+    crowd(ground, readings)?;
+    beside_readers(ground, readings)?;
     let server = ground.start_server()?;
     let mut first = FirstChunk::new(&server.endpoint()?, ground.span());
     Wire::run(&mut [&mut first])?;
     readings.put_times("stream.first_chunk", first.times());
     Ok(())
+}
+
+/// An endpoint with so many jobs that the worker has taken.
+fn taken(server: &Server, jobs: usize) -> Result<(Endpoint, Vec<String>), String> {
+    let endpoint = server.endpoint()?;
+    for _ in 0..jobs {
+        ask(endpoint.address(), &endpoint.post("run").with_body(&job_body(SMALL_BYTES)))?;
+    }
+    let take = format!("job-take-batch/{WORKER}?gpu=none&job_in_progress=0&batch_size={jobs}");
+    let taken = ask(endpoint.address(), &endpoint.worker_get(&take).bare())?;
+    let taken: Vec<Value> = serde_json::from_slice(&taken).map_err(|error| format!("take: {error}"))?;
+    let ids = taken.iter().filter_map(|job| job["id"].as_str()).map(str::to_owned).collect();
+    Ok((endpoint, ids))
+}
+
+/// As many chunks as go, and who polls for them.
+fn polled(ground: &Ground, readings: &mut Readings, jobs: usize) -> Result<(), String> {
+    let server = ground.start_server()?;
+    let (endpoint, ids) = taken(&server, jobs)?;
+    let (span, tally) = (ground.span(), Rc::new(Tally::submitting()));
+    let mut reading = Reading::new(&endpoint, &ids, span, Rc::clone(&tally));
+    let mut yielding = Yielding::new(&endpoint, WORKER, ids, span, tally);
+    Wire::run(&mut [&mut reading, &mut yielding])?;
+    readings.put(format!("stream.j{jobs}.chunks_per_s"), reading.per_s());
+    readings.put_times(&format!("stream.j{jobs}.chunk"), reading.times());
+    Ok(())
+}
+
+/// Chunks on a timetable, each in a post of its own over one connection per job, and who follows the jobs by events.
+fn as_events(ground: &Ground, readings: &mut Readings, jobs: usize, readers: usize) -> Result<(), String> {
+    let server = ground.start_server()?;
+    let (endpoint, ids) = taken(&server, jobs)?;
+    let times = follow(&endpoint, &ids, readers, CHUNKS_PER_S, ground.span())?;
+    let name = format!("stream.events.j{jobs}.r{readers}");
+    readings.put(format!("{name}.per_s"), times.per_s());
+    readings.put_times(&name, times.times());
+    Ok(())
+}
+
+/// A thousand readers of one job: what they cost in memory.
+fn crowd(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    let readers = if ground.quick { 50 } else { 1_000 };
+    let server = ground.start_server()?;
+    let (endpoint, ids) = taken(&server, 1)?;
+    let before = Used::by(server.pid())?.resident_bytes;
+    let times = follow(&endpoint, &ids, readers, 10.0, ground.span())?;
+    let grown = Used::by(server.pid())?.resident_bytes - before;
+    readings.put("stream.crowd.resident_mb", grown / 1e6);
+    readings.put_times("stream.crowd", times.times());
+    Ok(())
+}
+
+fn follow(
+    endpoint: &Endpoint,
+    ids: &[String],
+    readers: usize,
+    per_s: f64,
+    span: Span,
+) -> Result<Listeners, String> {
+    let tally = Rc::new(Tally::submitting());
+    // They are there before the first chunk.
+    let settling = Duration::from_millis(readers as u64);
+    let requests = ids.iter().flat_map(|job| std::iter::repeat_n(request(endpoint, job), readers)).collect();
+    let listeners = Listeners::new(endpoint.address(), requests, readers as u64, span, Rc::clone(&tally));
+    let mut listeners = listeners.counting_after(settling);
+    let mut posts = ids.iter().cycle().map(|job| endpoint.worker_post(&chunk_path(job)));
+    let post = move |due| {
+        let chunk = format!("{{\"output\":{}}}", stamp(due));
+        posts.next().map(|post| post.with_body(chunk.as_bytes())).unwrap_or_default()
+    };
+    let worker = OpenLoop::new(endpoint.address(), post, per_s, ids.len(), span).counting(tally);
+    Wire::run(&mut [&mut listeners, &mut worker.starting_after(settling)])?;
+    Ok(listeners)
+}
+
+/// How fast a worker yields with nobody who reads, with readers, and with readers that take nothing.
+fn beside_readers(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+    for (name, listening, deaf) in [("alone", 0, 0), ("heard", SOME, 0), ("stalled", 0, SOME)] {
+        let server = ground.start_server()?;
+        let (endpoint, ids) = taken(&server, 1)?;
+        let request = request(&endpoint, &ids[0]);
+        let stalled: Result<Vec<_>, _> = (0..deaf).map(|_| stalled(&endpoint, &request)).collect();
+        let stalled = stalled.map_err(|error| format!("a reader cannot connect: {error}"))?;
+        let (span, tally) = (ground.span(), Rc::new(Tally::submitting()));
+        let mut yielding = Yielding::new(&endpoint, WORKER, ids, span, Rc::clone(&tally));
+        if listening > 0 {
+            let requests = vec![request; listening];
+            let mut readers =
+                Listeners::new(endpoint.address(), requests, listening as u64, span, Rc::clone(&tally));
+            Wire::run(&mut [&mut readers, &mut yielding])?;
+        } else {
+            Wire::run(&mut [&mut yielding])?;
+        }
+        readings.put(format!("stream.worker.{name}.per_s"), yielding.per_s());
+        drop(stalled);
+    }
+    Ok(())
+}
+
+/// A reader that asks, and then takes nothing.
+fn stalled(endpoint: &Endpoint, request: &[u8]) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(endpoint.address())?;
+    stream.write_all(request)?;
+    Ok(stream)
+}
+
+fn request(endpoint: &Endpoint, job: &str) -> Vec<u8> {
+    endpoint.get(&format!("stream/{job}")).header("Accept", "text/event-stream").bare()
+}
+
+fn chunk_path(job: &str) -> String {
+    format!("job-stream/{WORKER}/{job}?gpu=none&isStream=false")
 }

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::BodyExt as _;
 use longshore_model::EndpointNo;
 use tokio::time::Instant;
 
@@ -66,6 +68,8 @@ pub struct RateTable {
     pub openai: Limit,
     /// `/requests`.
     pub requests: Limit,
+    /// `/webhooks`, and delivering them again.
+    pub webhooks: Limit,
 }
 
 impl Default for RateTable {
@@ -81,6 +85,7 @@ impl Default for RateTable {
             purge_queue: limit(2, 0),
             openai: limit(2_000, 400),
             requests: limit(10, 2),
+            webhooks: limit(100, 4),
         }
     }
 }
@@ -96,6 +101,7 @@ pub(crate) enum Bucket {
     PurgeQueue,
     Openai,
     Requests,
+    Webhooks,
 }
 
 impl Bucket {
@@ -109,6 +115,7 @@ impl Bucket {
             Self::PurgeQueue => "purge-queue",
             Self::Openai => "openai",
             Self::Requests => "requests",
+            Self::Webhooks => "webhooks",
         }
     }
 
@@ -122,6 +129,7 @@ impl Bucket {
             Self::PurgeQueue => table.purge_queue,
             Self::Openai => table.openai,
             Self::Requests => table.requests,
+            Self::Webhooks => table.webhooks,
         }
     }
 }
@@ -276,6 +284,18 @@ impl Admission {
             standing.write(response.headers_mut());
         }
         response
+    }
+
+    /// The same where the request is over at the end of the answer's body, or when its reader leaves.
+    pub(crate) fn close_with_body(self, mut response: Response) -> Response {
+        let Some((_, standing)) = &self.held else { return response };
+        standing.write(response.headers_mut());
+        response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                let _counts = &self;
+                frame
+            }))
+        })
     }
 }
 

@@ -162,7 +162,7 @@ fn changes(prefix: &str) -> Vec<Operation> {
 
 fn hooks(prefix: &str) -> Vec<Operation> {
     let at = |path: &str| format!("{prefix}/webhooks{path}");
-    let (look, again) = (Gate::limited(Read, Bucket::Requests), Gate::limited(Jobs, Bucket::Cancel));
+    let (look, again) = (Gate::limited(Read, Bucket::Webhooks), Gate::limited(Jobs, Bucket::Webhooks));
     vec![
         Operation::get("ListWebhooks", at(""), gated(look, webhooks::list))
             .summary("what became of the endpoint's webhooks, the latest first")

@@ -61,7 +61,7 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
         asked.rename_model(first);
     }
     let answered = single::ask(&state, endpoint, asked).await;
-    Ok(admission.close(answered.unwrap_or_else(Failure::into_response)))
+    Ok(admission.close_with_body(answered.unwrap_or_else(Failure::into_response)))
 }
 
 /// The endpoints that a key may hand jobs to, oldest first.

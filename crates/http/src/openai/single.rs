@@ -43,7 +43,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     let uri = models::after_endpoint(&parts.uri);
     let asked = if has_body { Asked::read(&state, &uri, body).await? } else { Asked::without_body(&uri) };
     let answered = ask(&state, endpoint, asked).await;
-    Ok(admission.close(answered.unwrap_or_else(Failure::into_response)))
+    Ok(admission.close_with_body(answered.unwrap_or_else(Failure::into_response)))
 }
 
 /// Asks a worker of the endpoint, and waits for the answer as long as it takes.

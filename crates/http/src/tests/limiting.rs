@@ -117,3 +117,50 @@ async fn a_caller_who_hangs_up_does_not_count_any_more() {
     drop(gone);
     timeout(DEADLINE, until(200)).await.unwrap();
 }
+
+#[tokio::test]
+async fn an_answer_in_pieces_counts_until_its_end_or_until_its_reader_leaves() {
+    let mut settings = settings(|table| table.openai = limit(1_000, 1));
+    if let RateLimits::On(table) = &mut settings.rate_limits {
+        // A running worker must not raise the limit.
+        table.requests_per_worker = 0;
+    }
+    let fixture = Fixture::with(&settings, r#","models":["m"]"#).await;
+    let other = async || fixture.ask("GET /v2/demo/openai/v1/models", "").await;
+    let until_free = async || {
+        while other().await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    for head in ["POST /v2/demo/openai/v1/chat/completions", "POST /openai/v1/chat/completions"] {
+        for leaves in [false, true] {
+            let mut wire = fixture.server.connect().await;
+            wire.send(&with_key(head), Some(br#"{"model":"m","stream":true}"#)).await;
+            let job = fixture.take().await.row.id;
+            fixture.yield_chunks(job, &["\"data: 1\\n\\n\""]).await;
+            assert_eq!(wire.head().await.0, 200);
+            wire.piece().await;
+            assert_eq!(other().await.json()["error"]["code"], "concurrency_limited", "{head}");
+            if leaves {
+                drop(wire);
+            } else {
+                fixture.complete(job, "[]").await;
+                while !wire.piece().await.is_empty() {}
+            }
+            timeout(DEADLINE, until_free()).await.expect("the next is let in");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_look_at_webhooks_takes_nothing_from_other_operations() {
+    let fixture = Fixture::with(&settings(|table| table.webhooks = limit(2, 0)), "").await;
+    let asked = async |head: &str| fixture.ask(head, "").await;
+    let look = asked("GET /v2/demo/webhooks").await;
+    assert_eq!((look.status, look.header("ratelimit-policy")), (200, Some("\"webhooks\";q=2;w=10")));
+    assert_eq!(asked("POST /v2/demo/webhooks/redeliver").await.status, 200);
+    assert_eq!(asked("GET /v2/demo/webhooks").await.status, 429);
+    for (head, left) in [("GET /v2/demo/requests", "r=9"), ("POST /v2/demo/cancel/x", "r=99")] {
+        assert!(asked(head).await.header("ratelimit").unwrap().contains(left), "{head}");
+    }
+}

@@ -17,6 +17,7 @@ pub(super) struct LimitSettings {
     purge_queue: Row,
     openai: Row,
     requests: Row,
+    webhooks: Row,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -55,6 +56,7 @@ impl LimitSettings {
                 purge_queue: limit(self.purge_queue),
                 openai: limit(self.openai),
                 requests: limit(self.requests),
+                webhooks: limit(self.webhooks),
             }),
         }
     }

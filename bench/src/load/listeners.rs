@@ -1,0 +1,122 @@
+//! Readers of server-sent events: each holds one answer open, and notes how old the moments in it are when they come.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::closed_loop::Span;
+use super::stamp::stamps;
+use super::tally::Tally;
+use super::times::Times;
+use super::wire::{LineId, Role, Wire};
+use crate::http::Answer;
+
+/// Readers that hear everything that a tally counts, each of them or one in so many.
+pub struct Listeners {
+    address: SocketAddr,
+    requests: Vec<Vec<u8>>,
+    /// How many hear the same.
+    readers_each: u64,
+    tally: Rc<Tally>,
+    span: Span,
+    after: Duration,
+    first_line: LineId,
+    counts_from: Instant,
+    ends: Instant,
+    /// Of each answer the line that has not ended yet; none before it begins.
+    parts: Vec<Option<Vec<u8>>>,
+    heard: u64,
+    times: Times,
+}
+
+impl Listeners {
+    /// One connection per request; `readers_each` of them hear the same.
+    pub fn new(
+        address: SocketAddr,
+        requests: Vec<Vec<u8>>,
+        readers_each: u64,
+        span: Span,
+        tally: Rc<Tally>,
+    ) -> Self {
+        let now = Instant::now();
+        let parts = vec![None; requests.len()];
+        Self {
+            address,
+            requests,
+            readers_each,
+            tally,
+            span,
+            after: Duration::ZERO,
+            first_line: 0,
+            counts_from: now,
+            ends: now,
+            parts,
+            heard: 0,
+            times: Times::new(),
+        }
+    }
+
+    /// What is heard counts that much later.
+    #[must_use]
+    pub fn counting_after(mut self, after: Duration) -> Self {
+        self.after = after;
+        self
+    }
+
+    /// How old moments were when they came.
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// Moments heard in a second, by all of them.
+    pub fn per_s(&self) -> f64 {
+        self.times.count() as f64 / self.span.counted.as_secs_f64()
+    }
+}
+
+impl Role for Listeners {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        for at in 0..self.requests.len() {
+            let line = wire.open(self.address)?;
+            if at == 0 {
+                self.first_line = line;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+        self.counts_from = now + self.after + self.span.warm_up;
+        self.ends = self.counts_from + self.span.counted;
+        let mut requests = (self.first_line..).zip(&self.requests);
+        requests.try_for_each(|(line, request)| wire.listen(line, request))
+    }
+
+    fn answered(&mut self, _: &mut Wire, _: LineId, _: &Answer<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn heard(&mut self, line: LineId, bytes: &[u8]) -> Result<(), String> {
+        let now = Instant::now();
+        let part = &mut self.parts[line - self.first_line];
+        if part.is_none() && !bytes.starts_with(b"HTTP/1.1 200") {
+            return Err(format!("no stream: {}", String::from_utf8_lossy(bytes)));
+        }
+        let part = part.get_or_insert_default();
+        part.extend_from_slice(bytes);
+        let Some(end) = part.iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
+        for caused in stamps(&part[..end]) {
+            self.heard += 1;
+            if (self.counts_from..self.ends).contains(&now) {
+                self.times.add(now.saturating_duration_since(caused));
+            }
+        }
+        part.drain(..=end);
+        self.tally.finished_until_now(self.heard / self.readers_each);
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.tally.is_settled()
+    }
+}
