@@ -112,11 +112,18 @@ impl Server {
 
     /// Makes an endpoint whose workers come from outside.
     pub fn endpoint(&self) -> Result<Endpoint, String> {
+        self.endpoint_with_durability("synced")
+    }
+
+    /// The same; `buffered` does not wait for the disk.
+    pub fn endpoint_with_durability(&self, durability: &str) -> Result<Endpoint, String> {
         self.endpoints.set(self.endpoints.get() + 1);
         let name = format!("bench-{}", self.endpoints.get());
         let template = json!({"name": name, "imageName": "bench", "dockerStartCmd": ["true"]});
         let template = self.manage("/v1/templates", &template)?;
-        let endpoint = json!({"name": name, "provider": "external", "templateId": template["id"]});
+        let endpoint = json!({
+            "name": name, "provider": "external", "templateId": template["id"], "durability": durability,
+        });
         let endpoint = self.manage("/v1/endpoints", &endpoint)?;
         let id = endpoint["id"].as_str().ok_or("an endpoint without an id")?.to_owned();
         let token = self.manage(&format!("/v1/endpoints/{id}/worker-token"), &json!({}))?;

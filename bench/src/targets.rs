@@ -101,6 +101,36 @@ pub const TARGETS: &[Target] = &[
         figure: |r| r.ratio("submit-large.64k.c16.per_s", "submit-large.64k.c16.echo.per_s"),
     },
     Target {
+        what: "1 000 chunks a second of 1 job to its reader, p99",
+        unit: "ms",
+        bound: Bound::AtMost(10.0),
+        figure: |r| Some(r.get("stream.events.j1.r1.p99_us")? / 1000.0),
+    },
+    Target {
+        what: "1 000 chunks a second of 16 jobs to their readers, p99",
+        unit: "ms",
+        bound: Bound::AtMost(10.0),
+        figure: |r| Some(r.get("stream.events.j16.r1.p99_us")? / 1000.0),
+    },
+    Target {
+        what: "1 000 readers of one job, memory",
+        unit: "MB",
+        bound: Bound::AtMost(100.0),
+        figure: |r| r.get("stream.crowd.resident_mb"),
+    },
+    Target {
+        what: "a worker beside 1 000 readers that take nothing",
+        unit: "× alone",
+        bound: Bound::AtLeast(0.5),
+        figure: |r| r.ratio("stream.worker.stalled.per_s", "stream.worker.alone.per_s"),
+    },
+    Target {
+        what: "a worker beside 1 000 readers that take all",
+        unit: "× alone",
+        bound: Bound::AtLeast(0.5),
+        figure: |r| r.ratio("stream.worker.heard.per_s", "stream.worker.alone.per_s"),
+    },
+    Target {
         what: "10 000 parked takes, memory",
         unit: "MiB",
         bound: Bound::AtMost(200.0),

@@ -3,12 +3,15 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{Ground, SMALL_BYTES, Scenario, job_body};
-use crate::load::{FirstChunk, Listeners, OpenLoop, Reading, Span, Tally, Wire, Yielding, ask, stamp};
+use crate::load::{FirstChunk, Listeners, OpenLoop, Reading, Sink, Span, Tally, Wire, Yielding, ask, stamp};
 use crate::process::Used;
 use crate::readings::Readings;
 use crate::server::{Endpoint, Server};
@@ -24,6 +27,8 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const WORKER: &str = "yielding";
 /// Chunks a second on a timetable.
 const CHUNKS_PER_S: f64 = 1_000.0;
+/// Connections over which they are posted.
+const CONNECTIONS: usize = 16;
 /// Readers of one job, where they are a few.
 const SOME: usize = 16;
 
@@ -43,8 +48,8 @@ fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
 }
 
 /// An endpoint with so many jobs that the worker has taken.
-fn taken(server: &Server, jobs: usize) -> Result<(Endpoint, Vec<String>), String> {
-    let endpoint = server.endpoint()?;
+fn taken(server: &Server, jobs: usize, durability: &str) -> Result<(Endpoint, Vec<String>), String> {
+    let endpoint = server.endpoint_with_durability(durability)?;
     for _ in 0..jobs {
         ask(endpoint.address(), &endpoint.post("run").with_body(&job_body(SMALL_BYTES)))?;
     }
@@ -58,7 +63,7 @@ fn taken(server: &Server, jobs: usize) -> Result<(Endpoint, Vec<String>), String
 /// As many chunks as go, and who polls for them.
 fn polled(ground: &Ground, readings: &mut Readings, jobs: usize) -> Result<(), String> {
     let server = ground.start_server()?;
-    let (endpoint, ids) = taken(&server, jobs)?;
+    let (endpoint, ids) = taken(&server, jobs, "synced")?;
     let (span, tally) = (ground.span(), Rc::new(Tally::submitting()));
     let mut reading = Reading::new(&endpoint, &ids, span, Rc::clone(&tally));
     let mut yielding = Yielding::new(&endpoint, WORKER, ids, span, tally);
@@ -68,10 +73,10 @@ fn polled(ground: &Ground, readings: &mut Readings, jobs: usize) -> Result<(), S
     Ok(())
 }
 
-/// Chunks on a timetable, each in a post of its own over one connection per job, and who follows the jobs by events.
+/// Chunks on a timetable, each in a post of its own, and who follows the jobs by events.
 fn as_events(ground: &Ground, readings: &mut Readings, jobs: usize, readers: usize) -> Result<(), String> {
     let server = ground.start_server()?;
-    let (endpoint, ids) = taken(&server, jobs)?;
+    let (endpoint, ids) = taken(&server, jobs, "synced")?;
     let times = follow(&endpoint, &ids, readers, CHUNKS_PER_S, ground.span())?;
     let name = format!("stream.events.j{jobs}.r{readers}");
     readings.put(format!("{name}.per_s"), times.per_s());
@@ -81,15 +86,20 @@ fn as_events(ground: &Ground, readings: &mut Readings, jobs: usize, readers: usi
 
 /// A thousand readers of one job: what they cost in memory.
 fn crowd(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let readers = if ground.quick { 50 } else { 1_000 };
+    let readers = crowd_size(ground);
     let server = ground.start_server()?;
-    let (endpoint, ids) = taken(&server, 1)?;
+    let (endpoint, ids) = taken(&server, 1, "synced")?;
     let before = Used::by(server.pid())?.resident_bytes;
     let times = follow(&endpoint, &ids, readers, 10.0, ground.span())?;
     let grown = Used::by(server.pid())?.resident_bytes - before;
     readings.put("stream.crowd.resident_mb", grown / 1e6);
     readings.put_times("stream.crowd", times.times());
     Ok(())
+}
+
+/// How many readers of one job are a crowd.
+fn crowd_size(ground: &Ground) -> usize {
+    if ground.quick { 50 } else { 1_000 }
 }
 
 fn follow(
@@ -110,29 +120,33 @@ fn follow(
         let chunk = format!("{{\"output\":{}}}", stamp(due));
         posts.next().map(|post| post.with_body(chunk.as_bytes())).unwrap_or_default()
     };
-    let worker = OpenLoop::new(endpoint.address(), post, per_s, ids.len(), span).counting(tally);
+    let worker = OpenLoop::new(endpoint.address(), post, per_s, CONNECTIONS, span).counting(tally);
     Wire::run(&mut [&mut listeners, &mut worker.starting_after(settling)])?;
     Ok(listeners)
 }
 
-/// How fast a worker yields with nobody who reads, with readers, and with readers that take nothing.
+/// How fast a worker yields with nobody who reads, with readers that take nothing, and with readers that take all. The
+/// disk is not waited for: it would hide what readers cost.
 fn beside_readers(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    for (name, listening, deaf) in [("alone", 0, 0), ("heard", SOME, 0), ("stalled", 0, SOME)] {
+    let many = crowd_size(ground);
+    for (name, taking, deaf) in [("alone", 0, 0), ("stalled", 0, many), ("heard", many, 0)] {
         let server = ground.start_server()?;
-        let (endpoint, ids) = taken(&server, 1)?;
+        let (endpoint, ids) = taken(&server, 1, "buffered")?;
         let request = request(&endpoint, &ids[0]);
         let stalled: Result<Vec<_>, _> = (0..deaf).map(|_| stalled(&endpoint, &request)).collect();
         let stalled = stalled.map_err(|error| format!("a reader cannot connect: {error}"))?;
-        let (span, tally) = (ground.span(), Rc::new(Tally::submitting()));
-        let mut yielding = Yielding::new(&endpoint, WORKER, ids, span, Rc::clone(&tally));
-        if listening > 0 {
-            let requests = vec![request; listening];
-            let mut readers =
-                Listeners::new(endpoint.address(), requests, listening as u64, span, Rc::clone(&tally));
-            Wire::run(&mut [&mut readers, &mut yielding])?;
-        } else {
-            Wire::run(&mut [&mut yielding])?;
-        }
+        let may_leave = Arc::new(AtomicBool::new(taking == 0));
+        let mut sink = Sink::new(endpoint.address(), request, taking, Arc::clone(&may_leave));
+        let mut yielding = Yielding::new(&endpoint, WORKER, ids, ground.span(), Rc::new(Tally::submitting()));
+        // In a thread of their own, or the worker would wait for them here.
+        let (read, yielded) = thread::scope(|scope| {
+            let reading = scope.spawn(|| Wire::run(&mut [&mut sink]));
+            let yielded = Wire::run(&mut [&mut yielding]);
+            may_leave.store(true, Ordering::Relaxed);
+            (reading.join(), yielded)
+        });
+        yielded?;
+        read.map_err(|_| "the readers' thread ended early")??;
         readings.put(format!("stream.worker.{name}.per_s"), yielding.per_s());
         drop(stalled);
     }

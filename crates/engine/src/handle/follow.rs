@@ -6,6 +6,7 @@ use std::time::Duration;
 use longshore_model::JobId;
 use longshore_planted::{Bug, planted};
 use longshore_store::ChunkRow;
+use tokio::time::{Instant, sleep_until};
 
 use super::EndpointHandle;
 use crate::actor::ask::{Ask, FollowLook, unavailable};
@@ -14,6 +15,14 @@ use crate::{AskError, JobSnapshot};
 
 /// Chunks that are handed over at once, in bytes: what a slow reader holds in memory. A single longer chunk is more.
 const BYTES_MAX: usize = 64 * 1024;
+/// How long a follower rests after it got chunks, for each follower of the job that there is. What comes meanwhile is
+/// handed over together: a thousand who follow a fast worker would else keep the processors busy with every single
+/// chunk, and the worker waiting. It is some three times what it takes to tell one.
+const REST: Duration = Duration::from_micros(100);
+/// The shortest rest that is taken: a few followers are told at once.
+const REST_MIN: Duration = Duration::from_millis(1);
+/// The longest.
+const REST_MAX: Duration = Duration::from_secs(1);
 /// After a reload of the queue somebody who follows asks again after this.
 const REATTACH: Duration = Duration::from_millis(100);
 
@@ -36,13 +45,15 @@ pub struct Follower {
     /// Everything below this offset was handed over.
     position: u64,
     told: Option<Sight>,
+    /// No more chunks before this.
+    rests_until: Option<Instant>,
 }
 
 impl EndpointHandle {
     /// Follows a job from the chunk with this offset on.
     pub async fn follow(&self, job: JobId, offset: u64) -> Result<Follower, AskError> {
         let tail = self.tail(job).await?;
-        Ok(Follower { endpoint: self.clone(), job, tail, position: offset, told: None })
+        Ok(Follower { endpoint: self.clone(), job, tail, position: offset, told: None, rests_until: None })
     }
 
     async fn tail(&self, job: JobId) -> Result<Arc<Tail>, AskError> {
@@ -79,8 +90,14 @@ impl Follower {
                 return Ok(Happening::Status(Box::new(snapshot)));
             }
             if self.position < look.next && !(over && planted(Bug::EndBeforeChunks)) {
+                if let Some(rests_until) = self.rests_until.filter(|_| !over) {
+                    sleep_until(rests_until).await;
+                    self.rests_until = None;
+                    continue;
+                }
                 let chunks = self.chunks(&look).await?;
                 if !chunks.is_empty() {
+                    self.rests_until = self.rest();
                     return Ok(Happening::Chunks(chunks));
                 }
                 continue;
@@ -90,6 +107,13 @@ impl Follower {
             }
             self.tail.changed(&look).await;
         }
+    }
+
+    /// Until when it rests, if there are many.
+    fn rest(&self) -> Option<Instant> {
+        let followers = u32::try_from(Arc::strong_count(&self.tail)).unwrap_or(u32::MAX);
+        let rest = REST.saturating_mul(followers).min(REST_MAX);
+        (rest >= REST_MIN).then(|| Instant::now() + rest)
     }
 
     /// The queue was loaded again, or the job is gone: what follows from it shows at the next look.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_engine::{EndpointHandle, StreamFrom, StreamPage};
+use longshore_engine::{EndpointHandle, Follower, Happening, StreamFrom, StreamPage};
 use longshore_model::{JobId, JobState};
 
 use crate::ground::{Disks, done, job, one_endpoint, take, worker};
@@ -74,4 +74,44 @@ async fn a_retried_job_drops_its_chunks_and_offsets_go_on_also_over_a_restart() 
     take(&demo, "w1", 0).await;
     append(&demo, id, &["d"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(3, &["d"]));
+}
+
+/// Follows to the end; the offsets that came, and how many at a time.
+async fn follow(mut follower: Follower) -> (Vec<u64>, usize) {
+    let (mut offsets, mut times) = (Vec::new(), 0);
+    loop {
+        match follower.next().await.unwrap() {
+            Happening::Chunks(chunks) => {
+                offsets.extend(chunks.iter().map(|chunk| chunk.offset));
+                times += 1;
+            }
+            Happening::Status(_) => {}
+            Happening::Ended(_) => return (offsets, times),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_takes_what_came_meanwhile_together_and_a_few_take_each_chunk_at_once() {
+    for (followers, times_max) in [(3, 300), (200, 10)] {
+        let (engine, demo) = one_endpoint(&Disks::new()).await;
+        let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+        take(&demo, "w1", 0).await;
+        let mut following = tokio::task::JoinSet::new();
+        for _ in 0..followers {
+            following.spawn(follow(demo.follow(id, 0).await.unwrap()));
+        }
+        for _ in 0..300 {
+            append(&demo, id, &["1"]).await;
+        }
+        // Nobody rests for longer than that.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        done(&demo, "w1", id, "[]").await;
+        while let Some(followed) = following.join_next().await {
+            let (offsets, times) = followed.unwrap();
+            assert_eq!(offsets, (0..300).collect::<Vec<_>>());
+            assert!(times <= times_max, "{times} times");
+            assert!(followers > 100 || times > 10, "{times} times");
+        }
+    }
 }

@@ -137,7 +137,12 @@ impl Streaming {
                 for chunk in chunks {
                     match self.frames.chunk(&chunk.bytes) {
                         Ok(text) => out.extend(text),
-                        Err(problem) => return Ok(Step::Fail(problem)),
+                        Err(problem) if out.is_empty() => return Ok(Step::Fail(problem)),
+                        // What came before it is part of the answer.
+                        Err(problem) => {
+                            self.frames.event(problem.to_json().as_bytes(), &mut out);
+                            return Ok(Step::End(out));
+                        }
                     }
                 }
                 self.sent = Some(self.attempt);

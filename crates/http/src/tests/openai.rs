@@ -180,6 +180,21 @@ async fn what_fails_later_is_an_event() {
 }
 
 #[tokio::test]
+async fn what_comes_before_an_error_is_part_of_the_answer() {
+    let fixture = Fixture::start().await;
+    let answer = asked(&fixture, CHAT, STREAMED, |job| {
+        let fixture = &fixture;
+        async move {
+            fixture.yield_chunks(job, &["\"data: 1\\n\\nda\"", "{\"error\":{\"message\":\"m\"}}"]).await;
+        }
+    });
+    let answer = answer.await;
+    assert_eq!(answer.status, 200);
+    let error = r#"data: {"error":{"code":null,"message":"m","param":null,"type":"server_error"}}"#;
+    assert_eq!(answer.text(), format!("data: 1\n\nda\n\n{error}\n\n"));
+}
+
+#[tokio::test]
 async fn an_attempt_that_takes_over_is_not_mixed_in() {
     let fixture = Fixture::start().await;
     let answer = asked(&fixture, CHAT, STREAMED, |job| {

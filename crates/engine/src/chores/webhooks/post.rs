@@ -97,23 +97,22 @@ impl Post for HttpPost {
             }
             let response = self.client.request(call.map(Full::new)).await.map_err(|error| why(&error))?;
             let status = response.status();
-            // Whether it ends well is of no interest.
             let rest = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
-            let body = tokio::time::timeout(ANSWER_REST_MAX, beginning(rest)).await.unwrap_or_default();
-            Ok(PostAnswer { status, body })
+            let mut beginning = Vec::new();
+            // Whether it ends well, or in time, is of no interest.
+            let _ended = tokio::time::timeout(ANSWER_REST_MAX, read(rest, &mut beginning)).await;
+            Ok(PostAnswer { status, body: beginning.into() })
         })
     }
 }
 
-/// Reads a body to its end, and answers how it began.
-async fn beginning(mut body: Limited<hyper::body::Incoming>) -> Bytes {
-    let mut kept = Vec::new();
+/// Reads a body to its end, and keeps how it began.
+async fn read(mut body: Limited<hyper::body::Incoming>, kept: &mut Vec<u8>) {
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(data) = frame.into_data() else { continue };
         let room = ANSWER_BYTES_KEPT - kept.len();
         kept.extend_from_slice(&data[..data.len().min(room)]);
     }
-    kept.into()
 }
 
 /// An error with its causes: the outermost of the client's says nothing.

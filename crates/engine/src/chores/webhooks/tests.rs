@@ -163,6 +163,10 @@ enum Answer {
     Redirect(SocketAddr),
     Text(&'static str),
     HangUp,
+    /// These bytes one by one, 20 ms apart, and no end.
+    Slowly(&'static str),
+    /// A body without an end, as fast as it is taken.
+    Endless,
     Silence,
 }
 
@@ -213,11 +217,29 @@ async fn serve(mut stream: TcpStream, log: Arc<Mutex<Vec<String>>>, answers: Vec
                 format!("HTTP/1.1 200 X\r\ncontent-length: {}\r\n\r\n{text}", text.len())
             }
             Some(Answer::HangUp) => return,
+            Some(Answer::Slowly(text)) => return say_slowly(&mut stream, text).await,
+            Some(Answer::Endless) => return say_endlessly(&mut stream).await,
             Some(Answer::Silence) | None => std::future::pending().await,
         };
         if stream.write_all(head.as_bytes()).await.is_err() {
             return;
         }
+    }
+}
+
+async fn say_slowly(stream: &mut TcpStream, text: &str) {
+    for byte in text.bytes().chain(std::iter::repeat(b'.')) {
+        if stream.write_all(&[byte]).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn say_endlessly(stream: &mut TcpStream) {
+    let mut text = b"HTTP/1.1 200 X\r\n\r\n".to_vec();
+    while stream.write_all(&text).await.is_ok() {
+        text = vec![b'x'; 65_536];
     }
 }
 

@@ -196,6 +196,18 @@ async fn what_is_still_checked_with_a_proxy() {
         let error = through("http://127.0.0.1:1").call(url.parse().unwrap()).await.err().expect(url);
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{url}");
     }
+    let proxies = || Arc::new(Proxies::through("http://127.0.0.1:1", "direct.test"));
+    let dialer = || Dialer { proxies: proxies(), ..strict() };
+    for host in PRIVATE.split_whitespace().filter(|host| !host.eq_ignore_ascii_case("localhost")) {
+        let Ok(target) = format!("http://{host}/").parse() else { continue };
+        let error = dialer().call(target).await.err().expect(host);
+        // Nobody listens where the proxy should be.
+        assert_ne!(error.kind(), io::ErrorKind::ConnectionRefused, "{host} gets to the proxy");
+    }
+    for host in ["inside.test", "1and1.test", "16843009", "1.1.1.1"] {
+        let error = dialer().call(format!("http://{host}/").parse().unwrap()).await.err().expect(host);
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{host} is for the proxy to judge");
+    }
     let error = through("https://127.0.0.1:1").call("http://a.test/".parse().unwrap()).await.err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
 }

@@ -86,6 +86,30 @@ async fn a_long_answer_is_noted_as_far_as_its_first_kilobyte() {
 }
 
 #[tokio::test]
+async fn answers_without_an_end_are_noted_as_far_as_they_came() {
+    let dribble = Answer::Slowly("HTTP/1.1 200 X\r\n\r\nno");
+    for (answer, status, begins) in [
+        (Answer::Endless, Some(200), "xxx"),
+        (dribble, Some(200), "no"),
+        // Its head alone takes longer than an attempt may.
+        (Answer::Slowly("HTTP/1.1 200 X\r\nx-long: ................................"), None, ""),
+    ] {
+        let receiver = Receiver::start(&[answer]).await;
+        let endpoint = Endpoint::new();
+        let log = Arc::new(MemoryHookLog::default());
+        let retries = WebhookRetries { attempts_max: 1, ..WebhookRetries::default() };
+        let timeout = Duration::from_secs(4);
+        let webhooks = start_with_log(WebhookSettings { timeout, retries, ..settings() }, log.clone());
+        webhooks.owe(endpoint.owe(1, &receiver.url()));
+        endpoint.settled(1).await;
+        let found = log::deliveries(&log.read(endpoint.endpoint().id).await.unwrap());
+        let attempt = &found[0].attempts[0];
+        assert_eq!(attempt.status, status, "{attempt:?}");
+        assert!(attempt.answer.as_deref().unwrap_or_default().starts_with(begins), "{attempt:?}");
+    }
+}
+
+#[tokio::test]
 async fn progress_is_told_at_once_and_then_with_the_latest_value() {
     let receiver = Receiver::start(&[Answer::Status(200)]).await;
     let endpoint = Endpoint::new();

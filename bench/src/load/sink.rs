@@ -1,0 +1,53 @@
+//! Readers that take whatever comes and look at nothing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::wire::{LineId, Role, Wire};
+use crate::http::Answer;
+
+/// How often it is looked whether that was all.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Readers of answers that go on, until somebody says that they may leave.
+pub struct Sink {
+    address: SocketAddr,
+    request: Vec<u8>,
+    readers: usize,
+    may_leave: Arc<AtomicBool>,
+}
+
+impl Sink {
+    /// So many, with a connection each.
+    pub fn new(address: SocketAddr, request: Vec<u8>, readers: usize, may_leave: Arc<AtomicBool>) -> Self {
+        Self { address, request, readers, may_leave }
+    }
+}
+
+impl Role for Sink {
+    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+        for _ in 0..self.readers {
+            let line = wire.open(self.address)?;
+            wire.listen(line, &self.request)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, _: &mut Wire, _: Instant) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn answered(&mut self, _: &mut Wire, _: LineId, _: &Answer<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn turn(&mut self, _: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+        Ok(Some(now + LOOK))
+    }
+
+    fn is_done(&self) -> bool {
+        self.may_leave.load(Ordering::Relaxed)
+    }
+}
