@@ -50,7 +50,7 @@ class Caller:
         return found + end
 
     def answer(self, piece: int = 65536) -> tuple[int, bytes]:
-        """Status and body of a whole answer."""
+        """Status and body of a whole answer, without the comments that say that it goes on."""
         head = self.until(b"\r\n\r\n", piece).decode().lower()
         status = int(head.split(" ")[1])
         if "transfer-encoding: chunked" not in head:
@@ -65,7 +65,7 @@ class Caller:
                 assert more, "closed within a chunk"
                 self.got += more
             body, self.got = body + self.got[:size], self.got[size + 2:]
-        return status, body
+        return status, body.replace(b": keep-alive\n\n", b"")
 
     def close(self) -> None:
         self.socket.close()

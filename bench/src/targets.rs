@@ -121,13 +121,13 @@ pub const TARGETS: &[Target] = &[
     Target {
         what: "a worker beside 1 000 readers that take nothing",
         unit: "× alone",
-        bound: Bound::AtLeast(0.5),
+        bound: Bound::AtLeast(0.3),
         figure: |r| r.ratio("stream.worker.stalled.per_s", "stream.worker.alone.per_s"),
     },
     Target {
         what: "a worker beside 1 000 readers that take all",
         unit: "× alone",
-        bound: Bound::AtLeast(0.5),
+        bound: Bound::AtLeast(0.3),
         figure: |r| r.ratio("stream.worker.heard.per_s", "stream.worker.alone.per_s"),
     },
     Target {

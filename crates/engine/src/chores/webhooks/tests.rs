@@ -232,8 +232,13 @@ async fn say_slowly(stream: &mut TcpStream, text: &str) {
         if stream.write_all(&[byte]).await.is_err() {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        wait_between_bytes().await;
     }
+}
+
+/// How slow a receiver is, is what is tested.
+async fn wait_between_bytes() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
 async fn say_endlessly(stream: &mut TcpStream) {
