@@ -136,6 +136,7 @@ fn rate_limits(dice: &mut Dice) -> RateLimits {
             purge_queue: limit(2, 0),
             openai: limit(20, 4),
             requests: limit(10, 2),
+            webhooks: limit(20, 4),
         }),
     }
 }
