@@ -81,6 +81,8 @@ faults! {
     ReceiverSlow = 0.2,
     /// A receiver cannot be reached for a while.
     ReceiverDown = 0.2,
+    /// A handler never ends by itself, although its worker is not known for that. Only where somebody asks for it.
+    HandlerStuck = 0.0,
 }
 
 /// Decides when something goes wrong. Cheap to clone.
@@ -100,6 +102,9 @@ impl Faults {
     /// Draws the rates of one world.
     pub fn draw(dice: &mut Dice) -> Self {
         let rates = Fault::RATES_MAX.iter().map(|rate_max| {
+            if *rate_max == 0.0 {
+                return 0.0;
+            }
             // From a hundredth of the largest to the largest.
             let strength = 10_f64.powf(-2.0 * dice.range(0..=1_000) as f64 / 1_000.0);
             if dice.chance(0.5) { rate_max * strength } else { 0.0 }
@@ -115,6 +120,14 @@ impl Faults {
         let rates = Fault::ALL.iter().map(|fault| rate(*fault)).collect();
         let counts = vec![0; Fault::ALL.len()];
         Self { shared: Arc::new(Mutex::new(State { dice: dice.fork(), rates, counts, over: false })) }
+    }
+
+    /// From now on these go wrong as often as is said.
+    pub fn set(&self, rates: &[(Fault, f64)]) {
+        let mut state = self.state();
+        for (fault, rate) in rates {
+            state.rates[*fault as usize] = *rate;
+        }
     }
 
     /// Whether it goes wrong now. Counted if it does.

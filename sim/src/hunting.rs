@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use longshore_planted::{Bug, plant};
+use longshore_sim::faults::Fault;
 use longshore_sim::plants::{self, Hunt};
 
 /// What to hunt for.
@@ -25,6 +26,11 @@ fn parse(name: &str) -> Result<Bug, String> {
 }
 
 impl HuntingArgs {
+    /// The faults that the worlds of the hunt have more or less of than others.
+    pub fn rates(&self) -> &'static [(Fault, f64)] {
+        self.plant.map_or(&[], plants::rates)
+    }
+
     /// Hunts, if that is what was asked for. A single world is left to the caller, with the mistake in it.
     pub fn run(&self, seed: u64, worlds: Option<u64>, steps: u64) -> Option<ExitCode> {
         let hunts = match (self.plants, self.plant, worlds) {

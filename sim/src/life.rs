@@ -62,16 +62,25 @@ pub struct Outcome {
 /// # Panics
 /// If the operating system cannot provide a timer.
 pub fn live(seed: u64, steps: u64, traced: bool) -> Outcome {
+    live_with(&[], seed, steps, traced)
+}
+
+/// Lives through the world of a seed in which these faults strike so often, whatever the seed says.
+///
+/// # Panics
+/// If the operating system cannot provide a timer.
+pub fn live_with(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime
         .expect("a runtime without I/O needs nothing that could be missing")
-        .block_on(run(seed, steps, traced))
+        .block_on(run(rates, seed, steps, traced))
 }
 
-async fn run(seed: u64, steps: u64, traced: bool) -> Outcome {
+async fn run(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> Outcome {
     let mut dice = Dice::new(seed);
     let settings = ServerSettings::draw(&mut dice);
     let world = create(&mut dice, &settings, traced);
+    world.faults.set(rates);
     populate(&world, &mut dice, settings);
     let mut rests = go_on(&world, steps).await;
     world.faults.end();

@@ -49,7 +49,11 @@ fn main() -> ExitCode {
         let Args { seed, steps, failures, .. } = args;
         many::live(&Plan { first_seed: seed, worlds, steps, failures_max: failures })
     } else {
-        let outcome = life::live(args.seed, args.steps, args.trace);
+        #[cfg(feature = "planted")]
+        let rates = args.hunting.rates();
+        #[cfg(not(feature = "planted"))]
+        let rates = &[];
+        let outcome = life::live_with(rates, args.seed, args.steps, args.trace);
         // A reader that closes the pipe early has seen enough.
         let _ = std::io::stdout().write_all(outcome.trace.as_bytes());
         let mut summary = Summary::default();

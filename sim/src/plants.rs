@@ -10,6 +10,7 @@ use std::thread;
 use longshore_planted::{Bug, plant};
 
 use crate::auditor::Violation;
+use crate::faults::Fault;
 use crate::life;
 
 /// Steps of a world in a hunt, before it calms down.
@@ -30,13 +31,29 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::OutputSwept, 30),
     (Bug::HookNotKept, 40),
     (Bug::HookAtOnce, 20),
-    (Bug::TimeoutNotLoaded, 5_000),
-    (Bug::LeaseNotLoaded, 1_500),
-    (Bug::HungWorkerKept, 600),
     (Bug::DrainKills, 500),
     (Bug::PurgeHitsNewJobs, 1_000),
     (Bug::UntakenResultAccepted, 500),
 ];
+
+/// The server has no trouble but that it is killed at times; some jobs are still there when it is back.
+const KILLS: &[(Fault, f64)] = &[
+    (Fault::ServerKilled, 0.000_2),
+    (Fault::CommitFailed, 0.0),
+    (Fault::CommitUnsure, 0.0),
+    (Fault::DiskFull, 0.0),
+    (Fault::ReadFailed, 0.0),
+    (Fault::BlobFailed, 0.0),
+    (Fault::ClockForward, 0.0),
+    (Fault::ClockBack, 0.0),
+    (Fault::HandlerStuck, 0.1),
+];
+/// Workers hang.
+const HANGS: &[(Fault, f64)] = &[(Fault::WorkerHangs, 0.03)];
+
+/// Mistakes that show only where certain things go wrong, and others do not: the worlds of their hunts are like that.
+const RATES: &[(Bug, &[(Fault, f64)])] =
+    &[(Bug::TimeoutNotLoaded, KILLS), (Bug::LeaseNotLoaded, KILLS), (Bug::HungWorkerKept, HANGS)];
 
 const ONE_JOB_PER_KEY: &str = "an idempotency key stands for one job";
 const IN_ORDER: &str = "jobs are handed out in order";
@@ -128,16 +145,21 @@ pub fn budget(bug: Bug) -> u64 {
     BUDGETS.iter().find(|(of, _)| *of == bug).map_or(WORLDS, |(_, worlds)| *worlds)
 }
 
+/// How often some faults strike in the worlds of a hunt, whatever their seeds say.
+pub fn rates(bug: Bug) -> &'static [(Fault, f64)] {
+    RATES.iter().find(|(of, _)| *of == bug).map_or(&[], |(_, rates)| rates)
+}
+
 /// Lives through worlds with this mistake until one shows it.
 pub fn hunt(bug: Bug, first_seed: u64, budget: u64, steps: u64) -> Hunt {
     plant(Some(bug));
     let mut hunt = Hunt { bug, worlds: 0, budget, found: None };
     while hunt.found.is_none() && hunt.worlds < budget {
         let seed = first_seed.wrapping_add(hunt.worlds);
-        let outcome = life::live(seed, steps, false);
+        let outcome = life::live_with(rates(bug), seed, steps, false);
         hunt.worlds += 1;
         let shows = |violation: &Violation| breaks(bug).contains(&violation.promise);
-        hunt.found = outcome.violations.into_iter().find(shows).filter(|_| is_clean(seed, steps));
+        hunt.found = outcome.violations.into_iter().find(shows).filter(|_| is_clean(bug, seed, steps));
         plant(Some(bug));
     }
     plant(None);
@@ -150,9 +172,9 @@ pub fn breaks(bug: Bug) -> &'static [&'static str] {
 }
 
 /// Whether the world shows nothing without a mistake in it: only then what it shows is the mistake's.
-fn is_clean(seed: u64, steps: u64) -> bool {
+fn is_clean(bug: Bug, seed: u64, steps: u64) -> bool {
     plant(None);
-    life::live(seed, steps, false).violations.is_empty()
+    life::live_with(rates(bug), seed, steps, false).violations.is_empty()
 }
 
 /// Hunts for every mistake that breaks a promise, within its budget, as many at a time as there are cores; in the order of the list.

@@ -8,6 +8,11 @@ use super::job::{EndpointNo, JobNo, WorkerNo};
 use super::promise::Promise;
 use super::sight::history;
 use super::trouble::SLACK_MS;
+use super::when::When;
+use super::worker::Worker;
+
+/// How long a worker may take until it asks for jobs, or says anything.
+const PATIENCE_MS: u64 = 30 * 60 * 1_000;
 
 impl Auditor {
     pub(super) fn worker_started(&mut self, worker: &str, endpoint: &str) {
@@ -117,9 +122,23 @@ impl Auditor {
             let Some(started) = worker.started.filter(|_| worker.is_managed && worker.ended.is_none()) else {
                 continue;
             };
-            let is_kept = self.is_silent_since(WorkerNo(no), started, now);
+            let is_kept = self.is_silent_since(WorkerNo(no), started, now) || self.is_waited_for(worker, now);
             let text = || format!("{} lives, and was last heard of at {:?}", worker.name, worker.spoke);
             self.ledger.check(Promise::SilentEnded, !is_kept, text);
         }
+    }
+
+    /// Whether this worker was silent in calm times for longer than any is waited for, also one that the server took
+    /// over and never heard of.
+    fn is_waited_for(&self, worker: &Worker, until: When) -> bool {
+        let (Some(calm), Some(began)) = (self.calm, self.process_began) else { return false };
+        let spoke = worker.spoke.filter(|spoke| spoke.seq > began.seq);
+        // Silence means nothing of one that asked for jobs and never pinged.
+        let is_known =
+            worker.pings.iter().flatten().any(|ping| ping.from.seq > began.seq && ping.until.is_some());
+        let since_ms = calm.ms.max(began.ms).max(spoke.map_or(0, |spoke| spoke.ms));
+        let since_ms = worker.started.map_or(since_ms, |started| since_ms.max(started.ms));
+        (spoke.is_none() || is_known)
+            && until.ms > since_ms + PATIENCE_MS + self.rules.kill_grace_ms + SLACK_MS
     }
 }

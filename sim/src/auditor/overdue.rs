@@ -25,7 +25,8 @@ impl Auditor {
         }
         let text = || format!("{} runs on in {}; {}", job.id, sight.what, history(job));
         let is_too_long = self.is_past_timeout(job, holder, sight.from);
-        let is_lost = self.is_silent_since(holder.worker, holder.got, sight.from);
+        let is_lost = self.is_silent_since(holder.worker, holder.got, sight.from)
+            || self.is_missed_since(holder, sight.from);
         self.ledger.check(Promise::TimedOut, !is_too_long, text);
         self.ledger.check(Promise::LeaseEnds, !is_lost, text);
     }
@@ -74,5 +75,17 @@ impl Auditor {
         });
         // The server's clock may be ahead of the wall clock, and wait for it.
         pings && until.ms > heard.ms + within_ms && until.wall_ms > self.clock.most(heard, heard) + within_ms
+    }
+
+    /// Whether this worker had its job when the server process began, and was not heard of by it: after a start every
+    /// running job has one lease, whoever has it.
+    fn is_missed_since(&self, holder: &Delivery, until: When) -> bool {
+        let Some(began) = self.process_began.filter(|began| began.seq > holder.got.seq) else { return false };
+        let within_ms = self.rules.lease_ms() + SLACK_MS;
+        let is_unheard = self.notes.workers[holder.worker.0].spoke.is_none_or(|spoke| spoke.seq < began.seq);
+        is_unheard
+            && self.is_smooth(began.ms + 1, until.ms)
+            && until.ms > began.ms + within_ms
+            && until.wall_ms > self.clock.most(began, began) + within_ms
     }
 }

@@ -18,11 +18,13 @@ impl Sdk {
     /// Runs a handler and posts what it answers.
     pub(super) async fn handle(self: &Arc<Self>, job: &Arc<str>, run: u64, stop: &Notify) {
         let is_deaf = self.world.faults.strike(Fault::HandlerDeaf);
-        let plan = {
+        let is_stuck = self.world.faults.strike(Fault::HandlerStuck);
+        let mut plan = {
             let sane = self.world.faults.are_over();
             let mut dice = self.dice();
             self.habits.plan(&mut dice, sane)
         };
+        plan.work = plan.work.filter(|_| !is_stuck);
         let stopped = async {
             stop.notified().await;
             if is_deaf {

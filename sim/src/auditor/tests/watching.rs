@@ -162,6 +162,25 @@ fn a_worker_from_which_nothing_came_may_not_ping() {
 }
 
 #[test]
+fn a_job_leaves_a_worker_that_the_next_server_never_hears_of() {
+    for speaks in [false, true] {
+        let mut story = Story::default();
+        story.wait(100_000).submit("a", "{}").take("w", "a", "{}").wait(1_000).see(&Seen::ServerDown(true));
+        story.wait(1_000).see(&Seen::ServerUp);
+        story.wait(20_000).status("a", r#""status":"IN_PROGRESS""#).is_fine();
+        if speaks {
+            story.ask("GET", "/v2/e/job-stop/w?gpu=x", "", 204, "");
+        }
+        story.wait(80_000).status("a", r#""status":"IN_PROGRESS""#);
+        if speaks {
+            story.is_fine();
+        } else {
+            story.breaks(LEASE_ENDS);
+        }
+    }
+}
+
+#[test]
 fn a_wait_ends_with_the_job() {
     let mut story = Story::default();
     story.submit("a", "{}").take("w", "a", "{}");
@@ -244,6 +263,22 @@ fn a_silent_worker_is_ended() {
     started(&mut story, "w");
     story.wait(100_000).ping("w", "").wait(5_000).ping("w", "").wait(200_000).see(&Seen::End);
     story.breaks("at rest no silent worker is kept");
+}
+
+#[test]
+fn a_worker_that_was_taken_over_is_not_waited_for_for_ever() {
+    let run = |waited_ms: u64| {
+        let mut story = Story::default();
+        create(&mut story, r#""workersMin":1,"workersMax":1"#);
+        started(&mut story, "w");
+        story.wait(1_000).ping("w", "").wait(1_000).see(&Seen::ServerDown(true));
+        story.wait(1_000).see(&Seen::ServerUp);
+        story.see(&Seen::Calm);
+        story.wait(waited_ms).see(&Seen::End);
+        story
+    };
+    run(30 * 60_000).is_fine();
+    run(32 * 60_000).breaks("at rest no silent worker is kept");
 }
 
 #[test]
