@@ -63,7 +63,7 @@ impl Direct {
     /// With an empty store that outlives the server.
     pub(super) async fn start_on(store: Arc<MemoryStore>) -> Self {
         let mut direct = Self::bare(store).await;
-        let template = direct.manage("/v1/templates", r#"{"name":"t","env":{"TOKEN":"hush"}}"#).await;
+        let template = direct.manage("/v1/templates", r#"{"name":"t","env":{"TOKEN":"Hush, hush!"}}"#).await;
         let template = &template["id"];
         let create = |slug| {
             format!(
