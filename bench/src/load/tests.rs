@@ -111,3 +111,45 @@ fn nobody_there_is_said() {
     let error = ask(nobody, &Request::get("/").bare()).unwrap_err();
     assert!(error.starts_with("cannot connect to 127.0.0.1:"), "{error}");
 }
+
+/// Sends each who asks this text, in two pieces.
+fn tell(text: String, cut: usize) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let text = text.clone();
+            thread::spawn(move || {
+                let asked = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+                if asked.take_while(|line| !line.is_empty()).count() > 0 {
+                    let _ = stream.write_all(&text.as_bytes()[..cut]);
+                    wait_for(Duration::from_millis(20));
+                    let _ = stream.write_all(&text.as_bytes()[cut..]);
+                    // The answer goes on.
+                    wait_for(Duration::from_secs(60));
+                }
+            });
+        }
+    });
+    address
+}
+
+fn listen(address: SocketAddr) -> Result<u64, String> {
+    let tally = std::rc::Rc::new(Tally::submitting());
+    (0..2).for_each(|_| tally.submit());
+    tally.close();
+    let requests = vec![Request::get("/").bare(); 3];
+    let mut listeners = Listeners::new(address, requests, 3, span(600_000), tally);
+    Wire::run(&mut [&mut listeners]).map(|()| listeners.times().count())
+}
+
+#[test]
+fn listeners_hear_every_moment_wherever_an_answer_is_cut() {
+    let event = format!("data: {}\n\n", stamp(Instant::now()));
+    let text = format!("HTTP/1.1 200 OK\r\n\r\n{event}{event}");
+    for cut in [12, text.len() - event.len(), text.len() - 8] {
+        assert_eq!(listen(tell(text.clone(), cut)), Ok(6), "{cut}");
+    }
+    let refused = listen(tell("HTTP/1.1 429 No\r\n\r\n".to_owned(), 12)).unwrap_err();
+    assert!(refused.starts_with("no stream: HTTP/1.1 429"), "{refused}");
+}
