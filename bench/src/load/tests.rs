@@ -126,7 +126,7 @@ fn tell(text: String, cut: usize) -> SocketAddr {
                     wait_for(Duration::from_millis(20));
                     let _ = stream.write_all(&text.as_bytes()[cut..]);
                     // The answer goes on.
-                    wait_for(Duration::from_secs(60));
+                    wait_for(Duration::from_mins(1));
                 }
             });
         }
