@@ -37,7 +37,7 @@ async fn a_waiting_job_tells_its_place_where_that_is_asked_for() {
     let fixture = Fixture::start().await;
     let (first, second) = (fixture.submit().await, fixture.submit().await);
     let place = async |operation: &str, job| {
-        let record = fixture.ask(&format!("GET /v2/demo/{operation}{}position=true", job), "").await.json();
+        let record = fixture.ask(&format!("GET /v2/demo/{operation}{job}position=true"), "").await.json();
         (record["status"].as_str().unwrap().to_owned(), record["position"].as_u64())
     };
     let waits = |position| ("IN_QUEUE".to_owned(), Some(position));
