@@ -23,6 +23,7 @@ mod kept;
 mod ledger;
 mod limits;
 mod notes;
+mod omitting;
 mod operating;
 mod operation;
 mod overdue;

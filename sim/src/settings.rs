@@ -48,6 +48,7 @@ impl ServerSettings {
                 pause: Duration::from_secs(*own.pick(&[1, 10])),
                 ..BreakerSettings::default()
             },
+            body_bytes_max: *own.pick(&[4_000, 10_000_000, 10_000_000]),
             timeout: Duration::from_secs(10),
             calls_max: *dice.pick(&[1, 4, 64]),
             calls_per_host_max: *dice.pick(&[1, 4]),
@@ -83,6 +84,7 @@ impl From<&ServerSettings> for Rules {
             stop_grace_ms: workers.stop_grace_ms,
             kill_grace_ms: workers.kill_grace_ms,
             webhook_attempts_max: webhooks.retries.attempts_max,
+            webhook_body_bytes_max: webhooks.body_bytes_max,
             webhook_gap_ms: webhooks.retries.delay.as_millis() as u64,
             output_bytes_max: engine.output_bytes_max as usize,
             sync_output_bytes_max: engine.sync_output_bytes_max as usize,

@@ -4,10 +4,11 @@ use bytes::Bytes;
 
 use super::Auditor;
 use super::job::{EndpointNo, Hook, Job, JobNo, Terminal};
+use super::omitting::tells_of;
 use super::promise::Promise;
 use super::sight::history;
 use super::trouble::SLACK_MS;
-use super::wire::{Record, State, brief, part, plain};
+use super::wire::{Record, State, brief, plain};
 
 /// Which of a job's ends a call reports.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,7 @@ impl Auditor {
             return;
         }
         self.check_call(no, url, &record);
+        self.check_size(no, url, body, &record);
         let Some(job) = self.notes.get(no) else { return };
         let reported = self.reported(job, body, &record);
         let from = if job.known.seq > job.life.began.1.seq { job.known } else { job.life.began.1 };
@@ -58,9 +60,7 @@ impl Auditor {
     /// job may even have ended again.
     fn reported(&self, job: &Job, body: &Bytes, record: &Record<'_>) -> Reported {
         let Some(state) = State::parse(record.status) else { return Reported::Unclear };
-        let content = (record.output.map(|raw| part(body, raw)), record.error.map(|raw| part(body, raw)));
-        let fits =
-            |end: &Terminal| end.state == state && end.shown.as_ref().is_none_or(|shown| *shown == content);
+        let fits = |end: &Terminal| end.state == state && tells_of(end, body, record);
         // How an earlier life ended was perhaps never seen, but then it was retried.
         let is_unseen =
             job.past.len() < job.lives as usize && matches!(state, State::Failed | State::TimedOut);
@@ -94,8 +94,7 @@ impl Auditor {
         let mut found = None;
         for (endpoint, notes) in self.notes.endpoints.iter().enumerate() {
             let fits = notes.orphans.iter().map(|orphan| &orphan.submission).find(|submission| {
-                submission.webhook.as_deref() == Some(url)
-                    && record.input.is_some_and(|input| submission.input == input.get())
+                submission.webhook.as_deref() == Some(url) && has_input(record, &submission.input)
             });
             found = found.or(fits.map(|submission| (EndpointNo(endpoint), submission.span.from)));
         }
@@ -114,7 +113,7 @@ impl Auditor {
         let text = || format!("{url}: {} is {}", job.id, record.status);
         self.ledger.check(Promise::HookTruthful, is_terminal, text);
         let Some(submission) = &job.submission else { return };
-        let same_input = record.input.is_some_and(|input| submission.input == input.get());
+        let same_input = has_input(record, &submission.input);
         let same_url = record.webhook.is_some_and(|raw| Some(plain(raw)) == submission.webhook);
         let is_right = same_input && same_url && submission.webhook.as_deref() == Some(url);
         let text = || format!("{url}: the call for {} does not show what was submitted", job.id);
@@ -197,4 +196,9 @@ impl Auditor {
         let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
         has_hook && job.hook.accepted.is_none() && job.hook.calls < self.rules.webhook_attempts_max
     }
+}
+
+/// Whether a call shows this input, or says that it is left out.
+fn has_input(record: &Record<'_>, input: &Bytes) -> bool {
+    record.input_omitted || record.input.is_some_and(|shown| *input == shown.get())
 }

@@ -67,6 +67,8 @@ pub struct Rules {
     pub webhook_attempts_max: u32,
     /// From one attempt to the next.
     pub webhook_gap_ms: u64,
+    /// The longest body of a webhook call that need not leave anything out.
+    pub webhook_body_bytes_max: usize,
     /// The longest output of a `/run` job.
     pub output_bytes_max: usize,
     /// The longest output of a `/runsync` job.
@@ -115,6 +117,7 @@ impl Default for Rules {
             kill_grace_ms: 5_000,
             webhook_attempts_max: 3,
             webhook_gap_ms: 10_000,
+            webhook_body_bytes_max: 10_000_000,
             output_bytes_max: 10_000_000,
             sync_output_bytes_max: 20_000_000,
             chunk_bytes_max: 1_000_000,

@@ -40,9 +40,9 @@ impl Auditor {
                 .fail(Promise::WellFormed, || format!("{what}: status is {:?}", record.status));
         };
         let Some(job) = self.notes.find_job(record.id) else { return };
-        // A list may leave out what is large.
+        // A list may leave out what is large; a webhook says so.
         let is_complete = record.output.is_some() && (record.error.is_some() || state == State::Completed);
-        let is_whole = what != LIST || is_complete;
+        let is_whole = (what != LIST || is_complete) && !record.output_omitted;
         let shown = Shown {
             output: record.output.map(|raw| part(body, raw)),
             error: record.error.map(|raw| part(body, raw)),

@@ -66,6 +66,14 @@ pub(super) struct Record<'a> {
     pub input: Option<&'a RawValue>,
     #[serde(default, borrow, deserialize_with = "present")]
     pub webhook: Option<&'a RawValue>,
+    #[serde(default, rename = "outputOmitted")]
+    pub output_omitted: bool,
+    #[serde(default, rename = "outputBytes")]
+    pub output_bytes: Option<usize>,
+    #[serde(default, borrow, rename = "statusUrl")]
+    pub status_url: Option<&'a str>,
+    #[serde(default, rename = "inputOmitted")]
+    pub input_omitted: bool,
 }
 
 /// Only whose it is.

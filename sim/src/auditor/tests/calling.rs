@@ -1,9 +1,11 @@
 //! Webhooks.
 
 use super::Story;
+use crate::auditor::Rules;
 use crate::seen::Seen;
 
 const PACED: &str = "a webhook is not called too soon, too often, or after it was accepted";
+const TRUTHFUL: &str = "a webhook tells how the job ended";
 const BODY: &str = r#"{"id":"a","status":"COMPLETED","output":1,"input":{},"webhook":"http://h/"}"#;
 
 fn completed() -> Story {
@@ -45,6 +47,27 @@ fn attempts_keep_their_distance_and_end() {
     }
     story.is_fine();
     story.call(4, BODY, 500).breaks(PACED);
+}
+
+#[test]
+fn a_call_leaves_out_what_is_too_large_and_nothing_else() {
+    let run = |most: usize, told: &str| {
+        let mut story = Story::with(Rules { webhook_body_bytes_max: most, ..Rules::default() });
+        let body = r#"{"input":{},"webhook":"http://h/"}"#;
+        story.ask("POST", "/v2/e/run", body, 200, r#"{"id":"a","status":"IN_QUEUE"}"#);
+        let output = format!(r#""output":"{}""#, "x".repeat(3_000));
+        story.take("w", "a", "{}").done("w", "a", &format!("{{{output}}}"));
+        let told = told.replace("OUTPUT", &output);
+        let call = format!(r#"{{"id":"a","status":"COMPLETED",{told},"input":{{}},"webhook":"http://h/"}}"#);
+        story.call(1, &call, 200);
+        story
+    };
+    let omitted = r#""outputOmitted":true,"outputBytes":3002,"statusUrl":"/v2/e/status/a""#;
+    run(2_000, omitted).is_fine();
+    run(5_000, "OUTPUT").is_fine();
+    run(5_000, omitted).breaks(TRUTHFUL);
+    run(2_000, "OUTPUT").breaks(TRUTHFUL);
+    run(2_000, r#""outputOmitted":true,"outputBytes":3002"#).breaks(TRUTHFUL);
 }
 
 const FAILED: &str = r#"{"id":"a","status":"FAILED","error":"no","input":{},"webhook":"http://h/"}"#;
