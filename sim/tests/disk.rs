@@ -52,7 +52,7 @@ impl Machine {
     /// Two writes in one batch: all or nothing.
     fn batch(number: u32, durability: Durability) -> Batch {
         let put = |side: &str| Write::PutSetting(format!("{number} {side}"), Bytes::from_static(b"x"));
-        Batch { durability, writes: vec![put("left"), put("right")] }
+        Batch { durability, writes: vec![put("left"), put("right")], chain: None }
     }
 
     async fn commit(&self, epoch: Epoch, number: u32, durability: Durability) -> Result<(), StoreError> {

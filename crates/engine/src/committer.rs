@@ -1,19 +1,30 @@
-//! One task per shard that makes changes durable: everything that arrived while the last batch was written goes
-//! into the next one. Then, and only then, it lets the replies leave.
+//! One task per shard that makes changes durable: everything that arrived while batches were written goes into the next
+//! one. Then, and only then, it lets the replies leave.
+//!
+//! A batch does not wait for the one before it once it has grown to half of what is on its way: a disk that is waited
+//! for takes several syncs at once, and few connections would otherwise spend most of their time behind each other's.
+//! Under load the batches grow instead, so that there are only a few under way, each with its share of the jobs.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Instant;
 
 use longshore_model::{Durability, Epoch, ShardId};
 use longshore_planted::{Bug, planted};
-use longshore_store::{Batch, Store, StoreError, Write};
+use longshore_store::{Batch, Store, StoreError, StoreFuture, Write};
 use tokio::sync::mpsc;
 
 use crate::EngineMetrics;
 
 /// Writes in one batch at most; more wait for the next.
 const BATCH_WRITES_MAX: usize = 8_192;
+/// Batches of a shard that are under way at once.
+const BATCHES_MAX: usize = 4;
+/// A batch may follow others that are under way when it is at least this part of them.
+const SHARE_OF_OTHERS: usize = 2;
 
 /// Called when the batch that covers it is durable, or could not be made so.
 pub(crate) type Release = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
@@ -70,62 +81,145 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    pub(crate) async fn run(mut self) {
-        let mut waiting = Vec::new();
-        while self.receiver.recv_many(&mut waiting, 1024).await > 0 {
-            let mut rest = waiting.drain(..).peekable();
-            while rest.peek().is_some() {
-                let (batch, covered) = next_batch(&mut rest);
-                self.commit(batch, covered).await;
+    pub(crate) async fn run(self) {
+        let Self { store, shard, epoch, measures, mut receiver } = self;
+        let mut commits = Commits::new(store.as_ref(), shard, epoch, &measures);
+        let (mut arrived, mut is_closed) = (Vec::new(), false);
+        while !is_closed || !commits.on_their_way.is_empty() {
+            tokio::select! {
+                biased;
+                result = commits.first() => commits.settle(result),
+                received = receiver.recv_many(&mut arrived, 1024), if !is_closed => {
+                    is_closed = received == 0;
+                    commits.put(&mut arrived);
+                }
             }
-        }
-    }
-
-    async fn commit(&self, batch: Batch, mut covered: Vec<Prepared>) {
-        if planted(Bug::ReplyBeforeCommit) {
-            release(std::mem::take(&mut covered));
-        }
-        let result = if batch.writes.is_empty() {
-            Ok(())
-        } else {
-            let (begun, commands) = (Instant::now(), covered.iter().map(|p| p.releases.len()).sum());
-            let result = self.store.commit(self.shard, self.epoch, batch).await;
-            self.measures.committed(begun.elapsed(), commands);
-            result
-        };
-        match result {
-            Ok(()) => release(covered),
-            Err(error) => {
-                self.measures.commit_failed();
-                tracing::error!(shard = self.shard.0, %error, "a commit failed: reloading the queues in it");
-                refuse(covered, &error);
-            }
+            commits.send();
         }
     }
 }
 
-/// Collects decisions until the batch is full. Those of a void generation are refused here.
-fn next_batch(rest: &mut std::iter::Peekable<impl Iterator<Item = Prepared>>) -> (Batch, Vec<Prepared>) {
-    let mut batch = Batch { durability: Durability::Buffered, writes: Vec::new() };
-    let mut covered = Vec::new();
-    for mut prepared in rest {
-        if prepared.generation != prepared.line.generation.load(Ordering::Acquire) {
-            let void = StoreError::Io("an earlier change of this queue could not be written".to_owned());
-            for release in prepared.releases {
-                release(Err(&void));
-            }
-            continue;
-        }
-        if !prepared.writes.is_empty() {
-            batch.durability = batch.durability.max(prepared.durability);
-        }
-        batch.writes.append(&mut prepared.writes);
-        covered.push(prepared);
-        if batch.writes.len() >= BATCH_WRITES_MAX {
-            break;
+/// What one shard's committer has to do and is doing.
+struct Commits<'a> {
+    store: &'a dyn Store,
+    shard: ShardId,
+    epoch: Epoch,
+    measures: &'a EngineMetrics,
+    waiting: VecDeque<Prepared>,
+    waiting_writes: usize,
+    on_their_way: VecDeque<OnItsWay<'a>>,
+    /// Grows when a batch has failed and none that rested on it is left.
+    chain: u64,
+    has_failed: bool,
+}
+
+/// A batch that the store has, and what it covers.
+struct OnItsWay<'a> {
+    result: StoreFuture<'a, ()>,
+    sent_at: Instant,
+    writes: usize,
+    covered: Vec<Prepared>,
+}
+
+impl<'a> Commits<'a> {
+    fn new(store: &'a dyn Store, shard: ShardId, epoch: Epoch, measures: &'a EngineMetrics) -> Self {
+        let (waiting, on_their_way) = (VecDeque::new(), VecDeque::new());
+        Self {
+            store,
+            shard,
+            epoch,
+            measures,
+            waiting,
+            waiting_writes: 0,
+            on_their_way,
+            chain: 0,
+            has_failed: false,
         }
     }
-    (batch, covered)
+
+    fn put(&mut self, arrived: &mut Vec<Prepared>) {
+        self.waiting_writes += arrived.iter().map(|prepared| prepared.writes.len()).sum::<usize>();
+        self.waiting.extend(arrived.drain(..));
+    }
+
+    /// Hands the store what may go.
+    fn send(&mut self) {
+        while !self.waiting.is_empty() && self.may_send() {
+            let (batch, mut covered) = self.next_batch();
+            if planted(Bug::ReplyBeforeCommit) {
+                release(std::mem::take(&mut covered));
+            }
+            let writes = batch.writes.len();
+            let result = match writes {
+                0 => Box::pin(std::future::ready(Ok(()))),
+                _ => self.store.commit(self.shard, self.epoch, batch),
+            };
+            self.on_their_way.push_back(OnItsWay { result, sent_at: Instant::now(), writes, covered });
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        let others: usize = self.on_their_way.iter().map(|batch| batch.writes).sum();
+        let is_big_enough = self.waiting_writes * SHARE_OF_OTHERS >= others;
+        !self.has_failed && self.on_their_way.len() < BATCHES_MAX && is_big_enough
+    }
+
+    /// Collects decisions until the batch is full. Those of a void generation are refused here.
+    fn next_batch(&mut self) -> (Batch, Vec<Prepared>) {
+        let mut batch =
+            Batch { durability: Durability::Buffered, writes: Vec::new(), chain: Some(self.chain) };
+        let mut covered = Vec::new();
+        while batch.writes.len() < BATCH_WRITES_MAX
+            && let Some(mut prepared) = self.waiting.pop_front()
+        {
+            self.waiting_writes -= prepared.writes.len();
+            if prepared.generation != prepared.line.generation.load(Ordering::Acquire) {
+                let void = StoreError::Io("an earlier change of this queue could not be written".to_owned());
+                for release in prepared.releases {
+                    release(Err(&void));
+                }
+                continue;
+            }
+            if !prepared.writes.is_empty() {
+                batch.durability = batch.durability.max(prepared.durability);
+            }
+            batch.writes.append(&mut prepared.writes);
+            covered.push(prepared);
+        }
+        (batch, covered)
+    }
+
+    /// What becomes of the batch that was sent first.
+    async fn first(&mut self) -> Result<(), StoreError> {
+        poll_fn(|context| match self.on_their_way.front_mut() {
+            Some(first) => first.result.as_mut().poll(context),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    fn settle(&mut self, result: Result<(), StoreError>) {
+        let Some(OnItsWay { sent_at, writes, covered, .. }) = self.on_their_way.pop_front() else { return };
+        if writes > 0 {
+            let commands = covered.iter().map(|prepared| prepared.releases.len()).sum();
+            self.measures.committed(sent_at.elapsed(), commands);
+        }
+        match result {
+            Ok(()) => release(covered),
+            Err(error) => {
+                self.measures.commit_failed();
+                if !self.has_failed {
+                    tracing::error!(shard = self.shard.0, %error, "a commit failed: reloading the queues in it");
+                }
+                self.has_failed = true;
+                refuse(covered, &error);
+            }
+        }
+        if self.has_failed && self.on_their_way.is_empty() {
+            self.has_failed = false;
+            self.chain += 1;
+        }
+    }
 }
 
 fn release(covered: Vec<Prepared>) {

@@ -84,7 +84,7 @@ async fn commit_until(
                 }
             }
             let start = Instant::now();
-            store.commit(shard, epoch, Batch { durability, writes }).await?;
+            store.commit(shard, epoch, Batch { durability, writes, chain: None }).await?;
             latencies.push(start.elapsed());
         }
     }

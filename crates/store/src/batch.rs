@@ -15,6 +15,8 @@ pub struct Batch {
     pub durability: Durability,
     /// The changes.
     pub writes: Vec<Write>,
+    /// What it rests on, see [`Store::commit`](crate::Store::commit); none for who waits for every answer.
+    pub chain: Option<u64>,
 }
 
 /// One change of one row.

@@ -4,6 +4,7 @@
 //! all or nothing, and read payloads. The store knows rows; it does not know what a queue does with them.
 
 mod batch;
+mod chains;
 mod embedded;
 mod memory;
 
@@ -15,6 +16,7 @@ use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 pub use batch::{
     Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write,
 };
+pub use chains::Chains;
 pub use embedded::{EmbeddedStore, LogLimits, dump};
 pub use memory::MemoryStore;
 
@@ -60,6 +62,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Writes a batch, all or nothing, in order. When this returns `Ok`, a crash cannot undo the batch (with
     /// [`longshore_model::Durability::Buffered`]: a killed process cannot; a power cut may within 100 ms).
+    ///
+    /// Several batches of a shard may be on their way. They take effect in the order in which this was called. Where
+    /// one fails, those of its chain that come after it fail too: they rest on it. Whoever has heard of the failure,
+    /// and has nothing on its way any more, goes on with a larger chain. See [`Chains`].
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()>;
 
     /// Every endpoint, template, key, small record and setting, in the order of creation.

@@ -38,6 +38,14 @@ impl Change {
         }
     }
 
+    /// What a commit rests on.
+    pub(super) fn chain(&self) -> Option<(ShardId, Option<u64>)> {
+        match self {
+            Self::Claim(_) | Self::Release(_) => None,
+            Self::Commit(shard, _, batch) => Some((*shard, batch.chain)),
+        }
+    }
+
     fn apply(&self, rows: &MemoryStore) -> Answer {
         match self.clone() {
             Self::Claim(shards) => at_once(rows.claim(shards)),

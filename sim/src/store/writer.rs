@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use longshore_store::StoreError;
+use longshore_store::{Chains, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::rows::{Answer, Change, Rows};
@@ -29,9 +29,12 @@ impl Writer {
     pub(super) fn start(process: &Process, drive: Arc<Drive>, rows: Arc<Rows>) -> Self {
         let (requests, mut waiting) = mpsc::unbounded_channel();
         process.spawn(async move {
-            let mut group = Vec::new();
+            let (mut group, mut chains) = (Vec::new(), Chains::default());
             while waiting.recv_many(&mut group, GROUP_CHANGES_MAX).await > 0 {
-                write(&drive, &rows, std::mem::take(&mut group)).await;
+                let group = admit(&chains, std::mem::take(&mut group));
+                if !group.is_empty() {
+                    write(&drive, &rows, &mut chains, group).await;
+                }
             }
         });
         Self { requests }
@@ -47,9 +50,22 @@ impl Writer {
     }
 }
 
-async fn write(drive: &Drive, rows: &Rows, group: Vec<Request>) {
+/// Refuses what rests on a group that failed.
+fn admit(chains: &Chains, group: Vec<Request>) -> Vec<Request> {
+    let mut admitted = Vec::new();
+    for request in group {
+        match request.change.chain().and_then(|(shard, chain)| chains.check(shard, chain).err()) {
+            Some(error) => _ = request.reply.send(Err(error)),
+            None => admitted.push(request),
+        }
+    }
+    admitted
+}
+
+async fn write(drive: &Drive, rows: &Rows, chains: &mut Chains, group: Vec<Request>) {
     let (changes, replies): (Vec<_>, Vec<_>) =
         group.into_iter().map(|Request { change, reply }| (change, reply)).unzip();
+    let senders: Vec<_> = changes.iter().map(Change::chain).collect();
     let is_synced = changes.iter().any(Change::is_synced);
     rows.begin(changes);
     let answers = match drive.write(Fault::CommitFailed).await {
@@ -75,7 +91,10 @@ async fn write(drive: &Drive, rows: &Rows, group: Vec<Request>) {
     }
     let unsure = || Err(StoreError::Io("the simulated disk could not sync".to_owned()));
     let answers = answers.unwrap_or_else(|| replies.iter().map(|_| unsure()).collect());
-    for (reply, answer) in replies.into_iter().zip(answers) {
+    for ((reply, sender), answer) in replies.into_iter().zip(senders).zip(answers) {
+        if let (Err(error), Some((shard, chain))) = (&answer, sender) {
+            chains.fail(shard, chain, error);
+        }
         // Whoever asked may have stopped waiting; that is their right.
         let _ = reply.send(answer);
     }

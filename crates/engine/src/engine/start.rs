@@ -40,7 +40,11 @@ impl Engine {
         if !writes.is_empty() {
             tracing::info!(records = writes.len(), "sealing secrets under the present key");
             store
-                .commit(ShardId::CATALOG, epochs[0].1, Batch { durability: Durability::Synced, writes })
+                .commit(
+                    ShardId::CATALOG,
+                    epochs[0].1,
+                    Batch { durability: Durability::Synced, writes, chain: None },
+                )
                 .await?;
         }
         let token_key = token_key(&parts, &stored, epochs[0].1).await?;
@@ -137,7 +141,7 @@ impl Engine {
 
     /// Commits changes of the catalog.
     pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        let batch = Batch { durability: Durability::Synced, writes };
+        let batch = Batch { durability: Durability::Synced, writes, chain: None };
         let shard = ShardId::CATALOG;
         self.inner.ground.store.commit(shard, self.epoch(shard), batch).await
     }
@@ -211,5 +215,5 @@ async fn has_moved(
 
 async fn put_setting(store: &dyn Store, epoch: Epoch, name: &str, value: Bytes) -> Result<(), StoreError> {
     let writes = vec![Write::PutSetting(name.to_owned(), value)];
-    store.commit(ShardId::CATALOG, epoch, Batch { durability: Durability::Synced, writes }).await
+    store.commit(ShardId::CATALOG, epoch, Batch { durability: Durability::Synced, writes, chain: None }).await
 }

@@ -112,5 +112,5 @@ async fn commit(
     writes: Vec<Write>,
 ) -> Result<(), StoreError> {
     let epoch = epochs[usize::from(shard.0)].1;
-    store.commit(shard, epoch, Batch { durability: Durability::Synced, writes }).await
+    store.commit(shard, epoch, Batch { durability: Durability::Synced, writes, chain: None }).await
 }

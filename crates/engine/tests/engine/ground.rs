@@ -1,7 +1,8 @@
 //! An engine to test on, and short words for what clients and workers do.
 
-use std::sync::Arc;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,8 +16,8 @@ use longshore_model::{
     Millis, Provider, RetryOn, ScalerType, ShardId, Template, TemplateId, WorkerId,
 };
 use longshore_store::{
-    Batch, Catalog, ChunkRow, HookRow, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
-    StreamRow,
+    Batch, Catalog, Chains, ChunkRow, HookRow, MemoryStore, OutcomeRow, Payload, Store, StoreError,
+    StoreFuture, StreamRow,
 };
 use longshore_vault::Vault;
 
@@ -211,6 +212,7 @@ impl Host for JumpingClock {
 pub(crate) struct BreakableStore {
     inner: MemoryStore,
     broken: AtomicBool,
+    chains: Mutex<Chains>,
     commit_ms: AtomicU64,
     outcome_ms: AtomicU64,
     /// How often somebody asked for an outcome.
@@ -249,8 +251,16 @@ impl Store for BreakableStore {
     }
 
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
+        let mut chains = self.chains.lock().unwrap();
+        let mut admitted = chains.check(shard, batch.chain);
         if self.broken.load(Ordering::SeqCst) {
-            return Box::pin(async { Err(StoreError::Full("no space left".to_owned())) });
+            let error = StoreError::Full("no space left".to_owned());
+            chains.fail(shard, batch.chain, &error);
+            admitted = Err(error);
+        }
+        drop(chains);
+        if admitted.is_err() {
+            return Box::pin(ready(admitted));
         }
         self.largest.fetch_max(batch.writes.len() as u64, Ordering::SeqCst);
         let takes = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));

@@ -69,7 +69,7 @@ async fn live_with(rows: Vec<JobRow>, counters: Counters, stream: StreamRow) {
         writes.push(Write::PutStream(row.key, stream));
         writes.push(Write::PutJob(Box::new(row)));
     }
-    store.commit(shard, epoch, Batch { durability: Durability::Synced, writes }).await.unwrap();
+    store.commit(shard, epoch, Batch { durability: Durability::Synced, writes, chain: None }).await.unwrap();
 
     let server = Direct::again_on(store).await;
     let token = server.engine.worker_token(&server.endpoint);

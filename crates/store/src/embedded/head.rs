@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
@@ -13,6 +14,9 @@ use super::segment::Header;
 const PAGE_BYTES: usize = 4096;
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
+/// So many syncs can be under way at once.
+pub(super) const SYNCS_MAX: usize = 4;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Head {
@@ -20,6 +24,9 @@ pub(super) struct Head {
     pub header: Header,
     /// The file. Readers share it.
     pub file: Arc<File>,
+    /// The same file for each of those who sync it. Linux tells every open file once of a write that failed, and not
+    /// every caller: two that share one would have one of them believe that all is well.
+    pub for_syncs: [Arc<File>; SYNCS_MAX],
     /// Where the next frame goes.
     pub end: u32,
     /// What is before this is durable.
@@ -44,7 +51,15 @@ struct Ahead {
 
 impl Head {
     /// Begins a segment in a file that may have been used before. Nothing is synced.
-    pub fn begin(file: Arc<File>, header: Header, ahead_bytes: u32, segment_bytes: u32) -> io::Result<Self> {
+    pub fn begin(
+        file: Arc<File>,
+        path: &Path,
+        header: Header,
+        ahead_bytes: u32,
+        segment_bytes: u32,
+    ) -> io::Result<Self> {
+        let open = || File::open(path).map(Arc::new);
+        let for_syncs = [open()?, open()?, open()?, open()?];
         let length = file.metadata()?.len();
         file.write_all_at(&header.encode(), 0)?;
         let ahead = Ahead {
@@ -53,7 +68,7 @@ impl Head {
             limit: u64::from(segment_bytes),
         };
         let (end, synced) = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES);
-        Ok(Self { header, file, end, synced, tail: Vec::new(), buffer: Vec::new(), ahead })
+        Ok(Self { header, file, for_syncs, end, synced, tail: Vec::new(), buffer: Vec::new(), ahead })
     }
 
     /// Writes a frame behind what is there; answers where its records begin.

@@ -1,36 +1,44 @@
 //! The log as the one who writes it sees it.
 //!
+//! A frame is written at once, and synced by whoever has a [`Ticket`] for it, while the next ones are written and
+//! synced by others: the disk is waited for, not worked for, and several can do that at the same time. What becomes of a
+//! frame is settled in order. A sync that succeeds speaks for every frame that was written before it began.
+//!
 //! Linux says once that a sync failed. What should have reached the disk counts as written from then on: programs
 //! still read it from memory, the next sync succeeds, and a power cut shows that it was never there. So nothing is
-//! ever written behind a frame whose sync failed. The log goes on in a new segment, whose header says that the old one ends
-//! before that frame, and which repeats what was acknowledged and not yet synced (buffered commits, from memory).
-//! Until such a segment is durable nothing is committed; once it is, what was refused cannot come back.
+//! ever built on a frame whose sync failed: what is on its way is refused with it. The log goes on in a new segment, whose
+//! header says that the old one ends before that frame, and which repeats what was acknowledged and not yet synced
+//! (buffered commits, from memory). Until such a segment is durable nothing is committed; once it is, what was
+//! refused cannot come back.
 
+mod make;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longshore_model::Durability;
 
+pub(super) use self::make::End;
+use self::make::make_head;
 use super::encode;
 use super::error::{corrupt, from_io, is_full};
 use super::format::SEGMENT_HEADER_BYTES;
 use super::frame::Frame;
-use super::head::Head;
+use super::head::{Head, SYNCS_MAX};
 use super::index::Segment;
 use super::limits::LogLimits;
-use super::names;
 use super::readers::Shared;
 use super::recovery::Recovered;
 use super::segment::Header;
 use super::spares::Spares;
 use crate::StoreError;
 
-/// Buffered commits are kept in memory until they are synced, which happens now if they are more than this.
+/// Buffered commits are kept in memory until they are synced, which is to happen now if they are more than this.
 const UNSYNCED_BYTES_MAX: usize = 8 << 20;
 
 /// See the module.
@@ -44,24 +52,54 @@ pub(super) struct Log {
     oldest: u64,
     head: Head,
     slot: usize,
+    /// Written and not settled, in order.
+    pending: VecDeque<Pending>,
+    /// The number of the first of these.
+    first_pending: u64,
+    /// Syncs under way.
+    tickets: usize,
     /// Acknowledged, but not synced.
-    unsynced: Vec<Frame>,
-    /// Nothing may be written behind what was synced last.
-    in_doubt: bool,
-    /// An empty frame, for its memory.
-    blank: Frame,
+    unsynced: Vec<Unsynced>,
+    /// Nothing may be written behind what was synced last: why not.
+    doubt: Option<StoreError>,
+    /// Empty frames, for their memory.
+    blanks: Vec<Frame>,
 }
 
-/// The end of the log that a new segment continues.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct End {
-    /// The number of the last segment; 0 if there is none.
-    pub number: u64,
-    /// Its salt.
-    pub salt: u64,
-    /// Where its frames end.
-    pub at: u64,
+/// A frame of which nobody knows yet whether it is durable.
+#[derive(Debug)]
+struct Pending {
+    frame: Frame,
+    at: u32,
+    records_at: u32,
+    end: u32,
+    durability: Durability,
 }
+
+#[derive(Debug)]
+struct Unsynced {
+    frame: Frame,
+    end: u32,
+}
+
+/// Leave to sync, for the time that nothing of the log is held. To be settled, whatever comes of it.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Ticket {
+    file: Arc<File>,
+    /// The last frame that was written before.
+    last: u64,
+}
+
+impl Ticket {
+    /// Waits for the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+/// What became of frames, in the order in which they were written.
+pub(super) type Settled = Vec<Result<(), StoreError>>;
 
 impl Log {
     /// Continues a log in a new segment: what follows its end may be frames that a crash tore, and must stay nothing.
@@ -69,7 +107,7 @@ impl Log {
         let Recovered { index, end, mut frames, oldest } = recovered;
         let shared = Arc::new(Shared::new(index));
         let mut spares = Spares::new(dir);
-        let made = make_head(&mut spares, dir, limits, end, oldest, &mut frames);
+        let made = make_head(&mut spares, dir, limits, end, oldest, frames.iter_mut());
         let (head, places) = made.map_err(|failed| from_io(&failed.error))?;
         let slot = push(&shared, &head)?;
         for (frame, records_at) in frames.iter().zip(places) {
@@ -84,9 +122,12 @@ impl Log {
             oldest,
             head,
             slot,
+            pending: VecDeque::new(),
+            first_pending: 0,
+            tickets: 0,
             unsynced: Vec::new(),
-            in_doubt: false,
-            blank: Frame::default(),
+            doubt: None,
+            blanks: Vec::new(),
         })
     }
 
@@ -102,13 +143,15 @@ impl Log {
 
     /// A frame to fill.
     pub fn blank_frame(&mut self) -> Frame {
-        std::mem::take(&mut self.blank)
+        self.blanks.pop().unwrap_or_default()
     }
 
     /// Gives a frame back that is not needed.
     pub fn unused(&mut self, mut frame: Frame) {
         frame.clear();
-        self.blank = frame;
+        if self.blanks.len() <= SYNCS_MAX {
+            self.blanks.push(frame);
+        }
     }
 
     /// Whether something acknowledged is not synced yet.
@@ -116,48 +159,120 @@ impl Log {
         !self.unsynced.is_empty()
     }
 
-    /// Writes a frame, and syncs it if it is to be durable. After an error it is not there, and will not be.
-    pub fn append(&mut self, mut frame: Frame, durability: Durability) -> Result<(), StoreError> {
-        self.make_ready(frame.bytes())?;
+    /// Whether so much of it is not that it must be synced now.
+    pub fn is_overdue(&self) -> bool {
+        self.unsynced.iter().map(|unsynced| unsynced.frame.bytes()).sum::<usize>() > UNSYNCED_BYTES_MAX
+    }
+
+    /// Whether everything that was written is settled. What is not only [`Self::write`], [`Self::ticket`] and
+    /// [`Self::settle`] may be called in the meantime.
+    pub fn is_quiet(&self) -> bool {
+        self.tickets == 0
+    }
+
+    /// Whether a frame of so many bytes can be written as things are. If not, [`Self::make_ready`] sees to it.
+    pub fn is_ready(&self, bytes: usize) -> bool {
+        self.doubt.is_none() && self.has_room(bytes)
+    }
+
+    /// Writes a frame. After an error it is not there, and will not be.
+    pub fn write(&mut self, mut frame: Frame, durability: Durability) -> Result<(), StoreError> {
         let at = self.head.end;
-        let records_at = match self.write(&mut frame, durability) {
-            Ok(records_at) => records_at,
+        match self.head.write(&mut frame) {
+            Ok(records_at) => {
+                let end = self.head.end;
+                self.pending.push_back(Pending { frame, at, records_at, end, durability });
+                Ok(())
+            }
             Err(error) => {
                 self.head.spoil(at);
-                if self.in_doubt {
-                    // What was refused must not come back. If this fails too, it is tried again before the next frame.
-                    let _ = self.begin_again();
+                self.unused(frame);
+                // A full disk takes no more, but has what it took.
+                if !is_full(&error) {
+                    self.doubt = Some(from_io(&error));
+                    self.make_up_if_quiet();
                 }
-                self.unused(frame);
-                return Err(from_io(&error));
+                Err(from_io(&error))
             }
-        };
-        let mut index = self.shared.index();
-        index.segments.set_end(self.slot, self.head.end);
-        let applied = index.apply(self.slot, records_at, frame.records());
-        drop(index);
-        match durability {
-            Durability::Synced => {
-                self.unsynced.clear();
-                self.unused(frame);
-            }
-            Durability::Buffered => self.note_unsynced(frame),
         }
-        applied.map_err(|(at, malformed)| corrupt(self.head.header.number, at, malformed))
+    }
+
+    /// Leave to sync what was written, one for each of [`SYNCS_MAX`] threads. None if nobody waits for that.
+    pub fn ticket(&mut self, thread: usize) -> Option<Ticket> {
+        self.pending.back().filter(|last| last.durability == Durability::Synced)?;
+        self.tickets += 1;
+        let file = Arc::clone(&self.head.for_syncs[thread % SYNCS_MAX]);
+        Some(Ticket { file, last: self.first_pending + self.pending.len() as u64 - 1 })
+    }
+
+    /// What the sync says of the frames that wait for it.
+    pub fn settle(&mut self, ticket: Ticket, synced: io::Result<()>) -> Settled {
+        self.tickets -= 1;
+        match synced {
+            Ok(()) if self.doubt.is_none() => {
+                let covered = (ticket.last + 1).saturating_sub(self.first_pending);
+                let mut settled: Settled = (0..covered).filter_map(|_| self.keep_first(true)).collect();
+                settled.append(&mut self.settle_buffered());
+                settled
+            }
+            Ok(()) => self.make_up_if_quiet(),
+            Err(error) => {
+                tracing::warn!(%error, "a sync of the log failed, going on in a new segment");
+                self.doubt.get_or_insert_with(|| from_io(&error));
+                self.make_up_if_quiet()
+            }
+        }
+    }
+
+    /// Buffered frames with nothing unsettled before them need no sync.
+    pub fn settle_buffered(&mut self) -> Settled {
+        let mut settled = Vec::new();
+        while self.pending.front().is_some_and(|first| first.durability == Durability::Buffered) {
+            settled.extend(self.keep_first(false));
+        }
+        settled
+    }
+
+    /// Writes a frame and waits until it is settled. To be called in the quiet, as is all that follows.
+    pub fn append(&mut self, frame: Frame, durability: Durability) -> Result<(), StoreError> {
+        self.make_ready(frame.bytes())?;
+        self.write(frame, durability)?;
+        let mut settled = match self.ticket(0) {
+            Some(ticket) => {
+                let synced = ticket.sync();
+                self.settle(ticket, synced)
+            }
+            None => self.settle_buffered(),
+        };
+        settled.pop().unwrap_or(Ok(()))
     }
 
     /// Makes everything acknowledged durable.
     pub fn sync(&mut self) -> Result<(), StoreError> {
-        if self.in_doubt {
+        if self.doubt.is_some() {
             return self.begin_again();
         }
         if self.is_unsynced() {
             if let Err(error) = self.head.sync() {
                 tracing::warn!(%error, "a sync of the log failed, going on in a new segment");
-                self.in_doubt = true;
+                self.doubt = Some(from_io(&error));
                 return self.begin_again();
             }
             self.unsynced.clear();
+        }
+        Ok(())
+    }
+
+    /// Sees to it that so many bytes can be written behind what is there.
+    pub fn make_ready(&mut self, bytes: usize) -> Result<(), StoreError> {
+        if self.doubt.is_some() {
+            self.begin_again()?;
+        }
+        if !self.has_room(bytes) {
+            self.sync()?;
+        }
+        if !self.has_room(bytes) {
+            self.replace_head(self.head.end)?;
         }
         Ok(())
     }
@@ -179,35 +294,39 @@ impl Log {
         retired.map_err(|error| from_io(&error))
     }
 
-    fn write(&mut self, frame: &mut Frame, durability: Durability) -> io::Result<u32> {
-        // A full disk takes no more, but has what it took.
-        let records_at = self.head.write(frame).inspect_err(|error| self.in_doubt |= !is_full(error))?;
-        if durability == Durability::Synced {
-            self.head.sync().inspect_err(|_| self.in_doubt = true)?;
+    /// The first frame that waits counts: readers see what it says.
+    fn keep_first(&mut self, is_durable: bool) -> Option<Result<(), StoreError>> {
+        let Pending { frame, records_at, end, .. } = self.pending.pop_front()?;
+        self.first_pending += 1;
+        let mut index = self.shared.index();
+        index.segments.set_end(self.slot, end);
+        let applied = index.apply(self.slot, records_at, frame.records());
+        drop(index);
+        if is_durable {
+            self.head.synced = end;
+            self.unsynced.retain(|unsynced| unsynced.end > end);
+            self.unused(frame);
+        } else {
+            self.unsynced.push(Unsynced { frame, end });
         }
-        Ok(records_at)
+        Some(applied.map_err(|(at, malformed)| corrupt(self.head.header.number, at, malformed)))
     }
 
-    fn note_unsynced(&mut self, frame: Frame) {
-        self.unsynced.push(frame);
-        if self.unsynced.iter().map(Frame::bytes).sum::<usize>() > UNSYNCED_BYTES_MAX {
-            // If it fails, the writer tries again.
-            let _ = self.sync();
+    /// In doubt, with no sync under way any more: refuses what waits.
+    fn make_up_if_quiet(&mut self) -> Settled {
+        let Some(why) = self.doubt.clone().filter(|_| self.is_quiet()) else { return Vec::new() };
+        if let Some(first) = self.pending.front() {
+            self.head.spoil(first.at);
         }
-    }
-
-    /// Sees to it that so many bytes can be written behind what is there.
-    fn make_ready(&mut self, bytes: usize) -> Result<(), StoreError> {
-        if self.in_doubt {
-            self.begin_again()?;
-        }
-        if !self.has_room(bytes) {
-            self.sync()?;
-        }
-        if !self.has_room(bytes) {
-            self.replace_head(self.head.end)?;
-        }
-        Ok(())
+        let refused: Vec<Pending> = self.pending.drain(..).collect();
+        self.first_pending += refused.len() as u64;
+        // What is refused must not come back. If this fails too, it is tried again before the next frame.
+        let _ = self.begin_again();
+        let refuse = |pending: Pending| {
+            self.unused(pending.frame);
+            Err(why.clone())
+        };
+        refused.into_iter().map(refuse).collect()
     }
 
     /// What is bigger than a segment gets one of its own.
@@ -229,21 +348,24 @@ impl Log {
     fn replace_head(&mut self, at: u32) -> Result<(), StoreError> {
         let Header { number, salt, .. } = self.head.header;
         let end = End { number, salt, at: u64::from(at) };
-        let frames = &mut self.unsynced[..];
+        let frames = self.unsynced.iter_mut().map(|unsynced| &mut unsynced.frame);
         let made = make_head(&mut self.spares, &self.dir, self.limits, end, self.oldest, frames);
         let (head, places) = made.map_err(|failed| {
-            self.in_doubt |= failed.may_be_there;
-            from_io(&failed.error)
+            let error = from_io(&failed.error);
+            if failed.may_be_there {
+                self.doubt.get_or_insert_with(|| error.clone());
+            }
+            error
         })?;
         let slot = push(&self.shared, &head)?;
         let mut index = self.shared.index();
         index.segments.set_end(self.slot, at);
-        for (frame, records_at) in self.unsynced.drain(..).zip(places) {
+        for (Unsynced { frame, .. }, records_at) in self.unsynced.drain(..).zip(places) {
             let applied = index.apply(slot, records_at, frame.records());
             applied.map_err(|(at, malformed)| corrupt(number + 1, at, malformed))?;
         }
         drop(index);
-        (self.head, self.slot, self.in_doubt) = (head, slot, false);
+        (self.head, self.slot, self.doubt) = (head, slot, None);
         Ok(())
     }
 }
@@ -254,59 +376,4 @@ fn push(shared: &Shared, head: &Head) -> Result<usize, StoreError> {
     let segment = Segment { number, salt, file: Arc::clone(&head.file), end: head.end, live_bytes: 0 };
     let slot = shared.index().segments.push(segment);
     slot.ok_or_else(|| StoreError::Io("the log has as many segments as there can be".into()))
-}
-
-/// Why there is no new segment, and whether a crash may show that there is one.
-struct Failed {
-    error: io::Error,
-    may_be_there: bool,
-}
-
-impl Failed {
-    fn before(error: io::Error) -> Self {
-        Self { error, may_be_there: false }
-    }
-}
-
-/// Makes a segment behind the end of the log, with these frames in it, and answers where their records are. It gets its
-/// name when all of it is durable.
-fn make_head(
-    spares: &mut Spares,
-    dir: &Path,
-    limits: LogLimits,
-    end: End,
-    oldest: u64,
-    frames: &mut [Frame],
-) -> Result<(Head, Vec<u32>), Failed> {
-    let number = end
-        .number
-        .checked_add(1)
-        .ok_or_else(|| Failed::before(io::Error::other("segments have no more numbers")))?;
-    let header = Header {
-        number,
-        salt: Header::new_salt(number),
-        previous_end: end.at,
-        previous_salt: end.salt,
-        oldest: oldest.min(number),
-    };
-    let spare = spares.take().map_err(Failed::before)?;
-    let named = dir.join(names::segment(number));
-    let filled = fill(spare.file, header, limits, frames).map_err(Failed::before);
-    let made = filled.and_then(|made| match fs::rename(&spare.path, &named) {
-        Ok(()) => Ok(made),
-        Err(error) => Err(Failed { may_be_there: !is_full(&error), error }),
-    });
-    // A file whose sync failed is not trusted again. One that cannot be removed is in nobody's way.
-    let made = made.inspect_err(|_| _ = fs::remove_file(&spare.path))?;
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    synced.map_err(|error| Failed { error, may_be_there: true })?;
-    Ok(made)
-}
-
-fn fill(file: File, header: Header, limits: LogLimits, frames: &mut [Frame]) -> io::Result<(Head, Vec<u32>)> {
-    let mut head = Head::begin(Arc::new(file), header, limits.ahead_bytes, limits.segment_bytes)?;
-    let places = frames.iter_mut().map(|frame| head.write(frame)).collect::<io::Result<_>>()?;
-    head.file.sync_all()?;
-    head.synced = head.end;
-    Ok((head, places))
 }

@@ -1,8 +1,9 @@
 //! Rows in an append-only log of a local folder.
 //!
 //! ```text
-//! commit ──► channel ──► writer thread: drain → check epochs → one frame → one sync → index → answers
-//!                             └─► between groups: what the oldest segment still has goes to the end, the segment goes
+//! commit ──► inbox ──► a writer thread: drain → check epochs → one frame ──► one sync ──► index → answers
+//!                 └──► another one, while the first waits for its sync: the same
+//!                 └──► in the quiet: what the oldest segment still has goes to the end, the segment goes
 //! reads  ──► index, in memory: what is where ──► the file, on blocking threads
 //! ```
 //!

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use longshore_model::EndpointNo;
 
 /// What the writer must know of the catalog to write it: which values there are, in which order they were created, and the
-/// largest endpoint number. It runs ahead of the index by the group that is being written, and goes back when that
+/// largest endpoint number. It runs ahead of the index by the groups that are being written, and goes back when one
 /// fails.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
@@ -31,12 +31,12 @@ impl Ranks {
         Self { by_value, next, last_endpoint, undo: Vec::new() }
     }
 
-    /// What was noted since is written.
-    pub fn keep(&mut self) {
-        self.undo.clear();
+    /// The oldest of what was noted is written: so many changes.
+    pub fn keep(&mut self, changes: usize) {
+        self.undo.drain(..changes.min(self.undo.len()));
     }
 
-    /// The present state.
+    /// The present state: how many changes were noted since what is kept.
     pub fn mark(&self) -> usize {
         self.undo.len()
     }

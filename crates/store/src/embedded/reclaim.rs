@@ -41,9 +41,15 @@ impl Reclaim {
         Self { shared, limits, hold, next: None, not_before: None }
     }
 
-    /// One step, if there is too much in the log that nobody needs. Whether another one should follow soon.
+    /// Whether there is too much in the log that nobody needs.
+    pub fn is_due(&self, log: &Log) -> bool {
+        self.not_before.is_none_or(|time| Instant::now() >= time) && self.due(log).is_some()
+    }
+
+    /// One step, if there is too much in the log that nobody needs. Whether another one should follow soon. In the quiet:
+    /// what is written and not settled may be newer than what the index says is needed.
     pub fn step(&mut self, log: &mut Log, committed_bytes: u64) -> bool {
-        if self.not_before.is_some_and(|time| Instant::now() < time) {
+        if !self.is_due(log) {
             return false;
         }
         self.not_before = None;

@@ -15,7 +15,7 @@ pub async fn claim(store: &dyn Store) -> Epoch {
 }
 
 pub fn batch(writes: Vec<Write>) -> Batch {
-    Batch { durability: Durability::Synced, writes }
+    Batch { durability: Durability::Synced, writes, chain: None }
 }
 
 pub async fn commit(store: &dyn Store, epoch: Epoch, writes: Vec<Write>) -> Result<(), StoreError> {

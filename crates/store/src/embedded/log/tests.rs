@@ -1,14 +1,15 @@
 //! The failures that hardly ever happen by chance, one by one.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use longshore_disk_faults::{Disk, Files, Loss, Recorded, after_every_step, record};
 use longshore_model::{Durability, EndpointNo, Epoch, JobKey, ShardId};
 
-use crate::embedded::committer::{Commit, Committer};
+use crate::embedded::committer::{Commit, Committer, Outcome};
 use crate::embedded::folder::Folder;
-use crate::embedded::log::Log;
+use crate::embedded::log::{Log, Ticket};
 use crate::embedded::recovery::recover;
 use crate::{Batch, EmbeddedStore, LogLimits, Payload, Store as _, StoreError, Write};
 
@@ -42,13 +43,33 @@ impl Program {
     fn commit(&mut self, durability: Durability, bytes: usize) -> Result<(), StoreError> {
         let number = self.inputs + 1;
         let payload = Payload::Inline(Bytes::from(vec![number as u8; bytes]));
-        let batch = Batch { durability, writes: vec![Write::PutInput(job(number), payload)] };
-        self.committer.commit(&[Commit { shard: SHARD, epoch: self.epoch, batch }]).remove(0)?;
+        let writes = vec![Write::PutInput(job(number), payload)];
+        let batch = Batch { durability, writes, chain: None };
+        self.committer.commit(vec![Commit { shard: SHARD, epoch: self.epoch, batch }]).remove(0)?;
         self.inputs = number;
         if durability == Durability::Synced {
             self.disk.mark(&number.to_string()).unwrap();
         }
         Ok(())
+    }
+
+    /// Writes one more input of those that are on their way.
+    fn begin(&mut self, number: u64, thread: usize) -> Ticket {
+        let payload = Payload::Inline(Bytes::from(vec![number as u8; INPUT_BYTES]));
+        let writes = vec![Write::PutInput(job(number), payload)];
+        let batch = Batch { durability: Durability::Synced, writes, chain: None };
+        let group = self.committer.encode(vec![Commit { shard: SHARD, epoch: self.epoch, batch }]);
+        assert!(self.committer.is_ready(&group) && matches!(self.committer.write(group), Outcome::OnItsWay));
+        self.committer.ticket(thread).unwrap()
+    }
+
+    /// Settles a sync, and notes what is acknowledged by it; answers how many were refused.
+    fn settle(&mut self, ticket: Ticket, synced: io::Result<()>) -> usize {
+        let answers = self.committer.settle(ticket, synced).concat();
+        let refused = answers.iter().filter(|answer| answer.is_err()).count();
+        self.inputs += (answers.len() - refused) as u64;
+        self.disk.mark(&self.inputs.to_string()).unwrap();
+        refused
     }
 
     fn commit_some(&mut self, durability: Durability) {
@@ -171,6 +192,83 @@ fn a_segment_that_may_be_there_is_not_written_past() {
     program.commit_some(Durability::Synced);
 }
 
+/// How a sync can end: well, in the disk's own failure, or in one that says nothing of what is on the disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Well,
+    DiskFails,
+    Unknown,
+}
+
+impl End {
+    fn of(self, ticket: &Ticket, disk: &Recorded) -> io::Result<()> {
+        match self {
+            Self::Well => ticket.sync(),
+            Self::Unknown => Err(io::Error::other("the cable was pulled")),
+            Self::DiskFails => {
+                disk.fail("sync EIO .log").unwrap();
+                let synced = ticket.sync();
+                disk.fail("").unwrap();
+                synced
+            }
+        }
+    }
+}
+
+#[test]
+fn syncs_that_overlap_lose_nothing_and_bring_nothing_back() {
+    let Some(disk) = Recorded::here() else {
+        return expect_no_loss("syncs_that_overlap_lose_nothing_and_bring_nothing_back");
+    };
+    const ENDS: [End; 3] = [End::Well, End::DiskFails, End::Unknown];
+    let mut program = Program::start(disk.unwrap(), 0);
+    for (first, second) in ENDS.into_iter().flat_map(|first| ENDS.map(|second| (first, second))) {
+        for in_order in [true, false] {
+            program.commit_some(Durability::Synced);
+            let before = program.inputs;
+            let mut both = [(program.begin(before + 1, 0), first), (program.begin(before + 2, 1), second)];
+            if !in_order {
+                both.reverse();
+            }
+            let mut refused = 0;
+            for (ticket, end) in both {
+                let synced = end.of(&ticket, &program.disk);
+                refused += program.settle(ticket, synced);
+            }
+            let kept = match (first, second, in_order) {
+                (_, End::Well, false) | (End::Well, End::Well, true) => 2,
+                (End::Well, _, true) => 1,
+                _ => 0,
+            };
+            assert_eq!((program.inputs - before, refused), (kept, 2 - kept as usize), "{first:?} {second:?}");
+        }
+    }
+    program.commit_some(Durability::Synced);
+}
+
+/// A batch that rests on one that was refused is refused itself, until its sender has heard of that.
+#[test]
+fn what_rests_on_a_refused_batch_is_refused() {
+    let Some(disk) = Recorded::here() else {
+        record("embedded::log::tests::what_rests_on_a_refused_batch_is_refused", &[]).unwrap();
+        return;
+    };
+    let mut program = Program::start(disk.unwrap(), 0);
+    let epoch = program.epoch;
+    let rests_on = |chain| {
+        let writes = vec![Write::PutInput(job(1), Payload::Inline(vec![1; 10].into()))];
+        let batch = Batch { durability: Durability::Synced, writes, chain: Some(chain) };
+        vec![Commit { shard: SHARD, epoch, batch }]
+    };
+    let group = program.committer.encode(rests_on(7));
+    assert!(matches!(program.committer.write(group), Outcome::OnItsWay));
+    let ticket = program.committer.ticket(0).unwrap();
+    let answers = program.committer.settle(ticket, Err(io::Error::other("the cable was pulled"))).concat();
+    assert!(matches!(answers[..], [Err(StoreError::Io(_))]), "{answers:?}");
+    assert!(program.committer.commit(rests_on(7))[0].is_err());
+    assert!(program.committer.commit(rests_on(8))[0].is_ok());
+}
+
 #[test]
 fn a_batch_too_big_for_the_disk_does_not_take_its_group_down() {
     let Some(disk) = Recorded::here() else {
@@ -180,20 +278,26 @@ fn a_batch_too_big_for_the_disk_does_not_take_its_group_down() {
     };
     let mut program = Program::start(disk.unwrap(), 0);
     program.commit_some(Durability::Synced);
-    let batch = |seq, bytes| Commit {
-        shard: SHARD,
-        epoch: program.epoch,
-        batch: Batch {
-            durability: Durability::Synced,
-            writes: vec![Write::PutInput(job(seq), Payload::Inline(vec![1; bytes].into()))],
-        },
+    let epoch = program.epoch;
+    let batch = |seq, bytes, chain| {
+        let writes = vec![Write::PutInput(job(seq), Payload::Inline(vec![1; bytes].into()))];
+        Commit {
+            shard: SHARD,
+            epoch,
+            batch: Batch { durability: Durability::Synced, writes, chain: Some(chain) },
+        }
     };
-    let group = [batch(11, 100), batch(12, 2_000_000), batch(13, 100)];
+    let group = || vec![batch(11, 100, 0), batch(12, 2_000_000, 1), batch(13, 100, 1), batch(14, 100, 2)];
     // No new file can be made; there is room in the present one.
     program.disk.fail("create ENOSPC").unwrap();
-    let answers = program.committer.commit(&group);
-    assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
+    let answers = program.committer.commit(group());
+    assert!(answers[0].is_ok() && answers[3].is_ok(), "{answers:?}");
     assert!(matches!(answers[1], Err(StoreError::Full(_))), "{answers:?}");
+    assert!(matches!(answers[2], Err(StoreError::Full(_))), "what rests on it: {answers:?}");
     program.disk.fail("").unwrap();
-    assert!(program.committer.commit(&group).iter().all(Result::is_ok));
+    program.committer.raise_epochs(&[SHARD]).unwrap();
+    program.epoch = Epoch(program.epoch.0 + 1);
+    let epoch = program.epoch;
+    let again = group().into_iter().map(|commit| Commit { epoch, ..commit }).collect();
+    assert!(program.committer.commit(again).iter().all(Result::is_ok));
 }

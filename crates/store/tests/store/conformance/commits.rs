@@ -137,7 +137,7 @@ pub async fn buffered_commits_are_visible_too(store: &impl Store) {
     let epoch = claim(store).await;
     for seq in 1..=20 {
         let durability = if seq % 2 == 0 { Durability::Synced } else { Durability::Buffered };
-        let buffered = Batch { durability, writes: vec![put(job(1, seq))] };
+        let buffered = Batch { durability, writes: vec![put(job(1, seq))], chain: None };
         store.commit(SHARD, epoch, buffered).await.unwrap();
         assert_eq!(store.jobs(EndpointNo(1), 0, 100).await.unwrap().len() as u64, seq);
     }

@@ -28,7 +28,7 @@ async fn rows_and_epochs_survive_reopening() {
     let (store, dir) = fresh();
     let before = claim(&store).await;
     commit(&store, before, vec![put(job(1, 1))]).await.unwrap();
-    let buffered = Batch { durability: Durability::Buffered, writes: vec![put(job(1, 2))] };
+    let buffered = Batch { durability: Durability::Buffered, writes: vec![put(job(1, 2))], chain: None };
     store.commit(SHARD, before, buffered).await.unwrap();
     drop(store);
 

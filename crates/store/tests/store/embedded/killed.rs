@@ -84,7 +84,7 @@ async fn commit_for_ever(store: std::sync::Arc<EmbeddedStore>, endpoint: u32) {
         // A killed process loses no buffered commit either.
         let durability = if endpoint.is_multiple_of(2) { Durability::Synced } else { Durability::Buffered };
         let writes = vec![put(job(endpoint, seq)), Write::PutInput(key(endpoint, seq), inline("{}"))];
-        store.commit(shard, epoch, Batch { durability, writes }).await.unwrap();
+        store.commit(shard, epoch, Batch { durability, writes, chain: None }).await.unwrap();
         let line = format!("acknowledged {endpoint} {seq};\n");
         if std::io::stdout().lock().write_all(line.as_bytes()).is_err() {
             return; // Nobody listens any more.

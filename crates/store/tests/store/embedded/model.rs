@@ -128,7 +128,7 @@ async fn live(steps: Vec<Step>) {
     for step in steps.into_iter().chain([Step::Reopen]) {
         match step {
             Step::Commit(durability, writes) => {
-                let batch = Batch { durability, writes };
+                let batch = Batch { durability, writes, chain: None };
                 model.commit(SHARD, model_epoch, batch.clone()).await.unwrap();
                 store.commit(SHARD, epoch, batch).await.unwrap();
             }

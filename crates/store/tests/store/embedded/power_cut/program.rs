@@ -127,29 +127,62 @@ impl Program {
         }
     }
 
-    /// Commits one by one on a disk that fails now and then, each until it is acknowledged.
-    async fn insist(&mut self, store: &EmbeddedStore, epoch: Epoch, batches: &[Batch]) {
-        for batch in batches {
+    /// Commits in groups, on a disk that fails now and then, each batch until it is acknowledged.
+    async fn insist(&mut self, store: &EmbeddedStore, epoch: Epoch, mut batches: &[Batch]) {
+        let mut chain = 0;
+        while !batches.is_empty() {
             self.copy_or_not();
             let mut failures = 0_u64;
-            if self.random.below(4) == 0 {
+            if self.random.below(3) == 0 {
                 failures = 1 + self.random.below(3);
                 self.break_disk();
             }
-            while let Err(error) = store.commit(SHARD, epoch, batch.clone()).await {
-                assert!(matches!(error, StoreError::Io(_) | StoreError::Full(_)), "{error:?}");
-                self.mark("refused", self.committed + 1);
+            let (mut group, rest) = batches.split_at(batches.len().min(1 + self.random.below(4) as usize));
+            batches = rest;
+            while !group.is_empty() {
+                let kept = self.commit_chain(store, epoch, group, chain).await;
+                group = &group[kept..];
+                chain += 1;
                 failures = failures.saturating_sub(1);
                 if failures == 0 {
                     self.disk.fail("").unwrap();
                 }
             }
-            self.acknowledge(batch);
             if self.random.coin() {
                 self.disk.fail("").unwrap();
             }
         }
         self.disk.fail("").unwrap();
+    }
+
+    /// Answers how many of these were kept, each of which rests on the one before.
+    async fn commit_chain(
+        &mut self,
+        store: &EmbeddedStore,
+        epoch: Epoch,
+        group: &[Batch],
+        chain: u64,
+    ) -> usize {
+        let chained = |batch: &Batch| Batch { chain: Some(chain), ..batch.clone() };
+        let commits: Vec<_> = group.iter().map(|batch| store.commit(SHARD, epoch, chained(batch))).collect();
+        let (mut kept, mut has_failed) = (0, false);
+        for (batch, commit) in group.iter().zip(commits) {
+            match commit.await {
+                Ok(()) => {
+                    assert!(!has_failed, "a batch was kept that rests on one that was not");
+                    self.acknowledge(batch);
+                    kept += 1;
+                }
+                Err(error) => {
+                    assert!(matches!(error, StoreError::Io(_) | StoreError::Full(_)), "{error:?}");
+                    if !has_failed {
+                        self.mark("refused", self.committed + 1);
+                    }
+                    has_failed = true;
+                }
+            }
+        }
+        kept
     }
 
     /// While somebody copies the log, no segment may go.

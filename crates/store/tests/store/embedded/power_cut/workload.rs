@@ -36,7 +36,7 @@ fn batch(number: u64, random: &mut Random) -> Batch {
     for _ in 0..=random.below(3) {
         change(number, random, &mut writes);
     }
-    Batch { durability, writes }
+    Batch { durability, writes, chain: None }
 }
 
 /// One of the things that happen to jobs.
