@@ -247,7 +247,9 @@ impl Committer {
             self.log.append(frame, Durability::Synced)?;
         }
         self.epochs.extend(raised.iter().copied());
-        raised.iter().for_each(|(shard, _)| self.chains.begin(*shard));
+        for &(shard, _) in &raised {
+            self.chains.begin(shard);
+        }
         Ok(raised.into_iter().map(|(_, epoch)| epoch).collect())
     }
 

@@ -207,10 +207,11 @@ impl Log {
 
     /// What the sync says of the frames that wait for it.
     pub fn settle(&mut self, ticket: Ticket, synced: io::Result<()>) -> Settled {
+        let Ticket { last, .. } = ticket;
         self.tickets -= 1;
         match synced {
             Ok(()) if self.doubt.is_none() => {
-                let covered = (ticket.last + 1).saturating_sub(self.first_pending);
+                let covered = (last + 1).saturating_sub(self.first_pending);
                 let mut settled: Settled = (0..covered).filter_map(|_| self.keep_first(true)).collect();
                 settled.append(&mut self.settle_buffered());
                 settled

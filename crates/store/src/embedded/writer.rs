@@ -278,14 +278,11 @@ impl Desk {
             }
             Outcome::OnItsWay => {
                 pen.waiting.push_back(replies);
-                return match pen.committer.ticket(thread) {
-                    Some(ticket) => self.sync(pen, ticket),
-                    None => {
-                        let answered = pen.committer.settle_buffered();
-                        pen.reply(answered);
-                        Some(pen)
-                    }
-                };
+                if let Some(ticket) = pen.committer.ticket(thread) {
+                    return self.sync(pen, ticket);
+                }
+                let answered = pen.committer.settle_buffered();
+                pen.reply(answered);
             }
         }
         Some(pen)

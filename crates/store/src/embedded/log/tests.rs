@@ -201,6 +201,8 @@ enum End {
 }
 
 impl End {
+    const ALL: [Self; 3] = [Self::Well, Self::DiskFails, Self::Unknown];
+
     fn of(self, ticket: &Ticket, disk: &Recorded) -> io::Result<()> {
         match self {
             Self::Well => ticket.sync(),
@@ -220,9 +222,8 @@ fn syncs_that_overlap_lose_nothing_and_bring_nothing_back() {
     let Some(disk) = Recorded::here() else {
         return expect_no_loss("syncs_that_overlap_lose_nothing_and_bring_nothing_back");
     };
-    const ENDS: [End; 3] = [End::Well, End::DiskFails, End::Unknown];
     let mut program = Program::start(disk.unwrap(), 0);
-    for (first, second) in ENDS.into_iter().flat_map(|first| ENDS.map(|second| (first, second))) {
+    for (first, second) in End::ALL.into_iter().flat_map(|first| End::ALL.map(|second| (first, second))) {
         for in_order in [true, false] {
             program.commit_some(Durability::Synced);
             let before = program.inputs;
