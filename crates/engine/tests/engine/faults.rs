@@ -1,10 +1,12 @@
 //! A disk that fails: no false acknowledgement, and service again when it works.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_engine::{AskError, EndpointHandle, Outcome, Submission, TakeAsk};
-use longshore_model::{Idempotency, JobId, JobState};
+use longshore_engine::{AskError, EndpointHandle, JobSnapshot, Outcome, Submission, TakeAsk};
+use longshore_model::{EndpointNo, Idempotency, JobId, JobState};
 use longshore_store::Store as _;
+use tokio::task::JoinHandle;
 
 use crate::ground::{DEADLINE, Disks, done, eventually, job, one_endpoint, take, worker};
 
@@ -134,4 +136,52 @@ async fn a_result_that_the_disk_refused_was_never_seen() {
             assert_eq!((seen.row.state, seen.output), (JobState::InProgress, None));
         }
     }
+}
+
+/// Hands a submit over, and waits until the store has its commit.
+async fn begin_submit(
+    disks: &Disks,
+    demo: &EndpointHandle,
+    job: Submission,
+) -> JoinHandle<Result<JobSnapshot, AskError>> {
+    let before = disks.store.commits.load(Ordering::SeqCst);
+    let demo = demo.clone();
+    let submit = tokio::spawn(async move { demo.submit(job).await });
+    eventually(async || disks.store.commits.load(Ordering::SeqCst) == before + 1).await;
+    submit
+}
+
+/// Few clients would otherwise spend most of their time behind each other's syncs.
+#[tokio::test]
+async fn a_commit_does_not_wait_for_the_one_before() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    disks.store.set_held(true);
+    let first = begin_submit(&disks, &demo, job(&engine, "{}")).await;
+    let second = begin_submit(&disks, &demo, job(&engine, "{}")).await;
+    disks.store.set_held(false);
+    let ids = [first.await.unwrap().unwrap().row.id, second.await.unwrap().unwrap().row.id];
+    for id in ids {
+        assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, id);
+    }
+}
+
+#[tokio::test]
+async fn what_was_committed_behind_a_failure_is_refused_with_it() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let kept = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    disks.store.set_held(true);
+    disks.store.set_broken(true);
+    let first = begin_submit(&disks, &demo, job(&engine, "{}")).await;
+    disks.store.set_broken(false);
+    let second = begin_submit(&disks, &demo, job(&engine, "{}")).await;
+    disks.store.set_held(false);
+    for refused in [first, second] {
+        let refused = refused.await.unwrap();
+        assert!(matches!(refused, Err(AskError::Unavailable(_))), "{refused:?}");
+    }
+    until_changes_are_kept(&demo, kept).await;
+    let stored = disks.store.jobs(EndpointNo(1), 0, 9).await.unwrap();
+    assert_eq!(stored.iter().map(|row| row.id).collect::<Vec<_>>(), [kept]);
 }

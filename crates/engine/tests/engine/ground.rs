@@ -1,6 +1,5 @@
 //! An engine to test on, and short words for what clients and workers do.
 
-use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,6 +19,7 @@ use longshore_store::{
     StoreFuture, StreamRow,
 };
 use longshore_vault::Vault;
+use tokio::sync::watch;
 
 /// Stores that survive the engine, as disks do.
 pub(crate) struct Disks {
@@ -213,6 +213,10 @@ pub(crate) struct BreakableStore {
     inner: MemoryStore,
     broken: AtomicBool,
     chains: Mutex<Chains>,
+    /// Commits get no further than to the disk.
+    held: watch::Sender<bool>,
+    /// How many commits were handed over.
+    pub(crate) commits: AtomicU64,
     commit_ms: AtomicU64,
     outcome_ms: AtomicU64,
     /// How often somebody asked for an outcome.
@@ -224,6 +228,11 @@ pub(crate) struct BreakableStore {
 impl BreakableStore {
     pub(crate) fn set_broken(&self, broken: bool) {
         self.broken.store(broken, Ordering::SeqCst);
+    }
+
+    /// Whether commits, those that fail too, wait where they are.
+    pub(crate) fn set_held(&self, held: bool) {
+        self.held.send_replace(held);
     }
 
     pub(crate) fn set_commit_ms(&self, ms: u64) {
@@ -259,12 +268,18 @@ impl Store for BreakableStore {
             admitted = Err(error);
         }
         drop(chains);
-        if admitted.is_err() {
-            return Box::pin(ready(admitted));
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        let mut held = self.held.subscribe();
+        if let Err(error) = admitted {
+            return Box::pin(async move {
+                let _ = held.wait_for(|held| !held).await;
+                Err(error)
+            });
         }
         self.largest.fetch_max(batch.writes.len() as u64, Ordering::SeqCst);
         let takes = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));
         Box::pin(async move {
+            let _ = held.wait_for(|held| !held).await;
             wait_for_the_disk(takes).await;
             self.inner.commit(shard, epoch, batch).await
         })
