@@ -33,21 +33,21 @@ impl Engine {
     }
 
     /// Changes a key by `change`. Refused where nobody could manage the server any more.
-    pub async fn update_key(
+    pub async fn update_key<E: From<CatalogError>>(
         &self,
         id: &str,
-        change: impl FnOnce(&mut ApiKey) + Send,
-    ) -> Result<Arc<LiveKey>, CatalogError> {
+        change: impl FnOnce(&mut ApiKey) -> Result<(), E> + Send,
+    ) -> Result<Arc<LiveKey>, E> {
         let _door = self.inner.door.lock().await;
         let before = self.key(id).ok_or(CatalogError::NotFound)?;
         let mut key = ApiKey::clone(&before);
-        change(&mut key);
+        change(&mut key)?;
         (key.id, key.hash, key.created_at) = (before.id.clone(), before.hash.clone(), before.created_at);
         if key == **before {
             return Ok(before);
         }
         self.keeps_a_manager(id, Some(&key))?;
-        self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await?;
+        self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await.map_err(CatalogError::from)?;
         Ok(self.catalog_mut().put_key(key))
     }
 

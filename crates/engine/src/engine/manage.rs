@@ -39,17 +39,17 @@ impl Engine {
     }
 
     /// Changes an endpoint's record by `change`; `version` grows by one if its workers must be
-    /// replaced for it. A `change` that leaves it as it is writes nothing.
-    pub async fn update_endpoint(
+    /// replaced for it. A `change` that is refused, or leaves it as it is, writes nothing.
+    pub async fn update_endpoint<E: From<CatalogError>>(
         &self,
         id_or_slug: &str,
-        change: impl FnOnce(&mut Endpoint) + Send,
-    ) -> Result<Arc<Endpoint>, CatalogError> {
+        change: impl FnOnce(&mut Endpoint) -> Result<(), E> + Send,
+    ) -> Result<Arc<Endpoint>, E> {
         let _door = self.inner.door.lock().await;
         let handle = self.endpoint(id_or_slug).ok_or(CatalogError::NotFound)?;
         let before = handle.record();
         let mut record = Endpoint::clone(&before);
-        change(&mut record);
+        change(&mut record)?;
         // What identifies it is not for changing.
         (record.id, record.no, record.created_at) = (before.id, before.no, before.created_at);
         record.deleting = false;
@@ -61,7 +61,7 @@ impl Engine {
         }
         self.catalog().admits(&record)?;
         self.admits_volumes(&record, Some(&before))?;
-        self.commit(vec![Write::PutEndpoint(Box::new(record.clone()))]).await?;
+        self.commit(vec![Write::PutEndpoint(Box::new(record.clone()))]).await.map_err(CatalogError::from)?;
         self.publish(&handle, record);
         self.catalog_mut().put_endpoint(handle.clone());
         Ok(handle.record())
@@ -150,16 +150,16 @@ impl Engine {
     }
 
     /// Changes a template by `change`; endpoints that use it get a new `version` if image, command, workdir or
-    /// env changed. A `change` that leaves it as it is writes nothing.
-    pub async fn update_template(
+    /// env changed. A `change` that is refused, or leaves it as it is, writes nothing.
+    pub async fn update_template<E: From<CatalogError>>(
         &self,
         id: &TemplateId,
-        change: impl FnOnce(&mut Template) + Send,
-    ) -> Result<Arc<Template>, CatalogError> {
+        change: impl FnOnce(&mut Template) -> Result<(), E> + Send,
+    ) -> Result<Arc<Template>, E> {
         let _door = self.inner.door.lock().await;
         let before = self.template(id).ok_or(CatalogError::NotFound)?;
         let mut template = Template::clone(&before);
-        change(&mut template);
+        change(&mut template)?;
         (template.id, template.created_at) = (before.id, before.created_at);
         if template == *before {
             return Ok(before);
@@ -167,7 +167,8 @@ impl Engine {
         self.catalog().admits_template(&template)?;
         self.admits_auth(&template, Some(&before))?;
         let users = if runs_the_same(&before, &template) { Vec::new() } else { self.catalog().users_of(id) };
-        let mut writes = vec![Write::PutTemplate(Box::new(sealed_template(self.vault(), &template)?))];
+        let kept = sealed_template(self.vault(), &template).map_err(CatalogError::from)?;
+        let mut writes = vec![Write::PutTemplate(Box::new(kept))];
         let mut records = Vec::new();
         for user in users {
             let mut record = Endpoint::clone(&user.record());
@@ -175,7 +176,7 @@ impl Engine {
             writes.push(Write::PutEndpoint(Box::new(record.clone())));
             records.push((user, record));
         }
-        self.commit(writes).await?;
+        self.commit(writes).await.map_err(CatalogError::from)?;
         let template = Arc::new(template);
         self.catalog_mut().put_template(template.clone());
         for (user, record) in records {

@@ -31,16 +31,16 @@ impl Engine {
         Ok(volume)
     }
 
-    /// Changes a volume's record by `change`; one that leaves it as it is writes nothing.
-    pub async fn update_volume(
+    /// Changes a volume's record by `change`; one that is refused, or leaves it as it is, writes nothing.
+    pub async fn update_volume<E: From<CatalogError>>(
         &self,
         id: &VolumeId,
-        change: impl FnOnce(&mut NetworkVolume) + Send,
-    ) -> Result<NetworkVolume, CatalogError> {
+        change: impl FnOnce(&mut NetworkVolume) -> Result<(), E> + Send,
+    ) -> Result<NetworkVolume, E> {
         let _door = self.inner.door.lock().await;
         let before = self.volume(id).ok_or(CatalogError::NotFound)?;
         let mut volume = before.clone();
-        change(&mut volume);
+        change(&mut volume)?;
         (volume.id, volume.created_at) = (before.id, before.created_at);
         if volume == before {
             return Ok(volume);

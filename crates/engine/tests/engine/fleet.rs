@@ -10,7 +10,7 @@ use longshore_engine::{
 use longshore_launch::{Launcher, MemoryLauncher, Present};
 use longshore_model::{Endpoint, JobState, Millis, Placement, Provider, WorkerId};
 
-use crate::ground::{Disks, done, endpoint, eventually, job, take, template};
+use crate::ground::{Disks, done, endpoint, eventually, goes, job, take, template};
 
 async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
     let parts = Parts {
@@ -174,7 +174,7 @@ async fn ends_are_noticed_after_the_provider_changed_to_and_fro() {
     let old = first_worker(&launcher).await;
     take(&demo, old.as_str(), 1_000).await;
     for provider in [Provider::External, Provider::Process] {
-        engine.update_endpoint("demo", |record| record.provider = provider).await.unwrap();
+        engine.update_endpoint("demo", |record| goes(record.provider = provider)).await.unwrap();
     }
     done(&demo, old.as_str(), first, "1").await;
     eventually(async || launcher.living().is_empty()).await;

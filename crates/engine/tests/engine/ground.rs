@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, Host, HttpPost, JobSnapshot, MemoryHookLog, Outcome, Parts, Post,
-    Submission, TakeAsk, TakenJob, ThisMachine, WebhookSettings, WorkerSettings,
+    CatalogError, EndpointHandle, Engine, EngineSettings, Host, HttpPost, JobSnapshot, MemoryHookLog,
+    Outcome, Parts, Post, Submission, TakeAsk, TakenJob, ThisMachine, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{
     ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
@@ -81,6 +81,11 @@ pub(crate) async fn eventually(condition: impl AsyncFn() -> bool) {
         }
     };
     tokio::time::timeout(DEADLINE, look).await.expect("the condition comes true in time");
+}
+
+/// The end of a change of a record that is not refused.
+pub(crate) fn goes((): ()) -> Result<(), CatalogError> {
+    Ok(())
 }
 
 /// An engine with one endpoint.

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use longshore_engine::LiveKey;
+use longshore_engine::{Engine, LiveKey};
 use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
 use serde_json::{Map, Value, json};
 
@@ -14,12 +14,10 @@ use super::access::{may_manage, may_read};
 use super::api_key_fields::{API_KEY_FIELDS, SCOPE_FIELDS};
 use super::fields::{Verb, read_members};
 use super::tags::{Expected, Tag};
-use super::{PathId, read_body, schemas, to_the_end};
+use super::{PathId, list_all, read_body, schemas, to_the_end};
 use crate::errors::Failure;
-use crate::operations::page::Page;
 use crate::operations::schema::with_example;
 use crate::operations::{Group, Operation};
-use crate::query::Query;
 use crate::rfc3339::{parse_rfc3339, rfc3339};
 use crate::{HttpState, mint_key};
 
@@ -94,12 +92,8 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
-    may_read(&state, &headers)?;
-    let page = Page::of(&uri, &Query::of(&uri)?)?;
-    let (keys, cursor) =
-        page.cut(state.engine().keys(), |key: &Arc<LiveKey>| (key.created_at, key.id.clone()));
-    let now = state.engine().now();
-    Ok(page.answer(keys.iter().map(|key| view(key, now)).collect(), cursor))
+    let (key, now) = (|key: &Arc<LiveKey>| (key.created_at, key.id.clone()), state.engine().now());
+    list_all((&state, &uri, &headers), Engine::keys, key, |key| view(key, now))
 }
 
 async fn get(
@@ -126,13 +120,12 @@ async fn update(
     let expected = Expected::of(&headers);
     let key = to_the_end(&state, |state| async move {
         let engine = state.engine();
-        let mut refused = None;
-        let change = |key: &mut ApiKey| match expected.check(engine, &unused(key)) {
-            Ok(()) => change.lay_over(key),
-            Err(failure) => refused = Some(failure),
+        let change = |key: &mut ApiKey| {
+            expected.check(engine, &unused(key))?;
+            change.lay_over(key);
+            Ok(())
         };
-        let stored = engine.update_key(&id, change).await?;
-        refused.map_or(Ok(stored), Err)
+        engine.update_key(&id, change).await
     })
     .await?;
     tracing::info!(key = %key.id, by = %by.id, "key changed");

@@ -212,17 +212,13 @@ async fn update(
     let expected = Expected::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
-        let mut refused = None;
         let engine = state.engine();
-        let change = |endpoint: &mut Endpoint| match expected
-            .check(engine, endpoint)
-            .and_then(|()| changed_endpoint(endpoint, members, &used))
-        {
-            Ok(changed) => *endpoint = changed,
-            Err(failure) => refused = Some(failure),
+        let change = |endpoint: &mut Endpoint| {
+            expected.check(engine, endpoint)?;
+            *endpoint = changed_endpoint(endpoint, members, &used)?;
+            Ok(())
         };
-        let stored = engine.update_endpoint(present.id.as_str(), change).await?;
-        refused.map_or(Ok(stored), Err)
+        engine.update_endpoint(present.id.as_str(), change).await
     })
     .await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");

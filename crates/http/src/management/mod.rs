@@ -39,19 +39,26 @@ use std::convert::Infallible;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, RawPathParams};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
 use bytes::Bytes;
+use longshore_engine::Engine;
+use longshore_model::Millis;
 use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::errors::Failure;
 use crate::operations::Group;
+use crate::operations::page::Page;
+use crate::query::Query;
 use crate::{HttpState, body};
 
 pub use code::forget_unused_code;
 pub(crate) use nearest::nearest;
 
 /// A JSON document, or why there is none.
-type Answer = Result<axum::Json<serde_json::Value>, Failure>;
+type Answer = Result<axum::Json<Value>, Failure>;
 
 /// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
 pub(crate) fn groups() -> Vec<Group> {
@@ -98,6 +105,19 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
         }
         Ok(Self(ids))
     }
+}
+
+/// Answers a page of a list of everything, by the moment and the id that `key` tells of each.
+fn list_all<T>(
+    (state, uri, headers): (&HttpState, &Uri, &HeaderMap),
+    all: impl FnOnce(&Engine) -> Vec<T>,
+    key: impl Fn(&T) -> (Millis, String),
+    view: impl Fn(&T) -> Value,
+) -> Result<Response, Failure> {
+    access::may_read(state, headers)?;
+    let page = Page::of(uri, &Query::of(uri)?)?;
+    let (items, cursor) = page.cut(all(state.engine()), key);
+    Ok(page.answer(items.iter().map(view).collect(), cursor))
 }
 
 /// Carries a change out to its end, even if the client hangs up in the middle of it.

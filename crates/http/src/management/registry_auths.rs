@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use longshore_engine::Engine;
 use longshore_model::{RegistryAuth, RegistryAuthId};
 use serde_json::{Value, json};
 
@@ -12,13 +13,11 @@ use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, new_registry_auth};
 use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
 use super::tags::{Expected, Tag};
-use super::{PathId, read_body, schemas, to_the_end, views};
+use super::{PathId, list_all, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
-use crate::operations::page::Page;
 use crate::operations::schema::with_example;
 use crate::operations::{Group, Operation};
-use crate::query::Query;
 
 const ALL: &str = "/v1/containerregistryauth";
 const ONE: &str = "/v1/containerregistryauth/{containerRegistryAuth}";
@@ -71,11 +70,8 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
-    may_read(&state, &headers)?;
-    let page = Page::of(&uri, &Query::of(&uri)?)?;
     let key = |auth: &RegistryAuth| (auth.created_at, auth.id.to_string());
-    let (auths, cursor) = page.cut(state.engine().registry_auths(), key);
-    Ok(page.answer(auths.iter().map(views::registry_auth).collect(), cursor))
+    list_all((&state, &uri, &headers), Engine::registry_auths, key, views::registry_auth)
 }
 
 async fn get(

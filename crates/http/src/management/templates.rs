@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use longshore_engine::Engine;
 use longshore_model::{Template, TemplateId};
 use serde_json::{Map, Value, json};
 
@@ -15,14 +16,12 @@ use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_template, new_template};
 use super::tags::{Expected, Tag};
 use super::template_fields::TEMPLATE_FIELDS;
-use super::{PathId, read_body, schemas, to_the_end, views};
+use super::{PathId, list_all, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
-use crate::operations::page::Page;
 use crate::operations::parameter::{Kind, Parameter, query};
 use crate::operations::schema::with_example;
 use crate::operations::{Group, Operation};
-use crate::query::Query;
 
 /// What clients of such an API ask for; all of it is shown anyway.
 const INCLUDE: &[Parameter] = &[
@@ -110,11 +109,8 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
-    may_read(&state, &headers)?;
-    let page = Page::of(&uri, &Query::of(&uri)?)?;
     let key = |template: &Arc<Template>| (template.created_at, template.id.to_string());
-    let (templates, cursor) = page.cut(state.engine().templates(), key);
-    Ok(page.answer(templates.iter().map(|template| views::template(template)).collect(), cursor))
+    list_all((&state, &uri, &headers), Engine::templates, key, |template| views::template(template))
 }
 
 async fn get(
@@ -141,17 +137,13 @@ async fn update(
     let expected = Expected::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
-        let mut refused = None;
         let engine = state.engine();
-        let change = |template: &mut Template| match expected
-            .check(engine, template)
-            .and_then(|()| changed_template(template, members))
-        {
-            Ok(changed) => *template = changed,
-            Err(failure) => refused = Some(failure),
+        let change = |template: &mut Template| {
+            expected.check(engine, template)?;
+            *template = changed_template(template, members)?;
+            Ok(())
         };
-        let stored = engine.update_template(&id, change).await?;
-        refused.map_or(Ok(stored), Err)
+        engine.update_template(&id, change).await
     })
     .await?;
     tracing::info!(template = %stored.id, by = %key.id, "template changed");

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
+use longshore_engine::Engine;
 use longshore_model::{NetworkVolume, VolumeId};
 use serde_json::{Value, json};
 
@@ -12,13 +13,11 @@ use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_volume, new_volume};
 use super::tags::{Expected, Tag};
 use super::volume_fields::VOLUME_FIELDS;
-use super::{PathId, read_body, schemas, to_the_end, views};
+use super::{PathId, list_all, read_body, schemas, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
-use crate::operations::page::Page;
 use crate::operations::schema::with_example;
 use crate::operations::{Group, Operation};
-use crate::query::Query;
 
 const ALL: &str = "/v1/networkvolumes";
 const ONE: &str = "/v1/networkvolumes/{networkVolume}";
@@ -83,11 +82,8 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
-    may_read(&state, &headers)?;
-    let page = Page::of(&uri, &Query::of(&uri)?)?;
     let key = |volume: &NetworkVolume| (volume.created_at, volume.id.to_string());
-    let (volumes, cursor) = page.cut(state.engine().volumes(), key);
-    Ok(page.answer(volumes.iter().map(views::volume).collect(), cursor))
+    list_all((&state, &uri, &headers), Engine::volumes, key, views::volume)
 }
 
 async fn get(
@@ -113,16 +109,12 @@ async fn update(
     let expected = Expected::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         let engine = state.engine();
-        let mut refused = None;
-        let change = |volume: &mut NetworkVolume| match expected
-            .check(engine, volume)
-            .and_then(|()| changed_volume(volume, members))
-        {
-            Ok(changed) => *volume = changed,
-            Err(failure) => refused = Some(failure),
+        let change = |volume: &mut NetworkVolume| {
+            expected.check(engine, volume)?;
+            *volume = changed_volume(volume, members)?;
+            Ok(())
         };
-        let stored = engine.update_volume(&id, change).await?;
-        refused.map_or(Ok(stored), Err)
+        engine.update_volume(&id, change).await
     })
     .await?;
     tracing::info!(volume = %stored.id, by = %key.id, "network volume changed");
