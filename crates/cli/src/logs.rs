@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 
 use crate::dev::logs::record;
 use crate::exit::{Exit, Failure, Outcome, cannot};
-use crate::jobs::endpoint_name;
+use crate::jobs::{AtEndpoint, endpoint_name};
 use crate::output::{OutputFormat, parsed};
-use crate::remote::{Remote, Session};
+use crate::remote::Session;
 use crate::stop::StopRequest;
 
 /// How often new workers are looked for.
@@ -27,9 +27,6 @@ const LINES_MAX: usize = 1_000;
 /// Arguments of `longshore logs`.
 #[derive(Debug, Args)]
 pub struct LogsArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    endpoint: String,
     /// Go on with what comes, and with new workers
     #[arg(short, long)]
     follow: bool,
@@ -40,12 +37,12 @@ pub struct LogsArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     tail: u32,
     #[command(flatten)]
-    remote: Remote,
+    at: AtEndpoint,
 }
 
 /// Prints what workers have written, and with `--follow` what they write.
 pub(crate) async fn logs(args: &LogsArgs) -> Outcome {
-    let session = args.remote.connect()?;
+    let session = args.at.remote.connect()?;
     let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
     tokio::select! {
         outcome = print(&session, args) => outcome,
@@ -60,7 +57,7 @@ async fn print(session: &Session, args: &LogsArgs) -> Outcome {
     if let Some(worker) = &args.worker {
         let worker =
             endpoint_name(worker).map_err(|_| Failure::usage(format!("`{worker}` is not a worker's id")))?;
-        let log = session.client.worker_log(&args.endpoint, &worker, Some(args.tail), args.follow).await?;
+        let log = session.client.worker_log(&args.at.endpoint, &worker, Some(args.tail), args.follow).await?;
         readers.spawn(forward(worker, log, sender.clone()));
     } else {
         let found = add_new(session, args, &mut seen, &mut readers, &sender, Some(args.tail)).await?;
@@ -106,7 +103,7 @@ async fn add_new(
     tail: Option<u32>,
 ) -> Outcome<usize> {
     let first = seen.is_empty();
-    let workers = session.client.workers(&args.endpoint, true).await?;
+    let workers = session.client.workers(&args.at.endpoint, true).await?;
     let workers: Vec<(String, bool)> =
         workers.iter().filter_map(|worker| id_and_life(&parsed(worker))).collect();
     let any_alive = workers.iter().any(|(_, alive)| *alive);
@@ -118,7 +115,7 @@ async fn add_new(
         if !wanted {
             continue;
         }
-        match session.client.worker_log(&args.endpoint, &worker, tail, args.follow).await {
+        match session.client.worker_log(&args.at.endpoint, &worker, tail, args.follow).await {
             Ok(log) => {
                 found += 1;
                 readers.spawn(forward(worker, log, lines.clone()));

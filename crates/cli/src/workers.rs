@@ -3,8 +3,7 @@
 use clap::Args;
 
 use crate::exit::{Exit, Outcome};
-use crate::jobs::endpoint_name;
-use crate::remote::Remote;
+use crate::jobs::AtEndpoint;
 use crate::table::Column;
 
 const COLUMNS: &[Column] = &[
@@ -20,20 +19,17 @@ const COLUMNS: &[Column] = &[
 /// Arguments of `longshore workers`.
 #[derive(Debug, Args)]
 pub struct WorkersArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    endpoint: String,
     /// Those that have ended, too, while their logs are kept
     #[arg(short, long)]
     all: bool,
     #[command(flatten)]
-    remote: Remote,
+    at: AtEndpoint,
 }
 
 /// Lists the workers of an endpoint.
 pub(crate) async fn workers(args: &WorkersArgs) -> Outcome {
-    let session = args.remote.connect()?;
-    let workers = session.client.workers(&args.endpoint, args.all).await?;
+    let session = args.at.remote.connect()?;
+    let workers = session.client.workers(&args.at.endpoint, args.all).await?;
     session.output.records(COLUMNS, &workers)?;
     Ok(Exit::Success)
 }

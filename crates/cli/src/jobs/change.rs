@@ -7,9 +7,9 @@ use crate::output::OutputFormat;
 
 /// Ends jobs.
 pub(crate) async fn cancel(args: &JobsArgs) -> Outcome {
-    let session = args.remote.connect()?;
+    let session = args.at.remote.connect()?;
     for &id in &args.jobs {
-        let job = session.client.cancel(&args.endpoint, id).await?;
+        let job = session.client.cancel(&args.at.endpoint, id).await?;
         match session.output.format {
             OutputFormat::Table => {
                 session
@@ -24,9 +24,9 @@ pub(crate) async fn cancel(args: &JobsArgs) -> Outcome {
 
 /// Runs jobs that failed once more.
 pub(crate) async fn retry(args: &JobsArgs) -> Outcome {
-    let session = args.remote.connect()?;
+    let session = args.at.remote.connect()?;
     for &id in &args.jobs {
-        let job = session.client.retry(&args.endpoint, id).await?;
+        let job = session.client.retry(&args.at.endpoint, id).await?;
         match session.output.format {
             OutputFormat::Table => session.output.line(&format!("{id}  {}", job.status))?,
             _ => follow::show_record(&session, &job)?,
@@ -37,10 +37,10 @@ pub(crate) async fn retry(args: &JobsArgs) -> Outcome {
 
 /// Removes what waits.
 pub(crate) async fn purge(args: &PurgeArgs) -> Outcome {
-    let session = args.remote.connect()?;
-    let waiting = session.client.health(&args.endpoint).await?.jobs.in_queue;
-    confirm(args.yes, &format!("remove the {waiting} jobs that wait in `{}`?", args.endpoint))?;
-    let purged = session.client.purge(&args.endpoint).await?;
+    let session = args.at.remote.connect()?;
+    let waiting = session.client.health(&args.at.endpoint).await?.jobs.in_queue;
+    confirm(args.yes, &format!("remove the {waiting} jobs that wait in `{}`?", args.at.endpoint))?;
+    let purged = session.client.purge(&args.at.endpoint).await?;
     match session.output.format {
         OutputFormat::Table => {
             session.output.line(&format!("{} jobs removed; running ones go on", purged.removed))?;

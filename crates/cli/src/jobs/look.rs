@@ -26,10 +26,10 @@ pub(super) fn state(text: &str) -> Result<String, String> {
 
 /// Shows a job as it is, or as it ends.
 pub(crate) async fn status(args: &StatusArgs) -> Outcome {
-    let session = args.remote.connect()?;
-    let job = session.client.status(&args.endpoint, args.job).await?;
-    if args.wait {
-        return follow::to_the_end(&session, &args.endpoint, job, args.timeout).await;
+    let session = args.at.remote.connect()?;
+    let job = session.client.status(&args.at.endpoint, args.job).await?;
+    if args.waiting.wait {
+        return follow::to_the_end(&session, &args.at.endpoint, job, args.waiting.timeout).await;
     }
     follow::show_record(&session, &job)?;
     Ok(Exit::Success)
@@ -37,8 +37,8 @@ pub(crate) async fn status(args: &StatusArgs) -> Outcome {
 
 /// Shows an endpoint's numbers.
 pub(crate) async fn health(args: &HealthArgs) -> Outcome {
-    let session = args.remote.connect()?;
-    let text = session.client.health_text(&args.endpoint).await?;
+    let session = args.at.remote.connect()?;
+    let text = session.client.health_text(&args.at.endpoint).await?;
     if session.output.format != OutputFormat::Table {
         session.output.record(&text)?;
         return Ok(Exit::Success);
@@ -66,7 +66,7 @@ fn words(name: &str) -> String {
 
 /// Shows an endpoint's jobs, newest first.
 pub(crate) async fn requests(args: &RequestsArgs) -> Outcome {
-    let session = args.remote.connect()?;
+    let session = args.at.remote.connect()?;
     let mut query = format!("limit={}", args.limit);
     if let Some(state) = &args.status {
         query = format!("{query}&status={state}");
@@ -74,7 +74,7 @@ pub(crate) async fn requests(args: &RequestsArgs) -> Outcome {
     if let Some(cursor) = args.cursor {
         query = format!("{query}&cursor={cursor}");
     }
-    let page = session.client.requests(&args.endpoint, &query).await?;
+    let page = session.client.requests(&args.at.endpoint, &query).await?;
     let records: &[Box<RawValue>] = &page.requests;
     session.output.records(REQUESTS, records)?;
     if let Some(cursor) = page.cursor {

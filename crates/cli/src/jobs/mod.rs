@@ -49,17 +49,35 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     ms.map(Duration::from_millis).ok_or_else(|| "write a time like 90s, 1500ms, 10m, 2h or 7d".to_owned())
 }
 
-/// Arguments of `longshore run`.
+/// The endpoint that a command is about, and the server that has it. The last of a command's arguments: options after it
+/// would stand under its heading.
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub struct AtEndpoint {
+    /// The endpoint's id or slug
+    #[arg(index = 1, value_name = "ENDPOINT", value_parser = endpoint_name)]
+    pub(crate) endpoint: String,
     #[command(flatten)]
-    pub(crate) request: RequestArgs,
+    pub(crate) remote: Remote,
+}
+
+/// Whether a command follows its job.
+#[derive(Debug, Args)]
+pub struct WaitArgs {
     /// Wait for the end, and print the result
     #[arg(short, long)]
     pub(crate) wait: bool,
     /// With --wait: give up after this time
     #[arg(long, value_name = "TIME", value_parser = span, requires = "wait")]
     pub(crate) timeout: Option<Duration>,
+}
+
+/// Arguments of `longshore run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub(crate) request: RequestArgs,
+    #[command(flatten)]
+    pub(crate) waiting: WaitArgs,
     #[command(flatten)]
     pub(crate) remote: Remote,
 }
@@ -79,80 +97,58 @@ pub struct RunsyncArgs {
 /// Arguments of `longshore status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    pub(crate) endpoint: String,
     /// The job's id
-    #[arg(value_name = "JOB", value_parser = job_id)]
+    #[arg(index = 2, value_name = "JOB", value_parser = job_id)]
     pub(crate) job: JobId,
-    /// Wait for the end, and print the result
-    #[arg(short, long)]
-    pub(crate) wait: bool,
-    /// With --wait: give up after this time
-    #[arg(long, value_name = "TIME", value_parser = span, requires = "wait")]
-    pub(crate) timeout: Option<Duration>,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) waiting: WaitArgs,
+    #[command(flatten)]
+    pub(crate) at: AtEndpoint,
 }
 
 /// Arguments of `longshore stream`.
 #[derive(Debug, Args)]
 pub struct StreamArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    pub(crate) endpoint: String,
     /// The job's id
-    #[arg(value_name = "JOB", value_parser = job_id)]
+    #[arg(index = 2, value_name = "JOB", value_parser = job_id)]
     pub(crate) job: JobId,
     /// Begin with this chunk; the first one is 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: u64,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) at: AtEndpoint,
 }
 
 /// Arguments of `longshore cancel` and `longshore retry`.
 #[derive(Debug, Args)]
 pub struct JobsArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    pub(crate) endpoint: String,
     /// The jobs' ids
-    #[arg(value_name = "JOB", value_parser = job_id, required = true)]
+    #[arg(index = 2, value_name = "JOB", value_parser = job_id, required = true)]
     pub(crate) jobs: Vec<JobId>,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) at: AtEndpoint,
 }
 
 /// Arguments of `longshore purge`.
 #[derive(Debug, Args)]
 pub struct PurgeArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    pub(crate) endpoint: String,
     /// Do not ask
     #[arg(short, long)]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) at: AtEndpoint,
 }
 
 /// Arguments of `longshore health`.
 #[derive(Debug, Args)]
 pub struct HealthArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    pub(crate) endpoint: String,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) at: AtEndpoint,
 }
 
 /// Arguments of `longshore requests`.
 #[derive(Debug, Args)]
 pub struct RequestsArgs {
-    /// The endpoint's id or slug
-    #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
-    pub(crate) endpoint: String,
     /// Only jobs in this state, such as FAILED
     #[arg(long, value_name = "STATE", value_parser = look::state)]
     pub(crate) status: Option<String>,
@@ -163,7 +159,7 @@ pub struct RequestsArgs {
     #[arg(long, value_name = "JOB", value_parser = job_id)]
     pub(crate) cursor: Option<JobId>,
     #[command(flatten)]
-    pub(crate) remote: Remote,
+    pub(crate) at: AtEndpoint,
 }
 
 #[cfg(test)]

@@ -17,12 +17,12 @@ const HOLD: Duration = Duration::from_secs(10);
 
 /// Prints a job's chunks until it has ended.
 pub(crate) async fn stream(args: &StreamArgs) -> Outcome {
-    let session = args.remote.connect()?;
+    let session = args.at.remote.connect()?;
     let mut stop = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
     tokio::select! {
         outcome = chunks(&session, args) => outcome,
         () = stop.requested() => {
-            still_going(&session, &args.endpoint, args.job, &Wait::Interrupted);
+            still_going(&session, &args.at.endpoint, args.job, &Wait::Interrupted);
             Ok(Exit::Interrupted)
         }
     }
@@ -32,7 +32,7 @@ async fn chunks(session: &Session, args: &StreamArgs) -> Outcome {
     let mut offset = args.offset;
     let mut collected = Vec::new();
     loop {
-        let page = session.client.stream(&args.endpoint, args.job, offset, HOLD).await?;
+        let page = session.client.stream(&args.at.endpoint, args.job, offset, HOLD).await?;
         for chunk in &page.stream {
             match session.output.format {
                 OutputFormat::Table => session.output.line(&text(chunk))?,
@@ -48,7 +48,7 @@ async fn chunks(session: &Session, args: &StreamArgs) -> Outcome {
     if session.output.format == OutputFormat::Json {
         session.output.records(&[], &collected)?;
     }
-    let job = session.client.status(&args.endpoint, args.job).await?;
+    let job = session.client.status(&args.at.endpoint, args.job).await?;
     match (job.status, session.output.format) {
         (JobState::Completed, _) => Ok(Exit::Success),
         // What was printed is all of standard output; how it ended is said beside it.

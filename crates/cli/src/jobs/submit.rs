@@ -22,8 +22,8 @@ pub(crate) async fn run(args: &RunArgs) -> Outcome {
     let step = session.screen.step(format!("handing the job in ({} bytes)", body.len()));
     let job = session.client.run(endpoint, body, args.request.idempotency_key.as_deref()).await?;
     drop(step);
-    if args.wait {
-        return follow::to_the_end(&session, endpoint, job, args.timeout).await;
+    if args.waiting.wait {
+        return follow::to_the_end(&session, endpoint, job, args.waiting.timeout).await;
     }
     show_accepted(&session, endpoint, &job)
 }
