@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use longshore_client::ClientError;
 
-use crate::output::Styles;
+use crate::output::{Styles, harmless};
 
 /// The number that a program ends with; `longshore --help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Failure {
         let styles = Styles::of(&std::io::stderr());
         let mut out = std::io::stderr().lock();
         // Nowhere to report to when standard error is gone.
-        let _ = writeln!(out, "{} {}", styles.red("error:"), self.message);
+        let _ = writeln!(out, "{} {}", styles.red("error:"), harmless(&self.message));
         for line in &self.lines {
             let _ = writeln!(out, "    {line}");
         }

@@ -171,9 +171,22 @@ pub(crate) fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) if text.is_empty() => "-".to_owned(),
-        Value::String(text) => text.trim_end().to_owned(),
+        Value::String(text) => harmless(text.trim_end()),
         other => other.to_string(),
     }
+}
+
+/// Others' text as a terminal may see it: what would move the cursor, change colours or turn the direction of writing is
+/// shown as `�`.
+pub(crate) fn harmless(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => '\n',
+        '\t' => ' ',
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 pub(crate) fn parsed(record: &RawValue) -> Value {

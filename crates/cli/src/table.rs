@@ -10,11 +10,17 @@ pub(crate) struct Column {
     pub(crate) title: &'static str,
     /// The member, with dots into the inner ones: `workers.idle`.
     pub(crate) member: &'static str,
+    show: fn(&Value) -> String,
 }
 
 impl Column {
     pub(crate) const fn new(title: &'static str, member: &'static str) -> Self {
-        Self { title, member }
+        Self { title, member, show: cell }
+    }
+
+    /// A value that is more than a text or a number.
+    pub(crate) const fn shown_as(self, show: fn(&Value) -> String) -> Self {
+        Self { show, ..self }
     }
 }
 
@@ -32,7 +38,7 @@ impl<'a> Table<'a> {
     pub(crate) fn add(&mut self, record: &Value) {
         let member =
             |column: &Column| column.member.split('.').try_fold(record, |value, name| value.get(name));
-        self.rows.push(self.columns.iter().map(|column| shown(member(column))).collect());
+        self.rows.push(self.columns.iter().map(|column| shown(member(column), column.show)).collect());
     }
 
     /// Numbers stand on the right of their column; nothing is cut, so that what is shown can be copied.
@@ -71,8 +77,8 @@ impl<'a> Table<'a> {
     }
 }
 
-fn shown(value: Option<&Value>) -> String {
-    let text = value.map_or_else(|| "-".to_owned(), cell);
+fn shown(value: Option<&Value>, show: fn(&Value) -> String) -> String {
+    let text = value.map_or_else(|| "-".to_owned(), show);
     // A row is a line.
     text.lines().next().unwrap_or("-").to_owned()
 }
@@ -92,5 +98,13 @@ mod tests {
         table.add(&json!({"id": "a long id", "jobs": {"inQueue": 3}}));
         let shown = table.show(Styles::plain());
         assert_eq!(shown, "ID         DEPTH  SLUG\nabc           12  x\na long id      3  -\n");
+    }
+
+    #[test]
+    fn a_name_moves_no_cursor() {
+        let columns = [Column::new("NAME", "name")];
+        let mut table = Table::new(&columns);
+        table.add(&json!({"name": "a\u{1b}[2J\tb\u{7}\u{202e}\nanother line"}));
+        assert_eq!(table.show(Styles::plain()), "NAME\na\u{fffd}[2J b\u{fffd}\u{fffd}\n");
     }
 }

@@ -7,7 +7,7 @@ use longshore_model::{JobId, JobState};
 use serde_json::value::RawValue;
 
 use crate::exit::{Exit, Outcome, cannot};
-use crate::output::OutputFormat;
+use crate::output::{OutputFormat, harmless};
 use crate::pretty::pretty;
 use crate::remote::Session;
 use crate::screen::{Step, span};
@@ -126,7 +126,7 @@ fn in_line(position: Option<u64>, waiting: u64) -> String {
 
 fn short(progress: &RawValue) -> String {
     let text = serde_json::from_str::<String>(progress.get()).unwrap_or_else(|_| progress.get().to_owned());
-    text.chars().take(PROGRESS_CHARS_MAX).collect()
+    harmless(text.lines().next().unwrap_or_default()).chars().take(PROGRESS_CHARS_MAX).collect()
 }
 
 /// Says that the job goes on, and how to follow it.
@@ -161,7 +161,7 @@ pub(super) fn show_end(session: &Session, job: &Job) -> Outcome {
         screen.bad(said.trim_end());
     }
     if let Some(error) = &job.error {
-        for line in readable(error).lines() {
+        for line in harmless(&readable(error)).lines() {
             screen.line(&format!("    {line}"));
         }
     }

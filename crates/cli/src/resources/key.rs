@@ -17,7 +17,7 @@ use crate::table::Column;
 const COLUMNS: &[Column] = &[
     Column::new("ID", "id"),
     Column::new("NAME", "name"),
-    Column::new("SCOPES", "scopes"),
+    Column::new("SCOPES", "scopes").shown_as(scopes),
     Column::new("CREATED", "createdAt"),
     Column::new("LAST USED", "lastUsedAt"),
     Column::new("EXPIRES", "expiresAt"),
@@ -114,6 +114,18 @@ fn scope(text: &str) -> Result<Value, String> {
     }
 }
 
+/// Scopes as `--scope` takes them.
+fn scopes(value: &Value) -> String {
+    let one = |scope: &Value| {
+        let name = scope["scope"].as_str().unwrap_or_default();
+        let ids: Vec<&str> =
+            scope["endpointIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if matches!(ids[..], [] | ["*"]) { name.to_owned() } else { format!("{name}:{}", ids.join(",")) }
+    };
+    let all: Vec<String> = value.as_array().into_iter().flatten().map(one).collect();
+    all.join(" ")
+}
+
 fn expires_at(after: Option<Duration>) -> Option<String> {
     after.map(|after| rfc3339(SystemTime::now() + after))
 }
@@ -157,5 +169,8 @@ mod tests {
         for text in ["", "all", "jobs:", "jobs:a,"] {
             assert!(scope(text).is_err(), "{text}");
         }
+        let sent =
+            json!([{"scope": "manage", "endpointIds": ["*"]}, {"scope": "jobs", "endpointIds": ["a", "b"]}]);
+        assert_eq!(scopes(&sent), "manage jobs:a,b");
     }
 }
