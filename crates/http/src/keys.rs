@@ -109,6 +109,26 @@ pub(crate) fn authorize_endpoint(
     endpoint.map(|endpoint| (key, endpoint)).ok_or_else(Failure::no_such_endpoint)
 }
 
+/// What a key permitted as an answer began that goes on and on. Asked before each piece, so that nothing follows once the
+/// key is revoked, disabled or over.
+pub(crate) struct Standing {
+    key: String,
+    operation: Operation,
+    endpoint: EndpointId,
+}
+
+impl Standing {
+    pub(crate) fn of(key: &LiveKey, operation: Operation, endpoint: EndpointId) -> Self {
+        Self { key: key.id.clone(), operation, endpoint }
+    }
+
+    /// Whether the key still permits it.
+    pub(crate) fn holds(&self, state: &HttpState) -> bool {
+        let key = state.engine().key(&self.key);
+        key.is_some_and(|key| key.permits(self.operation, Some(&self.endpoint), now_for(&key, state)))
+    }
+}
+
 /// Checks that a request carries the worker token of the endpoint with this id or slug, and finds it.
 pub(crate) fn authorize_worker(
     state: &HttpState,

@@ -13,6 +13,7 @@ use longshore_model::{JobId, Operation};
 
 use crate::edge::Answering;
 use crate::errors::Failure;
+use crate::keys::Standing;
 use crate::query::Query;
 use crate::rate_limits::Bucket;
 use crate::{HttpState, keys};
@@ -116,6 +117,11 @@ impl Call {
     /// lies in: 8 KiB for everybody who waits.
     pub(super) fn into_wait(self) -> (HttpState, EndpointHandle) {
         (self.state, self.endpoint)
+    }
+
+    /// What the key permits here, for an answer that goes on.
+    pub(super) fn standing(&self, operation: Operation) -> Standing {
+        Standing::of(&self.key, operation, self.endpoint.record().id)
     }
 
     /// Asks for more permission than the gate did.

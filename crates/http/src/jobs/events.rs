@@ -4,6 +4,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use longshore_engine::{ChunkRow, Follower, Happening, JobSnapshot};
+use longshore_model::Operation;
 use longshore_planted::{Bug, planted};
 
 use super::call::Call;
@@ -12,6 +13,7 @@ use crate::HttpState;
 use crate::errors::Failure;
 use crate::events::{self, COMMENT, KEEP_ALIVE, Next, on_one_line};
 use crate::json_body::JsonBody;
+use crate::keys::Standing;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -26,7 +28,8 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
         None => offset.unwrap_or(0),
     };
     let follower = call.endpoint.follow(job, offset).await?;
-    Ok(events::answer(Following { follower, state: call.state, over: false }, Following::next))
+    let standing = call.standing(Operation::Read);
+    Ok(events::answer(Following { follower, standing, state: call.state, over: false }, Following::next))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
@@ -41,6 +44,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
 /// An answer that goes on.
 struct Following {
     follower: Follower,
+    standing: Standing,
     state: HttpState,
     over: bool,
 }
@@ -53,7 +57,11 @@ impl Following {
                 return None;
             }
             let mut body = JsonBody::new();
-            match tokio::time::timeout(KEEP_ALIVE, self.follower.next()).await {
+            let happening = tokio::time::timeout(KEEP_ALIVE, self.follower.next()).await;
+            if !self.standing.holds(&self.state) {
+                return None;
+            }
+            match happening {
                 Err(_) => return Some((vec![Bytes::from_static(COMMENT)], self)),
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a followed job cannot be followed any longer");

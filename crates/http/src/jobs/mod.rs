@@ -134,6 +134,7 @@ fn looks(prefix: &str, shape: Shape) -> Vec<Operation> {
             gated(Gate::limited(Read, Bucket::Requests), requests::requests),
         )
         .summary("the endpoint's jobs, newest first")
+        .about("Without an `output` or `error` of more than 4 KiB: `/status` has those.")
         .gives("RequestPage")
         .with(described::REQUESTS)
         .rated(),

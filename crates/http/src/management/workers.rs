@@ -8,18 +8,20 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
 use longshore_engine::EndpointHandle;
+use longshore_model::Operation::Look;
 use longshore_model::{EndpointId, WorkerId};
 use serde_json::{Value, json};
 
 use super::access::may_read_endpoint;
 use super::log_tail::{LogTail, Pieces};
 use super::{Answer, PathIds, pods};
-use crate::HttpState;
 use crate::errors::Failure;
 use crate::files::WorkerLog;
+use crate::keys::Standing;
 use crate::operations::parameter::{Kind, Parameter, query};
 use crate::operations::{Group, Operation};
 use crate::query::Query;
+use crate::{HttpState, keys};
 
 /// More lines than a log of full size has.
 const TAIL_LINES_MAX: u64 = 1_000_000;
@@ -79,7 +81,7 @@ async fn logs(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let endpoint = may_read_endpoint(&state, &headers, &id)?;
+    let (key, endpoint) = keys::authorize_endpoint(&state, &headers, Look, &id)?;
     let query = Query::of(&uri)?;
     let tail = query.integer("tail", 0, TAIL_LINES_MAX)?;
     // Its form says that it names a file in the server's own folder, and no way out of it.
@@ -94,9 +96,10 @@ async fn logs(
     };
     let (pieces, sender) = Pieces::channel();
     let follow = query.flag("follow").then(|| {
-        let (files, endpoint) = (Arc::clone(state.files()), endpoint.record().id);
+        let (state, endpoint) = (state.clone(), endpoint.record().id);
+        let standing = Standing::of(&key, Look, endpoint);
         let again: Box<dyn Fn() -> Option<WorkerLog> + Send> =
-            Box::new(move || files.worker_log(&endpoint, &worker));
+            Box::new(move || state.files().worker_log(&endpoint, &worker).filter(|_| standing.holds(&state)));
         again
     });
     state.engine().spawn(async move { LogTail::new(log.path, sender).send(tail, follow).await });

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::fixture::{Fixture, with_key, worker};
 use super::wire::{DEADLINE, Wire};
+use crate::admin_key;
 
 /// One event: its fields.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -118,6 +119,29 @@ async fn a_last_event_that_is_no_number_is_refused() {
     }
     let nobodys = fixture.engine.mint_job(false);
     assert_eq!(fixture.refusal(&head(nobodys, "", ""), "").await.0, 404);
+}
+
+#[tokio::test]
+async fn nothing_follows_once_the_key_is_revoked() {
+    let fixture = Fixture::start().await;
+    let mut key = admin_key("theirs", longshore_model::Millis(0));
+    key.id = "theirs".to_owned();
+    fixture.engine.put_key(key).await.unwrap();
+    let job = fixture.running().await;
+    let mut wire = fixture.server.connect().await;
+    wire.send(&format!("{}\nauthorization: theirs", head(job, "", "")), None).await;
+    assert_eq!(wire.head().await.0, 200);
+    let mut theirs = Reader { wire, seen: String::new() };
+    let mut ours = Reader::of(&fixture, job).await;
+    fixture.yield_chunks(job, &["\"before\""]).await;
+    for reader in [&mut theirs, &mut ours] {
+        reader.until("before").await;
+    }
+    fixture.engine.delete_key("theirs").await.unwrap();
+    fixture.yield_chunks(job, &["\"after\""]).await;
+    ours.until("after").await;
+    let rest = timeout(DEADLINE, theirs.wire.piece()).await.expect("the answer ends in time");
+    assert!(rest.is_empty(), "{rest:?}");
 }
 
 #[tokio::test]
