@@ -108,3 +108,29 @@ def test_a_rotation_beside_a_running_server_is_refused(fresh_server, tmp_path):
     run = secrets(server, "rotate", "--config", str(server.config), "--data-dir", str(server.data))
     assert run.returncode == 1 and "in use by another server" in run.stderr
     assert Api(server, ADMIN_KEY).call("GET", "/v1/endpoints").status_code == 200
+
+
+def test_a_rotation_that_is_killed_loses_nothing_and_is_done_again(fresh_server, tmp_path):
+    server, path = sealing(fresh_server, tmp_path)
+    endpoint, jobs, config = fill(server)
+    jobs += [endpoint.run({"n": number}, s3Config=config) for number in range(300)]
+    server.terminate()
+    rotate = ["rotate", "--config", str(server.config), "--data-dir", str(server.data)]
+    for lives_s in (0.02, 0.1, 0.3):
+        assert secrets(server, "new-key", str(path)).returncode == 0
+        rotation = subprocess.Popen([binary(), "secrets", *rotate], cwd=server.folder, stdout=subprocess.DEVNULL)
+        try:
+            rotation.wait(lives_s)
+        except subprocess.TimeoutExpired:
+            rotation.kill()
+            rotation.wait()
+        server.start()
+        server.terminate()
+    done = secrets(server, *rotate)
+    assert done.returncode == 0, done
+    path.write_text("\n".join(path.read_text().splitlines()[:2]))
+    server.start()
+    worker = FakeWorker(endpoint)
+    for number, job in enumerate(jobs):
+        taken = worker.take(busy=number > 0)
+        assert (taken["id"], taken["s3Config"]) == (job, config)
