@@ -1,7 +1,7 @@
 //! Endpoints and templates.
 
 use longshore_engine::{AskError, CatalogError, Record};
-use longshore_model::RecordKind;
+use longshore_model::{Endpoint, RecordKind, Template};
 
 use crate::ground::{Disks, endpoint, eventually, goes, job, one_endpoint, take, template};
 
@@ -15,9 +15,15 @@ async fn names_are_unique_and_a_used_template_stays() {
     let refused = engine.delete_template(&used).await;
     assert!(matches!(refused, Err(CatalogError::Conflict(text)) if text.contains(demo.record().id.as_str())));
     let before = demo.record().version;
-    engine.update_template(&used, |template| goes(template.readme = "x".to_owned())).await.unwrap();
+    engine
+        .update_template(&used, goes(|template: &mut Template| template.readme = "x".to_owned()))
+        .await
+        .unwrap();
     assert_eq!(demo.record().version, before);
-    engine.update_template(&used, |template| goes(template.image_name = "x".to_owned())).await.unwrap();
+    engine
+        .update_template(&used, goes(|template: &mut Template| template.image_name = "x".to_owned()))
+        .await
+        .unwrap();
     assert_eq!(demo.record().version, before + 1);
     engine.create_template(template("other")).await.unwrap();
     let engine = disks.start().await;
@@ -32,10 +38,14 @@ async fn what_changes_nothing_writes_nothing() {
     let (before, used) = (demo.record(), demo.record().template_id);
     disks.store.set_broken(true);
     // On a disk that takes nothing, what need not be written still goes.
-    let same = engine.update_endpoint("demo", |endpoint| goes(endpoint.workers_max += 0)).await.unwrap();
+    let same = engine
+        .update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max += 0))
+        .await
+        .unwrap();
     assert_eq!(same, before);
-    engine.update_template(&used, |_| goes(())).await.unwrap();
-    let refused = engine.update_endpoint("demo", |endpoint| goes(endpoint.workers_max += 1)).await;
+    engine.update_template(&used, goes(|_: &mut Template| ())).await.unwrap();
+    let refused =
+        engine.update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max += 1)).await;
     assert!(matches!(refused, Err(CatalogError::Store(_))), "{refused:?}");
     assert_eq!(demo.record(), before);
 }
@@ -67,10 +77,10 @@ async fn a_deleted_endpoint_is_gone_at_once_and_its_rows_soon_also_after_a_crash
 #[tokio::test]
 async fn a_paused_endpoint_queues_and_hands_out_nothing() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    engine.update_endpoint("demo", |endpoint| goes(endpoint.workers_max = 0)).await.unwrap();
+    engine.update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max = 0)).await.unwrap();
     demo.submit(job(&engine, "{}")).await.unwrap();
     assert!(take(&demo, "w1", 0).await.is_empty());
-    engine.update_endpoint("demo", |endpoint| goes(endpoint.workers_max = 1)).await.unwrap();
+    engine.update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max = 1)).await.unwrap();
     assert_eq!(take(&demo, "w1", 60_000).await.len(), 1);
 }
 

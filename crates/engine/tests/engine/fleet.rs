@@ -174,7 +174,10 @@ async fn ends_are_noticed_after_the_provider_changed_to_and_fro() {
     let old = first_worker(&launcher).await;
     take(&demo, old.as_str(), 1_000).await;
     for provider in [Provider::External, Provider::Process] {
-        engine.update_endpoint("demo", |record| goes(record.provider = provider)).await.unwrap();
+        engine
+            .update_endpoint("demo", goes(|record: &mut Endpoint| record.provider = provider))
+            .await
+            .unwrap();
     }
     done(&demo, old.as_str(), first, "1").await;
     eventually(async || launcher.living().is_empty()).await;

@@ -83,9 +83,14 @@ pub(crate) async fn eventually(condition: impl AsyncFn() -> bool) {
     tokio::time::timeout(DEADLINE, look).await.expect("the condition comes true in time");
 }
 
-/// The end of a change of a record that is not refused.
-pub(crate) fn goes((): ()) -> Result<(), CatalogError> {
-    Ok(())
+/// A change of a record that is not refused.
+pub(crate) fn goes<T>(
+    change: impl FnOnce(&mut T) + Send,
+) -> impl FnOnce(&mut T) -> Result<(), CatalogError> + Send {
+    |record| {
+        change(record);
+        Ok(())
+    }
 }
 
 /// An engine with one endpoint.

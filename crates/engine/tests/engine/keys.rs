@@ -20,12 +20,12 @@ async fn somebody_can_always_manage() {
         engine.put_key(key(id, vec![scope])).await.unwrap();
     }
     let now = engine.now();
-    let ends = |at: Millis| move |key: &mut ApiKey| goes(key.expires_at = Some(at));
+    let ends = |at: Millis| goes(move |key: &mut ApiKey| key.expires_at = Some(at));
     engine.update_key("first", ends(now + 60_000)).await.unwrap();
     for refused in [
         engine.update_key("second", ends(now + 30_000)).await.map(drop),
-        engine.update_key("second", |key| goes(key.disabled = true)).await.map(drop),
-        engine.update_key("second", |key| goes(key.scopes.clear())).await.map(drop),
+        engine.update_key("second", goes(|key: &mut ApiKey| key.disabled = true)).await.map(drop),
+        engine.update_key("second", goes(|key: &mut ApiKey| key.scopes.clear())).await.map(drop),
         engine.delete_key("second").await,
     ] {
         assert!(
@@ -56,7 +56,7 @@ async fn the_use_of_keys_is_written_down_at_intervals() {
     engine.note_key_use().await.unwrap();
     // A change in between does not forget what was seen.
     engine.key("used").unwrap().touch(None);
-    engine.update_key("used", |key| goes(key.name = "renamed".to_owned())).await.unwrap();
+    engine.update_key("used", goes(|key: &mut ApiKey| key.name = "renamed".to_owned())).await.unwrap();
     engine.note_key_use().await.unwrap();
 
     let engine = disks.start().await;

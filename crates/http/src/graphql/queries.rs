@@ -9,6 +9,7 @@ use super::{Refusal, Resolved, command_line};
 
 pub(super) async fn resolve(rest: &Rest, wish: &Wish) -> Resolved {
     match wish.name.as_str() {
+        "endpoints" => endpoints(rest, &[wish]).await,
         "myself" => myself(rest, wish).await,
         "gpuTypes" => Ok(gpu_types(rest, wish)),
         "pod" => {
@@ -26,7 +27,11 @@ async fn myself(rest: &Rest, wish: &Wish) -> Resolved {
     user.insert("id".to_owned(), json!(rest.key));
     for field in &wish.fields {
         let list = match field.name.as_str() {
-            "endpoints" => endpoints(rest, field).await?,
+            "endpoints" => {
+                // Under another alias something else may be wished for of them.
+                let all: Vec<&Wish> = wish.fields.iter().filter(|other| other.name == field.name).collect();
+                endpoints(rest, &all).await?
+            }
             "pods" => each(&rest.get("/v1/pods").await?, pod),
             "podTemplates" => each(&rest.get("/v1/templates").await?, template),
             "networkVolumes" => rest.get("/v1/networkvolumes").await?,
@@ -38,8 +43,8 @@ async fn myself(rest: &Rest, wish: &Wish) -> Resolved {
     Ok(Value::Object(user))
 }
 
-async fn endpoints(rest: &Rest, wish: &Wish) -> Resolved {
-    let wants = |name: &str| wish.fields.iter().any(|field| field.name == name);
+async fn endpoints(rest: &Rest, wishes: &[&Wish]) -> Resolved {
+    let wants = |name: &str| wishes.iter().flat_map(|wish| &wish.fields).any(|field| field.name == name);
     let query = format!("includeWorkers={}&includeTemplate={}", wants("pods"), wants("template"));
     let volumes =
         if wants("networkVolume") { rest.get("/v1/networkvolumes").await? } else { Value::Array(Vec::new()) };

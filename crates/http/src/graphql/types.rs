@@ -170,7 +170,8 @@ const USER: Type = Type {
     ],
 };
 
-const QUERIES: &[(&str, Shape)] = &[("gpuTypes", Of(&GPU_TYPE)), ("myself", Of(&USER)), ("pod", Of(&POD))];
+const QUERIES: &[(&str, Shape)] =
+    &[("endpoints", Of(&ENDPOINT)), ("gpuTypes", Of(&GPU_TYPE)), ("myself", Of(&USER)), ("pod", Of(&POD))];
 
 const MUTATIONS: &[(&str, Shape)] = &[
     ("deleteEndpoint", Leaf),

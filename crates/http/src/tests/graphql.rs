@@ -57,6 +57,18 @@ async fn a_template_and_an_endpoint_are_saved_changed_and_deleted() {
     });
     assert_eq!(*endpoint, expected);
 
+    let listed = ask(
+        &server,
+        "{ endpoints { id template { name } } myself { a: endpoints { template { name } } b: endpoints { id } } }",
+    )
+    .await;
+    // The server had others before.
+    let last = |list: &Value| list.as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+    let (data, mine) = (&listed["data"], json!({ "name": "mine" }));
+    assert_eq!(last(&data["endpoints"]), json!({ "id": id, "template": mine }));
+    assert_eq!(last(&data["myself"]["a"]), json!({ "template": mine }));
+    assert_eq!(last(&data["myself"]["b"]), json!({ "id": id }));
+
     let changed = format!(
         r#"mutation {{ saveEndpoint(input: {{ id: "{id}", idleTimeout: 9 }}) {{ idleTimeout name }} }}"#
     );
