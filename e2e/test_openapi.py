@@ -151,6 +151,8 @@ def test_a_generated_client_does_real_work(api, generated):
 
     changed = call("endpoints.update_endpoint", endpoint.id, body=models.EndpointUpdateInput(workers_max=2))
     assert changed.workers_max == 2
+    paused = call("endpoints.update_endpoint", endpoint.id, body=models.EndpointUpdateInput(workers_max=0))
+    assert (paused.paused_from.workers_min, paused.paused_from.workers_max) == (0, 2)
     assert endpoint.id in {each.id for each in call("endpoints.list_endpoints")}
     assert len(call("templates.list_templates", limit=1)) == 1
 

@@ -57,7 +57,8 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
             json!({ "type": "array", "items": item })
         }
         Kind::Time => json!({ "type": "string", "format": "date-time" }),
-        // Beside a reference nothing else may stand.
+        Kind::Object(fields) if field.access == Access::Read => read(fields),
+        // A template. Beside a reference nothing else may stand.
         Kind::Object(_) if verb.is_none() => return reference("Template"),
         Kind::Object(fields) => sent(fields, Verb::Create, &[]),
     };
