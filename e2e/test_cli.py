@@ -56,7 +56,7 @@ class Cli:
     def environment(self, **more: str) -> dict[str, str]:
         return self.env | {"LONGSHORE_URL": self.url, "LONGSHORE_API_KEY": self.key} | more
 
-    def run(self, *words: str, stdin: str = "", env: dict | None = None, timeout_s: float = 60) -> Done:
+    def run(self, *words: str, stdin: str = "", env: dict | None = None, timeout_s: float = 300) -> Done:
         """Runs a command to its end."""
         done = subprocess.run(
             self.command(*words), input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False,
@@ -474,7 +474,7 @@ def test_the_code_of_a_deployment_goes_with_its_template(cli, server, tmp_path):
 def test_a_handler_that_does_not_start_is_shown_with_its_last_words(cli, tmp_path):
     target = folder(tmp_path, unique("deploy"), "x")
     (target / "worker.py").write_text('raise SystemExit("no model here")\n')
-    done = cli.run("deploy", target, timeout_s=90)
+    done = cli.run("deploy", target)
     fails(done, 1, "do not stay up", "no model here", "--to HASH")
 
 
@@ -517,7 +517,7 @@ def type_it(command: str, said: str, server, env: dict, folder: Path) -> tuple[s
         command = re.sub(job, ids[-1], command)
     typed = command.replace("http://127.0.0.1:8080", server.url)
     done = subprocess.run(
-        typed, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=folder, timeout=60,
+        typed, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=folder, timeout=300,
         check=False,
     )
     shown = done.stdout.replace(server.url, "http://127.0.0.1:8080").replace(env["XDG_CONFIG_HOME"], "~/.config")

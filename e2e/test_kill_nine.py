@@ -5,7 +5,6 @@ Fifteen kills in a normal run; `LONGSHORE_KILLS=100` for the long one, `LONGSHOR
 
 import os
 import random
-import socket
 import sys
 import time
 
@@ -26,23 +25,9 @@ CONFIG = QUICK + "webhook_retry_delay_ms = 300\n"
 WORKERS_MIN = {"plain": 1, "many": 0, "stream": 0}
 
 
-def quiet_port() -> int:
-    """A free port that the kernel gives to no client: while the server is down, a client that connects to a port
-    from that very port would talk to itself, and the server could not come back."""
-    for port in random.sample(range(15_000, 30_000), 1_000):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise RuntimeError("no free port")
-
-
 @pytest.fixture
 def server():
     server = Server(config=CONFIG, flags=("--allow-private-webhooks", "--rate-limits", "off"))
-    server.port = quiet_port()
     yield server.start()
     server.close()
 

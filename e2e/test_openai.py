@@ -95,7 +95,7 @@ def test_the_javascript_library(parrot):
     assert node, "the library needs node on the PATH"
     done = subprocess.run(
         [node, str(HERE / "js" / "openai.mjs"), base_of(parrot), ADMIN_KEY, "parrot-1"],
-        capture_output=True, text=True, timeout=100, env={**os.environ, "NO_PROXY": "127.0.0.1"}, check=False,
+        capture_output=True, text=True, timeout=300, env={**os.environ, "NO_PROXY": "127.0.0.1"}, check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout)

@@ -24,7 +24,7 @@ def report(api):
     ids = [endpoint.id for endpoint in (echo, generator, empty)]
     done = subprocess.run(
         [node, str(HERE / "js" / "talk.mjs"), f"{api.server.url}/sdk/v2", ADMIN_KEY, *ids],
-        capture_output=True, text=True, timeout=100, env={**os.environ, "NO_PROXY": "127.0.0.1"}, check=False,
+        capture_output=True, text=True, timeout=300, env={**os.environ, "NO_PROXY": "127.0.0.1"}, check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout)

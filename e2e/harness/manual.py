@@ -25,7 +25,7 @@ def run(language: str, code: str, **environment: str) -> str:
     }[language]
     done = subprocess.run(
         command, cwd=E2E, env={**os.environ, "NO_PROXY": "127.0.0.1", **environment},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )
     assert done.returncode == 0, f"{code}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     return done.stdout

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -18,7 +19,7 @@ ADMIN_KEY = "ls_e2e_0123456789abcdef0123456789abcdef0123456789abcdef"
 # the tests has GPUs, workers would otherwise wait for one of their own.
 QUICK = """
 gpu_sharing = "off"
-ping_interval_ms = 2000
+ping_interval_ms = 3000
 stop_grace_ms = 4000
 kill_grace_ms = 1000
 """
@@ -55,7 +56,12 @@ class Server:
         self.prefix = prefix
         # Who vouches for the server's certificate: a file, if it is to speak TLS.
         self.verify = verify
-        self.port = 0
+        # Kept from the first to the last: nobody else is given the port while the server is away, not even a client that
+        # connects to it and would talk to itself.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self.port = self._reserved.getsockname()[1]
         self.process: subprocess.Popen | None = None
         self.ready_ms = 0.0
 
@@ -83,7 +89,6 @@ class Server:
         self.process = self.spawn()
         port_file = self.folder / "port"
         until(lambda: self._alive() and port_file.exists() and port_file.read_text().strip(), "port file", 15, 0.002)
-        self.port = int(port_file.read_text())
         until(self._is_ready, "/readyz answers 200", 15, 0.002)
         self.ready_ms = (time.monotonic() - began) * 1000
         return self
@@ -133,13 +138,14 @@ class Server:
             for pid in left:
                 processes.send(pid, signal.SIGKILL)
             until(lambda: not self._left(), "the processes are gone", 10)
+            self._reserved.close()
         assert not left, f"workers outlived their endpoints: {left}\n{self.log()[-4000:]}"
         if self._own is not None:
             self._own.cleanup()
 
     def _left(self) -> list[int]:
         """Processes of workers: by what is in their environment, and what was started in our data folder."""
-        workers = set(processes.worker_pids(self.port)) if self.port else set()
+        workers = set(processes.worker_pids(self.port))
         return sorted(workers | set(processes.started_under(self.data)))
 
     def _delete_endpoints(self) -> None:
