@@ -52,9 +52,8 @@ pub(super) fn keep(
         Err(_) if folder.is_dir() => {}
         other => other.map_err(unavailable)?,
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let note =
-        Note { files: unpacked.files, bytes: unpacked.bytes, created_at: Millis(now.as_millis() as u64) };
+        Note { files: unpacked.files, bytes: unpacked.bytes, created_at: now_after(dir, name, program) };
     let text = serde_json::to_vec(&note).map_err(|error| unavailable(error.into()))?;
     let beside = dir.join(format!("{hash}.new"));
     fs::write(&beside, text)
@@ -63,6 +62,13 @@ pub(super) fn keep(
     forget_old(dir, name, program, is_used);
     version(dir, name, &hash, program)
         .ok_or_else(|| CodeError::Unavailable("the version is gone as soon as it was kept".to_owned()))
+}
+
+/// The present, and later than what is there: the oldest ones are removed, whatever the clock says.
+fn now_after(dir: &Path, name: &str, program: &Path) -> Millis {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let newest = versions(dir, name, program).first().map_or(0, |newest| newest.created_at.0);
+    Millis(newest.saturating_add(1).max(now.as_millis() as u64))
 }
 
 /// The whole versions, newest first.
@@ -168,6 +174,22 @@ mod tests {
         let kept = versions(&dir, "hello", Path::new("/bin/longshore"));
         assert_eq!(kept.len(), VERSIONS_MAX);
         assert!(kept.is_sorted_by_key(|version| std::cmp::Reverse(version.created_at)));
+    }
+
+    #[test]
+    fn a_version_is_newer_than_those_before_whatever_the_clock_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let (dir, program) = (dir.path(), Path::new("/bin/longshore"));
+        let keep = |text: &str| {
+            keep(dir, "hello", &archive_of(&[("handler.py", text)]), program, &|_| false).unwrap()
+        };
+        let first = keep("1");
+        let note = Note { files: 1, bytes: 1, created_at: Millis(9_000_000_000_000) };
+        fs::write(dir.join(format!("{}.json", first.hash)), serde_json::to_vec(&note).unwrap()).unwrap();
+        let mut kept = vec![first.hash];
+        kept.extend(["2", "3", "4"].map(|text| keep(text).hash));
+        let found = versions(dir, "hello", program).into_iter().rev().map(|version| version.hash);
+        assert_eq!(found.collect::<Vec<_>>(), kept);
     }
 
     #[test]
