@@ -207,7 +207,8 @@ impl Log {
 
     /// What the sync says of the frames that wait for it.
     pub fn settle(&mut self, ticket: Ticket, synced: io::Result<()>) -> Settled {
-        let Ticket { last, .. } = ticket;
+        let last = ticket.last;
+        drop(ticket);
         self.tickets -= 1;
         match synced {
             Ok(()) if self.doubt.is_none() => {
