@@ -116,11 +116,14 @@ def test_port_that_is_taken_and_ctrl_c(hello):
                 [binary(), "dev", str(hello)], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment()
             )
         try:
-            until(lambda: "COMPLETED" in log.read_text() or process.poll() is not None, "the sample ran", 140)
+
+            def has_printed_all() -> bool:
+                lines = ("COMPLETED", "curl", "runpod.Endpoint", "runpodSdk")
+                return all(line in log.read_text() for line in lines) or process.poll() is not None
+
+            until(has_printed_all, "the sample ran, and lines to copy are there", 140)
             printed = log.read_text()
             assert process.poll() is None and "8080 is in use" in printed, printed
-            for line in ("curl", "runpod.Endpoint", "runpodSdk"):
-                assert line in printed, f"no copy-paste line for {line}"
             port = int(printed.split("http://127.0.0.1:")[1].split("/")[0].split()[0])
             assert port not in (8080, 8081)
             assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=60).status_code == 200

@@ -46,8 +46,8 @@ class Traffic:
         while not stop.is_set():
             try:
                 act(mine, worker)
-            except requests.ConnectionError:
-                # Killed, or about to be ready again.
+            except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+                # Killed, also in the middle of an answer, or about to be ready again.
                 self.unanswered += act == self._submit
                 time.sleep(0.02)
             except Exception as error:  # The test must hear of it, in its own thread.
