@@ -7,7 +7,7 @@ use longshore_model::{Durability, Epoch, ShardId};
 
 use super::encode;
 use super::frame::Frame;
-use super::log::{Log, Settled, Ticket};
+use super::log::{Log, Settled, Ticket, unsettled};
 use super::ranks::Ranks;
 use super::readers::Shared;
 use crate::{Batch, Chains, StoreError};
@@ -219,7 +219,7 @@ impl Committer {
 
     fn commit_each(&mut self, group: Group) -> Answers {
         let each = self.give_up(group).into_iter();
-        each.map(|one| self.commit(vec![one]).pop().unwrap_or(Ok(()))).collect()
+        each.map(|one| self.commit(vec![one]).pop().unwrap_or_else(|| Err(unsettled()))).collect()
     }
 
     fn check(&self, commit: &Commit) -> Result<(), StoreError> {

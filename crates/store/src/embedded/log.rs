@@ -246,7 +246,7 @@ impl Log {
             }
             None => self.settle_buffered(),
         };
-        settled.pop().unwrap_or(Ok(()))
+        settled.pop().unwrap_or_else(|| Err(unsettled()))
     }
 
     /// Makes everything acknowledged durable.
@@ -370,6 +370,11 @@ impl Log {
         (self.head, self.slot, self.doubt) = (head, slot, None);
         Ok(())
     }
+}
+
+/// For what nobody can say was kept: never an acknowledgement.
+pub(super) fn unsettled() -> StoreError {
+    StoreError::Io("a frame of the log was not settled; restart the server".into())
 }
 
 /// Makes a segment known.
