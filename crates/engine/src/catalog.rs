@@ -123,8 +123,10 @@ impl Catalog {
             Some(place) => self.keys[place].changed(record),
             None => LiveKey::new(record),
         });
-        self.by_hash.retain(|_, other| other.id != key.id);
-        self.by_hash.insert(key.hash.clone(), Arc::clone(&key));
+        self.unlist_key(&key.id);
+        if let Some(other) = self.by_hash.insert(key.hash.clone(), Arc::clone(&key)) {
+            other.retire();
+        }
         match place {
             Some(place) => self.keys[place] = Arc::clone(&key),
             None => self.keys.push(Arc::clone(&key)),
@@ -134,6 +136,12 @@ impl Catalog {
 
     pub(crate) fn remove_key(&mut self, id: &str) {
         self.keys.retain(|key| key.id != id);
-        self.by_hash.retain(|_, key| key.id != id);
+        self.unlist_key(id);
+    }
+
+    fn unlist_key(&mut self, id: &str) {
+        for (_, key) in self.by_hash.extract_if(|_, key| key.id == id) {
+            key.retire();
+        }
     }
 }

@@ -36,6 +36,8 @@ impl Caller {
 #[derive(Debug)]
 pub struct LiveKey {
     record: ApiKey,
+    /// There is another record of it by now, or none.
+    is_past: AtomicBool,
     /// Outlives changes of the record.
     marks: Arc<Marks>,
 }
@@ -68,12 +70,22 @@ impl LiveKey {
             glances: Default::default(),
             addresses: Mutex::new(record.addresses.clone()),
         };
-        Self { record, marks: Arc::new(marks) }
+        Self { record, is_past: AtomicBool::new(false), marks: Arc::new(marks) }
     }
 
     /// The same key after its record changed.
     pub(crate) fn changed(&self, record: ApiKey) -> Self {
-        Self { record, marks: Arc::clone(&self.marks) }
+        Self { record, is_past: AtomicBool::new(false), marks: Arc::clone(&self.marks) }
+    }
+
+    /// Whether a look-up of the key's hash would find this: for those who keep it.
+    pub fn is_current(&self) -> bool {
+        !self.is_past.load(Ordering::Acquire)
+    }
+
+    /// No look-up finds this any more.
+    pub(crate) fn retire(&self) {
+        self.is_past.store(true, Ordering::Release);
     }
 
     /// Notes that the key is used. Whether it comes from this address for the first time.

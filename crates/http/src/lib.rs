@@ -29,6 +29,7 @@ mod query;
 mod rate_limits;
 mod rfc3339;
 mod serve;
+mod shown;
 mod stalls;
 mod state;
 #[cfg(test)]

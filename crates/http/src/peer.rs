@@ -1,16 +1,25 @@
-//! Who is at the other end of a connection.
+//! Who is at the other end of a connection, and what it showed.
 //!
 //! Known to the connection's task, in which all of its requests are answered: carried in the requests instead, it
 //! would cost each of them three allocations.
 
+use std::cell::RefCell;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use longshore_engine::Caller;
 
+use crate::shown::Shown;
+
 tokio::task_local! {
-    static PEER: Peer;
+    static CONNECTION: Connection;
+}
+
+/// What is known in a connection's task.
+struct Connection {
+    peer: Peer,
+    shown: RefCell<Shown>,
 }
 
 /// The other end of a connection.
@@ -33,11 +42,16 @@ impl Peer {
 
     /// The client of the request that is being answered; none outside of a connection.
     pub(crate) fn current() -> Option<Self> {
-        PEER.try_with(|peer| *peer).ok()
+        CONNECTION.try_with(|connection| connection.peer).ok()
     }
 
     /// Lets everything in `connection` know that it is about this client.
     pub(crate) fn serve<F: Future>(self, connection: F) -> impl Future<Output = F::Output> {
-        PEER.scope(self, connection)
+        CONNECTION.scope(Connection { peer: self, shown: RefCell::default() }, connection)
     }
+}
+
+/// Looks at what the client of the request that is being answered showed last; none outside of a connection.
+pub(crate) fn shown<T>(look: impl FnOnce(&mut Shown) -> T) -> Option<T> {
+    CONNECTION.try_with(|connection| look(&mut connection.shown.borrow_mut())).ok()
 }

@@ -1,5 +1,6 @@
 //! Tests over real sockets, with a real engine where the job interface is concerned.
 
+mod acquainted;
 mod api_keys;
 mod authorization;
 mod changing;

@@ -1,0 +1,76 @@
+//! The credential that a connection's client showed last, and what it was found to be.
+//!
+//! A client shows the same one with each of its requests. To look at it once is enough: its hash, or its code where
+//! it is a worker's token, is what most of the work at the gate is about, 3 000 instructions of a submit and twice
+//! as many of a worker's question. Whether a key is still as it was is asked each time.
+
+use std::sync::Arc;
+
+use longshore_engine::LiveKey;
+use longshore_model::EndpointId;
+
+use crate::peer;
+
+/// Longer ones are not kept: none of ours is.
+const CREDENTIAL_BYTES_MAX: usize = 256;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Shown {
+    credential: Vec<u8>,
+    found: Found,
+}
+
+/// What a credential was found to be.
+#[derive(Default)]
+enum Found {
+    #[default]
+    Nothing,
+    Key(Arc<LiveKey>),
+    WorkerOf(EndpointId),
+}
+
+impl Shown {
+    fn is(&self, credential: &[u8]) -> bool {
+        let differ = |(one, other): (&u8, &u8)| one ^ other;
+        // Others may share the connection behind a proxy: the time that it takes must not tell how much is alike.
+        self.credential.len() == credential.len()
+            && self.credential.iter().zip(credential).map(differ).fold(0, |all, bits| all | bits) == 0
+    }
+
+    fn keep(&mut self, credential: &[u8], found: Found) {
+        if credential.len() > CREDENTIAL_BYTES_MAX {
+            return;
+        }
+        self.credential.clear();
+        self.credential.extend_from_slice(credential);
+        self.found = found;
+    }
+}
+
+/// The key that this was when it was shown before; none if anything about the key has changed since.
+pub(crate) fn known_key(credential: &[u8]) -> Option<Arc<LiveKey>> {
+    peer::shown(|shown| match &shown.found {
+        Found::Key(key) if key.is_current() && shown.is(credential) => Some(Arc::clone(key)),
+        _ => None,
+    })?
+}
+
+/// This is the text of that key.
+pub(crate) fn keep_key(credential: &[u8], key: &Arc<LiveKey>) {
+    peer::shown(|shown| shown.keep(credential, Found::Key(Arc::clone(key))));
+}
+
+/// Whether this was found to be the worker token of that endpoint when it was shown before.
+pub(crate) fn is_known_worker(credential: &[u8], endpoint: &EndpointId) -> bool {
+    let knows = |shown: &mut Shown| match &shown.found {
+        Found::WorkerOf(known) => known == endpoint && shown.is(credential),
+        _ => false,
+    };
+    peer::shown(knows).unwrap_or(false)
+}
+
+/// This is the worker token of that endpoint.
+pub(crate) fn keep_worker(credential: &[u8], endpoint: EndpointId) {
+    peer::shown(|shown| shown.keep(credential, Found::WorkerOf(endpoint)));
+}
