@@ -1,8 +1,10 @@
 //! One connection: its requests one after another, each within bounds of size and time.
 
+use std::future::poll_fn;
 use std::pin::pin;
+use std::task::Poll;
 
-use axum::body::Body;
+use futures_util::FutureExt as _;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -11,13 +13,13 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
 
 use crate::Edge;
 use crate::lingering::Lingering;
 use crate::stalls::Stalls;
 use crate::tls::Tls;
 use crate::turns::Turns;
+use crate::waking::Wakers;
 
 /// A request's head in bytes; over it the answer is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -56,8 +58,8 @@ pub(crate) async fn converse(
     let turns = &Turns::new();
     let service = service_fn(|request: Request<Incoming>| {
         turns.answering();
-        let answered = edge.answer(Lingering::body_of(request).map(Body::new));
-        async move { answered.await.map(|response| turns.answer(response)) }
+        edge.answer(Lingering::body_of(request))
+            .map(|answered| answered.map(|response| turns.answer(response)))
     });
     let connection = http1::Builder::new()
         // How long a head may take is seen to below.
@@ -67,27 +69,30 @@ pub(crate) async fn converse(
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(Stalls::around(stream)), service);
     let mut connection = pin!(connection);
-    let mut look = pin!(sleep_until(turns.patience_ends()));
+    let mut closes = pin!(closing.changed());
+    let mut patience = pin!(turns.patience_runs_out());
     let mut is_closing = false;
-    let ended = loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => break ended,
-            _ = closing.changed(), if !is_closing => {
-                is_closing = true;
-                connection.as_mut().graceful_shutdown();
+    let mut wakers: Option<Wakers> = None;
+    poll_fn(|context| {
+        let task = context.waker();
+        let wakers = match &mut wakers {
+            Some(wakers) if wakers.are_of(task) => wakers,
+            others => others.insert(Wakers::of(task)),
+        };
+        if let Poll::Ready(ended) = connection.as_mut().poll(&mut wakers.connection()) {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
             }
-            () = look.as_mut() => {
-                let end = turns.patience_ends();
-                if end <= Instant::now() {
-                    tracing::debug!("a connection sent no request in time");
-                    return;
-                }
-                look.as_mut().reset(end);
-            }
+            return Poll::Ready(());
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
+        let Some(mut beside) = wakers.beside() else { return Poll::Pending };
+        if !is_closing && closes.as_mut().poll(&mut beside).is_ready() {
+            is_closing = true;
+            connection.as_mut().graceful_shutdown();
+            // Which the connection has to see.
+            task.wake_by_ref();
+        }
+        patience.as_mut().poll(&mut beside).map(|()| tracing::debug!("a connection sent no request in time"))
+    })
+    .await;
 }

@@ -5,8 +5,9 @@ mod cors;
 mod request_id;
 
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::future::ready;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -14,6 +15,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt as _;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -52,9 +54,6 @@ fn is_guarded(uri: &Uri) -> bool {
 
 /// A handler at work.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// An answer under way.
-pub(crate) type Answered = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
 /// What one address answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,101 +108,138 @@ impl Edge {
     /// The same for an address that answers a part; the rest is 404 there.
     #[must_use]
     pub fn only(&self, part: Part) -> Self {
-        Self { part, ..self.clone() }
+        // None of the express's routes is the management's.
+        let express = self.express.clone().filter(|_| part != Part::Management);
+        Self { express, part, ..self.clone() }
     }
 
-    /// Answers one request.
-    pub(crate) fn answer(&self, request: Request) -> Answered {
-        Box::pin(answer(self.clone(), request))
-    }
-
-    async fn route(self, request: Request, id: &RequestId, trace: Option<&Trace>) -> Response {
-        if !self.part.has(request.uri().path()) {
-            return Failure::no_such_route().into_response();
+    /// Answers one request. What can be decided at once is, which keeps the request out of the future.
+    pub(crate) fn answer(
+        &self,
+        mut request: Request,
+    ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {
+        if let Some(uri) = with_plain_path(request.uri()) {
+            *request.uri_mut() = uri;
         }
-        let request = match self.express {
+        let mut heard = Heard::of(&request, self.origins.as_deref());
+        let answering = catch_unwind(AssertUnwindSafe(|| self.route(request, &mut heard))).ok();
+        CatchPanic { answering }.map(move |response| Ok(heard.close(response)))
+    }
+
+    fn route(&self, request: Request, heard: &mut Heard) -> Answering {
+        let request = match &self.express {
             Some(state) => match express::answer(state, request) {
-                Ok(answering) => return answering.await,
+                Ok((pattern, answering)) => {
+                    heard.express = Some((state.clone(), pattern));
+                    return answering;
+                }
                 Err(request) => request,
             },
             None => request,
         };
+        heard.is_openai = openai::is_address(request.uri().path());
+        if heard.method == Method::OPTIONS {
+            let preflight =
+                heard.cors.as_ref().and_then(|cors| cors.preflight(&heard.method, request.headers()));
+            return Box::pin(ready(preflight.unwrap_or_else(options)));
+        }
+        if !self.part.has(request.uri().path()) {
+            return Box::pin(ready(Failure::no_such_route().into_response()));
+        }
         let mut request = request;
-        request.extensions_mut().insert(id.clone());
+        request.extensions_mut().insert(heard.id.clone());
         // What is logged meanwhile has the request's name. The express has no time for this: 2 000 instructions.
-        let span = tracing::info_span!("request", %id, trace = trace.map(tracing::field::display));
-        // Boxed, so that the others have no room for it in their futures.
-        let Ok(response) = Box::pin(self.routes.oneshot(request).instrument(span)).await;
-        response
+        let trace = heard.trace.as_ref().map(tracing::field::display);
+        let span = tracing::info_span!("request", id = %heard.id, trace);
+        let answering = self.routes.clone().oneshot(request).instrument(span);
+        Box::pin(answering.map(|answered| match answered {
+            Ok(response) => response,
+        }))
     }
 }
 
 impl Service<Request> for Edge {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answered;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        self.answer(request)
+        Box::pin(self.answer(request))
     }
 }
 
-async fn answer(edge: Edge, mut request: Request) -> Result<Response, Infallible> {
-    let id = RequestId::of(request.headers());
-    let trace = Trace::of(request.headers());
-    let method = request.method().clone();
-    let cors = edge.origins.as_deref().map(|origins| Cors::of(origins, request.headers()));
-    if let Some(uri) = with_plain_path(request.uri()) {
-        *request.uri_mut() = uri;
+/// What is known of a request when it is answered.
+struct Heard {
+    id: RequestId,
+    trace: Option<Trace>,
+    method: Method,
+    cors: Option<Cors>,
+    is_openai: bool,
+    /// It went past the router: its route, and where it is counted.
+    express: Option<(HttpState, &'static str)>,
+    /// When it came and its path, where that is logged.
+    logged: Option<(Instant, String)>,
+}
+
+impl Heard {
+    fn of(request: &Request, origins: Option<&Origins>) -> Self {
+        let (id, trace) = request_id::of(request.headers());
+        let cors = origins.map(|origins| Cors::of(origins, request.headers()));
+        // Neither the query nor a header is logged: secrets can be in both.
+        let logged = tracing::enabled!(tracing::Level::DEBUG)
+            .then(|| (Instant::now(), request.uri().path().to_owned()));
+        let method = request.method().clone();
+        Self { id, trace, method, cors, is_openai: false, express: None, logged }
     }
-    // Neither the query nor a header is logged: secrets can be in both.
-    let logged =
-        tracing::enabled!(tracing::Level::DEBUG).then(|| (Instant::now(), request.uri().path().to_owned()));
-    let is_openai = openai::is_address(request.uri().path());
-    let mut response = if method == Method::OPTIONS {
-        cors.as_ref().and_then(|cors| cors.preflight(&method, request.headers())).unwrap_or_else(options)
-    } else {
-        let guarded = CatchPanic { inner: pin!(edge.route(request, &id, trace.as_ref())) };
-        in_shape(guarded.await.unwrap_or_else(|| {
+
+    /// The answer as the client gets it; none came from a handler that panicked.
+    fn close(self, answered: Option<Response>) -> Response {
+        let Self { id, trace, method, .. } = self;
+        if let (Some((state, pattern)), Some(response)) = (self.express, &answered) {
+            state.requests().count(pattern, &method, response.status());
+        }
+        let mut response = in_shape(answered.unwrap_or_else(|| {
             tracing::error!(request = %id, %method, "a handler panicked");
             Failure::internal().into_response()
-        }))
-    };
-    if is_openai {
-        // Its 500 is a worker's.
-        response = openai::reshape(response);
-    } else if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
-        tracing::error!(request = %id, trace = trace.as_ref().map(tracing::field::display), "a request failed");
+        }));
+        if self.is_openai {
+            // Its 500 is a worker's.
+            response = openai::reshape(response);
+        } else if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+            let trace = trace.as_ref().map(tracing::field::display);
+            tracing::error!(request = %id, trace, "a request failed");
+        }
+        if response.status() == StatusCode::UNAUTHORIZED {
+            // The router adds it where a path exists: a stranger must not learn that.
+            response.headers_mut().remove(ALLOW);
+        }
+        response.headers_mut().insert(REQUEST_ID, id.header());
+        if let Some(cors) = self.cors {
+            cors.mark(response.headers_mut());
+        }
+        if let Some((began, path)) = self.logged {
+            let status = response.status().as_u16();
+            let ms = began.elapsed().as_millis() as u64;
+            let trace = trace.as_ref().map(tracing::field::display);
+            tracing::debug!(request = %id, trace, %method, path, status, ms, "answered");
+        }
+        if let Some(trace) = trace {
+            trace.mark(response.headers_mut());
+        }
+        response
     }
-    if response.status() == StatusCode::UNAUTHORIZED {
-        // The router adds it where a path exists: a stranger must not learn that.
-        response.headers_mut().remove(ALLOW);
-    }
-    response.headers_mut().insert(REQUEST_ID, id.header());
-    if let Some(cors) = cors {
-        cors.mark(response.headers_mut());
-    }
-    if let Some((began, path)) = logged {
-        let status = response.status().as_u16();
-        let ms = began.elapsed().as_millis() as u64;
-        let trace = trace.as_ref().map(tracing::field::display);
-        tracing::debug!(request = %id, trace, %method, path, status, ms, "answered");
-    }
-    if let Some(trace) = trace {
-        trace.mark(response.headers_mut());
-    }
-    Ok(response)
 }
 
 /// The URI with single slashes and none at the end of its path; none if it is that way already. Clients build
 /// both by joining a base address and a path, and a redirect would turn their POST into a GET.
 fn with_plain_path(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
-    if !path.contains("//") && (path.len() <= 1 || !path.ends_with('/')) {
+    let has_empty = path.as_bytes().windows(2).any(|pair| pair == b"//");
+    if !has_empty && (path.len() <= 1 || !path.ends_with('/')) {
         return None;
     }
     let mut plain = String::with_capacity(uri.to_string().len());
@@ -247,16 +283,17 @@ fn in_shape(response: Response) -> Response {
     Failure::new(status, code, format!("the request cannot be served: {sentence}")).into_response()
 }
 
-/// Ends in none where the inner future panics.
-struct CatchPanic<'a, F> {
-    inner: Pin<&'a mut F>,
+/// Ends in none where the handler panics; it may have done so before.
+struct CatchPanic {
+    answering: Option<Answering>,
 }
 
-impl<F: Future<Output = Response>> Future for CatchPanic<'_, F> {
+impl Future for CatchPanic {
     type Output = Option<Response>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Response>> {
-        match std::panic::catch_unwind(AssertUnwindSafe(|| self.inner.as_mut().poll(context))) {
+        let Some(answering) = &mut self.answering else { return Poll::Ready(None) };
+        match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context))) {
             Ok(polled) => polled.map(Some),
             Err(_) => Poll::Ready(None),
         }

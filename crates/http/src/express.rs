@@ -8,8 +8,6 @@
 //! its method or an escape in its path, goes to the router, which knows these routes too and has the last word.
 
 use axum::extract::Request;
-use axum::response::Response;
-use futures_util::FutureExt as _;
 use http::Method;
 
 use crate::edge::Answering;
@@ -39,12 +37,12 @@ struct Found<'a> {
 }
 
 fn find<'a>(method: &Method, path: &'a str) -> Option<Found<'a>> {
-    if path.contains('%') {
+    if path.as_bytes().contains(&b'%') {
         return None;
     }
     let sdk_rest = path.strip_prefix("/sdk/v2/");
     let is_sdk = sdk_rest.is_some();
-    let mut segments = sdk_rest.or_else(|| path.strip_prefix("/v2/"))?.split('/');
+    let mut segments = Segments(Some(sdk_rest.or_else(|| path.strip_prefix("/v2/"))?));
     let (endpoint, operation) = (segments.next()?, segments.next()?);
     let (third, fourth, fifth) = (segments.next(), segments.next(), segments.next());
     if [Some(endpoint), third, fourth].contains(&Some("")) || fifth.is_some() {
@@ -63,6 +61,20 @@ fn find<'a>(method: &Method, path: &'a str) -> Option<Found<'a>> {
         _ => return None,
     };
     Some(Found { route, is_sdk, endpoint, worker, job })
+}
+
+/// What is between the slashes. `str::split` takes 120 instructions for each, as it is made for any text.
+struct Segments<'a>(Option<&'a str>);
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.0?;
+        let slash = rest.bytes().position(|byte| byte == b'/').and_then(|at| rest.split_at_checked(at));
+        self.0 = slash.and_then(|(_, rest)| rest.get(1..));
+        Some(slash.map_or(rest, |(segment, _)| segment))
+    }
 }
 
 impl Found<'_> {
@@ -97,21 +109,18 @@ impl Found<'_> {
     }
 }
 
-/// The answer to a request that is for one of these routes, counted; gives back any other.
+/// The answer to a request that is for one of these routes, with the route as the router calls it; gives back any
+/// other.
 ///
 /// Whatever waits for long keeps nothing of the head, which lies in the connection's read buffer of 8 KiB.
 #[expect(
     clippy::result_large_err,
     reason = "what is not for here goes on to the router at once; a box is dearer"
 )]
-pub(crate) fn answer(
-    state: HttpState,
-    request: Request,
-) -> Result<impl Future<Output = Response> + Send, Request> {
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let Some(found) = find(&method, uri.path()) else { return Err(request) };
-    let (pattern, answering) = (found.pattern(), found.answer(state.clone(), request));
-    Ok(answering.inspect(move |response| state.requests().count(pattern, &method, response.status())))
+pub(crate) fn answer(state: &HttpState, request: Request) -> Result<(&'static str, Answering), Request> {
+    let uri = request.uri().clone();
+    let Some(found) = find(request.method(), uri.path()) else { return Err(request) };
+    Ok((found.pattern(), found.answer(state.clone(), request)))
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ mod state;
 mod tests;
 mod tls;
 mod turns;
+mod waking;
 mod window;
 mod workers;
 

@@ -5,7 +5,7 @@
 //! rest is read and thrown away, within bounds.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Wake as _};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,8 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
+
+use crate::waking::keeping_wakes;
 
 /// The most bytes that are thrown away for one request: any body that some route takes.
 const DISCARD_BYTES_MAX: usize = 70_000_000;
@@ -34,10 +36,16 @@ pub(crate) struct Lingering {
 }
 
 impl Lingering {
-    /// Wraps a request's body.
-    pub(crate) fn body_of(request: Request<Incoming>) -> Request<Self> {
-        let unasked = request.headers().contains_key(EXPECT);
-        request.map(|inner| Self { inner: Some(inner), unasked })
+    /// Wraps a request's body, if it has one.
+    pub(crate) fn body_of(request: Request<Incoming>) -> Request<axum::body::Body> {
+        let (head, inner) = request.into_parts();
+        let body = if inner.is_end_stream() {
+            axum::body::Body::empty()
+        } else {
+            let unasked = head.headers.contains_key(EXPECT);
+            axum::body::Body::new(Self { inner: Some(inner), unasked })
+        };
+        Request::from_parts(head, body)
     }
 }
 
@@ -51,7 +59,11 @@ impl Body for Lingering {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.unasked = false;
         let Some(inner) = self.inner.as_mut() else { return Poll::Ready(None) };
-        let polled = Pin::new(inner).poll_frame(context);
+        // hyper wakes the connection for every piece that was taken, also where there are no more to make room for.
+        let (polled, wake) = keeping_wakes(|| Pin::new(&mut *inner).poll_frame(context));
+        if let Some(wake) = wake.filter(|_| !inner.is_end_stream()) {
+            wake.wake();
+        }
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.inner = None;
         }

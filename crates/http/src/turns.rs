@@ -11,7 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::Response;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// How long a connection may be idle between requests, or take to send a later request's head. A worker whose
 /// handler blocks for long must find its connection open when it reports: its client library keeps connections
@@ -48,8 +48,19 @@ impl Turns {
         self.state.store(ANSWERING, Ordering::Relaxed);
     }
 
+    /// Ends when the client has not sent a request's head in time.
+    pub(crate) async fn patience_runs_out(&self) {
+        loop {
+            let end = self.patience_ends();
+            if end <= Instant::now() {
+                return;
+            }
+            sleep_until(end).await;
+        }
+    }
+
     /// When the client has to have sent a request's head; later if it is not its turn.
-    pub(crate) fn patience_ends(&self) -> Instant {
+    fn patience_ends(&self) -> Instant {
         match self.state.load(Ordering::Relaxed) {
             NEW => self.began + FIRST_HEAD_TIMEOUT,
             ANSWERING => Instant::now() + HEAD_TIMEOUT,
