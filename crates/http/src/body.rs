@@ -65,11 +65,11 @@ impl BytesBudget {
     }
 
     /// What a body takes before it is read; `announced` is the least that it will have.
-    async fn admit(&self, announced: usize) -> Result<OwnedSemaphorePermit, Failure> {
+    async fn admit(&self, announced: usize) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         if announced <= SMALL_BYTES && self.patience.is_zero() {
-            return self.take(0, 0);
+            return Ok(None);
         }
-        self.take_for(announced, announced).await
+        self.take_for(announced, announced).await.map(Some)
     }
 
     /// Takes `bytes` more for a body that has `whole` of them so far; for a report as soon as there is room.
@@ -78,8 +78,13 @@ impl BytesBudget {
         let (Ok(permits), false) = (u32::try_from(bytes), self.patience.is_zero()) else {
             return self.take(bytes, left_free);
         };
+        // There mostly is, and then nothing needs a timer.
+        if let Ok(permit) = Arc::clone(&self.free).try_acquire_many_owned(permits) {
+            return Ok(permit);
+        }
         let room = Arc::clone(&self.free).acquire_many_owned(permits);
-        match tokio::time::timeout(self.patience, room).await {
+        // Boxed, so that the others have no room for it in their futures.
+        match Box::pin(tokio::time::timeout(self.patience, room)).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => self.take(bytes, 0),
         }
@@ -131,20 +136,26 @@ pub(crate) async fn read(
     if announced > bytes_max {
         return Err(Failure::body_too_large(bytes_max));
     }
-    let mut permit = budget.admit(announced).await?;
-    let began = Instant::now();
+    let mut held = budget.admit(announced).await?;
+    // Of the wait for it: what is here already took no time.
+    let mut began = None;
     let mut whole = Bytes::new();
     let mut pieces = BytesMut::new();
-    while let Some(data) = next_data(&mut body).await? {
+    while let Some(data) = next_data(&mut body, &mut began).await? {
         let length = whole.len() + pieces.len() + data.len();
-        if began.elapsed() > time_max(length) {
+        if began.is_some_and(|began: Instant| began.elapsed() > time_max(length)) {
             return Err(Failure::body_timeout("the body comes too slowly"));
         }
         if length > bytes_max {
             return Err(Failure::body_too_large(bytes_max));
         }
-        if length > permit.num_permits() {
-            permit.merge(budget.take_for(length - permit.num_permits(), length).await?);
+        let held_bytes = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if length > held_bytes {
+            let more = budget.take_for(length - held_bytes, length).await?;
+            match &mut held {
+                Some(held) => held.merge(more),
+                None => held = Some(more),
+            }
         }
         if length == data.len() {
             whole = data;
@@ -157,6 +168,7 @@ pub(crate) async fn read(
         pieces.extend_from_slice(&data);
     }
     let bytes = if pieces.is_empty() { whole } else { pieces.freeze() };
+    let permit = held.map_or_else(|| budget.take(0, 0), Ok)?;
     Ok(ReadBody { bytes, permit })
 }
 
@@ -165,16 +177,21 @@ fn time_max(bytes: usize) -> Duration {
     TIME_MIN + Duration::from_secs((bytes / BYTES_PER_S_MIN) as u64)
 }
 
-async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Failure> {
+/// The next piece; `began` is when one was first waited for.
+async fn next_data(body: &mut Body, began: &mut Option<Instant>) -> Result<Option<Bytes>, Failure> {
     loop {
         if body.is_end_stream() {
             return Ok(None);
         }
         let frame = match what_is_here(body).await {
             Poll::Ready(frame) => frame,
-            Poll::Pending => tokio::time::timeout(SILENCE_MAX, body.frame())
-                .await
-                .map_err(|_| Failure::body_timeout("the body stopped before its end"))?,
+            Poll::Pending => {
+                began.get_or_insert_with(Instant::now);
+                // Boxed, so that a body that is here has no room for it in its future.
+                Box::pin(tokio::time::timeout(SILENCE_MAX, body.frame()))
+                    .await
+                    .map_err(|_| Failure::body_timeout("the body stopped before its end"))?
+            }
         };
         match frame {
             None => return Ok(None),
