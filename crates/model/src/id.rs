@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -58,18 +59,18 @@ impl JobId {
         self.raw
     }
 
-    /// Whether the job came through `/runsync`.
-    pub fn is_sync(&self) -> bool {
-        self.sync
+    /// Appends the id as text. `write!` says the same in seven times as many instructions.
+    pub fn write(&self, text: &mut Vec<u8>) {
+        text.extend_from_slice(self.prefix().as_bytes());
+        text.extend_from_slice(&self.uuid());
     }
-}
 
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn prefix(&self) -> &'static str {
+        if self.sync { "sync-" } else { "" }
+    }
+
+    fn uuid(&self) -> [u8; 36] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        if self.sync {
-            f.write_str("sync-")?;
-        }
         let mut text = [b'-'; 36];
         let mut at = 0;
         for (i, byte) in self.raw.iter().enumerate() {
@@ -80,7 +81,19 @@ impl fmt::Display for JobId {
             text[at + 1] = HEX[usize::from(byte & 15)];
             at += 2;
         }
-        f.write_str(core::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        text
+    }
+
+    /// Whether the job came through `/runsync`.
+    pub fn is_sync(&self) -> bool {
+        self.sync
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.prefix())?;
+        f.write_str(core::str::from_utf8(&self.uuid()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -320,6 +333,9 @@ mod tests {
         let sync = JobId::mint(Millis(1), 0, true);
         assert_eq!(format!("{sync}"), "sync-00000000-0001-7000-8000-000000000000");
         assert_eq!(format!("{sync}").parse(), Ok(sync));
+        let mut written = b"id ".to_vec();
+        sync.write(&mut written);
+        assert_eq!(written, format!("id {sync}").into_bytes());
     }
 
     #[test]

@@ -23,6 +23,11 @@ impl EndpointHandle {
         self.snapshot(row).await
     }
 
+    /// As [`EndpointHandle::submit`], for those whom the row is enough.
+    pub fn accept(&self, submission: Submission) -> impl Future<Output = Result<JobRow, AskError>> + Send {
+        self.hand_in(submission, None)
+    }
+
     /// Hands in a job and waits until it is terminal or `wait` passed; answers the job as it is then.
     pub async fn submit_and_wait(
         &self,

@@ -17,6 +17,8 @@ use crate::errors::Failure;
 
 /// The most members of an object that is looked into.
 const MEMBERS_MAX: usize = 256;
+/// Most objects have no more.
+const MEMBERS_USUAL: usize = 8;
 /// What the server says of a job itself, or what breaks the worker's bookkeeping; dropped from a request.
 const RESERVED: [&str; 4] = ["id", "status", "delayTime", "self"];
 
@@ -217,7 +219,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
+                let mut members = Vec::with_capacity(MEMBERS_USUAL);
                 while let Some(Name(name)) = map.next_key()? {
                     if members.len() == MEMBERS_MAX {
                         return Err(A::Error::custom("too many members"));

@@ -1,7 +1,5 @@
 //! Answers that show a job.
 
-use std::io::Write as _;
-
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{JobSnapshot, write_record_members};
 use longshore_model::JobRow;
@@ -44,7 +42,9 @@ pub(super) fn whole(job: JobSnapshot, position: Option<u64>) -> Response {
 /// A job's id and state alone.
 pub(super) fn brief(job: &JobRow) -> Response {
     let mut body = JsonBody::new();
-    // Neither an id nor a state has anything to escape; writing into memory cannot fail.
-    let _infallible = write!(body.buffer(), r#"{{"id":"{}","status":"{}"}}"#, job.id, job.state.as_str());
+    body.text(r#"{"id":""#);
+    job.id.write(body.buffer());
+    // Neither an id nor a state has anything to escape.
+    body.text(r#"","status":""#).text(job.state.as_str()).text(r#""}"#);
     body.into_response()
 }

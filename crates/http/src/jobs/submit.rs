@@ -21,9 +21,10 @@ const SMALL_BODY_BYTES: usize = 64 * 1024;
 /// `POST /run`: answers when the job is durable.
 pub(super) async fn run(mut call: Call) -> Result<Response, Failure> {
     let (submission, permit) = read(&mut call, false).await?;
-    let job = call.endpoint.submit(submission).await?;
+    let (_, endpoint) = call.into_wait();
+    let job = endpoint.accept(submission).await?;
     drop(permit);
-    Ok(record::brief(&job.row))
+    Ok(record::brief(&job))
 }
 
 /// `POST /runsync`: answers when the job is terminal, or as it is when `wait` passed.

@@ -28,8 +28,9 @@ pub(super) fn many(jobs: &[TakenJob]) -> JsonBody {
 
 fn write(body: &mut JsonBody, job: &TakenJob) {
     // A string, because workers fail to report on a job whose id is a number.
-    body.text(r#"{"id":"#).string(&job.row.id.to_string());
-    body.text(r#","delayTime":"#).number(job.row.delay_ms());
+    body.text(r#"{"id":""#);
+    job.row.id.write(body.buffer());
+    body.text(r#"","delayTime":"#).number(job.row.delay_ms());
     body.text(r#","status":"IN_PROGRESS","#).raw(&job.members).text("}");
 }
 
