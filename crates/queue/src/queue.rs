@@ -14,9 +14,9 @@ use crate::workers::Workers;
 use crate::{Change, Command, Effects, Reply, Settings, Signal};
 
 /// Deadlines, purged jobs or demolished jobs that one command handles at most, so that a million of them never
-/// make one enormous commit. A slice keeps its queue busy for half a millisecond; a million jobs are a thousand commits,
-/// between which everybody else has theirs. The dialogues, which look at every job after every step, have a smaller one.
-pub(crate) const SLICE: usize = if cfg!(test) { 256 } else { 1024 };
+/// make one enormous commit: everybody else's commits go between theirs, and take as long as they are big. While a million
+/// jobs expired, 1 000 jobs a second of another queue took up to 0.2 s with slices of 1 024, and take 10 ms with these.
+pub(crate) const SLICE: usize = 256;
 
 /// One endpoint's queue.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::direct::{Direct, PAGE_BYTES, Pages};
 use super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use super::frame::Frame;
 use super::segment::Header;
 
 /// Written in whole pages: the kernel then never has to read one first to change a part of it.
-const PAGE_BYTES: usize = 4096;
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
 
 /// So many syncs can be under way at once.
@@ -33,7 +33,8 @@ pub(super) struct Head {
     pub synced: u32,
     /// What the page of `end` has before it.
     tail: Vec<u8>,
-    buffer: Vec<u8>,
+    pages: Pages,
+    direct: Direct,
     ahead: Ahead,
 }
 
@@ -68,24 +69,38 @@ impl Head {
             limit: u64::from(segment_bytes),
         };
         let (end, synced) = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES);
-        Ok(Self { header, file, for_syncs, end, synced, tail: Vec::new(), buffer: Vec::new(), ahead })
+        let (tail, pages, direct) = (Vec::new(), Pages::default(), Direct::open(path));
+        Ok(Self { header, file, for_syncs, end, synced, tail, pages, direct, ahead })
     }
 
     /// Writes a frame behind what is there; answers where its records begin.
     pub fn write(&mut self, frame: &mut Frame) -> io::Result<u32> {
         let at = self.end;
-        self.buffer.clear();
-        self.buffer.extend_from_slice(&self.tail);
-        frame.seal(&mut self.buffer, self.header.salt, at, self.synced);
-        let written = self.buffer.len();
-        self.buffer.resize(written.next_multiple_of(PAGE_BYTES), 0);
+        let bytes = (self.tail.len() + frame.bytes()).next_multiple_of(PAGE_BYTES);
+        let out = self.pages.begin(bytes);
+        out.extend_from_slice(&self.tail);
+        frame.seal(out, self.header.salt, at, self.synced);
+        let written = self.pages.end();
         let first = u64::from(at) - self.tail.len() as u64;
-        self.ahead.make_room(&self.file, first, first + self.buffer.len() as u64);
-        self.file.write_all_at(&self.buffer, first)?;
+        self.write_pages(first)?;
         self.end = (first + written as u64) as u32;
         self.tail.clear();
-        self.tail.extend_from_slice(&self.buffer[written - written % PAGE_BYTES..written]);
+        self.tail.extend_from_slice(&self.pages.bytes()[written - written % PAGE_BYTES..written]);
         Ok(at + FRAME_HEADER_BYTES)
+    }
+
+    fn write_pages(&mut self, at: u64) -> io::Result<()> {
+        let pages = self.pages.bytes();
+        let end = at + pages.len() as u64;
+        if self.ahead.is_large(pages.len() as u64) {
+            self.ahead.length = self.ahead.length.max(end);
+            if self.direct.write(pages, at)? {
+                return Ok(());
+            }
+        } else {
+            self.ahead.make_room(&self.file, end);
+        }
+        self.file.write_all_at(pages, at)
     }
 
     /// Makes everything that was written durable.
@@ -103,14 +118,14 @@ impl Head {
 }
 
 impl Ahead {
+    /// Of so many bytes at once: to write zeros below them would cost more than they save.
+    fn is_large(&self, bytes: u64) -> bool {
+        bytes > self.step / 4
+    }
+
     /// Lengthens the file if what is written next comes near its end.
-    fn make_room(&mut self, file: &File, from: u64, until: u64) {
+    fn make_room(&mut self, file: &File, until: u64) {
         if until + self.step / 4 <= self.length {
-            return;
-        }
-        if until - from > self.step / 4 {
-            // To write zeros below so much would cost more than they save.
-            self.length = self.length.max(until);
             return;
         }
         // It is only faster with it. A disk that cannot do this will say so to the frame that follows.

@@ -14,6 +14,7 @@
 mod catalog;
 mod coding;
 mod committer;
+mod direct;
 mod dump;
 mod encode;
 mod error;
