@@ -4,6 +4,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::fmt;
 use core::str::FromStr;
 
@@ -26,7 +27,7 @@ impl core::error::Error for ParseIdError {}
 /// A job's public id: a `UUIDv7` (RFC 9562 §5.7), printed with the prefix `sync-` for `/runsync` jobs.
 ///
 /// Ordered by creation time, to the millisecond.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JobId {
     raw: [u8; 16],
     sync: bool,
@@ -87,6 +88,20 @@ impl JobId {
     /// Whether the job came through `/runsync`.
     pub fn is_sync(&self) -> bool {
         self.sync
+    }
+}
+
+/// By its bytes, as two numbers: that is what an index of jobs does most of the time.
+impl Ord for JobId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let number = |id: &Self| u128::from_be_bytes(id.raw);
+        number(self).cmp(&number(other)).then(self.sync.cmp(&other.sync))
+    }
+}
+
+impl PartialOrd for JobId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
