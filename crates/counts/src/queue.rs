@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::process::exit;
 
 use longshore_model::{Counters, EndpointNo, JobId, Millis, WorkerId};
-use longshore_queue::{Command, Queue, Reply, Settings, Submit, Take, Verdict};
+use longshore_queue::{Command, Effects, Queue, Reply, Settings, Submit, Take, Verdict};
 
 /// Jobs that wait from the beginning to the end, so that each path is gone at the usual depth of the indexes.
 const WAITING: u64 = 4096;
@@ -68,6 +68,7 @@ pub fn done(times: u64) {
 struct Scene {
     queue: Queue,
     workers: Vec<WorkerId>,
+    effects: Effects,
     now: Millis,
     submitted: u64,
 }
@@ -77,7 +78,8 @@ impl Scene {
         let queue = Queue::new(EndpointNo(1), SETTINGS, Counters::default());
         let workers = (0..WORKERS).map(|number| format!("worker-{:016x}", scattered(number)));
         let workers = workers.map(|id| id.parse().expect("a worker's id")).collect();
-        let mut scene = Self { queue, workers, now: Millis(1_700_000_000_000), submitted: 0 };
+        let (effects, now) = (Effects::default(), Millis(1_700_000_000_000));
+        let mut scene = Self { queue, workers, effects, now, submitted: 0 };
         for worker in 0..WORKERS {
             scene.take(worker);
         }
@@ -113,7 +115,10 @@ impl Scene {
     /// that keeps nothing.
     fn apply(&mut self, command: Command) -> Reply {
         self.now = self.now + 1;
-        black_box(self.queue.apply(self.now, black_box(command))).reply
+        let reply = self.queue.apply(self.now, black_box(command), &mut self.effects);
+        black_box(&mut self.effects).changes.clear();
+        self.effects.signals.clear();
+        reply
     }
 
     /// Ends the program. To tear the queue down would take as many steps as there are jobs left in it.

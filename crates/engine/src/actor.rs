@@ -12,13 +12,13 @@ mod reload;
 mod rows;
 mod streams;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longshore_model::{Counters, JobId, Millis};
-use longshore_queue::{Command, Queue};
+use longshore_queue::{Command, Effects, Queue};
 use longshore_store::Write;
 use tokio::sync::mpsc;
 
@@ -54,13 +54,15 @@ pub(crate) struct Actor {
     watches: BTreeMap<JobId, Vec<Watch>>,
     streams: Streams,
     /// Files that belong to jobs, by the job's id.
-    blobs: HashMap<JobId, Vec<String>>,
+    blobs: BTreeMap<JobId, Vec<String>>,
     /// The files of outputs that were written since the queue was loaded.
-    outputs: HashMap<JobId, String>,
+    outputs: BTreeMap<JobId, String>,
     /// The server stops: polls are answered at once.
     releasing: bool,
     demolishing: Option<ask::Answer<()>>,
 
+    /// What a command causes, for its room; empty between two of them.
+    effects: Effects,
     // What this round has decided so far.
     writes: Vec<Write>,
     releases: Vec<Release>,
@@ -73,7 +75,7 @@ impl Actor {
     pub(crate) fn new(
         shared: Arc<Shared>,
         queue: Queue,
-        blobs: HashMap<JobId, Vec<String>>,
+        blobs: BTreeMap<JobId, Vec<String>>,
         mailbox: mpsc::UnboundedReceiver<Ask>,
         committer: CommitSender,
     ) -> Self {
@@ -92,9 +94,10 @@ impl Actor {
             watches: BTreeMap::new(),
             streams,
             blobs,
-            outputs: HashMap::new(),
+            outputs: BTreeMap::new(),
             releasing: false,
             demolishing: None,
+            effects: Effects::default(),
             writes: Vec::new(),
             releases: Vec::new(),
             after: After::default(),
@@ -201,7 +204,9 @@ impl Actor {
         if self.writes.is_empty() && self.releases.is_empty() {
             return;
         }
-        let releases = std::mem::take(&mut self.releases);
+        // The next round is likely to be as long.
+        let room = Vec::with_capacity(self.releases.len());
+        let releases = std::mem::replace(&mut self.releases, room);
         if self.is_all_durable() {
             for release in releases {
                 release(Ok(()));
@@ -209,9 +214,11 @@ impl Actor {
             return;
         }
         self.number += 1;
+        let room = Vec::with_capacity(self.writes.len());
+        let writes = std::mem::replace(&mut self.writes, room);
         let prepared = Prepared {
             durability: self.shared.record().durability,
-            writes: std::mem::take(&mut self.writes),
+            writes,
             releases,
             line: Arc::clone(&self.line),
             generation: self.generation,

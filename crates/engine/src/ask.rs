@@ -62,6 +62,15 @@ pub struct Submission {
     pub idempotency: Option<Box<Idempotency>>,
 }
 
+/// What a submit came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted {
+    /// The job's id.
+    pub id: JobId,
+    /// Where the job is in its life: waiting, unless it was there before.
+    pub state: JobState,
+}
+
 /// A job at one moment.
 #[derive(Clone, Debug)]
 pub struct JobSnapshot {

@@ -183,7 +183,11 @@ impl<'a> Commits<'a> {
             if !prepared.writes.is_empty() {
                 batch.durability = batch.durability.max(prepared.durability);
             }
-            batch.writes.append(&mut prepared.writes);
+            if batch.writes.is_empty() {
+                batch.writes = std::mem::take(&mut prepared.writes);
+            } else {
+                batch.writes.append(&mut prepared.writes);
+            }
             covered.push(prepared);
         }
         (batch, covered)

@@ -55,18 +55,27 @@ pub(crate) struct Clock {
     began: Duration,
     /// What the wall clock showed when this one began, and all that it was put forward since.
     began_ms: AtomicU64,
+    /// In which millisecond since then, counted from 1, the wall clock was last looked at.
+    looked_in_ms: AtomicU64,
 }
 
 impl Clock {
     pub(crate) fn new(host: Arc<dyn Host>) -> Self {
-        Self { began: host.monotonic_clock(), host, began_ms: AtomicU64::new(0) }
+        let (began_ms, looked_in_ms) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { began: host.monotonic_clock(), host, began_ms, looked_in_ms }
     }
 
     /// The present time. Never less than what an earlier call answered.
     pub(crate) fn now(&self) -> Millis {
         let passed_ms = self.host.monotonic_clock().saturating_sub(self.began).as_millis() as u64;
+        // Every job asks several times. Once in a millisecond is enough to see that the wall clock was set.
+        if self.looked_in_ms.load(Ordering::Acquire) == passed_ms + 1 {
+            return Millis(passed_ms + self.began_ms.load(Ordering::Relaxed));
+        }
         let began_ms = self.host.wall_clock().0.saturating_sub(passed_ms);
-        Millis(passed_ms + self.began_ms.fetch_max(began_ms, Ordering::Relaxed).max(began_ms))
+        let began_ms = self.began_ms.fetch_max(began_ms, Ordering::Relaxed).max(began_ms);
+        self.looked_in_ms.store(passed_ms + 1, Ordering::Release);
+        Millis(passed_ms + began_ms)
     }
 }
 

@@ -12,6 +12,7 @@ mod engine;
 mod gpus;
 mod handle;
 mod host;
+mod key_map;
 mod live_key;
 mod measure;
 mod randomness;
@@ -25,8 +26,8 @@ mod supervisor;
 mod tail;
 
 pub use ask::{
-    AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome, StreamFrom,
-    StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
+    Accepted, AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome,
+    StreamFrom, StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
 };
 pub use chores::metering::{Usage, UsageKind, UsageSheet};
 pub use chores::webhooks::log::{

@@ -3,11 +3,10 @@
 use longshore_model::{JobId, JobState, Millis};
 use longshore_planted::{Bug, planted};
 
-use crate::queue::Outbox;
-use crate::{Change, Queue, Refusal, Reply};
+use crate::{Change, Effects, Queue, Refusal, Reply};
 
 impl Queue {
-    pub(crate) fn cancel(&mut self, now: Millis, job: JobId, out: &mut Outbox) -> Reply {
+    pub(crate) fn cancel(&mut self, now: Millis, job: JobId, out: &mut Effects) -> Reply {
         let (Some(row), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };
@@ -22,7 +21,7 @@ impl Queue {
         Reply::Job(self.jobs[slot].unpacked())
     }
 
-    pub(crate) fn keep(&mut self, now: Millis, job: JobId, ttl_ms: u64, out: &mut Outbox) -> Reply {
+    pub(crate) fn keep(&mut self, now: Millis, job: JobId, ttl_ms: u64, out: &mut Effects) -> Reply {
         let (Some(_), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };

@@ -2,11 +2,11 @@
 
 use longshore_model::Millis;
 
-use crate::queue::{Outbox, SLICE};
-use crate::{Queue, Reply};
+use crate::queue::SLICE;
+use crate::{Effects, Queue, Reply};
 
 impl Queue {
-    pub(crate) fn demolish(&mut self, now: Millis, out: &mut Outbox) -> Reply {
+    pub(crate) fn demolish(&mut self, now: Millis, out: &mut Effects) -> Reply {
         for slot in self.jobs.some(SLICE) {
             self.stop_holder(slot, now, out);
             self.remove(slot, now, out);

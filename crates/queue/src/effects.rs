@@ -1,19 +1,18 @@
 //! What a command causes.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use longshore_model::{Attempt, Counters, End, EndpointNo, JobId, JobKey, JobRow, WorkerId};
 
-/// What one command caused. The engine's only law: commit `changes`, then release `reply` and `signals`.
+/// What a command caused, beside its reply. The engine's only law: commit `changes`, then release the reply and `signals`.
 #[must_use]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Effects {
     /// Rows to write, all or nothing.
     pub changes: Vec<Change>,
-    /// The answer, held until the commit that covers it.
-    pub reply: Reply,
-    /// Wake-ups, held too. Losing one delays work, never loses it.
+    /// Wake-ups, held until the commit that covers them. Losing one delays work, never loses it.
     pub signals: Vec<Signal>,
 }
 
@@ -21,7 +20,7 @@ pub struct Effects {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Insert or replace.
-    PutJob(JobRow),
+    PutJob(Box<JobRow>),
     /// Remove, with everything that belongs to it.
     DeleteJob(JobKey),
     /// Keep the input that came with the submit.
@@ -50,7 +49,14 @@ pub enum Signal {
     /// A job is ready: let a parked take try again.
     Ready,
     /// The job is terminal: whoever waits for it can have its record.
-    Ended(JobId, JobKey),
+    Ended {
+        /// The job.
+        job: JobId,
+        /// Where it lives.
+        key: JobKey,
+        /// How long it ran; none where it did not, or was cancelled.
+        ran_ms: Option<u64>,
+    },
     /// The job is gone: whoever waits for it must hear that.
     Deleted(JobId, JobKey),
     /// The worker must stop this job.
@@ -68,8 +74,8 @@ pub enum Signal {
 pub enum Reply {
     /// Nothing to say.
     Done,
-    /// The job is in the queue.
-    Accepted(JobRow),
+    /// The job is in the queue, under the id that it came with.
+    Accepted(JobKey),
     /// The same submit came before; this is its job.
     Known(JobRow),
     /// The jobs a worker gets, in order; empty where there is none.

@@ -4,12 +4,12 @@ use longshore_model::{End, JobId, JobState, Millis};
 
 use crate::jobs::Slot;
 use crate::life::GONE;
-use crate::queue::{Outbox, SLICE};
-use crate::{Change, Queue, Reply};
+use crate::queue::SLICE;
+use crate::{Change, Effects, Queue, Reply};
 
 impl Queue {
     /// Handles what is due, a slice at a time; [`Queue::next_deadline`] says when to come again.
-    pub(crate) fn tick(&mut self, now: Millis, out: &mut Outbox) -> Reply {
+    pub(crate) fn tick(&mut self, now: Millis, out: &mut Effects) -> Reply {
         let mut done = self.cancel_purged(now, out);
         while done < SLICE {
             let due = self.deadlines.first().filter(|(at, _)| *at <= now);
@@ -25,7 +25,7 @@ impl Queue {
         Reply::Done
     }
 
-    fn job_due(&mut self, at: Millis, slot: Slot, now: Millis, out: &mut Outbox) {
+    fn job_due(&mut self, at: Millis, slot: Slot, now: Millis, out: &mut Effects) {
         let row = &self.jobs[slot];
         if row.delete_at() <= now && row.webhook_owed() && row.state.is_terminal() {
             // Its row stays, and says for good that the job is gone: after a restart the clock may show less.
@@ -50,7 +50,7 @@ impl Queue {
         }
     }
 
-    pub(crate) fn webhook_settled(&mut self, job: JobId, end: End, out: &mut Outbox) -> Reply {
+    pub(crate) fn webhook_settled(&mut self, job: JobId, end: End, out: &mut Effects) -> Reply {
         let Some(slot) = self.jobs.find(job) else { return Reply::Done };
         if self.jobs[slot].owed_end() == Some(end) {
             self.unschedule(slot);

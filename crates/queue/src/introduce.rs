@@ -2,12 +2,11 @@
 
 use longshore_model::{Millis, WorkerId};
 
-use crate::queue::Outbox;
-use crate::{Queue, Reply, Signal};
+use crate::{Effects, Queue, Reply, Signal};
 
 impl Queue {
     /// A launcher of ours runs this worker.
-    pub(crate) fn introduce(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) -> Reply {
+    pub(crate) fn introduce(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) -> Reply {
         self.greet(now, id, out);
         let had_jobs = self.workers.recall(id);
         if let Some(worker) = self.workers.get_mut(id) {
@@ -23,7 +22,7 @@ impl Queue {
     }
 
     /// The worker gets no more jobs.
-    pub(crate) fn drain(&mut self, id: &WorkerId, out: &mut Outbox) -> Reply {
+    pub(crate) fn drain(&mut self, id: &WorkerId, out: &mut Effects) -> Reply {
         if let Some(worker) = self.workers.get_mut(id) {
             worker.draining = true;
             out.signals.push(Signal::Demand);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops;
 
-use longshore_model::{JobId, JobRow};
+use longshore_model::JobId;
 
 use crate::index::Index;
 use crate::packed::PackedRow;
@@ -44,8 +44,8 @@ impl Jobs {
         self.by_id.find(id)
     }
 
-    pub(crate) fn insert(&mut self, row: JobRow) -> Slot {
-        let (id, row) = (row.id, PackedRow::new(row));
+    pub(crate) fn insert(&mut self, row: PackedRow) -> Slot {
+        let id = row.id;
         let slot = self.free.pop().unwrap_or_else(|| self.add_place());
         *self.place(slot) = Some(row);
         self.by_id.insert(id, slot);

@@ -1,6 +1,6 @@
 //! One endpoint's queue as a pure, deterministic state machine.
 //!
-//! [`Queue::apply`] takes the time and a [`Command`] and answers [`Effects`]: the rows to write, the reply, and
+//! [`Queue::apply`] takes the time and a [`Command`], gives a [`Reply`], and says in [`Effects`] which rows to write, and
 //! hints for the shell around it. There is no I/O here, no clock, no randomness, no async: the same commands at
 //! the same times give the same effects, which is what lets a simulator replay any history.
 //!

@@ -1,6 +1,7 @@
 //! The steps of a job's life that several verbs share. Every change of a job's state happens here, so that the
 //! indexes follow it in one place.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 
 use longshore_model::{Attempt, JobState, Millis, WorkerId};
@@ -8,9 +9,8 @@ use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::packed::PackedRow;
-use crate::queue::Outbox;
 use crate::workers::Stopping;
-use crate::{Change, Queue, Signal};
+use crate::{Change, Effects, Queue, Signal};
 
 /// At which end of the line a job enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum Place {
 
 impl Queue {
     /// Puts the job into the line. The caller has set everything else and pushes the row afterwards.
-    pub(crate) fn enqueue(&mut self, slot: Slot, place: Place, now: Millis, out: &mut Outbox) {
+    pub(crate) fn enqueue(&mut self, slot: Slot, place: Place, now: Millis, out: &mut Effects) {
         // A damaged row may have had the last number that there is: then order suffers, and nothing else.
         let order = match place {
             Place::Front => {
@@ -45,7 +45,7 @@ impl Queue {
     }
 
     /// Hands a waiting job to a worker.
-    pub(crate) fn start(&mut self, slot: Slot, worker: &WorkerId, now: Millis, out: &mut Outbox) {
+    pub(crate) fn start(&mut self, slot: Slot, worker: &WorkerId, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         let row = &mut self.jobs[slot];
         self.ready.remove(row.low_priority, row.order, slot);
@@ -57,17 +57,13 @@ impl Queue {
         row.attempt = Attempt(row.attempt.0.saturating_add(1));
         row.worker = Some(worker.clone());
         self.running += 1;
-        if let Some(holder) = self.workers.get_mut(worker) {
-            // A stop of an earlier run must not be held against this one.
-            holder.stopping.retain(|stopping| stopping.job != job);
-        }
-        self.workers.hold(worker, slot);
+        self.workers.hold(worker, slot, job);
         self.schedule(slot);
         self.put(slot, out);
     }
 
     /// Ends a job that is not terminal yet.
-    pub(crate) fn end(&mut self, slot: Slot, state: JobState, now: Millis, out: &mut Outbox) {
+    pub(crate) fn end(&mut self, slot: Slot, state: JobState, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         self.leave(slot, now);
         let retention_ms = if self.jobs[slot].id.is_sync() {
@@ -94,7 +90,9 @@ impl Queue {
             out.changes.push(Change::OweHook(row.key()));
             out.signals.push(Signal::Webhook(row.id, row.key(), end));
         }
-        out.signals.push(Signal::Ended(row.id, row.key()));
+        let ran_ms =
+            (row.started_at().0 > 0 && state != JobState::Cancelled).then(|| now.since(row.started_at()));
+        out.signals.push(Signal::Ended { job: row.id, key: row.key(), ran_ms });
         out.signals.push(Signal::Demand);
         self.schedule(slot);
         self.put(slot, out);
@@ -102,7 +100,14 @@ impl Queue {
 
     /// Takes a running job back from its worker and to the front of the line; or ends it as failed, when it
     /// counts as a retry and there are none left.
-    pub(crate) fn put_back(&mut self, slot: Slot, counts: bool, reason: &str, now: Millis, out: &mut Outbox) {
+    pub(crate) fn put_back(
+        &mut self,
+        slot: Slot,
+        counts: bool,
+        reason: &str,
+        now: Millis,
+        out: &mut Effects,
+    ) {
         let max_retries = self.settings.max_retries;
         let row = &self.jobs[slot];
         if counts && row.retries() >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
@@ -132,7 +137,7 @@ impl Queue {
     }
 
     /// Removes a job and everything that belongs to it.
-    pub(crate) fn remove(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
+    pub(crate) fn remove(&mut self, slot: Slot, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         self.leave(slot, now);
         let Some(row) = self.jobs.remove(slot) else { return };
@@ -150,7 +155,7 @@ impl Queue {
     }
 
     /// Tells the worker that holds a running job to stop it, and sets the time by which it must have let go.
-    pub(crate) fn stop_holder(&mut self, slot: Slot, now: Millis, out: &mut Outbox) {
+    pub(crate) fn stop_holder(&mut self, slot: Slot, now: Millis, out: &mut Effects) {
         let row = &self.jobs[slot];
         let (JobState::InProgress, Some(id)) = (row.state, row.worker().cloned()) else { return };
         let job = row.id;
@@ -171,9 +176,8 @@ impl Queue {
             }
             JobState::InProgress => {
                 self.running -= 1;
-                if let Some(worker) = row.worker().cloned() {
-                    self.workers.release(&worker, slot, now);
-                    self.workers.schedule(&worker, self.settings.lease_ms);
+                if let Some(worker) = row.worker() {
+                    self.workers.release(worker, slot, now, self.settings.lease_ms);
                 }
             }
             _ => {}
@@ -181,8 +185,8 @@ impl Queue {
     }
 
     /// Writes the row as it is now.
-    pub(crate) fn put(&self, slot: Slot, out: &mut Outbox) {
-        out.changes.push(Change::PutJob(self.jobs[slot].unpacked()));
+    pub(crate) fn put(&self, slot: Slot, out: &mut Effects) {
+        out.changes.push(Change::PutJob(Box::new(self.jobs[slot].unpacked())));
     }
 
     /// Enters the job's deadline; its state and times are final for now.

@@ -5,6 +5,7 @@ use longshore_planted::{Bug, planted};
 
 use crate::Queue;
 use crate::jobs::Slot;
+use crate::packed::PackedRow;
 
 impl Queue {
     /// Takes in a stored job; call it for every row, in any order, before the first command.
@@ -18,7 +19,7 @@ impl Queue {
         if let Some(worker) = &row.worker {
             self.workers.remember(worker);
         }
-        let slot = self.jobs.insert(row);
+        let slot = self.jobs.insert(PackedRow::new(row));
         let purged = self.is_purged(&self.jobs[slot]);
         if !planted(Bug::KeysNotLoaded) {
             self.restore_idempotency(slot);
@@ -56,14 +57,15 @@ impl Queue {
 
     /// Puts the running job back into its worker's hands.
     fn grant_fresh_lease(&mut self, slot: Slot, now: Millis) {
-        let Some(id) = self.jobs[slot].worker().cloned() else { return };
+        let row = &self.jobs[slot];
+        let (job, Some(id)) = (row.id, row.worker().cloned()) else { return };
         self.workers.seen(&id, now, self.settings.lease_ms);
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.asked = true;
             // Nobody knows yet whether it pings; if it is silent now, it is gone.
             worker.pings = true;
         }
-        self.workers.hold(&id, slot);
+        self.workers.hold(&id, slot, job);
         self.workers.schedule(&id, self.settings.lease_ms);
     }
 }

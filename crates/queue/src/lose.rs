@@ -5,8 +5,7 @@ use alloc::string::String;
 use longshore_model::{JobId, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
-use crate::queue::Outbox;
-use crate::{Queue, Reply, Signal};
+use crate::{Effects, Queue, Reply, Signal};
 
 impl Queue {
     /// The worker ended. Its jobs go back to the front of the line in their old order.
@@ -16,7 +15,7 @@ impl Queue {
         id: &WorkerId,
         counts_retry: bool,
         reason: &str,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) -> Reply {
         self.put_back_all(now, id, counts_retry, reason, out);
         self.workers.remove(id);
@@ -24,7 +23,7 @@ impl Queue {
         Reply::Done
     }
 
-    fn put_back_all(&mut self, now: Millis, id: &WorkerId, counts: bool, reason: &str, out: &mut Outbox) {
+    fn put_back_all(&mut self, now: Millis, id: &WorkerId, counts: bool, reason: &str, out: &mut Effects) {
         let mut held = self.workers.get(id).map(|worker| worker.held.clone()).unwrap_or_default();
         self.sort_last_first(&mut held);
         for held in held {
@@ -40,7 +39,7 @@ impl Queue {
     }
 
     /// Looks at a worker whose lease or grace may have ended.
-    pub(crate) fn check_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
+    pub(crate) fn check_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         let Some(worker) = self.workers.get_mut(id) else { return };
         if worker.is_silent(now, self.settings.lease_ms) {
             let silent_s = now.since(worker.seen_at) / 1000;
@@ -53,7 +52,7 @@ impl Queue {
 
     /// The time to let go of a stopped job is over. Where other jobs are at stake, the worker's next ping
     /// decides: it may have let go since the last one.
-    fn end_grace(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
+    fn end_grace(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         let Some(worker) = self.workers.get_mut(id) else { return };
         let ping_decides = worker.pings && !worker.held.is_empty();
         let mut clings = None;
@@ -69,7 +68,7 @@ impl Queue {
     }
 
     /// The worker still runs a job that it was told to stop. Only one that we run can be replaced.
-    pub(crate) fn replace_clinging(&mut self, id: &WorkerId, job: JobId, out: &mut Outbox) {
+    pub(crate) fn replace_clinging(&mut self, id: &WorkerId, job: JobId, out: &mut Effects) {
         let Some(worker) = self.workers.get_mut(id) else { return };
         worker.stopping.retain(|stopping| !stopping.overdue);
         if worker.managed {
@@ -79,7 +78,7 @@ impl Queue {
         }
     }
 
-    fn bury_silent(&mut self, now: Millis, id: &WorkerId, silent_s: u64, out: &mut Outbox) {
+    fn bury_silent(&mut self, now: Millis, id: &WorkerId, silent_s: u64, out: &mut Effects) {
         let reason: String = alloc::format!("worker {id} was silent for {silent_s} s");
         self.put_back_all(now, id, true, &reason, out);
         let Some(worker) = self.workers.get_mut(id) else { return };

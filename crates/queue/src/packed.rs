@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 
-use longshore_model::{Attempt, End, Idempotency, JobId, JobKey, JobRow, JobState, Millis, WorkerId};
+use longshore_model::{Attempt, End, Idempotency, JobId, JobKey, JobRow, JobState, Millis, WorkerId, limits};
+
+use crate::Submit;
 
 /// A row, packed: there may be millions, and nearly all that wait are as their submit left them. Those take 64
 /// bytes, where a [`JobRow`] takes 136; the others have what changed in a box.
@@ -92,31 +94,57 @@ impl PackedRow {
         }
     }
 
+    /// A job that comes in now, before it has its place in the line.
+    pub(crate) fn submitted(key: JobKey, now: Millis, submit: Submit, execution_timeout_ms: u32) -> Self {
+        let ttl_ms = submit.ttl_ms.unwrap_or(limits::TTL_MS_DEFAULT as u32);
+        let with_key = |key| Box::new(Changed { idempotency: Some(key), ..Changed::nothing(now, ttl_ms) });
+        Self {
+            key: key.to_row(),
+            id: submit.id,
+            state: JobState::InQueue,
+            low_priority: submit.low_priority,
+            webhook: submit.webhook,
+            ttl_ms,
+            execution_timeout_ms: submit.execution_timeout_ms.unwrap_or(execution_timeout_ms),
+            input_bytes: submit.input_bytes,
+            order: 0,
+            created_at: now,
+            changed: submit.idempotency.map(with_key),
+        }
+    }
+
     /// The row as the rest of the world knows it.
     pub(crate) fn unpacked(&self) -> JobRow {
+        let nothing;
+        let changed = if let Some(changed) = &self.changed {
+            changed
+        } else {
+            nothing = Changed::nothing(self.created_at, self.ttl_ms);
+            &nothing
+        };
         JobRow {
             key: self.key(),
             id: self.id,
             state: self.state,
             low_priority: self.low_priority,
-            fresh: self.fresh(),
-            pinned: self.pinned(),
+            fresh: changed.fresh,
+            pinned: changed.pinned,
             webhook: self.webhook,
-            webhook_owed: self.webhook_owed(),
-            retries: self.retries(),
-            redeliveries: self.redeliveries(),
-            attempt: self.attempt(),
+            webhook_owed: changed.webhook_owed,
+            retries: changed.retries,
+            redeliveries: changed.redeliveries,
+            attempt: changed.attempt,
             order: self.order,
             created_at: self.created_at,
-            enqueued_at: self.enqueued_at(),
-            started_at: self.started_at(),
-            finished_at: self.finished_at(),
-            delete_at: self.delete_at(),
+            enqueued_at: changed.enqueued_at,
+            started_at: changed.started_at,
+            finished_at: changed.finished_at,
+            delete_at: changed.delete_at,
             ttl_ms: self.ttl_ms,
             execution_timeout_ms: self.execution_timeout_ms,
             input_bytes: self.input_bytes,
-            worker: self.worker().cloned(),
-            idempotency: self.idempotency().cloned().map(Box::new),
+            worker: changed.worker.clone(),
+            idempotency: changed.idempotency.clone(),
         }
     }
 
@@ -146,10 +174,6 @@ impl PackedRow {
         self.changed.as_ref().is_none_or(|changed| changed.fresh)
     }
 
-    pub(crate) fn pinned(&self) -> bool {
-        self.changed.as_ref().is_some_and(|changed| changed.pinned)
-    }
-
     pub(crate) fn webhook_owed(&self) -> bool {
         self.changed.as_ref().is_some_and(|changed| changed.webhook_owed)
     }
@@ -172,10 +196,6 @@ impl PackedRow {
 
     pub(crate) fn started_at(&self) -> Millis {
         self.changed.as_ref().map_or(Millis(0), |changed| changed.started_at)
-    }
-
-    fn finished_at(&self) -> Millis {
-        self.changed.as_ref().map_or(Millis(0), |changed| changed.finished_at)
     }
 
     pub(crate) fn delete_at(&self) -> Millis {

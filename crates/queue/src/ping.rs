@@ -9,9 +9,8 @@ use alloc::vec::Vec;
 use longshore_model::{JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
-use crate::queue::Outbox;
 use crate::workers::{Held, Stopping};
-use crate::{Queue, Reply, Signal};
+use crate::{Effects, Queue, Reply, Signal};
 
 /// Pings in a row that do not list a job before it counts as dropped.
 const MISSED_PINGS_MAX: u8 = 2;
@@ -25,7 +24,7 @@ impl Queue {
         now: Millis,
         id: &WorkerId,
         holds: Option<&[JobId]>,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) -> Reply {
         self.greet(now, id, out);
         let Some(listed) = holds else { return Reply::Done };
@@ -55,7 +54,7 @@ impl Queue {
     }
 
     /// Any request of a worker is a sign of life. Unknown workers are welcome.
-    pub(crate) fn greet(&mut self, now: Millis, id: &WorkerId, out: &mut Outbox) {
+    pub(crate) fn greet(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         if self.workers.seen(id, now, self.settings.lease_ms) {
             out.signals.push(Signal::Demand);
         }
@@ -69,7 +68,7 @@ impl Queue {
 
     /// Back to the front of the line with jobs that their worker does not have. It counts as a retry if the
     /// worker had the job for sure, or if the job never arrives anywhere.
-    pub(crate) fn redeliver(&mut self, mut dropped: Vec<Held>, now: Millis, out: &mut Outbox) {
+    pub(crate) fn redeliver(&mut self, mut dropped: Vec<Held>, now: Millis, out: &mut Effects) {
         self.sort_last_first(&mut dropped);
         for held in dropped {
             let row = &mut self.jobs[held.slot];
@@ -90,7 +89,7 @@ impl Queue {
 
     /// Repeats the stop signal for listed jobs that are over: it may have been lost, with a restart even the
     /// memory of having sent it.
-    fn stop_finished(&mut self, now: Millis, id: &WorkerId, listed: &BTreeSet<JobId>, out: &mut Outbox) {
+    fn stop_finished(&mut self, now: Millis, id: &WorkerId, listed: &BTreeSet<JobId>, out: &mut Effects) {
         for job in listed {
             let slot = self.jobs.find(*job);
             if slot.is_none_or(|slot| self.jobs[slot].state.is_terminal()) {

@@ -6,11 +6,11 @@
 use longshore_model::{JobState, Millis};
 
 use crate::packed::PackedRow;
-use crate::queue::{Outbox, SLICE};
-use crate::{Queue, Reply, Signal};
+use crate::queue::SLICE;
+use crate::{Effects, Queue, Reply, Signal};
 
 impl Queue {
-    pub(crate) fn purge(&mut self, now: Millis, out: &mut Outbox) -> Reply {
+    pub(crate) fn purge(&mut self, now: Millis, out: &mut Effects) -> Reply {
         let removed = self.ready.len();
         if removed > 0 {
             // Jobs that came after an earlier purge within the same millisecond carry later times than now.
@@ -27,7 +27,7 @@ impl Queue {
     }
 
     /// Writes a slice of purged jobs as cancelled. Answers how many.
-    pub(crate) fn cancel_purged(&mut self, now: Millis, out: &mut Outbox) -> usize {
+    pub(crate) fn cancel_purged(&mut self, now: Millis, out: &mut Effects) -> usize {
         let mut done = 0;
         while done < SLICE {
             let Some(slot) = self.purging.first() else { break };

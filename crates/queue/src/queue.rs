@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 
 use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_planted::{Bug, planted};
@@ -68,39 +67,40 @@ impl Queue {
         }
     }
 
-    /// Carries out one command. `now` never goes back between calls.
-    pub fn apply(&mut self, now: Millis, command: Command) -> Effects {
+    /// Carries out one command; the answer is held until the commit that covers it. What the command causes is added to
+    /// `out`, which the caller empties, and keeps for its room: every job comes this way three times. `now` never goes
+    /// back between calls.
+    pub fn apply(&mut self, now: Millis, command: Command, out: &mut Effects) -> Reply {
         let counters = self.counters;
-        let mut out = Outbox::default();
         let reply = match command {
-            Command::Submit(submit) => self.submit(now, submit, &mut out),
-            Command::Take(take) => self.take(now, &take, &mut out),
-            Command::Finish { worker, job, verdict } => self.finish(now, &worker, job, verdict, &mut out),
-            Command::Progress { worker, job } => self.progress(now, &worker, job, &mut out),
+            Command::Submit(submit) => self.submit(now, submit, out),
+            Command::Take(take) => self.take(now, &take, out),
+            Command::Finish { worker, job, verdict } => self.finish(now, &worker, job, verdict, out),
+            Command::Progress { worker, job } => self.progress(now, &worker, job, out),
             Command::Append { worker, job } => self.append(now, &worker, job),
-            Command::Ping { worker, holds } => self.ping(now, &worker, holds.as_deref(), &mut out),
+            Command::Ping { worker, holds } => self.ping(now, &worker, holds.as_deref(), out),
             Command::Alive(worker) => self.alive(now, &worker),
-            Command::Cancel(job) => self.cancel(now, job, &mut out),
-            Command::Retry(job) => self.retry(now, job, &mut out),
-            Command::Purge => self.purge(now, &mut out),
-            Command::Keep { job, ttl_ms } => self.keep(now, job, ttl_ms, &mut out),
-            Command::Introduce(worker) => self.introduce(now, &worker, &mut out),
-            Command::Drain(worker) => self.drain(&worker, &mut out),
+            Command::Cancel(job) => self.cancel(now, job, out),
+            Command::Retry(job) => self.retry(now, job, out),
+            Command::Purge => self.purge(now, out),
+            Command::Keep { job, ttl_ms } => self.keep(now, job, ttl_ms, out),
+            Command::Introduce(worker) => self.introduce(now, &worker, out),
+            Command::Drain(worker) => self.drain(&worker, out),
             Command::Lose { worker, counts_retry, reason } => {
-                self.lose(now, &worker, counts_retry, &reason, &mut out)
+                self.lose(now, &worker, counts_retry, &reason, out)
             }
             Command::ForgiveSilence => self.forgive_silence(now),
-            Command::WebhookSettled { job, end } => self.webhook_settled(job, end, &mut out),
-            Command::RepeatWebhook { job, end } => self.repeat_webhook(now, job, end, &mut out),
-            Command::Tick => self.tick(now, &mut out),
-            Command::Configure(settings) => self.configure(settings, &mut out),
-            Command::Demolish => self.demolish(now, &mut out),
+            Command::WebhookSettled { job, end } => self.webhook_settled(job, end, out),
+            Command::RepeatWebhook { job, end } => self.repeat_webhook(now, job, end, out),
+            Command::Tick => self.tick(now, out),
+            Command::Configure(settings) => self.configure(settings, out),
+            Command::Demolish => self.demolish(now, out),
         };
         let reserved = self.counters.reserved_seq != counters.reserved_seq;
         if self.counters != counters && (reserved || !planted(Bug::CountersNotKept)) {
             out.changes.push(Change::PutCounters(self.endpoint, self.counters));
         }
-        Effects { changes: out.changes, reply, signals: out.signals }
+        reply
     }
 
     /// When [`Command::Tick`] has something to do next; none means never, a time in the past means at once.
@@ -112,7 +112,7 @@ impl Queue {
         job.into_iter().chain(self.workers.next_check()).min()
     }
 
-    fn configure(&mut self, settings: Settings, out: &mut Outbox) -> Reply {
+    fn configure(&mut self, settings: Settings, out: &mut Effects) -> Reply {
         self.settings = settings;
         self.workers.schedule_all(settings.lease_ms);
         if !self.ready.is_empty() && !settings.paused {
@@ -121,11 +121,4 @@ impl Queue {
         out.signals.push(Signal::Demand);
         Reply::Done
     }
-}
-
-/// Where a command's changes and signals collect.
-#[derive(Debug, Default)]
-pub(crate) struct Outbox {
-    pub(crate) changes: Vec<Change>,
-    pub(crate) signals: Vec<Signal>,
 }

@@ -2,12 +2,11 @@
 
 use longshore_model::{End, JobId, Millis};
 
-use crate::queue::Outbox;
-use crate::{Change, Queue, Refusal, Reply, Signal};
+use crate::{Change, Effects, Queue, Refusal, Reply, Signal};
 
 impl Queue {
     /// A call that is owed already stays as it is: it is on its way.
-    pub(crate) fn repeat_webhook(&mut self, now: Millis, job: JobId, end: End, out: &mut Outbox) -> Reply {
+    pub(crate) fn repeat_webhook(&mut self, now: Millis, job: JobId, end: End, out: &mut Effects) -> Reply {
         let (Some(_), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };

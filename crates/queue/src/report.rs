@@ -4,8 +4,7 @@ use longshore_model::{JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
-use crate::queue::Outbox;
-use crate::{Change, Queue, Reply, Verdict};
+use crate::{Change, Effects, Queue, Reply, Verdict};
 
 impl Queue {
     pub(crate) fn finish(
@@ -14,26 +13,31 @@ impl Queue {
         worker: &WorkerId,
         job: JobId,
         verdict: Verdict,
-        out: &mut Outbox,
+        out: &mut Effects,
     ) -> Reply {
-        self.workers.still_there(worker, now);
-        self.let_go(worker, job);
+        if let Some(worker) = self.workers.still_there(worker, now) {
+            // It has let go of a job that it was told to stop.
+            worker.stopping.retain(|stopping| stopping.job != job);
+        }
         let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
-        if !self.accepts(slot, worker, verdict, now) {
-            if self.is_held_by(slot, worker) {
+        let is_holder = self.is_held_by(slot, worker);
+        if !self.accepts(slot, is_holder, verdict, now) {
+            if is_holder {
                 // Past its time. Gone now, before a sweep tells the worker to stop what it just finished.
                 self.remove(slot, now, out);
             }
             return Reply::Ignored;
         }
-        if !self.is_held_by(slot, worker) {
+        if !is_holder {
             // A late result of a lost worker: the first good one wins, and whoever runs it now can stop.
             self.stop_holder(slot, now, out);
         }
         let key = self.jobs[slot].key();
         match verdict {
             Verdict::Completed { output_bytes } => {
-                self.credit(slot, worker, now);
+                if !is_holder {
+                    self.credit(slot, worker, now);
+                }
                 if let Some(error) = self.too_large(slot, output_bytes) {
                     out.changes.push(Change::KeepError(key, error));
                     self.end(slot, JobState::Failed, now, out);
@@ -54,7 +58,13 @@ impl Queue {
         Reply::Recorded(key)
     }
 
-    pub(crate) fn progress(&mut self, now: Millis, worker: &WorkerId, job: JobId, out: &mut Outbox) -> Reply {
+    pub(crate) fn progress(
+        &mut self,
+        now: Millis,
+        worker: &WorkerId,
+        job: JobId,
+        out: &mut Effects,
+    ) -> Reply {
         match self.confirm(now, worker, job) {
             Some(slot) => {
                 let key = self.jobs[slot].key();
@@ -74,16 +84,16 @@ impl Queue {
 
     /// The job, if this worker holds it; then it has also shown that the job arrived.
     fn confirm(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Option<Slot> {
-        self.workers.still_there(worker, now);
+        let worker = self.workers.still_there(worker, now)?;
         let slot = self.jobs.find(job)?;
-        let held = self.workers.get_mut(worker)?.holds(slot)?;
+        let held = worker.holds(slot)?;
         (held.confirmed, held.missed) = (true, 0);
         (now < self.jobs[slot].delete_at()).then_some(slot)
     }
 
     /// Whether a report may end the job. The holder's always does; a stranger's only as a good result of an
     /// earlier attempt. One that is too large is none: it would fail a job that another worker may complete.
-    fn accepts(&self, slot: Slot, worker: &WorkerId, verdict: Verdict, now: Millis) -> bool {
+    fn accepts(&self, slot: Slot, is_holder: bool, verdict: Verdict, now: Millis) -> bool {
         let row = &self.jobs[slot];
         let reopens = row.state == JobState::Cancelled && planted(Bug::ResultAfterCancel);
         if (row.state.is_terminal() && !reopens) || row.delete_at() <= now || self.is_purged(row) {
@@ -94,7 +104,7 @@ impl Queue {
             Verdict::Failed => false,
         };
         let fresh = row.fresh() && !planted(Bug::UntakenResultAccepted);
-        self.is_held_by(slot, worker) || (good && !fresh)
+        is_holder || (good && !fresh)
     }
 
     pub(crate) fn is_held_by(&self, slot: Slot, worker: &WorkerId) -> bool {
@@ -106,11 +116,9 @@ impl Queue {
         self.settings.retry_handler_errors && self.jobs[slot].retries() < self.settings.max_retries
     }
 
-    /// The record names the worker whose result counts. The holder is let go of first, while the row names it.
+    /// The record names the worker whose result counts, and who is not the holder. That one is let go of first, while
+    /// the row names it.
     fn credit(&mut self, slot: Slot, worker: &WorkerId, now: Millis) {
-        if self.is_held_by(slot, worker) {
-            return;
-        }
         let row = &mut self.jobs[slot];
         let (state, row) = (row.state, row.changed());
         let holder = row.worker.replace(worker.clone());
@@ -118,8 +126,7 @@ impl Queue {
             // When the run that counts began was forgotten as the job went back: since then is known.
             row.started_at = row.enqueued_at;
         } else if let Some(holder) = holder {
-            self.workers.release(&holder, slot, now);
-            self.workers.schedule(&holder, self.settings.lease_ms);
+            self.workers.release(&holder, slot, now, self.settings.lease_ms);
         }
     }
 
@@ -138,12 +145,5 @@ impl Queue {
                 "the output has {output_bytes} bytes, the limit is {max}: upload it to storage and return a link"
             )
         })
-    }
-
-    /// The worker has let go of a job that it was told to stop.
-    pub(crate) fn let_go(&mut self, id: &WorkerId, job: JobId) {
-        let Some(worker) = self.workers.get_mut(id) else { return };
-        worker.stopping.retain(|stopping| stopping.job != job);
-        self.workers.schedule(id, self.settings.lease_ms);
     }
 }

@@ -4,11 +4,10 @@ use longshore_model::{JobId, JobState, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::life::Place;
-use crate::queue::Outbox;
-use crate::{Change, Queue, Refusal, Reply};
+use crate::{Change, Effects, Queue, Refusal, Reply};
 
 impl Queue {
-    pub(crate) fn retry(&mut self, now: Millis, job: JobId, out: &mut Outbox) -> Reply {
+    pub(crate) fn retry(&mut self, now: Millis, job: JobId, out: &mut Effects) -> Reply {
         let (Some(row), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };

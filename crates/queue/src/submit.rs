@@ -1,17 +1,17 @@
 //! A client hands in a job.
 
-use longshore_model::{Attempt, JobKey, JobRow, JobState, Millis, limits};
+use longshore_model::{JobKey, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::life::Place;
-use crate::queue::Outbox;
-use crate::{Change, Queue, Refusal, Reply, Submit};
+use crate::packed::PackedRow;
+use crate::{Change, Effects, Queue, Refusal, Reply, Submit};
 
 /// Sequence numbers are reserved in blocks of this size, so that the counters' row is not written every time.
 const SEQ_BLOCK: u64 = 1024;
 
 impl Queue {
-    pub(crate) fn submit(&mut self, now: Millis, submit: Submit, out: &mut Outbox) -> Reply {
+    pub(crate) fn submit(&mut self, now: Millis, submit: Submit, out: &mut Effects) -> Reply {
         if let Some(known) = self.known(now, &submit) {
             return known;
         }
@@ -19,7 +19,7 @@ impl Queue {
             return Reply::Refused(Refusal::Full);
         }
         let row = self.row_of(now, submit);
-        let key = row.key;
+        let key = row.key();
         let slot = self.jobs.insert(row);
         if let Some(idempotency) = self.jobs[slot].idempotency() {
             self.idempotent.insert(idempotency.key.clone(), slot);
@@ -28,7 +28,7 @@ impl Queue {
         self.schedule(slot);
         self.put(slot, out);
         out.changes.push(Change::KeepInput(key));
-        Reply::Accepted(self.jobs[slot].unpacked())
+        Reply::Accepted(key)
     }
 
     /// The answer to a submit that came before: by its id (resent inside the cluster) or by the client's key.
@@ -49,37 +49,12 @@ impl Queue {
         }
     }
 
-    fn row_of(&mut self, now: Millis, submit: Submit) -> JobRow {
+    fn row_of(&mut self, now: Millis, submit: Submit) -> PackedRow {
         self.last_seq += 1;
         if self.last_seq > self.counters.reserved_seq {
             self.counters.reserved_seq = self.last_seq + SEQ_BLOCK;
         }
-        let ttl_ms = submit.ttl_ms.unwrap_or(limits::TTL_MS_DEFAULT as u32);
-        JobRow {
-            key: JobKey { endpoint: self.endpoint, seq: self.last_seq },
-            id: submit.id,
-            state: JobState::InQueue,
-            low_priority: submit.low_priority,
-            fresh: true,
-            pinned: false,
-            webhook: submit.webhook,
-            webhook_owed: false,
-            retries: 0,
-            redeliveries: 0,
-            attempt: Attempt(0),
-            order: 0,
-            created_at: now,
-            enqueued_at: now,
-            started_at: Millis(0),
-            finished_at: Millis(0),
-            delete_at: now + u64::from(ttl_ms),
-            ttl_ms,
-            execution_timeout_ms: submit
-                .execution_timeout_ms
-                .unwrap_or(self.settings.execution_timeout_ms as u32),
-            input_bytes: submit.input_bytes,
-            worker: None,
-            idempotency: submit.idempotency,
-        }
+        let key = JobKey { endpoint: self.endpoint, seq: self.last_seq };
+        PackedRow::submitted(key, now, submit, self.settings.execution_timeout_ms as u32)
     }
 }

@@ -114,8 +114,10 @@ impl Workers {
     }
 
     /// Puts a job into a worker's hands.
-    pub(crate) fn hold(&mut self, id: &WorkerId, slot: Slot) {
+    pub(crate) fn hold(&mut self, id: &WorkerId, slot: Slot, job: JobId) {
         let Some(worker) = self.by_id.get_mut(id) else { return };
+        // A stop of an earlier run must not be held against this one.
+        worker.stopping.retain(|stopping| stopping.job != job);
         self.busy += u32::from(worker.held.is_empty());
         worker.held.push(Held { slot, confirmed: false, missed: 0 });
     }
@@ -162,7 +164,7 @@ impl Workers {
 
     /// The worker gave a sign of life; unknown ones are welcomed. Answers whether it is new.
     pub(crate) fn seen(&mut self, id: &WorkerId, now: Millis, lease_ms: u64) -> bool {
-        if self.still_there(id, now) {
+        if self.still_there(id, now).is_some() {
             return false;
         }
         let worker = Worker {
@@ -183,12 +185,12 @@ impl Workers {
     }
 
     /// A sign of life that makes no worker: a report may come in after its sender is gone for good. Answers
-    /// whether the worker is known.
-    pub(crate) fn still_there(&mut self, id: &WorkerId, now: Millis) -> bool {
-        let Some(worker) = self.by_id.get_mut(id) else { return false };
+    /// the worker if it is known.
+    pub(crate) fn still_there(&mut self, id: &WorkerId, now: Millis) -> Option<&mut Worker> {
+        let worker = self.by_id.get_mut(id)?;
         // The check finds the later end by itself: no reordering on every ping.
         worker.seen_at = worker.seen_at.max(now);
-        true
+        Some(worker)
     }
 
     /// Every worker counts as seen now, and may take until `stop_by` to let go of jobs that it is to stop.
@@ -209,8 +211,9 @@ impl Workers {
         }
     }
 
-    /// Plans the next look at a worker after something about it changed. An earlier look stays planned, and finds
-    /// out by itself: with most jobs that a worker gets and ends, nothing has to move.
+    /// Plans the next look at a worker after something about it changed that may make it due earlier. What makes it due
+    /// later needs none: an earlier look stays planned, and finds out by itself. With most jobs that a worker gets and
+    /// ends, nothing has to move.
     pub(crate) fn schedule(&mut self, id: &WorkerId, lease_ms: u64) {
         let Some(worker) = self.by_id.get_mut(id) else { return };
         let at = worker.next_check(lease_ms);
@@ -247,15 +250,17 @@ impl Workers {
     }
 
     /// Takes a job out of a worker's hands.
-    pub(crate) fn release(&mut self, id: &WorkerId, slot: Slot, now: Millis) -> Option<Held> {
-        let worker = self.by_id.get_mut(id)?;
-        let at = worker.held.iter().position(|held| held.slot == slot)?;
-        let held = worker.held.remove(at);
+    pub(crate) fn release(&mut self, id: &WorkerId, slot: Slot, now: Millis, lease_ms: u64) {
+        let Some(worker) = self.by_id.get_mut(id) else { return };
+        let Some(at) = worker.held.iter().position(|held| held.slot == slot) else { return };
+        worker.held.remove(at);
         if worker.held.is_empty() {
             worker.idle_since = now;
             self.busy -= 1;
+            if worker.next_check(lease_ms) < worker.check_at {
+                self.schedule(id, lease_ms);
+            }
         }
-        Some(held)
     }
 
     /// Every worker is looked at in time, and nothing else is planned.

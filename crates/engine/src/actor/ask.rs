@@ -63,10 +63,11 @@ pub(crate) enum Ask {
 
 /// What became of a submit.
 #[derive(Debug)]
-pub(crate) struct Submitted {
-    pub(crate) row: JobRow,
+pub(crate) enum Submitted {
+    /// The job is in the queue, under the id that it came with.
+    Accepted,
     /// The job was there before; the payload that came along is not needed.
-    pub(crate) known: bool,
+    Known(Box<JobRow>),
 }
 
 /// What became of an append.

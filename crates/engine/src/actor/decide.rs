@@ -56,23 +56,28 @@ impl Actor {
     }
 
     fn apply_with(&mut self, command: Command, carried: Carried) -> Reply {
-        let effects = self.queue.apply(self.now(), command);
-        self.write_all(effects.changes, carried);
-        self.signal_all(effects.signals);
-        effects.reply
+        let mut effects = std::mem::take(&mut self.effects);
+        let reply = self.queue.apply(self.now(), command, &mut effects);
+        self.write_all(&mut effects.changes, carried);
+        self.signal_all(&mut effects.signals);
+        self.effects = effects;
+        reply
     }
 
     fn submit(&mut self, submit: Submit, input: &Payload, watch: Option<Watch>, reply: Answer<Submitted>) {
+        let id = submit.id;
         let carried = Carried { input: Some(input.clone()), outcome: None };
         match self.apply_with(Command::Submit(submit), carried) {
-            Reply::Accepted(row) => {
-                self.own_blob(row.id, Some(input));
-                self.watch_from(&row, watch);
-                self.releases.push(answer(reply, Submitted { row, known: false }));
+            Reply::Accepted(_) => {
+                self.own_blob(id, Some(input));
+                self.watch_from(id, watch);
+                self.releases.push(answer(reply, Submitted::Accepted));
             }
             Reply::Known(row) => {
-                self.watch_from(&row, watch);
-                self.releases.push(answer(reply, Submitted { row, known: true }));
+                if !row.state.is_terminal() {
+                    self.watch_from(row.id, watch);
+                }
+                self.releases.push(answer(reply, Submitted::Known(Box::new(row))));
             }
             other => self.releases.push(refuse(reply, refused(&other))),
         }
@@ -83,7 +88,8 @@ impl Actor {
         let was_leaving = self.queue.is_draining(&worker);
         let take = Take { worker: worker.clone(), slots, says_busy, overlapping };
         let Reply::Taken(rows) = self.apply(Command::Take(take)) else { return };
-        let is_leaving = self.queue.is_draining(&worker);
+        // A take makes nobody leave.
+        let is_leaving = was_leaving && self.queue.is_draining(&worker);
         if was_leaving && !is_leaving {
             self.shared.stops.forget(&worker);
         }
@@ -217,18 +223,20 @@ impl Actor {
     fn watch(&mut self, job: JobId, watch: Watch, reply: Answer<JobRow>) {
         match self.queue.visible(job, self.now()) {
             Some(row) => {
-                self.watch_from(&row, Some(watch));
+                if !row.state.is_terminal() {
+                    self.watch_from(row.id, Some(watch));
+                }
                 self.releases.push(answer(reply, row));
             }
             None => self.releases.push(refuse(reply, AskError::Refused(Refusal::NoSuchJob))),
         }
     }
 
-    /// Registers a wait, unless the job is terminal already: then whoever asked has the answer in hand. While the
+    /// Registers a wait for the end of a job that is not terminal: else whoever asked has the answer in hand. While the
     /// server stops nobody waits: the dropped watch says so.
-    fn watch_from(&mut self, row: &JobRow, watch: Option<Watch>) {
-        if let (Some(watch), false) = (watch, row.state.is_terminal() || self.releasing) {
-            let watches = self.watches.entry(row.id).or_default();
+    fn watch_from(&mut self, job: JobId, watch: Option<Watch>) {
+        if let (Some(watch), false) = (watch, self.releasing) {
+            let watches = self.watches.entry(job).or_default();
             watches.retain(|watch| !watch.is_closed());
             watches.push(watch);
         }

@@ -1,6 +1,6 @@
 //! From rows to a machine: at the start, and after a commit that failed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) struct LoadedQueue {
     /// Webhook calls that are owed, and the end that each reports.
     pub(crate) owed: Vec<(HookRow, JobId, End)>,
     /// Payload files by job.
-    pub(crate) blobs: HashMap<JobId, Vec<String>>,
+    pub(crate) blobs: BTreeMap<JobId, Vec<String>>,
 }
 
 /// Loads an endpoint's queue and what belongs to it.
@@ -67,16 +67,16 @@ async fn load_blobs(
     record: &Endpoint,
     queue: &Queue,
     sweep: bool,
-) -> HashMap<JobId, Vec<String>> {
+) -> BTreeMap<JobId, Vec<String>> {
     let folder = blob_folder(record);
     let names = match ground.blobs.list(&folder).await {
         Ok(names) => names,
         Err(error) => {
             tracing::warn!(%folder, %error, "payload files could not be listed");
-            return HashMap::new();
+            return BTreeMap::new();
         }
     };
-    let mut by_job: HashMap<JobId, Vec<String>> = HashMap::new();
+    let mut by_job: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
     for name in names {
         let kept = |row: JobRow| !(row.state.is_terminal() && planted(Bug::OutputSwept));
         match owner(&name).filter(|job| queue.stored(*job).is_some_and(kept)) {

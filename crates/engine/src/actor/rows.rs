@@ -1,7 +1,7 @@
 //! From the machine's changes to rows, and from its signals to what happens after the commit.
 
 use bytes::Bytes;
-use longshore_model::{JobId, JobKey, JobState};
+use longshore_model::{JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Change, Signal};
 use longshore_store::{ChunkRow, HookRow, OutcomeRow, Payload, StreamRow, Write};
@@ -18,8 +18,8 @@ pub(super) struct Carried {
 }
 
 impl Actor {
-    pub(super) fn write_all(&mut self, changes: Vec<Change>, mut carried: Carried) {
-        for change in changes {
+    pub(super) fn write_all(&mut self, changes: &mut Vec<Change>, mut carried: Carried) {
+        for change in changes.drain(..) {
             self.write(change, &mut carried);
         }
     }
@@ -27,8 +27,8 @@ impl Actor {
     fn write(&mut self, change: Change, carried: &mut Carried) {
         let write = match change {
             Change::PutJob(row) => {
-                self.tell_followers(row.key, || TailNews::Row(row.clone()));
-                Write::PutJob(Box::new(row))
+                self.tell_followers(row.key, || TailNews::Row(JobRow::clone(&row)));
+                Write::PutJob(row)
             }
             Change::DeleteJob(job) => {
                 self.streams.remove(job);
@@ -75,12 +75,12 @@ impl Actor {
         Write::PutOutcome(job, outcome)
     }
 
-    pub(super) fn signal_all(&mut self, signals: Vec<Signal>) {
-        for signal in signals {
+    pub(super) fn signal_all(&mut self, signals: &mut Vec<Signal>) {
+        for signal in signals.drain(..) {
             match signal {
                 Signal::Ready => self.jobs_are_ready = true,
                 Signal::Demand => self.demand(),
-                Signal::Ended(id, key) => self.ended(id, key),
+                Signal::Ended { job, key, ran_ms } => self.ended(job, key, ran_ms),
                 Signal::Deleted(id, key) => {
                     self.after.dropped.extend(self.watches.remove(&id).unwrap_or_default());
                     self.after.streams.extend(self.streams.watchers(key));
@@ -103,7 +103,7 @@ impl Actor {
         }
     }
 
-    fn ended(&mut self, id: JobId, key: JobKey) {
+    fn ended(&mut self, id: JobId, key: JobKey, ran_ms: Option<u64>) {
         self.after.streams.extend(self.streams.watchers(key));
         if planted(Bug::InputDeletedAtEnd) {
             self.after.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
@@ -111,11 +111,11 @@ impl Actor {
         if planted(Bug::WaitNotWoken) {
             return;
         }
-        let watches = self.watches.remove(&id).unwrap_or_default();
-        let Some(row) = self.queue.stored(id) else { return };
-        if row.ran() && row.state != JobState::Cancelled {
-            self.shared.metrics.execution_ms.record(row.execution_ms(row.finished_at));
+        if let Some(ran_ms) = ran_ms {
+            self.shared.metrics.execution_ms.record(ran_ms);
         }
+        let Some(watches) = self.watches.remove(&id) else { return };
+        let Some(row) = self.queue.stored(id) else { return };
         self.after.ended.extend(watches.into_iter().map(|watch| (watch, row.clone())));
     }
 

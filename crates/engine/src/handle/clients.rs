@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{JobId, JobRow};
+use longshore_model::{JobId, JobRow, JobState};
 use longshore_queue::{Command, Refusal, Reply, Submit};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -11,21 +11,19 @@ use tokio::time::Instant;
 use super::EndpointHandle;
 use crate::actor::ask::{Ask, Submitted, Watch};
 use crate::shared::blob_folder;
-use crate::{AskError, Health, JobPage, JobSnapshot, ListQuery, Submission};
+use crate::{Accepted, AskError, Health, JobPage, JobSnapshot, ListQuery, Submission};
 
 /// A wait that was dropped (by a reload) is taken up again after this.
 const REATTACH: Duration = Duration::from_millis(100);
 
 impl EndpointHandle {
-    /// Hands in a job. The snapshot is that of an earlier job if the id or the idempotency key came before.
-    pub async fn submit(&self, submission: Submission) -> Result<JobSnapshot, AskError> {
-        let row = self.hand_in(submission, None).await?;
-        self.snapshot(row).await
-    }
-
-    /// As [`EndpointHandle::submit`], for those whom the row is enough.
-    pub fn accept(&self, submission: Submission) -> impl Future<Output = Result<JobRow, AskError>> + Send {
-        self.hand_in(submission, None)
+    /// Hands in a job. The answer is about an earlier job if the id or the idempotency key came before.
+    pub async fn submit(&self, submission: Submission) -> Result<Accepted, AskError> {
+        let id = submission.id;
+        Ok(match self.hand_in(submission, None).await? {
+            Submitted::Accepted => Accepted { id, state: JobState::InQueue },
+            Submitted::Known(row) => Accepted { id: row.id, state: row.state },
+        })
     }
 
     /// Hands in a job and waits until it is terminal or `wait` passed; answers the job as it is then.
@@ -35,20 +33,22 @@ impl EndpointHandle {
         wait: Duration,
     ) -> Result<JobSnapshot, AskError> {
         let until = Instant::now() + wait;
+        let mut id = submission.id;
         let (watch, ended) = oneshot::channel();
-        let row = self.hand_in(submission, Some(watch)).await?;
-        if row.state.is_terminal() {
-            return self.snapshot(row).await;
+        match self.hand_in(submission, Some(watch)).await? {
+            Submitted::Known(row) if row.state.is_terminal() => return self.snapshot(*row).await,
+            Submitted::Known(row) => id = row.id,
+            Submitted::Accepted => {}
         }
         match tokio::time::timeout_at(until, ended).await {
             Ok(Ok(row)) => self.snapshot(row).await,
             // Boxed, as the waits are many that come to neither: 1.5 KB for each.
-            Ok(Err(_)) => Box::pin(self.wait_until(row.id, until)).await,
-            Err(_) => Box::pin(self.status(row.id)).await,
+            Ok(Err(_)) => Box::pin(self.wait_until(id, until)).await,
+            Err(_) => Box::pin(self.status(id)).await,
         }
     }
 
-    async fn hand_in(&self, submission: Submission, watch: Option<Watch>) -> Result<JobRow, AskError> {
+    async fn hand_in(&self, submission: Submission, watch: Option<Watch>) -> Result<Submitted, AskError> {
         let id = submission.id;
         let folder = || format!("{}/{id}.input", blob_folder(&self.record()));
         let submit = Submit {
@@ -66,18 +66,15 @@ impl EndpointHandle {
             longshore_store::Payload::Inline(_) => None,
         };
         let submitted = self.ask(|reply| Ask::Submit { submit, input, watch, reply }).await;
-        match submitted {
-            Ok(Submitted { row, known }) => {
-                if known && row.id != id {
-                    self.shared.delete_blobs(file.into_iter().collect());
-                }
-                Ok(row)
-            }
-            Err(error) => {
-                self.shared.delete_blobs(file.into_iter().collect());
-                Err(error)
-            }
+        let is_kept = match &submitted {
+            Ok(Submitted::Accepted) => true,
+            Ok(Submitted::Known(row)) => row.id == id,
+            Err(_) => false,
+        };
+        if !is_kept {
+            self.shared.delete_blobs(file.into_iter().collect());
         }
+        submitted
     }
 
     /// The job as it is.

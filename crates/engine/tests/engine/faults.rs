@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_engine::{AskError, EndpointHandle, JobSnapshot, Outcome, Submission, TakeAsk};
+use longshore_engine::{Accepted, AskError, EndpointHandle, Outcome, Submission, TakeAsk};
 use longshore_model::{EndpointNo, Idempotency, JobId, JobState};
 use longshore_store::Store as _;
 use tokio::task::JoinHandle;
@@ -19,7 +19,7 @@ async fn until_changes_are_kept(endpoint: &EndpointHandle, job: JobId) {
 async fn a_submit_that_cannot_be_kept_is_refused_and_leaves_nothing() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let kept = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let kept = demo.submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     let lost = job(&engine, "{}");
     let id = lost.id;
@@ -48,7 +48,7 @@ async fn a_refusal_that_rests_on_what_cannot_be_kept_is_none() {
 async fn who_only_looks_is_answered_while_the_disk_refuses_every_change() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let kept = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let kept = demo.submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     for _ in 0..5 {
         assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(AskError::Unavailable(_))));
@@ -84,7 +84,7 @@ async fn a_wait_survives_a_failed_commit() {
 async fn a_poll_that_stayed_open_gets_the_job_that_another_one_lost_to_the_disk() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     let refused = async {
         let ask = TakeAsk { slots: 1, says_busy: None, hold_ms: 600_000 };
@@ -115,7 +115,7 @@ async fn a_deletion_that_the_disk_interrupted_is_finished() {
 async fn a_result_that_the_disk_refused_was_never_seen() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 60_000).await;
     disks.store.set_broken(true);
     // So many that the last of them are answered while the result is on its way to the disk.
@@ -143,7 +143,7 @@ async fn begin_submit(
     disks: &Disks,
     demo: &EndpointHandle,
     job: Submission,
-) -> JoinHandle<Result<JobSnapshot, AskError>> {
+) -> JoinHandle<Result<Accepted, AskError>> {
     let before = disks.store.commits.load(Ordering::SeqCst);
     let demo = demo.clone();
     let submit = tokio::spawn(async move { demo.submit(job).await });
@@ -160,7 +160,7 @@ async fn a_commit_does_not_wait_for_the_one_before() {
     let first = begin_submit(&disks, &demo, job(&engine, "{}")).await;
     let second = begin_submit(&disks, &demo, job(&engine, "{}")).await;
     disks.store.set_held(false);
-    let ids = [first.await.unwrap().unwrap().row.id, second.await.unwrap().unwrap().row.id];
+    let ids = [first.await.unwrap().unwrap().id, second.await.unwrap().unwrap().id];
     for id in ids {
         assert_eq!(take(&demo, "w1", 5_000).await[0].row.id, id);
     }
@@ -170,7 +170,7 @@ async fn a_commit_does_not_wait_for_the_one_before() {
 async fn what_was_committed_behind_a_failure_is_refused_with_it() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let kept = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let kept = demo.submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_held(true);
     disks.store.set_broken(true);
     let first = begin_submit(&disks, &demo, job(&engine, "{}")).await;

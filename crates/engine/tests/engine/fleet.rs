@@ -107,8 +107,8 @@ async fn the_first_job_starts_a_worker_and_idleness_ends_it() {
     let counts = async || demo.health().await.unwrap().workers;
     eventually(async || counts().await.initializing == 1).await;
     let taken = take(&demo, worker.as_str(), 1_000).await;
-    assert_eq!(taken[0].row.id, submitted.row.id);
-    done(&demo, worker.as_str(), submitted.row.id, "1").await;
+    assert_eq!(taken[0].row.id, submitted.id);
+    done(&demo, worker.as_str(), submitted.id, "1").await;
     eventually(async || launcher.living().is_empty()).await;
     eventually(async || counts().await == longshore_model::WorkerCounts::default()).await;
     assert_eq!(launcher.started().len(), 1);
@@ -118,7 +118,7 @@ async fn the_first_job_starts_a_worker_and_idleness_ends_it() {
 async fn a_job_whose_worker_keeps_crashing_fails_with_the_reason() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.max_retries = 0).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     let worker = first_worker(&launcher).await;
     take(&demo, worker.as_str(), 1_000).await;
     launcher.exit(&worker, None, Some(11), 2_000);
@@ -134,7 +134,7 @@ async fn a_job_whose_worker_keeps_crashing_fails_with_the_reason() {
 async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |_| ()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     let worker = first_worker(&launcher).await;
     take(&demo, worker.as_str(), 1_000).await;
     engine.release_waits().await;
@@ -170,7 +170,7 @@ async fn deleting_an_endpoint_ends_its_workers() {
 async fn ends_are_noticed_after_the_provider_changed_to_and_fro() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.workers_max = 1).await;
-    let first = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let first = demo.submit(job(&engine, "{}")).await.unwrap().id;
     let old = first_worker(&launcher).await;
     take(&demo, old.as_str(), 1_000).await;
     for provider in [Provider::External, Provider::Process] {
@@ -182,7 +182,7 @@ async fn ends_are_noticed_after_the_provider_changed_to_and_fro() {
     done(&demo, old.as_str(), first, "1").await;
     eventually(async || launcher.living().is_empty()).await;
 
-    let second = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let second = demo.submit(job(&engine, "{}")).await.unwrap().id;
     let new = first_worker(&launcher).await;
     assert_eq!(take(&demo, new.as_str(), 1_000).await[0].row.id, second);
     launcher.exit(&new, None, Some(9), 1_000);

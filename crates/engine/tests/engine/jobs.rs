@@ -14,11 +14,11 @@ use crate::ground::{Disks, done, eventually, job, one_endpoint, output, take, wo
 async fn a_job_is_submitted_taken_done_and_read() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let accepted = demo.submit(job(&engine, r#"{"n":1.0}"#)).await.unwrap();
-    assert_eq!(accepted.row.state, JobState::InQueue);
+    assert_eq!(accepted.state, JobState::InQueue);
     let taken = take(&demo, "w1", 0).await;
     assert_eq!(&taken[0].members[..], br#""input":{"n":1.0}"#);
-    done(&demo, "w1", accepted.row.id, "1e400").await;
-    let record = demo.status(accepted.row.id).await.unwrap();
+    done(&demo, "w1", accepted.id, "1e400").await;
+    let record = demo.status(accepted.id).await.unwrap();
     assert_eq!((record.row.state, output(&record)), (JobState::Completed, "1e400"));
     let health = demo.health().await.unwrap();
     assert_eq!((health.counters.completed, health.in_queue, health.in_progress), (1, 0, 0));
@@ -44,7 +44,7 @@ async fn a_parked_worker_gets_the_job_in_the_commit_of_its_submit() {
     let before = commits();
     let accepted = demo.submit(job(&engine, "{}")).await.unwrap();
     let taken = parked.await.unwrap();
-    assert_eq!(taken[0].row.id, accepted.row.id);
+    assert_eq!(taken[0].row.id, accepted.id);
     assert_eq!(commits() - before, 1, "submit and take are one commit");
 }
 
@@ -70,7 +70,7 @@ async fn runsync_hears_of_the_end_or_of_the_state_when_its_wait_is_over() {
 #[tokio::test]
 async fn cancelling_a_running_job_reaches_its_worker_by_the_stop_channel() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     let stop = tokio::spawn({
         let demo = demo.clone();
@@ -89,7 +89,7 @@ async fn big_payloads_go_through_files_that_are_gone_with_their_job() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let big = format!("\"{}\"", "x".repeat(5000));
-    let id = demo.submit(job(&engine, &big)).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, &big)).await.unwrap().id;
     let taken = take(&demo, "w1", 0).await;
     assert_eq!(taken[0].members.len(), big.len() + r#""input":"#.len());
     done(&demo, "w1", id, &big).await;
@@ -105,7 +105,7 @@ async fn big_payloads_go_through_files_that_are_gone_with_their_job() {
 async fn a_progress_value_gives_way_to_the_next_and_to_the_result() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 1_000).await;
     let value = |letter: &str| format!("\"{}\"", letter.repeat(5000));
     for letter in ["a", "b"] {
@@ -121,7 +121,7 @@ async fn a_progress_value_gives_way_to_the_next_and_to_the_result() {
 #[tokio::test]
 async fn an_output_over_the_limit_fails_the_job_and_says_why() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     done(&demo, "w1", id, &format!("\"{}\"", "x".repeat(10_000_000))).await;
     let record = demo.status(id).await.unwrap();
@@ -132,7 +132,7 @@ async fn an_output_over_the_limit_fails_the_job_and_says_why() {
 #[tokio::test]
 async fn progress_shows_as_output_until_the_result() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     demo.progress(worker("w1"), id, "0.5".into()).await.unwrap();
     assert_eq!(output(&demo.status(id).await.unwrap()), "0.5");
@@ -169,7 +169,7 @@ async fn a_purge_cancels_what_waits_and_lists_page_through_it() {
 #[tokio::test]
 async fn a_lost_worker_gives_its_job_back() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     for retries in 1..=3 {
         take(&demo, "w1", 0).await;
         demo.lose(worker("w1"), true, "exit code 1".to_owned()).await.unwrap();
@@ -193,7 +193,7 @@ async fn a_worker_from_outside_that_asked_to_be_replaced_and_was_not_goes_on() {
     eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
     demo.refresh(worker("w1")).await.unwrap();
     assert!(open.await.unwrap().is_empty(), "a worker that does end must not be handed a job");
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, id);
 }
 
@@ -201,7 +201,7 @@ async fn a_worker_from_outside_that_asked_to_be_replaced_and_was_not_goes_on() {
 async fn a_job_that_is_assigned_as_the_hold_ends_is_handed_over() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_commit_ms(100);
     assert_eq!(take(&demo, "w1", 10).await[0].row.id, id);
     assert!(take(&demo, "w1", 10).await.is_empty());

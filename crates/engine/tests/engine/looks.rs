@@ -35,7 +35,7 @@ async fn look(
 async fn a_job_that_is_deleted_during_a_look_is_not_shown_without_its_output() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     done(&demo, "w1", id, "1").await;
     let demo = restarted(&disks).await;
@@ -54,7 +54,7 @@ async fn a_job_that_is_deleted_during_a_look_is_not_shown_without_its_output() {
 async fn a_job_that_ends_during_a_look_does_not_show_its_result_as_progress() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
     let demo = restarted(&disks).await;
@@ -66,7 +66,7 @@ async fn a_job_that_ends_during_a_look_does_not_show_its_result_as_progress() {
 async fn a_job_that_shows_progress_is_seen_with_it() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
     let seen = demo.status(id).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_job_that_shows_progress_is_seen_with_it() {
 async fn whoever_cancels_is_told_of_the_end_and_not_of_the_retry_after_it() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     let failed = Outcome::Failed { error: "no".to_owned(), output: None };
     demo.finish(worker("w1"), id, failed).await.unwrap();

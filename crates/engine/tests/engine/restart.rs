@@ -10,7 +10,7 @@ async fn jobs_results_and_the_running_ones_are_there_after_a_restart() {
     let (first, demo) = one_endpoint(&disks).await;
     let mut ids = Vec::new();
     for n in 0..3 {
-        ids.push(demo.submit(job(&first, &format!("{{\"n\":{n}}}"))).await.unwrap().row.id);
+        ids.push(demo.submit(job(&first, &format!("{{\"n\":{n}}}"))).await.unwrap().id);
     }
     take(&demo, "w1", 0).await;
     take(&demo, "w1", 0).await;
@@ -58,7 +58,7 @@ async fn worker_tokens_survive_a_restart() {
 async fn a_machine_that_slept_holds_no_silence_against_its_workers() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 1_000).await;
     demo.ping(worker("w1"), Some(vec![id])).await.unwrap();
     disks.clock.jump(60_000);

@@ -25,7 +25,7 @@ fn numbered(from: u64, chunks: &[&'static str]) -> Vec<(u64, Bytes)> {
 #[tokio::test]
 async fn chunks_are_numbered_drained_and_read_again_by_offset() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     append(&demo, id, &["1", "2"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(0, &["1", "2"]));
@@ -38,7 +38,7 @@ async fn chunks_are_numbered_drained_and_read_again_by_offset() {
 #[tokio::test]
 async fn a_waiting_reader_hears_of_the_next_chunk_and_of_the_end() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     let reader = |offset| {
         let demo = demo.clone();
@@ -59,7 +59,7 @@ async fn a_waiting_reader_hears_of_the_next_chunk_and_of_the_end() {
 async fn a_retried_job_drops_its_chunks_and_offsets_go_on_also_over_a_restart() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
-    let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+    let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     append(&demo, id, &["a", "b"]).await;
     let engine = {
@@ -95,7 +95,7 @@ async fn follow(mut follower: Follower) -> (Vec<u64>, usize) {
 async fn a_crowd_takes_what_came_meanwhile_together_and_a_few_take_each_chunk_at_once() {
     for (followers, times_max) in [(3, 300), (200, 10)] {
         let (engine, demo) = one_endpoint(&Disks::new()).await;
-        let id = demo.submit(job(&engine, "{}")).await.unwrap().row.id;
+        let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
         take(&demo, "w1", 0).await;
         let mut following = tokio::task::JoinSet::new();
         for _ in 0..followers {

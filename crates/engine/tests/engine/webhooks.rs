@@ -67,7 +67,7 @@ async fn answer_between_ends(
 ) -> JobId {
     let members = Bytes::from_static(br#""input":{},"webhook":"http://h.example/""#);
     let submission = Submission { members, webhook: true, ..job(engine, "{}") };
-    let id = demo.submit(submission).await.unwrap().row.id;
+    let id = demo.submit(submission).await.unwrap().id;
     take(demo, "w", 0).await;
     let failed = Outcome::Failed { error: "no".to_owned(), output: None };
     demo.finish(worker("w"), id, failed).await.unwrap();

@@ -10,13 +10,13 @@ use crate::json_body::JsonBody;
 /// `POST /cancel/{job}`. A terminal job stays as it is, and the answer shows that.
 pub(super) async fn cancel(call: Call) -> Result<Response, Failure> {
     let job = call.endpoint.cancel(call.job()?).await?;
-    Ok(record::brief(&job))
+    Ok(record::brief(job.id, job.state))
 }
 
 /// `POST /retry/{job}`.
 pub(super) async fn retry(call: Call) -> Result<Response, Failure> {
     let job = call.endpoint.retry(call.job()?).await?;
-    Ok(record::brief(&job))
+    Ok(record::brief(job.id, job.state))
 }
 
 /// `POST /purge-queue`. Its `status` is lowercase, unlike that of jobs.

@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{JobSnapshot, write_record_members};
-use longshore_model::JobRow;
+use longshore_model::{JobId, JobState};
 
 use crate::body::BytesBudget;
 use crate::errors::Failure;
@@ -40,11 +40,11 @@ pub(super) fn whole(job: JobSnapshot, position: Option<u64>) -> Response {
 }
 
 /// A job's id and state alone.
-pub(super) fn brief(job: &JobRow) -> Response {
+pub(super) fn brief(id: JobId, state: JobState) -> Response {
     let mut body = JsonBody::new();
     body.text(r#"{"id":""#);
-    job.id.write(body.buffer());
+    id.write(body.buffer());
     // Neither an id nor a state has anything to escape.
-    body.text(r#"","status":""#).text(job.state.as_str()).text(r#""}"#);
+    body.text(r#"","status":""#).text(state.as_str()).text(r#""}"#);
     body.into_response()
 }

@@ -22,9 +22,9 @@ const SMALL_BODY_BYTES: usize = 64 * 1024;
 pub(super) async fn run(mut call: Call) -> Result<Response, Failure> {
     let (submission, permit) = read(&mut call, false).await?;
     let (_, endpoint) = call.into_wait();
-    let job = endpoint.accept(submission).await?;
+    let job = endpoint.submit(submission).await?;
     drop(permit);
-    Ok(record::brief(&job))
+    Ok(record::brief(job.id, job.state))
 }
 
 /// `POST /runsync`: answers when the job is terminal, or as it is when `wait` passed.
@@ -40,7 +40,7 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, Failure> {
         // The wait is long and the body is the store's by then: its bytes must not count until the end.
         let accepted = endpoint.submit(submission).await?;
         drop(permit);
-        endpoint.wait(accepted.row.id, wait).await?
+        endpoint.wait(accepted.id, wait).await?
     };
     // Never refused for its size: whoever waited would not even learn the job's id.
     Ok(record::whole(job, None))

@@ -102,7 +102,7 @@ pub(super) fn audit_signals(rows: &Rows, ended: &[JobRow], effects: &Effects) {
         .signals
         .iter()
         .filter_map(|signal| match signal {
-            Signal::Ended(job, key) => Some((*job, *key)),
+            Signal::Ended { job, key, .. } => Some((*job, *key)),
             _ => None,
         })
         .collect();

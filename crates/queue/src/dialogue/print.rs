@@ -15,9 +15,15 @@ use crate::{Command, Effects, Reply, Signal};
 /// More notes than this are counted instead.
 const NOTES_MAX: usize = 8;
 
-pub(super) fn describe(world: &World, command: &Command, effects: &Effects, notes: &[Note]) -> String {
+pub(super) fn describe(
+    world: &World,
+    command: &Command,
+    answer: &Reply,
+    effects: &Effects,
+    notes: &[Note],
+) -> String {
     let mut said = Vec::new();
-    said.extend(reply(world, &effects.reply));
+    said.extend(reply(world, answer));
     let mut notes: Vec<_> = notes.iter().map(|note| (name(world, note.job), note.text.clone())).collect();
     for signal in &effects.signals {
         notes.extend(signal_note(world, command, signal));
@@ -27,7 +33,7 @@ pub(super) fn describe(world: &World, command: &Command, effects: &Effects, note
     } else {
         said.extend(notes.iter().map(|(who, what)| format!("{who} {what}").trim().to_string()));
     }
-    if matches!(command, Command::Append { .. }) && matches!(effects.reply, Reply::Ignored) {
+    if matches!(command, Command::Append { .. }) && matches!(answer, Reply::Ignored) {
         assert!(effects.changes.is_empty());
     }
     let said = if said.is_empty() { "ok".to_string() } else { said.join("; ") };
@@ -49,7 +55,7 @@ fn signal_note(world: &World, command: &Command, signal: &Signal) -> Option<(Str
             Some((String::new(), "ready".to_string()))
         }
         // The audit looks at the first; the second is only a hint.
-        Signal::Ended(..) | Signal::Demand | Signal::Ready => None,
+        Signal::Ended { .. } | Signal::Demand | Signal::Ready => None,
         Signal::Deleted(job, _) => Some((name(world, *job), "deleted".to_string())),
         Signal::Stop(worker, job) => Some((name(world, *job), format!("stop at {worker}"))),
         Signal::Replace(worker, why) => Some((String::new(), format!("replace {worker}: {why}"))),

@@ -100,9 +100,9 @@ impl Life {
 
     fn say(&mut self, command: Command) -> Reply {
         self.log.0.push(format!("{} {command:?}", self.world.now));
-        let (effects, _) = self.world.apply(command);
-        self.log.0.push(format!("    {:?} {:?}", effects.reply, effects.signals));
-        effects.reply
+        let (reply, effects, _) = self.world.apply(command);
+        self.log.0.push(format!("    {reply:?} {:?}", effects.signals));
+        reply
     }
 
     fn step(&mut self) {

@@ -43,7 +43,7 @@ impl Rows {
         let mut note = |job, text| notes.push(Note { job, text });
         match change {
             Change::PutJob(row) => {
-                let old = self.jobs.insert(row.key, row.clone());
+                let old = self.jobs.insert(row.key, JobRow::clone(row));
                 self.assert_allowed(cause, old.as_ref(), row);
                 if let Some(text) = old.and_then(|old| what_changed(&old, row)) {
                     note(row.id, text);

@@ -10,7 +10,7 @@ use longshore_model::{Attempt, End, Idempotency, JobId, JobState};
 
 use super::print::{describe, page, status, time, workers};
 use super::world::{World, worker};
-use crate::{Command, Effects, Reply, Submit, Take, Verdict};
+use crate::{Command, Reply, Submit, Take, Verdict};
 
 /// Plays one line and writes down what happened.
 pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
@@ -60,8 +60,8 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
         ["list", ref rest @ ..] => page(world, rest),
         _ => {
             let command = command(world, line, &words);
-            let (effects, notes) = world.apply(command.clone());
-            describe(world, &command, &effects, &notes)
+            let (reply, effects, notes) = world.apply(command.clone());
+            describe(world, &command, &reply, &effects, &notes)
         }
     };
     writeln!(dialogue, "{at} {line}: {said}").expect("a string takes it");
@@ -71,7 +71,7 @@ fn wait(world: &mut World, span: &str, dialogue: &mut String) {
     let until = world.now + millis(span);
     let mut rounds = vec![];
     world.pass_time(until, |world, effects, notes| {
-        let said = describe(world, &Command::Tick, effects, &notes);
+        let said = describe(world, &Command::Tick, &Reply::Done, effects, &notes);
         if said != "ok" {
             rounds.push(format!("{} tick: {said}\n", time(world.now)));
         }
@@ -84,7 +84,7 @@ fn submit_many(world: &mut World, count: &str) -> String {
     for _ in 0..count {
         let name = format!("j{}", world.names.len());
         let submit = submit(world, &name, &[]);
-        let (Effects { reply, .. }, _) = world.apply(Command::Submit(submit));
+        let (reply, ..) = world.apply(Command::Submit(submit));
         assert!(matches!(reply, Reply::Accepted(_)), "{reply:?}");
     }
     format!("{count} accepted")

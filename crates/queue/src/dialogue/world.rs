@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use longshore_model::{End, EndpointNo, JobId, Millis, WorkerId};
+use longshore_model::{End, EndpointNo, JobId, JobRow, Millis, WorkerId};
 
 use super::audit;
 use super::rows::{Note, Rows};
@@ -50,21 +50,22 @@ impl World {
     }
 
     /// Carries out a command, keeps its changes, and looks whether everything is as it must be.
-    pub(super) fn apply(&mut self, command: Command) -> (Effects, Vec<Note>) {
+    pub(super) fn apply(&mut self, command: Command) -> (Reply, Effects, Vec<Note>) {
         let cause = command.clone();
-        let effects = self.queue.apply(self.now, command);
+        let mut effects = Effects::default();
+        let reply = self.queue.apply(self.now, command, &mut effects);
         let mut notes = Vec::new();
         let mut ended = Vec::new();
         for change in &effects.changes {
             if let Change::PutJob(row) = change {
                 let was_terminal = self.rows.jobs.get(&row.key).is_some_and(|old| old.state.is_terminal());
                 if row.state.is_terminal() && !was_terminal {
-                    ended.push(row.clone());
+                    ended.push(JobRow::clone(row));
                 }
             }
             self.rows.write(&cause, change, &mut notes);
         }
-        if let Reply::MayAppend(key, _) = effects.reply {
+        if let Reply::MayAppend(key, _) = reply {
             *self.rows.streams.entry(key).or_default() += 1;
         }
         for signal in &effects.signals {
@@ -79,7 +80,7 @@ impl World {
         }
         audit::audit_signals(&self.rows, &ended, &effects);
         audit::audit(&self.queue, &self.rows);
-        (effects, notes)
+        (reply, effects, notes)
     }
 
     /// Lets the queue handle what is due until `until`, and hands each round to `round`.
@@ -89,7 +90,7 @@ impl World {
             standing_still = if due <= self.now { standing_still + 1 } else { 0 };
             assert!(standing_still < 100, "the clock rings at {due} for ever");
             self.now = self.now.max(due);
-            let (effects, notes) = self.apply(Command::Tick);
+            let (_, effects, notes) = self.apply(Command::Tick);
             round(self, &effects, notes);
         }
         self.now = self.now.max(until);
