@@ -43,12 +43,19 @@ impl Recent {
         Self { inner: Mutex::default(), bytes_max }
     }
 
-    pub(crate) fn put_input(&self, job: JobKey, input: Payload) {
-        self.update(job, |entry| entry.input = Some(compact(input)));
+    /// At most so many jobs have their place here.
+    pub(crate) fn jobs_max(&self) -> usize {
+        self.bytes_max / ENTRY_BYTES
     }
 
-    pub(crate) fn put_outcome(&self, job: JobKey, outcome: OutcomeRow) {
-        let outcome = OutcomeRow { output: outcome.output.map(compact), ..outcome };
+    pub(crate) fn put_input(&self, job: JobKey, input: &Payload) {
+        let input = compact(input);
+        self.update(job, |entry| entry.input = Some(input));
+    }
+
+    pub(crate) fn put_outcome(&self, job: JobKey, outcome: &OutcomeRow) {
+        let outcome =
+            OutcomeRow { output: outcome.output.as_ref().map(compact), error: outcome.error.clone() };
         self.update(job, |entry| entry.outcome = Some(outcome));
     }
 
@@ -107,12 +114,12 @@ impl Recent {
 }
 
 /// A small payload is a slice of the connection's whole read buffer: kept here, it would keep that too.
-fn compact(payload: Payload) -> Payload {
+fn compact(payload: &Payload) -> Payload {
     match payload {
         Payload::Inline(bytes) if bytes.len() <= COPIED_BYTES_MAX => {
-            Payload::Inline(Bytes::copy_from_slice(&bytes))
+            Payload::Inline(Bytes::copy_from_slice(bytes))
         }
-        other => other,
+        other => other.clone(),
     }
 }
 
@@ -139,7 +146,7 @@ mod tests {
     fn the_oldest_payloads_make_room() {
         let recent = Recent::new(10_000);
         for seq in 0..100 {
-            recent.put_input(key(seq), Payload::Inline(Bytes::from(vec![0; 1000])));
+            recent.put_input(key(seq), &Payload::Inline(Bytes::from(vec![0; 1000])));
         }
         assert!(recent.input(key(99)).is_some());
         assert!(recent.input(key(0)).is_none());
@@ -150,7 +157,7 @@ mod tests {
     fn forgotten_payloads_free_their_bytes() {
         let recent = Recent::new(1 << 20);
         for seq in 0..5000 {
-            recent.put_input(key(seq), Payload::Inline(Bytes::from_static(b"x")));
+            recent.put_input(key(seq), &Payload::Inline(Bytes::from_static(b"x")));
             recent.forget(key(seq));
         }
         assert_eq!(recent.lock().bytes, 0);

@@ -146,15 +146,20 @@ impl Shared {
     /// Payload bytes on their way into the store: big ones become files first.
     pub(crate) async fn stow(
         &self,
-        name: impl FnOnce() -> String,
+        name: impl FnOnce() -> String + Send,
         bytes: Bytes,
     ) -> Result<Payload, AskError> {
         if bytes.len() <= self.ground.settings.blob_bytes_min {
             return Ok(Payload::Inline(bytes));
         }
+        // Boxed: every submit and every result carries this future around, and few of them need it.
+        Box::pin(self.stow_in_file(name(), bytes)).await
+    }
+
+    async fn stow_in_file(&self, name: String, bytes: Bytes) -> Result<Payload, AskError> {
         // The sweep must not take a new file for a stray one.
         self.loaded.wait().await;
-        let reference = BlobRef { name: name().into(), bytes: bytes.len() as u64 };
+        let reference = BlobRef { name: name.into(), bytes: bytes.len() as u64 };
         let put = self.ground.blobs.put(&reference.name, bytes).await;
         put.map_err(|error| AskError::Unavailable(error.to_string()))?;
         Ok(Payload::Blob(reference))

@@ -117,6 +117,11 @@ impl Queue {
         self.jobs.len() == 0
     }
 
+    /// How many jobs wait.
+    pub fn queued(&self) -> u64 {
+        self.ready.len()
+    }
+
     /// The endpoint's load.
     pub fn load(&self) -> Load {
         Load {

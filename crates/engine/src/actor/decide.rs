@@ -9,14 +9,14 @@ use longshore_store::{HookRow, OutcomeRow, Payload, Write};
 use super::Actor;
 use super::ask::{Answer, Appended, Ask, FollowLook, StreamLook, Submitted, Watch, answer, refuse};
 use super::parked::ParkedTake;
-use super::rows::Carried;
+use super::rows::{Carried, file_of};
 use crate::AskError;
 use crate::tail::TailNews;
 
 impl Actor {
     pub(super) fn handle(&mut self, ask: Ask) {
         match ask {
-            Ask::Submit { submit, input, watch, reply } => self.submit(submit, &input, watch, reply),
+            Ask::Submit { submit, input, watch, reply } => self.submit(submit, input, watch, reply),
             Ask::Take { worker, slots, says_busy, reply } => self.take(worker, slots, says_busy, reply),
             Ask::Unpark { worker } => self.unpark(&worker),
             Ask::Finish { worker, job, verdict, outcome, reply } => {
@@ -64,12 +64,12 @@ impl Actor {
         reply
     }
 
-    fn submit(&mut self, submit: Submit, input: &Payload, watch: Option<Watch>, reply: Answer<Submitted>) {
-        let id = submit.id;
-        let carried = Carried { input: Some(input.clone()), outcome: None };
+    fn submit(&mut self, submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Submitted>) {
+        let (id, file) = (submit.id, file_of(Some(&input)));
+        let carried = Carried { input: Some(input), outcome: None };
         match self.apply_with(Command::Submit(submit), carried) {
             Reply::Accepted(_) => {
-                self.own_blob(id, Some(input));
+                self.own_blob(id, file);
                 self.watch_from(id, watch);
                 self.releases.push(answer(reply, Submitted::Accepted));
             }
@@ -111,7 +111,7 @@ impl Actor {
         if !std::mem::take(&mut self.jobs_are_ready) {
             return;
         }
-        while self.queue.load().queued > 0 {
+        while self.queue.queued() > 0 {
             let Some(parked) = self.parked.pop() else { return };
             let (worker, slots) = (parked.worker.clone(), parked.slots);
             let take = Take { worker: worker.clone(), slots, says_busy: None, overlapping: false };
@@ -140,23 +140,23 @@ impl Actor {
         outcome: OutcomeRow,
         reply: Answer<bool>,
     ) {
-        let output = outcome.output.clone();
+        let file = file_of(outcome.output.as_ref());
         let carried = Carried { input: None, outcome: Some(outcome) };
         let counted =
             matches!(self.apply_with(Command::Finish { worker, job, verdict }, carried), Reply::Recorded(_));
         if counted {
-            self.own_output(job, output.as_ref());
+            self.own_output(job, file);
         } else {
-            self.discard_blob(output.as_ref());
+            self.after.blobs.extend(file);
         }
         self.releases.push(answer(reply, counted));
     }
 
     fn progress(&mut self, worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: Answer<()>) {
-        let output = outcome.output.clone();
+        let file = file_of(outcome.output.as_ref());
         let carried = Carried { input: None, outcome: Some(outcome) };
         if let Reply::Recorded(key) = self.apply_with(Command::Progress { worker, job }, carried) {
-            self.own_output(job, output.as_ref());
+            self.own_output(job, file);
             self.tell_followers(key, || TailNews::Progress);
             if self.shared.record().webhook_events.contains(&WebhookEvent::Progress)
                 && self.queue.stored(job).is_some_and(|row| row.webhook)
@@ -164,7 +164,7 @@ impl Actor {
                 self.after.progress.push(job);
             }
         } else {
-            self.discard_blob(output.as_ref());
+            self.after.blobs.extend(file);
         }
         self.releases.push(answer(reply, ()));
     }

@@ -17,6 +17,14 @@ pub(super) struct Carried {
     pub(super) outcome: Option<OutcomeRow>,
 }
 
+/// The name of the file that holds the payload, if one does.
+pub(super) fn file_of(payload: Option<&Payload>) -> Option<String> {
+    match payload {
+        Some(Payload::Blob(reference)) => Some(reference.name.to_string()),
+        _ => None,
+    }
+}
+
 impl Actor {
     pub(super) fn write_all(&mut self, changes: &mut Vec<Change>, mut carried: Carried) {
         for change in changes.drain(..) {
@@ -37,7 +45,11 @@ impl Actor {
             }
             Change::KeepInput(job) => {
                 let Some(input) = carried.input.take() else { return };
-                self.shared.ground.recent.put_input(job, input.clone());
+                let recent = &self.shared.ground.recent;
+                // Behind more jobs than have a place there, it would be gone before its turn comes.
+                if self.queue.queued() <= recent.jobs_max() as u64 {
+                    recent.put_input(job, &input);
+                }
                 Write::PutInput(job, input)
             }
             Change::KeepOutcome(job) => {
@@ -71,7 +83,7 @@ impl Actor {
     }
 
     fn put_outcome(&mut self, job: JobKey, outcome: OutcomeRow) -> Write {
-        self.shared.ground.recent.put_outcome(job, outcome.clone());
+        self.shared.ground.recent.put_outcome(job, &outcome);
         Write::PutOutcome(job, outcome)
     }
 
@@ -120,26 +132,19 @@ impl Actor {
     }
 
     /// A payload file that belongs to the job from now on.
-    pub(super) fn own_blob(&mut self, job: JobId, payload: Option<&Payload>) {
-        if let Some(Payload::Blob(reference)) = payload {
-            self.blobs.entry(job).or_default().push(reference.name.to_string());
+    pub(super) fn own_blob(&mut self, job: JobId, file: Option<String>) {
+        if let Some(file) = file {
+            self.blobs.entry(job).or_default().push(file);
         }
     }
 
     /// The job's output from now on: the value that it takes the place of is not needed any more.
-    pub(super) fn own_output(&mut self, job: JobId, payload: Option<&Payload>) {
-        let before = match payload {
-            Some(Payload::Blob(reference)) => self.outputs.insert(job, reference.name.to_string()),
-            _ => self.outputs.remove(&job),
+    pub(super) fn own_output(&mut self, job: JobId, file: Option<String>) {
+        let before = match file {
+            Some(file) => self.outputs.insert(job, file),
+            None => self.outputs.remove(&job),
         };
         self.after.blobs.extend(before);
-    }
-
-    /// A payload file that nothing will refer to.
-    pub(super) fn discard_blob(&mut self, payload: Option<&Payload>) {
-        if let Some(Payload::Blob(reference)) = payload {
-            self.after.blobs.push(reference.name.to_string());
-        }
     }
 
     /// Chunks take their places in the stream.
