@@ -11,7 +11,7 @@ mod workers;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use longshore_model::{Endpoint, Millis};
+use longshore_model::{Endpoint, EndpointId, EndpointNo, Millis};
 use longshore_queue::{Command, Queue, Reply};
 use tokio::sync::oneshot;
 
@@ -36,6 +36,16 @@ impl EndpointHandle {
     /// The endpoint's record as it is now.
     pub fn record(&self) -> Arc<Endpoint> {
         self.shared.record()
+    }
+
+    /// The endpoint's id.
+    pub fn id(&self) -> EndpointId {
+        self.shared.id
+    }
+
+    /// The endpoint's number.
+    pub fn no(&self) -> EndpointNo {
+        self.shared.no
     }
 
     /// How many of its workers hold a job at this moment; for the dynamic rate limits.

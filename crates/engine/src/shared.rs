@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 use longshore_blobs::Blobs;
-use longshore_model::{End, Endpoint, JobId, JobKey, Millis};
+use longshore_model::{End, Endpoint, EndpointId, EndpointNo, JobId, JobKey, Millis};
 use longshore_store::{BlobRef, Payload, Store};
 use longshore_vault::Vault;
 use tokio::sync::{mpsc, watch};
@@ -47,6 +47,9 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// Set when the queue is loaded and stray payload files are swept.
     pub(crate) loaded: tokio::sync::SetOnce<()>,
+    /// What never changes of the record.
+    pub(crate) id: EndpointId,
+    pub(crate) no: EndpointNo,
     record: RwLock<Arc<Endpoint>>,
     /// With which webhooks are signed.
     secrets: RwLock<Arc<Secrets>>,
@@ -66,6 +69,8 @@ impl Shared {
             gone: AtomicBool::new(record.deleting),
             stopping: AtomicBool::new(false),
             loaded: tokio::sync::SetOnce::new(),
+            id: record.id,
+            no: record.no,
             record: RwLock::new(Arc::new(record)),
             secrets: RwLock::default(),
             fleet: Mutex::new(None),

@@ -23,6 +23,7 @@ use tower::{Service, ServiceExt as _};
 use tracing::Instrument as _;
 
 use crate::errors::Failure;
+use crate::express::Line;
 use crate::{HttpState, express, keys, openai};
 
 use self::cors::Cors;
@@ -129,8 +130,8 @@ impl Edge {
     fn route(&self, request: Request, heard: &mut Heard) -> Answering {
         let request = match &self.express {
             Some(state) => match express::answer(state, request) {
-                Ok((pattern, answering)) => {
-                    heard.express = Some((state.clone(), pattern));
+                Ok((line, answering)) => {
+                    heard.express = Some((state.clone(), line));
                     return answering;
                 }
                 Err(request) => request,
@@ -180,7 +181,7 @@ struct Heard {
     cors: Option<Cors>,
     is_openai: bool,
     /// It went past the router: its route, and where it is counted.
-    express: Option<(HttpState, &'static str)>,
+    express: Option<(HttpState, Line)>,
     /// When it came and its path, where that is logged.
     logged: Option<(Instant, String)>,
 }
@@ -199,8 +200,8 @@ impl Heard {
     /// The answer as the client gets it; none came from a handler that panicked.
     fn close(self, answered: Option<Response>) -> Response {
         let Self { id, trace, method, .. } = self;
-        if let (Some((state, pattern)), Some(response)) = (self.express, &answered) {
-            state.requests().count(pattern, &method, response.status());
+        if let (Some((state, line)), Some(response)) = (self.express, &answered) {
+            state.requests().count_express(line, &method, response.status());
         }
         let mut response = in_shape(answered.unwrap_or_else(|| {
             tracing::error!(request = %id, %method, "a handler panicked");

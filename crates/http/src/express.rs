@@ -15,6 +15,13 @@ use crate::jobs::JobPath;
 use crate::workers::WorkerPath;
 use crate::{HttpState, jobs, workers};
 
+/// A route, on one of its mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    route: Route,
+    is_sdk: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Run,
@@ -29,8 +36,7 @@ enum Route {
 /// A route, and what its path says; empty where that has no such part.
 #[derive(Debug, PartialEq, Eq)]
 struct Found<'a> {
-    route: Route,
-    is_sdk: bool,
+    line: Line,
     endpoint: &'a str,
     worker: &'a str,
     job: &'a str,
@@ -60,7 +66,7 @@ fn find<'a>(method: &Method, path: &'a str) -> Option<Found<'a>> {
         ("GET", "ping", Some(worker), None) => (Route::Ping, worker, ""),
         _ => return None,
     };
-    Some(Found { route, is_sdk, endpoint, worker, job })
+    Some(Found { line: Line { route, is_sdk }, endpoint, worker, job })
 }
 
 /// What is between the slashes. `str::split` takes 120 instructions for each, as it is made for any text.
@@ -78,22 +84,32 @@ impl<'a> Iterator for Segments<'a> {
 }
 
 impl Found<'_> {
-    fn answer(&self, state: HttpState, request: Request) -> Answering {
+    fn answer(&self, state: &HttpState, request: Request) -> Answering {
         let job_path = JobPath { endpoint: self.endpoint, job: self.job };
-        let worker_path = || WorkerPath::new(self.endpoint, self.worker, self.job);
-        match self.route {
-            Route::Run => jobs::run(state, job_path, request),
-            Route::Runsync => jobs::runsync(state, job_path, request),
-            Route::Status => jobs::status(state, job_path, request),
-            Route::Take => workers::take(state, worker_path(), request),
-            Route::TakeBatch => workers::take_batch(state, worker_path(), request),
-            Route::Done => workers::done(state, worker_path(), request),
-            Route::Ping => workers::ping(state, worker_path(), request),
+        let worker_path = WorkerPath { endpoint: self.endpoint, worker: self.worker, job: self.job };
+        match self.line.route {
+            Route::Run => jobs::run(state.clone(), job_path, request),
+            Route::Runsync => jobs::runsync(state.clone(), job_path, request),
+            Route::Status => jobs::status(state.clone(), job_path, request),
+            Route::Take => workers::answer(workers::take, state, worker_path, request),
+            Route::TakeBatch => workers::answer(workers::take_batch, state, worker_path, request),
+            Route::Done => workers::answer(workers::done, state, worker_path, request),
+            Route::Ping => workers::answer(workers::ping, state, worker_path, request),
         }
+    }
+}
+
+impl Line {
+    /// How many places there are.
+    pub(crate) const PLACES: usize = 4 * (Route::Ping as usize + 1);
+
+    /// A number of its own for each line and method, below [`Line::PLACES`].
+    pub(crate) fn place(self, method: &Method) -> usize {
+        4 * self.route as usize + 2 * usize::from(self.is_sdk) + usize::from(*method == Method::POST)
     }
 
     /// The route as the router calls it.
-    fn pattern(&self) -> &'static str {
+    pub(crate) fn pattern(self) -> &'static str {
         match (self.route, self.is_sdk) {
             (Route::Run, false) => "/v2/{endpoint}/run",
             (Route::Run, true) => "/sdk/v2/{endpoint}/run",
@@ -109,18 +125,17 @@ impl Found<'_> {
     }
 }
 
-/// The answer to a request that is for one of these routes, with the route as the router calls it; gives back any
-/// other.
+/// The answer to a request that is for one of these routes; gives back any other.
 ///
 /// Whatever waits for long keeps nothing of the head, which lies in the connection's read buffer of 8 KiB.
 #[expect(
     clippy::result_large_err,
     reason = "what is not for here goes on to the router at once; a box is dearer"
 )]
-pub(crate) fn answer(state: &HttpState, request: Request) -> Result<(&'static str, Answering), Request> {
+pub(crate) fn answer(state: &HttpState, request: Request) -> Result<(Line, Answering), Request> {
     let uri = request.uri().clone();
     let Some(found) = find(request.method(), uri.path()) else { return Err(request) };
-    Ok((found.pattern(), found.answer(state.clone(), request)))
+    Ok((found.line, found.answer(state, request)))
 }
 
 #[cfg(test)]
@@ -129,12 +144,26 @@ mod tests {
 
     #[test]
     fn what_comes_for_every_job_is_found() {
-        let run = Found { route: Route::Run, is_sdk: false, endpoint: "e", worker: "", job: "" };
+        let line = |route, is_sdk| Line { route, is_sdk };
+        let run = Found { line: line(Route::Run, false), endpoint: "e", worker: "", job: "" };
         assert_eq!(find(&Method::POST, "/v2/e/run"), Some(run));
-        let status = Found { route: Route::Status, is_sdk: true, endpoint: "e", worker: "", job: "j" };
+        let status = Found { line: line(Route::Status, true), endpoint: "e", worker: "", job: "j" };
         assert_eq!(find(&Method::GET, "/sdk/v2/e/status/j"), Some(status));
-        let done = Found { route: Route::Done, is_sdk: false, endpoint: "e", worker: "w&x=1", job: "j" };
+        let done = Found { line: line(Route::Done, false), endpoint: "e", worker: "w&x=1", job: "j" };
         assert_eq!(find(&Method::POST, "/v2/e/job-done/w&x=1/j"), Some(done));
+    }
+
+    #[test]
+    fn every_line_and_method_has_a_place_of_its_own() {
+        use Route::{Done, Ping, Run, Runsync, Status, Take, TakeBatch};
+        let mut places = std::collections::BTreeSet::new();
+        for route in [Run, Runsync, Status, Take, TakeBatch, Done, Ping] {
+            for is_sdk in [false, true] {
+                let line = Line { route, is_sdk };
+                places.extend([Method::GET, Method::POST].map(|method| line.place(&method)));
+            }
+        }
+        assert_eq!(places, (0..Line::PLACES).collect());
     }
 
     #[test]

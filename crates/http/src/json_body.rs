@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 /// From this size on a payload is sent from where it lies instead of being copied beside its envelope.
-const SHARED_BYTES_MIN: usize = 16 * 1024;
+pub(crate) const SHARED_BYTES_MIN: usize = 16 * 1024;
 
 /// A JSON text under construction. Whoever writes sees to it that the parts make one JSON value.
 #[derive(Debug, Default)]
@@ -22,7 +22,12 @@ pub(crate) struct JsonBody {
 
 impl JsonBody {
     pub(crate) fn new() -> Self {
-        Self { done: Vec::new(), tail: Vec::with_capacity(256) }
+        Self::with_room_for(256)
+    }
+
+    /// One of so many bytes: where that is exact, nothing is moved at the end.
+    pub(crate) fn with_room_for(bytes: usize) -> Self {
+        Self { done: Vec::new(), tail: Vec::with_capacity(bytes) }
     }
 
     /// Appends text as it is: braces, names, literals.
@@ -101,6 +106,11 @@ impl IntoResponse for JsonBody {
         let body = if self.done.is_empty() { Body::from(self.tail) } else { Body::new(self.into_pieces()) };
         as_json(Response::new(body))
     }
+}
+
+/// An answer that is JSON already.
+pub(crate) fn json(text: Bytes) -> Response {
+    as_json(Response::new(Body::from(text)))
 }
 
 fn as_json(mut response: Response) -> Response {

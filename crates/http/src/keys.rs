@@ -110,7 +110,7 @@ pub(crate) fn authorize_endpoint(
     let endpoint = state.engine().endpoint(id_or_slug);
     // What does not exist is in no key's list: a key for some endpoints does not learn which others there are.
     let nobodys = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
-    let id = endpoint.as_ref().map_or_else(nobodys, |endpoint| endpoint.record().id);
+    let id = endpoint.as_ref().map_or_else(nobodys, EndpointHandle::id);
     if !key.permits(operation, Some(&id), now_for(&key, state)) {
         return Err(Failure::unauthorized());
     }
@@ -145,7 +145,7 @@ pub(crate) fn authorize_worker(
 ) -> Result<EndpointHandle, Failure> {
     let token = credential(headers).ok_or_else(Failure::unauthorized)?;
     let endpoint = state.engine().endpoint(id_or_slug).ok_or_else(Failure::unauthorized)?;
-    let id = endpoint.record().id;
+    let id = endpoint.id();
     if shown::is_known_worker(token, &id) {
         return Ok(endpoint);
     }

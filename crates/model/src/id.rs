@@ -66,21 +66,23 @@ impl JobId {
         text.extend_from_slice(&self.uuid());
     }
 
+    /// How long that is, in bytes.
+    pub fn text_len(&self) -> usize {
+        self.prefix().len() + 36
+    }
+
     fn prefix(&self) -> &'static str {
         if self.sync { "sync-" } else { "" }
     }
 
     fn uuid(&self) -> [u8; 36] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
+        /// Where the digits of each byte are.
+        const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
         let mut text = [b'-'; 36];
-        let mut at = 0;
-        for (i, byte) in self.raw.iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                at += 1;
-            }
+        for (byte, at) in self.raw.iter().zip(PLACES) {
             text[at] = HEX[usize::from(byte >> 4)];
             text[at + 1] = HEX[usize::from(byte & 15)];
-            at += 2;
         }
         text
     }
@@ -361,6 +363,7 @@ mod tests {
         let mut written = b"id ".to_vec();
         sync.write(&mut written);
         assert_eq!(written, format!("id {sync}").into_bytes());
+        assert_eq!((id.text_len(), sync.text_len()), (format!("{id}").len(), format!("{sync}").len()));
     }
 
     #[test]

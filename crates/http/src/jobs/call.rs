@@ -60,7 +60,7 @@ impl Gate {
         };
         let admission = self.bucket.map(|bucket| {
             let running = endpoint.running_workers();
-            state.limiter().admit(&key.id, endpoint.record().no, bucket, running)
+            state.limiter().admit(&key.id, endpoint.no(), bucket, running)
         });
         let admission = match admission.transpose() {
             Ok(admission) => admission,
@@ -121,13 +121,13 @@ impl Call {
 
     /// What the key permits here, for an answer that goes on.
     pub(super) fn standing(&self, operation: Operation) -> Standing {
-        Standing::of(&self.key, operation, self.endpoint.record().id)
+        Standing::of(&self.key, operation, self.endpoint.id())
     }
 
     /// Asks for more permission than the gate did.
     pub(super) fn require(&self, operation: Operation) -> Result<(), Failure> {
         let now = keys::now_for(&self.key, &self.state);
-        let permits = self.key.permits(operation, Some(&self.endpoint.record().id), now);
+        let permits = self.key.permits(operation, Some(&self.endpoint.id()), now);
         if permits { Ok(()) } else { Err(Failure::unauthorized()) }
     }
 }

@@ -41,10 +41,12 @@ pub(super) fn whole(job: JobSnapshot, position: Option<u64>) -> Response {
 
 /// A job's id and state alone.
 pub(super) fn brief(id: JobId, state: JobState) -> Response {
-    let mut body = JsonBody::new();
-    body.text(r#"{"id":""#);
-    id.write(body.buffer());
     // Neither an id nor a state has anything to escape.
-    body.text(r#"","status":""#).text(state.as_str()).text(r#""}"#);
+    let (before, between, state, after) = (r#"{"id":""#, r#"","status":""#, state.as_str(), r#""}"#);
+    let around = before.len() + between.len() + state.len() + after.len();
+    let mut body = JsonBody::with_room_for(around + id.text_len());
+    body.text(before);
+    id.write(body.buffer());
+    body.text(between).text(state).text(after);
     body.into_response()
 }

@@ -19,12 +19,15 @@ use crate::errors::Failure;
 const SMALL_BODY_BYTES: usize = 64 * 1024;
 
 /// `POST /run`: answers when the job is durable.
-pub(super) async fn run(mut call: Call) -> Result<Response, Failure> {
-    let (submission, permit) = read(&mut call, false).await?;
-    let (_, endpoint) = call.into_wait();
-    let job = endpoint.submit(submission).await?;
-    drop(permit);
-    Ok(record::brief(job.id, job.state))
+#[expect(clippy::manual_async_fn, reason = "that has room for its arguments twice")]
+pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, Failure>> + Send {
+    async move {
+        let (submission, permit) = read(&mut call, false).await?;
+        let (_, endpoint) = call.into_wait();
+        let job = endpoint.submit(submission).await?;
+        drop(permit);
+        Ok(record::brief(job.id, job.state))
+    }
 }
 
 /// `POST /runsync`: answers when the job is terminal, or as it is when `wait` passed.

@@ -258,7 +258,7 @@ fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<E
         let endpoint = state.engine().endpoint(name);
         let endpoint = endpoint
             .ok_or_else(|| bad_field(format!("{path} has {name:?}; no endpoint has this id or slug")))?;
-        let id = endpoint.record().id;
+        let id = endpoint.id();
         if !ids.contains(&id) {
             ids.push(id);
         }

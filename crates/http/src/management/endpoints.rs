@@ -233,7 +233,7 @@ async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
-    let endpoint = endpoint.record().id;
+    let endpoint = endpoint.id();
     let drain = Query::of(&uri)?.flag("drain");
     let expected = Expected::of(&headers);
     to_the_end(&state, |state| async move {

@@ -69,7 +69,7 @@ async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: Header
 async fn rotate(State(state): State<HttpState>, PathId(id): PathId, uri: Uri, headers: HeaderMap) -> Answer {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let overlap_ms = Query::of(&uri)?.integer("overlapMs", 0, OVERLAP_MS_MAX)?.unwrap_or(OVERLAP_MS_DEFAULT);
-    let endpoint = endpoint.record().id;
+    let endpoint = endpoint.id();
     let made = to_the_end(&state, move |state| async move {
         Ok(state.engine().rotate_webhook_secret(endpoint.as_str(), overlap_ms).await?)
     })
@@ -84,7 +84,7 @@ async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, Failure> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
-    let endpoint = endpoint.record().id;
+    let endpoint = endpoint.id();
     to_the_end(&state, move |state| async move {
         Ok(state.engine().remove_webhook_secrets(endpoint.as_str()).await?)
     })

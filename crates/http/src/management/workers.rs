@@ -64,7 +64,7 @@ async fn list(
     let ended = Query::of(&uri)?.flag("ended");
     let mut workers = pods::of_endpoint(&state, &endpoint).await;
     if ended {
-        let (files, of) = (Arc::clone(state.files()), endpoint.record().id);
+        let (files, of) = (Arc::clone(state.files()), endpoint.id());
         let ended = blocking(move || files.ended_workers(&of)).await?;
         workers.extend(
             ended.into_iter().map(
@@ -86,7 +86,7 @@ async fn logs(
     let tail = query.integer("tail", 0, TAIL_LINES_MAX)?;
     // Its form says that it names a file in the server's own folder, and no way out of it.
     let worker: WorkerId = worker.parse().map_err(|_| no_such_worker())?;
-    let log = find(&state, endpoint.record().id, worker.clone()).await?;
+    let log = find(&state, endpoint.id(), worker.clone()).await?;
     let Some(log) = log else {
         return if is_known(&endpoint, &worker).await? {
             Ok(text_of(Body::empty()))
@@ -96,7 +96,7 @@ async fn logs(
     };
     let (pieces, sender) = Pieces::channel();
     let follow = query.flag("follow").then(|| {
-        let (state, endpoint) = (state.clone(), endpoint.record().id);
+        let (state, endpoint) = (state.clone(), endpoint.id());
         let standing = Standing::of(&key, Look, endpoint);
         let again: Box<dyn Fn() -> Option<WorkerLog> + Send> =
             Box::new(move || state.files().worker_log(&endpoint, &worker).filter(|_| standing.holds(&state)));

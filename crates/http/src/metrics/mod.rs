@@ -106,7 +106,7 @@ fn jobs(page: &mut Exposition, engine: &Engine) {
     let mut family = |name: &str, help: &str, histogram: fn(&EndpointMetrics) -> &Histogram| {
         page.family(name, Kind::Histogram, help);
         for endpoint in &endpoints {
-            let id = endpoint.record().id;
+            let id = endpoint.id();
             let snapshot = histogram(endpoint.metrics()).snapshot();
             page.histogram(name, &[("endpoint", id.as_str())], &snapshot, MS_PER_SECOND);
         }

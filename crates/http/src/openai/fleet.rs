@@ -50,7 +50,7 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
         return Ok(Problem::no_such_model(&name).into_response());
     };
     let running = endpoint.running_workers();
-    let admitted = state.limiter().admit(&key.id, endpoint.record().no, Bucket::Openai, running);
+    let admitted = state.limiter().admit(&key.id, endpoint.no(), Bucket::Openai, running);
     let admission = match admitted {
         Ok(admission) => admission,
         Err(overrun) => return Ok(overrun.into_response()),
@@ -68,6 +68,6 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
 fn usable(state: &HttpState, key: &ApiKey) -> Vec<EndpointHandle> {
     let now = keys::now_for(key, state);
     let mut endpoints = state.engine().endpoints();
-    endpoints.retain(|endpoint| key.permits(Operation::Jobs, Some(&endpoint.record().id), now));
+    endpoints.retain(|endpoint| key.permits(Operation::Jobs, Some(&endpoint.id()), now));
     endpoints
 }

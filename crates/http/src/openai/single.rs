@@ -30,7 +30,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     let found = keys::authorize_endpoint(&state, request.headers(), Operation::Jobs, &endpoint);
     let (key, endpoint) = found?;
     let running = endpoint.running_workers();
-    let admitted = state.limiter().admit(&key.id, endpoint.record().no, Bucket::Openai, running);
+    let admitted = state.limiter().admit(&key.id, endpoint.no(), Bucket::Openai, running);
     let admission = match admitted {
         Ok(admission) => admission,
         Err(overrun) => return Ok(overrun.into_response()),

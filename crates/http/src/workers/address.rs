@@ -3,6 +3,7 @@
 //! Workers append `&name=value` to the address they were given, whether or not that holds a `?`. Where it does
 //! not, the last path segment is `worker&job_in_progress=0`: everything from the first `&` on is query.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, RawPathParams};
@@ -12,20 +13,28 @@ use longshore_model::limits::TAKE_SLOTS_MAX;
 
 /// The parts of a worker's path. Empty where they are not there or are no text: that is told after the token was
 /// checked, not before.
-#[derive(Debug, Default)]
-pub(crate) struct WorkerPath {
-    pub endpoint: String,
-    pub worker: String,
-    pub job: String,
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerPath<'a> {
+    pub endpoint: &'a str,
+    pub worker: &'a str,
+    pub job: &'a str,
 }
 
-impl WorkerPath {
-    pub(crate) fn new(endpoint: &str, worker: &str, job: &str) -> Self {
-        Self { endpoint: endpoint.to_owned(), worker: worker.to_owned(), job: job.to_owned() }
+/// The same as the router tells them.
+#[derive(Debug, Default)]
+pub(super) struct RoutedPath {
+    endpoint: String,
+    worker: String,
+    job: String,
+}
+
+impl RoutedPath {
+    pub fn as_path(&self) -> WorkerPath<'_> {
+        WorkerPath { endpoint: &self.endpoint, worker: &self.worker, job: &self.job }
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for WorkerPath {
+impl<S: Send + Sync> FromRequestParts<S> for RoutedPath {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
@@ -51,24 +60,24 @@ pub(super) fn segment(raw: &str) -> &str {
 
 /// The query of a worker's request. Every parameter is optional and unknown ones mean nothing.
 #[derive(Debug, Default)]
-pub(super) struct WorkerQuery {
-    pairs: Vec<(String, String)>,
+pub(super) struct WorkerQuery<'a> {
+    pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-impl WorkerQuery {
+impl<'a> WorkerQuery<'a> {
     /// Reads the query proper and what was stuck to the last segment. Nothing in it is an error.
-    pub fn parse(last_segment: &str, query: Option<&str>) -> Self {
+    pub fn parse(last_segment: &'a str, query: Option<&'a str>) -> Self {
         let stuck = last_segment.split_once('&').map_or("", |(_, stuck)| stuck);
-        let pairs = form_urlencoded::parse(stuck.as_bytes())
-            .chain(form_urlencoded::parse(query.unwrap_or_default().as_bytes()))
-            .map(|(name, value)| (name.into_owned(), value.into_owned()))
-            .collect();
+        let mut pairs = Vec::new();
+        for text in [stuck, query.unwrap_or_default()] {
+            pairs.extend(form_urlencoded::parse(text.as_bytes()));
+        }
         Self { pairs }
     }
 
     fn get(&self, name: &str) -> Option<&str> {
         // An address may already carry an older value; what the worker appended comes last.
-        self.pairs.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.pairs.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_ref())
     }
 
     /// How many jobs the worker has room for: `batch_size`, at least one.
@@ -114,7 +123,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn query(text: &str) -> WorkerQuery {
+    fn query(text: &str) -> WorkerQuery<'_> {
         WorkerQuery::parse("wk-1", Some(text))
     }
 

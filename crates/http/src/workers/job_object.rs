@@ -2,14 +2,18 @@
 
 use longshore_engine::TakenJob;
 
-use crate::json_body::JsonBody;
+use crate::json_body::{JsonBody, SHARED_BYTES_MIN};
+
+/// What the server says of a job has no more.
+const AROUND_BYTES_MAX: usize = 128;
 
 /// One job as a JSON object: what the server says of it, then its submitted members as they are.
 ///
 /// The members never hold the names that the server sets, and always hold `input`, without which a worker
 /// refuses the job.
 pub(super) fn one(job: &TakenJob) -> JsonBody {
-    let mut body = JsonBody::new();
+    // Members that are sent from where they lie need none of the room.
+    let mut body = JsonBody::with_room_for(AROUND_BYTES_MAX + job.members.len().min(SHARED_BYTES_MIN));
     write(&mut body, job);
     body
 }

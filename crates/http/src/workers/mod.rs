@@ -15,14 +15,17 @@ mod report;
 mod reports;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONNECTION};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use futures_util::FutureExt as _;
 
+use self::address::RoutedPath;
 pub(crate) use self::address::WorkerPath;
 pub(crate) use self::lenient::plain_text;
 use crate::edge::Answering;
@@ -30,15 +33,29 @@ use crate::{HttpState, edge};
 
 pub(crate) fn routes() -> Router<HttpState> {
     let answered_for_good = Router::new()
-        .route("/v2/{endpoint}/job-take/{worker}", polled(get(polls::take)))
-        .route("/v2/{endpoint}/job-take-batch/{worker}", polled(get(polls::take_batch)))
-        .route("/v2/{endpoint}/job-stop/{worker}", polled(get(polls::stop)))
-        .route("/v2/{endpoint}/job-done/{worker}/{job}", post(reports::done))
+        .route("/v2/{endpoint}/job-take/{worker}", polled(get(routed(take))))
+        .route("/v2/{endpoint}/job-take-batch/{worker}", polled(get(routed(take_batch))))
+        .route("/v2/{endpoint}/job-stop/{worker}", polled(get(routed(stop))))
+        .route("/v2/{endpoint}/job-done/{worker}/{job}", post(routed(done)))
         .layer(from_fn(close));
     Router::new()
         .merge(answered_for_good)
-        .route("/v2/{endpoint}/job-stream/{worker}/{job}", post(reports::stream))
-        .route("/v2/{endpoint}/ping/{worker}", get(pings::ping))
+        .route("/v2/{endpoint}/job-stream/{worker}/{job}", post(routed(stream)))
+        .route("/v2/{endpoint}/ping/{worker}", get(routed(ping)))
+}
+
+/// What a worker asks or says. What can be decided is decided at once.
+pub(crate) type Said = fn(&HttpState, WorkerPath<'_>, &Parts, Body) -> Answering;
+
+/// The answer to that.
+pub(crate) fn answer(said: Said, state: &HttpState, path: WorkerPath<'_>, request: Request) -> Answering {
+    let (head, body) = request.into_parts();
+    said(state, path, &head, body)
+}
+
+/// The same, as axum takes it.
+fn routed(said: Said) -> impl Fn(State<HttpState>, RoutedPath, Request) -> Answering + Clone {
+    move |State(state), path, request| answer(said, &state, path.as_path(), request)
 }
 
 /// Ends the connection with its answer. A worker whose handler blocks does not see that an idle connection was
@@ -64,34 +81,39 @@ fn closing_unless(keeps: bool, mut answer: Response) -> Response {
 }
 
 /// `GET job-take/{worker}`.
-pub(crate) fn take(state: HttpState, path: WorkerPath, request: Request) -> Answering {
-    let (parts, _) = request.into_parts();
-    let keeps = asks_to_keep(&parts.headers);
-    let answering = polls::take(State(state), path, parts.uri, parts.headers);
+pub(crate) fn take(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
+    let keeps = asks_to_keep(&head.headers);
+    let answering = polls::take(state, path, head);
     Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
 }
 
 /// `GET job-take-batch/{worker}`.
-pub(crate) fn take_batch(state: HttpState, path: WorkerPath, request: Request) -> Answering {
-    let (parts, _) = request.into_parts();
-    let keeps = asks_to_keep(&parts.headers);
-    let answering = polls::take_batch(State(state), path, parts.uri, parts.headers);
+pub(crate) fn take_batch(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
+    let keeps = asks_to_keep(&head.headers);
+    let answering = polls::take_batch(state, path, head);
     Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
 }
 
+/// `GET job-stop/{worker}`.
+fn stop(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
+    Box::pin(polls::stop(state, path, head))
+}
+
 /// `POST job-done/{worker}/{job}`.
-pub(crate) fn done(state: HttpState, path: WorkerPath, request: Request) -> Answering {
-    let (parts, body) = request.into_parts();
-    Box::pin(async move {
-        let keeps = asks_to_keep(&parts.headers);
-        closing_unless(keeps, reports::done(State(state), path, parts.headers, body).await.into_response())
-    })
+pub(crate) fn done(state: &HttpState, path: WorkerPath<'_>, head: &Parts, body: Body) -> Answering {
+    let keeps = asks_to_keep(&head.headers);
+    let answering = reports::done(state, path, &head.headers, body);
+    Box::pin(answering.map(move |answer| closing_unless(keeps, answer.into_response())))
+}
+
+/// `POST job-stream/{worker}/{job}`.
+fn stream(state: &HttpState, path: WorkerPath<'_>, head: &Parts, body: Body) -> Answering {
+    Box::pin(reports::stream(state, path, &head.headers, body).map(IntoResponse::into_response))
 }
 
 /// `GET ping/{worker}`.
-pub(crate) fn ping(state: HttpState, path: WorkerPath, request: Request) -> Answering {
-    let (parts, _) = request.into_parts();
-    Box::pin(async move { pings::ping(State(state), path, parts.uri, parts.headers).await.into_response() })
+pub(crate) fn ping(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
+    Box::pin(pings::ping(state, path, head).map(IntoResponse::into_response))
 }
 
 /// A question that takes what it answers. `HEAD` would take it too, and show nobody.

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use longshore_engine::{AskError, EndpointHandle, TakeAsk, TakenJob};
 use longshore_model::WorkerId;
@@ -26,33 +26,31 @@ const WORKER_BACKS_OFF_S: u64 = 5;
 
 /// `GET job-take/{worker}`: one job as an object.
 pub(super) fn take(
-    State(state): State<HttpState>,
-    path: WorkerPath,
-    uri: Uri,
-    headers: HeaderMap,
-) -> impl Future<Output = Response> + Send {
-    poll(state, path, uri, headers, |query| Take { most: None, says_busy: query.says_busy() })
+    state: &HttpState,
+    path: WorkerPath<'_>,
+    head: &Parts,
+) -> impl Future<Output = Response> + Send + use<> {
+    poll(state, path, head, |query| Take { most: None, says_busy: query.says_busy() })
 }
 
 /// `GET job-take-batch/{worker}?batch_size=N`: up to so many jobs as an array.
 pub(super) fn take_batch(
-    State(state): State<HttpState>,
-    path: WorkerPath,
-    uri: Uri,
-    headers: HeaderMap,
-) -> impl Future<Output = Response> + Send {
-    let take = |query: &WorkerQuery| Take { most: Some(query.batch_size()), says_busy: query.says_busy() };
-    poll(state, path, uri, headers, take)
+    state: &HttpState,
+    path: WorkerPath<'_>,
+    head: &Parts,
+) -> impl Future<Output = Response> + Send + use<> {
+    let take =
+        |query: &WorkerQuery<'_>| Take { most: Some(query.batch_size()), says_busy: query.says_busy() };
+    poll(state, path, head, take)
 }
 
 /// `GET job-stop/{worker}`: the jobs that the worker must stop.
 pub(super) fn stop(
-    State(state): State<HttpState>,
-    path: WorkerPath,
-    uri: Uri,
-    headers: HeaderMap,
-) -> impl Future<Output = Response> + Send {
-    poll(state, path, uri, headers, |_| Stop)
+    state: &HttpState,
+    path: WorkerPath<'_>,
+    head: &Parts,
+) -> impl Future<Output = Response> + Send + use<> {
+    poll(state, path, head, |_| Stop)
 }
 
 /// A question that is held open.
@@ -119,17 +117,15 @@ impl Question for Stop {
 /// What can be decided is decided at once, so that the future keeps nothing of the head: that lies in the
 /// connection's read buffer, 8 KiB for every worker that waits.
 fn poll<Q: Question>(
-    state: HttpState,
-    path: WorkerPath,
-    uri: Uri,
-    headers: HeaderMap,
-    question: fn(&WorkerQuery) -> Q,
+    state: &HttpState,
+    path: WorkerPath<'_>,
+    head: &Parts,
+    question: fn(&WorkerQuery<'_>) -> Q,
 ) -> impl Future<Output = Response> + Send + use<Q> {
     let began = Instant::now();
     let hold = state.worker_hold();
-    let question = question(&WorkerQuery::parse(&path.worker, uri.query()));
-    let admitted = admit(&state, &path, &headers);
-    drop((state, path, uri, headers));
+    let question = question(&WorkerQuery::parse(path.worker, head.uri.query()));
+    let admitted = admit(state, path, &head.headers);
     async move {
         let answer = match admitted {
             Ok((endpoint, worker)) => question.ask(endpoint, worker, hold).await.map_err(refused),
@@ -148,13 +144,16 @@ fn poll<Q: Question>(
 /// Who asks, and of which endpoint.
 fn admit(
     state: &HttpState,
-    path: &WorkerPath,
+    path: WorkerPath<'_>,
     headers: &HeaderMap,
 ) -> Result<(EndpointHandle, WorkerId), Failure> {
-    let endpoint = keys::authorize_worker(state, headers, &path.endpoint)?;
-    let worker = segment(&path.worker).parse().map_err(|_| {
-        tracing::warn!(endpoint = %endpoint.record().id, "a worker calls itself what cannot be a worker's id");
-        Failure::bad_request("bad_worker_id", "the path's last part is not a worker id: 1 to 128 of `A-Za-z0-9_-.:`")
+    let endpoint = keys::authorize_worker(state, headers, path.endpoint)?;
+    let worker = segment(path.worker).parse().map_err(|_| {
+        tracing::warn!(endpoint = %endpoint.id(), "a worker calls itself what cannot be a worker's id");
+        Failure::bad_request(
+            "bad_worker_id",
+            "the path's last part is not a worker id: 1 to 128 of `A-Za-z0-9_-.:`",
+        )
     })?;
     Ok((endpoint, worker))
 }

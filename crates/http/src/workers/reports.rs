@@ -6,9 +6,8 @@
 //! Only a server that could not keep it says 503.
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use longshore_engine::{AskError, EndpointHandle, Outcome};
 use longshore_model::limits::{CHUNK_BYTES_MAX, WORKER_BODY_BYTES_MAX};
@@ -17,44 +16,50 @@ use longshore_model::{JobId, WorkerId};
 use super::address::{WorkerPath, segment};
 use super::chunks::split;
 use super::report::{Report, Word};
-use crate::body::{self, ReadBody};
+use crate::body::{self, BytesBudget, ReadBody};
 use crate::errors::Failure;
-use crate::json_body::JsonBody;
+use crate::json_body::json;
 use crate::{HttpState, keys};
 
 /// `POST job-done/{worker}/{job}`: a result, or with the status `IN_PROGRESS` how far the job is.
-pub(super) async fn done(
-    State(state): State<HttpState>,
-    WorkerPath { endpoint, worker, job }: WorkerPath,
-    headers: HeaderMap,
+pub(super) fn done(
+    state: &HttpState,
+    path: WorkerPath<'_>,
+    headers: &HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
-    let endpoint = keys::authorize_worker(&state, &headers, &endpoint)?;
-    let Some(reporter) = Reporter::new(endpoint, &worker, &job) else { return Ok(noted()) };
-    match read(&state, body).await? {
-        Ok(body) => reporter.result(&body.bytes).await,
-        Err(too_long) => reporter.fail(too_long).await,
+) -> impl Future<Output = Result<Response, Failure>> + Send + use<> {
+    let reporter = Reporter::of(state, path, headers);
+    let budget = state.budget().for_reports();
+    async move {
+        let Some(reporter) = reporter? else { return Ok(noted()) };
+        match read(body, &budget).await? {
+            Ok(body) => reporter.result(&body.bytes).await,
+            Err(too_long) => reporter.fail(too_long).await,
+        }
     }
 }
 
 /// `POST job-stream/{worker}/{job}`: a chunk.
-pub(super) async fn stream(
-    State(state): State<HttpState>,
-    WorkerPath { endpoint, worker, job }: WorkerPath,
-    headers: HeaderMap,
+pub(super) fn stream(
+    state: &HttpState,
+    path: WorkerPath<'_>,
+    headers: &HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
-    let endpoint = keys::authorize_worker(&state, &headers, &endpoint)?;
-    let Some(reporter) = Reporter::new(endpoint, &worker, &job) else { return Ok(noted()) };
-    match read(&state, body).await? {
-        Ok(body) => reporter.chunk(&body.bytes).await,
-        Err(too_long) => reporter.fail(too_long).await,
+) -> impl Future<Output = Result<Response, Failure>> + Send + use<> {
+    let reporter = Reporter::of(state, path, headers);
+    let budget = state.budget().for_reports();
+    async move {
+        let Some(reporter) = reporter? else { return Ok(noted()) };
+        match read(body, &budget).await? {
+            Ok(body) => reporter.chunk(&body.bytes).await,
+            Err(too_long) => reporter.fail(too_long).await,
+        }
     }
 }
 
 /// The body, or the reason for which the job must fail because there is too much of it.
-async fn read(state: &HttpState, body: Body) -> Result<Result<ReadBody, String>, Failure> {
-    match body::read(body, WORKER_BODY_BYTES_MAX, &state.budget().for_reports()).await {
+async fn read(body: Body, budget: &BytesBudget) -> Result<Result<ReadBody, String>, Failure> {
+    match body::read(body, WORKER_BODY_BYTES_MAX, budget).await {
         Ok(body) => Ok(Ok(body)),
         Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => Ok(Err(format!(
             "the worker's report is over {WORKER_BODY_BYTES_MAX} bytes; upload large results and return their address"
@@ -72,8 +77,12 @@ struct Reporter {
 
 impl Reporter {
     /// None where the path cannot name a worker and a job of ours.
-    fn new(endpoint: EndpointHandle, worker: &str, job: &str) -> Option<Self> {
-        Some(Self { endpoint, worker: worker.parse().ok()?, job: segment(job).parse().ok()? })
+    fn of(state: &HttpState, path: WorkerPath<'_>, headers: &HeaderMap) -> Result<Option<Self>, Failure> {
+        let endpoint = keys::authorize_worker(state, headers, path.endpoint)?;
+        Ok(match (path.worker.parse(), segment(path.job).parse()) {
+            (Ok(worker), Ok(job)) => Some(Self { endpoint, worker, job }),
+            _ => None,
+        })
     }
 
     async fn result(self, body: &Bytes) -> Result<Response, Failure> {
@@ -127,7 +136,5 @@ fn answer(kept: Result<(), AskError>) -> Result<Response, Failure> {
 }
 
 fn noted() -> Response {
-    let mut body = JsonBody::new();
-    body.text("{}");
-    body.into_response()
+    json(Bytes::from_static(b"{}"))
 }
