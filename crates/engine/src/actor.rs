@@ -194,7 +194,7 @@ impl Actor {
         let runners = self.queue.running_workers();
         self.shared.running_workers.store(runners, Ordering::Relaxed);
         if let Some(counters) = self.counters.take() {
-            let endpoint = self.shared.record().no;
+            let endpoint = self.shared.no;
             self.writes.push(Write::PutCounters(endpoint, counters));
         }
         if !self.after.is_empty() {

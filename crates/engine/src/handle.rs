@@ -63,15 +63,22 @@ impl EndpointHandle {
         self.shared.now()
     }
 
-    /// Puts a question into the actor's mailbox and waits for the answer.
-    async fn ask<T>(&self, make: impl FnOnce(Answer<T>) -> Ask) -> Result<T, AskError> {
+    /// Puts a question into the actor's mailbox, at once, so that the future holds nothing of it, and waits for the
+    /// answer.
+    fn ask<T: Send>(
+        &self,
+        make: impl FnOnce(Answer<T>) -> Ask,
+    ) -> impl Future<Output = Result<T, AskError>> + Send {
         let (reply, answer) = oneshot::channel();
-        self.tell(make(reply))?;
-        match answer.await {
-            Ok(answer) => answer,
-            // The actor dropped the question: it ended, or reloads its queue.
-            Err(_) if self.is_gone() => Err(AskError::Gone),
-            Err(_) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+        let told = self.tell(make(reply));
+        async move {
+            told?;
+            match answer.await {
+                Ok(answer) => answer,
+                // The actor dropped the question: it ended, or reloads its queue.
+                Err(_) if self.is_gone() => Err(AskError::Gone),
+                Err(_) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+            }
         }
     }
 

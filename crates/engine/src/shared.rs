@@ -83,6 +83,11 @@ impl Shared {
         self.record.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether jobs that name no webhook have one all the same.
+    pub(crate) fn has_webhook(&self) -> bool {
+        self.record.read().unwrap_or_else(PoisonError::into_inner).webhook.is_some()
+    }
+
     pub(crate) fn set_record(&self, record: Arc<Endpoint>) {
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
@@ -148,26 +153,19 @@ impl Shared {
         self.ground.hooks.owe(HookDue { handle, job, key, end, attempts, due_at });
     }
 
-    /// Payload bytes on their way into the store: big ones become files first.
-    pub(crate) async fn stow(
-        &self,
-        name: impl FnOnce() -> String + Send,
-        bytes: Bytes,
-    ) -> Result<Payload, AskError> {
-        if bytes.len() <= self.ground.settings.blob_bytes_min {
-            return Ok(Payload::Inline(bytes));
-        }
-        // Boxed: every submit and every result carries this future around, and few of them need it.
-        Box::pin(self.stow_in_file(name(), bytes)).await
+    /// Whether a payload becomes a file before it gets into the store.
+    pub(crate) fn is_large(&self, payload: &Bytes) -> bool {
+        payload.len() > self.ground.settings.blob_bytes_min
     }
 
-    async fn stow_in_file(&self, name: String, bytes: Bytes) -> Result<Payload, AskError> {
+    /// Makes a large payload a file.
+    pub(crate) async fn stow(&self, name: String, payload: Bytes) -> Result<BlobRef, AskError> {
         // The sweep must not take a new file for a stray one.
         self.loaded.wait().await;
-        let reference = BlobRef { name: name.into(), bytes: bytes.len() as u64 };
-        let put = self.ground.blobs.put(&reference.name, bytes).await;
+        let reference = BlobRef { name: name.into(), bytes: payload.len() as u64 };
+        let put = self.ground.blobs.put(&reference.name, payload).await;
         put.map_err(|error| AskError::Unavailable(error.to_string()))?;
-        Ok(Payload::Blob(reference))
+        Ok(reference)
     }
 
     /// The bytes of a stored payload.

@@ -8,9 +8,9 @@ use longshore_queue::{Command, Queue, Reply, Submit, Verdict};
 use longshore_store::{OutcomeRow, Payload, StoreError, StreamRow};
 use tokio::sync::oneshot;
 
-use crate::AskError;
 use crate::committer::Release;
 use crate::tail::Tail;
+use crate::{Accepted, AskError};
 
 /// Where an answer goes. Whoever waits may have hung up; that is their right.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, AskError>>;
@@ -23,7 +23,7 @@ pub(crate) type Inspection = Box<dyn FnOnce(&Queue, Millis) -> Release + Send>;
 
 pub(crate) enum Ask {
     /// A client hands in a job, and perhaps waits for its end.
-    Submit { submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Submitted> },
+    Submit { submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Accepted> },
     /// A worker asks for jobs; held until there is one.
     Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>> },
     /// Answer the worker's open takes now, with nothing unless a job is on its way to them.
@@ -59,15 +59,6 @@ pub(crate) enum Ask {
     ReleasePolls { reply: Answer<()> },
     /// The endpoint is deleted: remove its jobs, then end.
     Demolish { reply: Answer<()> },
-}
-
-/// What became of a submit.
-#[derive(Debug)]
-pub(crate) enum Submitted {
-    /// The job is in the queue, under the id that it came with.
-    Accepted,
-    /// The job was there before; the payload that came along is not needed.
-    Known(Box<JobRow>),
 }
 
 /// What became of an append.

@@ -1,17 +1,17 @@
 //! What each ask makes of the machine.
 
 use bytes::Bytes;
-use longshore_model::{Endpoint, JobId, JobRow, WebhookEvent, WorkerId};
+use longshore_model::{Endpoint, JobId, JobRow, JobState, WebhookEvent, WorkerId};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Command, Refusal, Reply, Submit, Take, Verdict};
 use longshore_store::{HookRow, OutcomeRow, Payload, Write};
 
 use super::Actor;
-use super::ask::{Answer, Appended, Ask, FollowLook, StreamLook, Submitted, Watch, answer, refuse};
+use super::ask::{Answer, Appended, Ask, FollowLook, StreamLook, Watch, answer, refuse};
 use super::parked::ParkedTake;
 use super::rows::{Carried, file_of};
-use crate::AskError;
 use crate::tail::TailNews;
+use crate::{Accepted, AskError};
 
 impl Actor {
     pub(super) fn handle(&mut self, ask: Ask) {
@@ -64,20 +64,20 @@ impl Actor {
         reply
     }
 
-    fn submit(&mut self, submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Submitted>) {
+    fn submit(&mut self, submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Accepted>) {
         let (id, file) = (submit.id, file_of(Some(&input)));
         let carried = Carried { input: Some(input), outcome: None };
         match self.apply_with(Command::Submit(submit), carried) {
             Reply::Accepted(_) => {
                 self.own_blob(id, file);
                 self.watch_from(id, watch);
-                self.releases.push(answer(reply, Submitted::Accepted));
+                self.releases.push(answer(reply, Accepted { id, state: JobState::InQueue }));
             }
             Reply::Known(row) => {
                 if !row.state.is_terminal() {
                     self.watch_from(row.id, watch);
                 }
-                self.releases.push(answer(reply, Submitted::Known(Box::new(row))));
+                self.releases.push(answer(reply, Accepted { id: row.id, state: row.state }));
             }
             other => self.releases.push(refuse(reply, refused(&other))),
         }

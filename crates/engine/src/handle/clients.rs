@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{JobId, JobRow, JobState};
+use longshore_model::{JobId, JobRow};
 use longshore_queue::{Command, Refusal, Reply, Submit};
+use longshore_store::Payload;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::EndpointHandle;
-use crate::actor::ask::{Ask, Submitted, Watch};
+use crate::actor::ask::{Ask, Watch};
 use crate::shared::blob_folder;
 use crate::{Accepted, AskError, Health, JobPage, JobSnapshot, ListQuery, Submission};
 
@@ -18,12 +19,8 @@ const REATTACH: Duration = Duration::from_millis(100);
 
 impl EndpointHandle {
     /// Hands in a job. The answer is about an earlier job if the id or the idempotency key came before.
-    pub async fn submit(&self, submission: Submission) -> Result<Accepted, AskError> {
-        let id = submission.id;
-        Ok(match self.hand_in(submission, None).await? {
-            Submitted::Accepted => Accepted { id, state: JobState::InQueue },
-            Submitted::Known(row) => Accepted { id: row.id, state: row.state },
-        })
+    pub fn submit(&self, submission: Submission) -> impl Future<Output = Result<Accepted, AskError>> + Send {
+        self.hand_in(submission, None)
     }
 
     /// Hands in a job and waits until it is terminal or `wait` passed; answers the job as it is then.
@@ -33,12 +30,10 @@ impl EndpointHandle {
         wait: Duration,
     ) -> Result<JobSnapshot, AskError> {
         let until = Instant::now() + wait;
-        let mut id = submission.id;
         let (watch, ended) = oneshot::channel();
-        match self.hand_in(submission, Some(watch)).await? {
-            Submitted::Known(row) if row.state.is_terminal() => return self.snapshot(*row).await,
-            Submitted::Known(row) => id = row.id,
-            Submitted::Accepted => {}
+        let Accepted { id, state } = self.hand_in(submission, Some(watch)).await?;
+        if state.is_terminal() {
+            return Box::pin(self.status(id)).await;
         }
         match tokio::time::timeout_at(until, ended).await {
             Ok(Ok(row)) => self.snapshot(row).await,
@@ -48,33 +43,40 @@ impl EndpointHandle {
         }
     }
 
-    async fn hand_in(&self, submission: Submission, watch: Option<Watch>) -> Result<Submitted, AskError> {
+    async fn hand_in(&self, submission: Submission, watch: Option<Watch>) -> Result<Accepted, AskError> {
         let id = submission.id;
-        let folder = || format!("{}/{id}.input", blob_folder(&self.record()));
         let submit = Submit {
             id,
             input_bytes: submission.members.len() as u32,
             low_priority: submission.low_priority,
-            webhook: submission.webhook || self.record().webhook.is_some(),
+            webhook: submission.webhook || self.shared.has_webhook(),
             execution_timeout_ms: submission.execution_timeout_ms,
             ttl_ms: submission.ttl_ms,
             idempotency: submission.idempotency,
         };
-        let input = self.shared.stow(folder, submission.members).await?;
-        let file = match &input {
-            longshore_store::Payload::Blob(reference) => Some(reference.name.to_string()),
-            longshore_store::Payload::Inline(_) => None,
-        };
-        let submitted = self.ask(|reply| Ask::Submit { submit, input, watch, reply }).await;
-        let is_kept = match &submitted {
-            Ok(Submitted::Accepted) => true,
-            Ok(Submitted::Known(row)) => row.id == id,
-            Err(_) => false,
-        };
-        if !is_kept {
-            self.shared.delete_blobs(file.into_iter().collect());
+        if !self.shared.is_large(&submission.members) {
+            let input = Payload::Inline(submission.members);
+            return self.ask(|reply| Ask::Submit { submit, input, watch, reply }).await;
         }
-        submitted
+        // Boxed: every submit would carry around what few of them need.
+        Box::pin(self.hand_in_large(submit, submission.members, watch)).await
+    }
+
+    async fn hand_in_large(
+        &self,
+        submit: Submit,
+        members: Bytes,
+        watch: Option<Watch>,
+    ) -> Result<Accepted, AskError> {
+        let id = submit.id;
+        let name = format!("{}/{id}.input", blob_folder(&self.record()));
+        let reference = self.shared.stow(name, members).await?;
+        let (file, input) = (reference.name.to_string(), Payload::Blob(reference));
+        let accepted = self.ask(|reply| Ask::Submit { submit, input, watch, reply }).await;
+        if !accepted.as_ref().is_ok_and(|accepted| accepted.id == id) {
+            self.shared.delete_blobs(vec![file]);
+        }
+        accepted
     }
 
     /// The job as it is.

@@ -73,9 +73,14 @@ impl EndpointHandle {
     }
 
     async fn stow_output(&self, job: JobId, output: Option<Bytes>) -> Result<Option<Payload>, AskError> {
-        let Some(bytes) = output else { return Ok(None) };
-        let name = || self.shared.output_file(job);
-        self.shared.stow(name, bytes).await.map(Some)
+        match output {
+            // Boxed: every result would carry around what few of them need.
+            Some(bytes) if self.shared.is_large(&bytes) => {
+                let stowed = Box::pin(self.shared.stow(self.shared.output_file(job), bytes));
+                Ok(Some(Payload::Blob(stowed.await?)))
+            }
+            small => Ok(small.map(Payload::Inline)),
+        }
     }
 
     /// A progress value: JSON text.
