@@ -198,6 +198,10 @@ impl RateLimiter {
         bucket: Bucket,
         running_workers: u32,
     ) -> Result<Admission, Overrun> {
+        if self.table.is_none() {
+            // Whoever switched the limits off pays for no clock.
+            return Ok(Admission { held: None });
+        }
         let now_ms = self.started.elapsed().as_millis() as u64;
         self.admit_at(now_ms, owner, endpoint, bucket, running_workers)
     }
