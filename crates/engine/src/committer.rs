@@ -27,7 +27,7 @@ const BATCHES_MAX: usize = 4;
 /// A batch may follow others that are under way when it is at least this part of them.
 const SHARE_OF_OTHERS: usize = 2;
 /// How often everybody else has a turn before a batch goes. Answers to the last batch bring the next requests, which pass
-/// the sockets, a connection and an actor: so a batch is for 15 of 16 busy connections, and for 63 of 64, where
+/// the sockets, a connection and an actor: so a batch is for 11 of 16 busy connections, and for 50 of 64, where
 /// it would be for 6 and 23. A commit costs some 50 us of the kernel's work.
 const TURNS_OF_OTHERS: usize = 3;
 

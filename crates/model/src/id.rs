@@ -77,10 +77,8 @@ impl JobId {
 
     fn uuid(&self) -> [u8; 36] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        /// Where the digits of each byte are.
-        const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
         let mut text = [b'-'; 36];
-        for (byte, at) in self.raw.iter().zip(PLACES) {
+        for (byte, at) in self.raw.iter().zip(PAIRS) {
             text[at] = HEX[usize::from(byte >> 4)];
             text[at + 1] = HEX[usize::from(byte & 15)];
         }
