@@ -13,7 +13,8 @@ use longshore_engine::Caller;
 use crate::shown::Shown;
 
 tokio::task_local! {
-    static CONNECTION: Connection;
+    /// Boxed: it moves into the thread's place and out of it with every poll.
+    static CONNECTION: Box<Connection>;
 }
 
 /// What is known in a connection's task.
@@ -47,7 +48,7 @@ impl Peer {
 
     /// Lets everything in `connection` know that it is about this client.
     pub(crate) fn serve<F: Future>(self, connection: F) -> impl Future<Output = F::Output> {
-        CONNECTION.scope(Connection { peer: self, shown: RefCell::default() }, connection)
+        CONNECTION.scope(Box::new(Connection { peer: self, shown: RefCell::default() }), connection)
     }
 }
 

@@ -124,7 +124,8 @@ impl<K: Copy + Ord> Index<K> {
         self.len -= 1;
         if chunk.is_empty() {
             self.chunks.remove(at);
-        } else if chunk.len() <= CHUNK / 4 {
+        } else if chunk.len() <= CHUNK / 4 && chunk.len().is_power_of_two() {
+            // Not at each step: jobs come and go in their order, so that the first chunk is mostly a small one.
             self.join(at);
             self.join(at.saturating_sub(1));
         }

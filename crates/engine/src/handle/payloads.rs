@@ -79,10 +79,17 @@ impl EndpointHandle {
 
     /// The members of the job's submitted JSON object.
     pub(super) async fn input(&self, row: &JobRow) -> Result<Bytes, AskError> {
-        let ground = &self.shared.ground;
-        let payload = match ground.recent.input(row.key) {
+        match self.shared.ground.recent.input(row.key) {
+            Some(Payload::Inline(bytes)) => Ok(bytes),
+            // Boxed: every take would carry around what few of them need.
+            recent => Box::pin(self.fetched_input(row, recent)).await,
+        }
+    }
+
+    async fn fetched_input(&self, row: &JobRow, recent: Option<Payload>) -> Result<Bytes, AskError> {
+        let payload = match recent {
             Some(payload) => Some(payload),
-            None => ground.store.input(row.key).await.map_err(|error| unavailable(&error))?,
+            None => self.shared.ground.store.input(row.key).await.map_err(|error| unavailable(&error))?,
         };
         match payload {
             Some(payload) => self.shared.fetch(payload).await,

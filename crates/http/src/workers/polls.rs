@@ -73,20 +73,23 @@ struct Take {
 }
 
 impl Question for Take {
-    async fn ask(
+    #[expect(clippy::manual_async_fn, reason = "that has room for its arguments twice")]
+    fn ask(
         self,
         endpoint: EndpointHandle,
         worker: WorkerId,
         hold: Duration,
-    ) -> Result<Option<JsonBody>, AskError> {
-        let slots = self.most.unwrap_or(1);
-        let ask = TakeAsk { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
-        let jobs: Vec<TakenJob> = endpoint.take(worker, ask).await?;
-        Ok(match (jobs.first(), self.most) {
-            (None, _) => None,
-            (Some(job), None) => Some(job_object::one(job)),
-            (Some(_), Some(_)) => Some(job_object::many(&jobs)),
-        })
+    ) -> impl Future<Output = Result<Option<JsonBody>, AskError>> + Send {
+        async move {
+            let slots = self.most.unwrap_or(1);
+            let ask = TakeAsk { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
+            let jobs: Vec<TakenJob> = endpoint.take(worker, ask).await?;
+            Ok(match (jobs.first(), self.most) {
+                (None, _) => None,
+                (Some(job), None) => Some(job_object::one(job)),
+                (Some(_), Some(_)) => Some(job_object::many(&jobs)),
+            })
+        }
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) fn done(
         let Some(reporter) = reporter? else { return Ok(noted()) };
         match read(body, &budget).await? {
             Ok(body) => reporter.result(&body.bytes).await,
-            Err(too_long) => reporter.fail(too_long).await,
+            // Boxed, here and below: every result would carry around what few of them need.
+            Err(too_long) => Box::pin(reporter.fail(too_long)).await,
         }
     }
 }
@@ -88,7 +89,10 @@ impl Reporter {
     async fn result(self, body: &Bytes) -> Result<Response, Failure> {
         let report = match Report::parse(body) {
             Ok(report) => report,
-            Err(error) => return self.fail(format!("the worker's result cannot be read: {error}")).await,
+            Err(error) => {
+                let error = format!("the worker's result cannot be read: {error}");
+                return Box::pin(self.fail(error)).await;
+            }
         };
         let refresh = report.stop_pod;
         let kept = match report.into_word() {
