@@ -239,8 +239,7 @@ impl Heard {
 /// both by joining a base address and a path, and a redirect would turn their POST into a GET.
 fn with_plain_path(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
-    let has_empty = path.as_bytes().windows(2).any(|pair| pair == b"//");
-    if !has_empty && (path.len() <= 1 || !path.ends_with('/')) {
+    if !path.contains("//") && (path.len() <= 1 || !path.ends_with('/')) {
         return None;
     }
     let mut plain = String::with_capacity(uri.to_string().len());

@@ -30,6 +30,7 @@ mod rate_limits;
 mod rfc3339;
 mod serve;
 mod shown;
+mod splitting;
 mod stalls;
 mod state;
 #[cfg(test)]

@@ -311,7 +311,9 @@ impl FromStr for WorkerId {
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':');
         let sized = (1..=Self::BYTES_MAX).contains(&text.len());
-        if sized && text.bytes().all(fits) && !text.starts_with('.') {
+        // Looks at all of them, for the compiler does that sixteen at a time.
+        let all_fit = || text.bytes().fold(true, |all, byte| all & fits(byte));
+        if sized && all_fit() && !text.starts_with('.') {
             Ok(Self(text.into()))
         } else {
             Err(ParseIdError("worker"))
