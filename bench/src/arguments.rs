@@ -71,7 +71,7 @@ pub enum Part {
     /// The server of a floor.
     #[command(hide = true)]
     Floor {
-        /// `echo` or `loopback`.
+        /// `echo`, `durable-echo` or `loopback`.
         which: String,
     },
 }

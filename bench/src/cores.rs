@@ -38,6 +38,11 @@ impl Cores {
         Self { pinned: None }
     }
 
+    /// Whether the generator has a processor of its own.
+    pub fn are_pinned(&self) -> bool {
+        self.pinned.is_some()
+    }
+
     /// Starts a program on the processor of what is measured. It and all its threads stay there.
     pub fn spawn_measured(&self, command: &mut Command) -> io::Result<Child> {
         // A child inherits the processors of the thread that starts it.

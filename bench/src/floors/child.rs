@@ -2,9 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::{echo, loopback};
+use super::{durable, echo, loopback};
 use crate::cores::Cores;
 
 /// A floor's server that runs until this is dropped.
@@ -14,11 +15,11 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Starts `echo` or `loopback`.
-    pub fn start(which: &str, cores: Cores) -> Result<Self, String> {
+    /// Starts `echo`, `durable-echo` or `loopback`; a file that it needs is in this folder.
+    pub fn start(which: &str, cores: Cores, folder: &Path) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
         let mut command = Command::new(program);
-        command.args(["floor", which]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["floor", which]).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child =
             cores.spawn_measured(&mut command).map_err(|error| format!("cannot start {which}: {error}"))?;
         let mut line = String::new();
@@ -45,6 +46,8 @@ impl Drop for Floor {
 
 /// What the child does: serves until the parent is gone.
 pub fn serve(which: &str) -> Result<(), String> {
+    // Before its port is known, so that nobody waits for it.
+    let writer = (which == "durable-echo").then(|| durable::start_writer(Path::new("."))).transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     println!("{}", address.port());
@@ -54,12 +57,13 @@ pub fn serve(which: &str) -> Result<(), String> {
         let _ = std::io::stdin().read(&mut nothing);
         std::process::exit(0);
     });
-    match which {
-        "echo" => echo::serve(listener),
-        "loopback" => {
+    match (which, writer) {
+        ("echo", _) => echo::serve(listener),
+        ("durable-echo", Some(writer)) => durable::serve(listener, writer),
+        ("loopback", _) => {
             loopback::serve(&listener);
             Ok(())
         }
-        other => Err(format!("no floor is called `{other}`")),
+        (other, _) => Err(format!("no floor is called `{other}`")),
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::load::Times;
 
 const WRITE_BYTES: usize = 4096;
-/// Goes round in it: a log's segment.
-const PREALLOCATED_BYTES: u64 = 16 << 20;
+/// Who writes goes round in it, as in a log whose files are used again.
+pub(super) const PREALLOCATED_BYTES: u64 = 16 << 20;
 
 /// What each sync has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub fn measure(folder: &Path, kind: Sync, span: Duration) -> Result<Times, Strin
 }
 
 fn run(folder: &Path, kind: Sync, span: Duration) -> std::io::Result<Times> {
-    let file = tempfile::tempfile_in(folder)?;
-    if kind == Sync::Preallocated {
-        fill(&file)?;
-    }
+    let file = match kind {
+        Sync::Append => tempfile::tempfile_in(folder)?,
+        Sync::Preallocated => preallocated(folder)?,
+    };
     let (block, mut times, mut at) = ([0x5a; WRITE_BYTES], Times::new(), 0);
     let ends = Instant::now() + span;
     while Instant::now() < ends {
@@ -46,13 +46,15 @@ fn run(folder: &Path, kind: Sync, span: Duration) -> std::io::Result<Times> {
     Ok(times)
 }
 
-/// Blocks that were never written would have to be marked as written by the first sync of each.
-fn fill(file: &File) -> std::io::Result<()> {
+/// A file that is written full: blocks that never were would have to be marked as written by the first sync of each.
+pub(super) fn preallocated(folder: &Path) -> std::io::Result<File> {
+    let file = tempfile::tempfile_in(folder)?;
     let block = vec![0; 1 << 20];
     for at in (0..PREALLOCATED_BYTES).step_by(block.len()) {
         file.write_all_at(&block, at)?;
     }
-    file.sync_all()
+    file.sync_all()?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -10,15 +10,19 @@ use axum::serve::ListenerExt as _;
 
 /// Serves `POST /echo` for ever.
 pub(super) fn serve(listener: TcpListener) -> Result<(), String> {
+    serve_router(listener, Router::new().route("/echo", post(echo)).layer(DefaultBodyLimit::disable()))
+}
+
+/// Serves a router as the server does: on the same runtime, with the same kind of socket.
+pub(super) fn serve_router(listener: TcpListener, router: Router) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-            // As the server does; without it the kernel may wait for more to send.
+            // Without it the kernel may wait for more to send.
             let _ = stream.set_nodelay(true);
         });
-        let router = Router::new().route("/echo", post(echo)).layer(DefaultBodyLimit::disable());
         axum::serve(listener, router).await
     });
     served.map_err(|error| error.to_string())

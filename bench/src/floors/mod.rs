@@ -2,6 +2,7 @@
 
 mod child;
 mod disk;
+mod durable;
 mod echo;
 mod loopback;
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::{Ground, SMALL_BYTES, Scenario, job_body};
-use crate::load::{ClosedLoop, Role, Span, Tally, Wire, Worker, ask};
+use crate::load::{ClosedLoop, Role, Span, Tally, Worker, ask};
 use crate::process::Used;
 use crate::readings::Readings;
 
@@ -58,7 +58,7 @@ fn live(ground: &Ground, workers: usize) -> Result<Lives, String> {
     let mut roles: Vec<&mut dyn Role> = workers.iter_mut().map(|worker| worker as &mut dyn Role).collect();
     roles.push(&mut clients);
     let (began, before) = (Instant::now(), Used::by(server.pid())?);
-    Wire::run(&mut roles)?;
+    ground.drive(&mut roles)?;
     let (took, used) = (began.elapsed(), Used::by(server.pid())?.since(before));
     let takes = workers.iter().map(Worker::takes).sum();
     let job = workers.iter().find_map(Worker::last_job).ok_or("no job was done")?;

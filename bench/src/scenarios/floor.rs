@@ -18,7 +18,7 @@ fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
         let times = measured.map_err(|error| format!("cannot change the processor: {error}"))??;
         readings.put_times(name, &times);
     }
-    let loopback = Floor::start("loopback", ground.cores)?;
+    let loopback = Floor::start("loopback", ground.cores, &ground.data)?;
     readings.put_times("loopback", &measure_loopback(loopback.address(), span)?);
     Ok(())
 }

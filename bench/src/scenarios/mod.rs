@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::cores::Cores;
 use crate::floors::Floor;
 use crate::http::Request;
-use crate::load::{ClosedLoop, Span, Wire, ask};
+use crate::load::{ClosedLoop, Role, Span, Wire, ask};
 use crate::readings::Readings;
 use crate::server::{Endpoint, Server};
 
@@ -85,12 +85,26 @@ impl Ground {
         Server::start(&self.server, &self.data, self.cores)
     }
 
+    /// Runs a closed loop, with a processor of its own if there is one for it.
+    fn drive(&self, roles: &mut [&mut dyn Role]) -> Result<(), String> {
+        if self.cores.are_pinned() { Wire::run_awake(roles) } else { Wire::run(roles) }
+    }
+
     /// Measures the echo floor with this body and so many connections.
     pub fn echo(&self, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
-        let floor = Floor::start("echo", self.cores)?;
+        self.floor("echo", body, connections)
+    }
+
+    /// The same with the body on the disk before it is answered: what is left for a server that keeps what it is given.
+    pub fn durable_echo(&self, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
+        self.floor("durable-echo", body, connections)
+    }
+
+    fn floor(&self, which: &str, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
+        let floor = Floor::start(which, self.cores, &self.data)?;
         let request = Request::post("/echo").header("Authorization", "Bearer 0").with_body(body);
         let mut clients = ClosedLoop::new(floor.address(), request, connections, self.span());
-        Wire::run(&mut [&mut clients])?;
+        self.drive(&mut [&mut clients])?;
         Ok(clients)
     }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{Ground, SMALL_BYTES, Scenario, job_body};
-use crate::load::{ClosedLoop, Tally, Wire, Worker};
+use crate::load::{ClosedLoop, Tally, Worker};
 use crate::readings::Readings;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -23,7 +23,7 @@ fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     let mut client = ClosedLoop::new(endpoint.address(), request, 1, ground.span());
     client = client.counting(Rc::clone(&tally)).when_parked();
     let mut worker = Worker::new(&endpoint, "worker", 1, tally);
-    Wire::run(&mut [&mut worker, &mut client])?;
+    ground.drive(&mut [&mut worker, &mut client])?;
     readings.put_times("runsync", client.times());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! How many jobs are accepted, each durable before its answer.
 
 use super::{Ground, SMALL_BYTES, Scenario, job_body};
-use crate::load::{ClosedLoop, Wire};
+use crate::load::ClosedLoop;
 use crate::readings::Readings;
 
 pub(super) const SMALL: Scenario = Scenario {
@@ -40,11 +40,14 @@ fn beside_echo(
         let echo = ground.echo(&body, connections)?;
         readings.put(format!("{name}.echo.per_s"), echo.per_s());
         readings.put_times(&format!("{name}.echo"), echo.times());
+        let durable = ground.durable_echo(&body, connections)?;
+        readings.put(format!("{name}.durable_echo.per_s"), durable.per_s());
+        readings.put_times(&format!("{name}.durable_echo"), durable.times());
         let server = ground.start_server()?;
         let endpoint = server.endpoint()?;
         let request = endpoint.post("run").with_body(&body);
         let mut clients = ClosedLoop::new(endpoint.address(), request, connections, ground.span());
-        Wire::run(&mut [&mut clients])?;
+        ground.drive(&mut [&mut clients])?;
         readings.put(format!("{name}.per_s"), clients.per_s());
         readings.put_times(&name, clients.times());
     }
