@@ -5,19 +5,22 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use longshore_direct_io::{Direct, PAGE_BYTES, Pages};
 
 use crate::name::checked;
 use crate::{BlobError, BlobFuture, Blobs};
 
 /// No blob's name starts with a dot.
 const TEMPORARY: &str = ".tmp";
+/// Written at once: disks are faster with more, up to this.
+const PIECE_BYTES: usize = 2 << 20;
 
 /// Blobs in a folder that no other process writes to. Must be used inside a Tokio runtime.
 #[derive(Clone, Debug)]
@@ -77,10 +80,7 @@ impl FolderBlobs {
     }
 
     fn write_through(&self, temporary: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut file = File::create(temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        drop(file);
+        write_durably(temporary, bytes)?;
         let folder = path.parent().unwrap_or(&self.root);
         self.create_folder(folder)?;
         fs::rename(temporary, path)?;
@@ -114,7 +114,7 @@ impl Blobs for FolderBlobs {
     }
 
     fn get(&self, name: &str) -> BlobFuture<'_, Option<Bytes>> {
-        self.blocking(name, |_, path| absent_is_none(fs::read(path).map(Bytes::from)))
+        self.blocking(name, |_, path| absent_is_none(read(path)))
     }
 
     fn delete(&self, name: &str) -> BlobFuture<'_, ()> {
@@ -132,6 +132,34 @@ impl Blobs for FolderBlobs {
     fn folders(&self) -> BlobFuture<'_, Vec<String>> {
         // Any name will do: the work looks at the root.
         self.blocking("root", |blobs, _| entries(&blobs.root, fs::FileType::is_dir))
+    }
+}
+
+/// Makes a new file of these bytes. A blob is large, and nobody gains from a copy of it in the kernel's cache that takes
+/// longer to make than the disk to write.
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = File::create(path)?;
+    let (mut direct, mut pages, mut at) = (Direct::to_write(path), Pages::default(), 0);
+    let (whole_pages, rest) = bytes.split_at(bytes.len() - bytes.len() % PAGE_BYTES);
+    for piece in whole_pages.chunks(PIECE_BYTES) {
+        pages.begin(piece.len()).extend_from_slice(piece);
+        if !direct.write(pages.bytes(), at)? {
+            file.write_all_at(piece, at)?;
+        }
+        at += piece.len() as u64;
+    }
+    file.write_all_at(rest, at)?;
+    file.sync_all()
+}
+
+fn read(path: &Path) -> io::Result<Bytes> {
+    let bytes = fs::metadata(path)?.len() as usize;
+    let mut pages = Pages::default();
+    pages.begin(bytes);
+    pages.fill(bytes);
+    match Direct::to_read(path).read(&mut pages)? {
+        Some(read) => Ok(pages.into_bytes(read)),
+        None => fs::read(path).map(Bytes::from),
     }
 }
 

@@ -13,8 +13,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("planted", &[]),
     ("queue", &["model", "planted"]),
     ("fleet", &["model", "planted"]),
-    ("store", &["model"]),
-    ("blobs", &["model"]),
+    // How files are read and written, not what is in them.
+    ("direct-io", &[]),
+    ("store", &["model", "direct-io"]),
+    ("blobs", &["model", "direct-io"]),
     ("vault", &[]),
     ("launch", &["model"]),
     ("engine", &["model", "planted", "queue", "fleet", "store", "blobs", "launch", "vault"]),

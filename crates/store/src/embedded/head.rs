@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::direct::{Direct, PAGE_BYTES, Pages};
+use longshore_direct_io::{Direct, PAGE_BYTES, Pages};
+
 use super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use super::frame::Frame;
 use super::segment::Header;
@@ -69,7 +70,7 @@ impl Head {
             limit: u64::from(segment_bytes),
         };
         let (end, synced) = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES);
-        let (tail, pages, direct) = (Vec::new(), Pages::default(), Direct::open(path));
+        let (tail, pages, direct) = (Vec::new(), Pages::default(), Direct::to_write(path));
         Ok(Self { header, file, for_syncs, end, synced, tail, pages, direct, ahead })
     }
 

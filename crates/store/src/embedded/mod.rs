@@ -14,7 +14,6 @@
 mod catalog;
 mod coding;
 mod committer;
-mod direct;
 mod dump;
 mod encode;
 mod error;

@@ -1,0 +1,74 @@
+//! Memory for what goes past the cache: it begins and ends on a multiple of a page.
+
+use bytes::Bytes;
+
+/// What goes past the cache begins and ends on a multiple of this, in the file and in memory.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Memory for bytes that begin on a multiple of [`PAGE_BYTES`].
+#[derive(Debug, Default)]
+pub struct Pages {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl Pages {
+    /// Empty, with room for so many bytes; what is appended to this is in [`Self::bytes`].
+    pub fn begin(&mut self, bytes: usize) -> &mut Vec<u8> {
+        self.memory.clear();
+        self.memory.reserve(bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES);
+        self.start = self.memory.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
+        self.memory.resize(self.start, 0);
+        &mut self.memory
+    }
+
+    /// Fills the last page up with zeros; answers how many bytes there were without them.
+    pub fn end(&mut self) -> usize {
+        let bytes = self.bytes().len();
+        self.fill(bytes);
+        bytes
+    }
+
+    /// Zeros up to the end of the page that so many bytes reach.
+    pub fn fill(&mut self, bytes: usize) {
+        self.memory.resize(self.start + bytes.next_multiple_of(PAGE_BYTES), 0);
+    }
+
+    /// What was appended.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..]
+    }
+
+    /// The same, to be written to.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..]
+    }
+
+    /// The first so many of the bytes, or all that there are, without a copy.
+    #[must_use]
+    pub fn into_bytes(self, bytes: usize) -> Bytes {
+        let end = (self.start + bytes).min(self.memory.len());
+        Bytes::from(self.memory).slice(self.start..end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_begins_on_a_page() {
+        let mut pages = Pages::default();
+        for bytes in [1_usize, 5000, 100, 1 << 20] {
+            pages.begin(bytes).extend((0..bytes).map(|at| at as u8));
+            assert_eq!(pages.end(), bytes);
+            assert_eq!(pages.bytes().as_ptr().align_offset(PAGE_BYTES), 0);
+            assert_eq!(pages.bytes().len(), bytes.next_multiple_of(PAGE_BYTES));
+            assert!(pages.bytes()[..bytes].iter().enumerate().all(|(at, &byte)| byte == at as u8));
+            assert!(pages.bytes()[bytes..].iter().all(|&byte| byte == 0));
+        }
+        let bytes = pages.into_bytes(3000);
+        assert!(bytes.len() == 3000 && bytes.iter().enumerate().all(|(at, &byte)| byte == at as u8));
+    }
+}
