@@ -31,6 +31,9 @@ impl Auditor {
             let text = || format!("{}: an answer to what never arrived", exchange.path);
             return self.ledger.fail(Promise::WellFormed, text);
         };
+        if self.may_have_handed_out(exchange, arrived, answer.status) {
+            self.unanswered(exchange);
+        }
         if exchange.is_void {
             return self.void_answer(exchange, &answer.body);
         }
@@ -38,6 +41,18 @@ impl Auditor {
             200..300 => self.success(id, exchange, arrived, answer),
             status => self.refusal(id, exchange, arrived, status),
         }
+    }
+
+    /// Whether this answers a take, and the server may think that it handed out jobs, though none came: also one that
+    /// a power cut made void, for the power cut may have taken nothing.
+    fn may_have_handed_out(&self, exchange: &Exchange, arrived: When, status: u16) -> bool {
+        matches!(exchange.operation, Operation::Take { .. })
+            && match status {
+                200 => false,
+                // The server waited for a write in vain: somebody has a job, and will not be told.
+                204 => self.is_past(arrived, self.rules.worker_hold_ms + LAST_WORD_MS),
+                _ => true,
+            }
     }
 
     fn success(&mut self, id: u64, exchange: &Exchange, arrived: When, answer: &Answer) {
@@ -80,10 +95,6 @@ impl Auditor {
             },
             Operation::Requests { whole, limit } => self.page_shown(exchange, arrived, answer, whole, limit),
             Operation::Take { .. } if answer.status == 200 => self.taken(exchange, body),
-            // The server waited for a write in vain: somebody has a job, and will not be told.
-            Operation::Take { .. } if self.is_past(arrived, self.rules.worker_hold_ms + LAST_WORD_MS) => {
-                self.unanswered(exchange);
-            }
             Operation::Done | Operation::Chunk => self.post_answered(id, exchange, answer.status),
             Operation::Ping { .. } => self.ping_answered(exchange),
             Operation::CreateEndpoint => self.endpoint_shown(exchange, body, true),
@@ -110,8 +121,6 @@ impl Auditor {
             Operation::Status { ttl_ms: Some(_) } if !is_refused => self.pin_lost(exchange),
             Operation::Done | Operation::Chunk => self.post_answered(id, exchange, status),
             Operation::DeleteEndpoint => self.deletion_settled(exchange, Some(self.ledger.now), Some(status)),
-            // What it was to hand out may be handed out, as far as the server knows.
-            Operation::Take { .. } => self.unanswered(exchange),
             _ => {}
         }
         let is_about_job = matches!(

@@ -6,6 +6,7 @@ use crate::seen::Seen;
 
 const HELD_ONCE: &str = "a job is not handed out while its worker may still have it";
 const CAUSED: &str = "an outcome has a cause that came first";
+const IN_ORDER: &str = "jobs are handed out in order";
 
 fn started(story: &mut Story, workers: &[&str]) {
     for worker in workers {
@@ -223,4 +224,20 @@ fn a_job_fails_after_too_many_losses_and_not_before() {
     let mut story = Story::default();
     story.submit("a", "{}").take("v", "a", "{}").wait(16_000).take("w", "a", "{}").wait(16_000);
     story.status("a", r#""status":"FAILED","error":"given up","retries":1"#).breaks(CAUSED);
+}
+
+#[test]
+fn a_take_that_a_power_cut_made_void_may_have_handed_out_what_then_waits_for_a_lease() {
+    let run = |status: u16| {
+        let mut story = Story::default();
+        story.ask("POST", "/v1/endpoints", "{}", 200, r#"{"id":"e","durability":"buffered"}"#);
+        story.submit("a", "{}");
+        let take = story.arrive("GET", "/v2/e/job-take-batch/v?gpu=x&batch_size=2&job_in_progress=0", "");
+        story.submit("b", "{}").wait(1_000).see(&Seen::ServerDown(true));
+        story.answer(take, status, "").wait(1_000).see(&Seen::ServerUp);
+        story.take("w", "b", "{}").wait(16_000).take("w", "a", "{}");
+        story
+    };
+    run(429).is_fine();
+    run(204).breaks(IN_ORDER);
 }
