@@ -8,6 +8,7 @@ use super::omitting::tells_of;
 use super::promise::Promise;
 use super::sight::history;
 use super::trouble::SLACK_MS;
+use super::when::When;
 use super::wire::{Record, State, brief, plain};
 
 /// Which of a job's ends a call reports.
@@ -125,16 +126,20 @@ impl Auditor {
         let attempts_max = self.rules.webhook_attempts_max;
         let Some(job) = self.notes.get(no) else { return };
         let repeated = self.notes.endpoints[job.endpoint.0].hooks_repeated;
-        let last_crash_ms = self.last_crash_ms;
+        // A server that could not note an attempt, accepted or not, makes it again: then nobody knows which of both
+        // this call is.
+        let is_forgotten = match (job.hook.accepted, job.hook.first_call) {
+            (Some(accepted), _) => !self.is_noted(accepted),
+            (None, Some(first)) => self.last_crash_ms >= Some(first.ms),
+            (None, None) => false,
+        };
         let Some(job) = self.notes.get_mut(no) else { return };
         let hook = &mut job.hook;
-        // A server that could not note an attempt makes it again: then nobody knows which of both this call is.
-        let is_forgotten = hook.first_call.is_some_and(|first| last_crash_ms >= Some(first.ms));
         let is_over = hook.accepted.is_some() || hook.calls >= attempts_max;
         // The order can take a moment; only what was called before can be called again.
         let is_wanted = repeated.zip(hook.first_call).is_some_and(|(at, first)| at.ms + SLACK_MS >= first.ms);
         if is_over && is_wanted {
-            let is_unsure = hook.is_unsure || is_forgotten && hook.accepted.is_none();
+            let is_unsure = hook.is_unsure || is_forgotten;
             *hook = Hook { is_unsure, late_calls: hook.late_calls, ..Hook::default() };
         }
     }
@@ -151,11 +156,7 @@ impl Auditor {
             let text = || {
                 format!("{url} is called again for {}, though it was accepted at {} ms", job.id, accepted.ms)
             };
-            // A server that died, or could not write, just then does not know.
-            let is_known =
-                self.is_smooth(accepted.ms.saturating_sub(1), (accepted.ms + SLACK_MS).min(now.ms));
-            self.ledger.check(Promise::HookPaced, !is_known, text);
-            return;
+            return self.ledger.check(Promise::HookPaced, !self.is_noted(accepted), text);
         }
         let Some(first) = hook.first_call else { return };
         if is_undisturbed(first.ms) {
@@ -167,6 +168,13 @@ impl Auditor {
             let text = || format!("{url} is called {passed_ms} ms after the attempt before, for {}", job.id);
             self.ledger.check(Promise::HookPaced, passed_ms >= self.rules.webhook_gap_ms, text);
         }
+    }
+
+    /// Whether the server wrote down that a call was accepted. One that died, or could not write, just then does not
+    /// know.
+    fn is_noted(&self, accepted: When) -> bool {
+        let now_ms = self.ledger.now.ms;
+        self.is_smooth(accepted.ms.saturating_sub(1), (accepted.ms + SLACK_MS).min(now_ms))
     }
 
     /// A call was answered, or failed.

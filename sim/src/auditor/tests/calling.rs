@@ -5,6 +5,7 @@ use crate::auditor::Rules;
 use crate::seen::Seen;
 
 const PACED: &str = "a webhook is not called too soon, too often, or after it was accepted";
+const MADE: &str = "a webhook is called until it is accepted or out of attempts";
 const TRUTHFUL: &str = "a webhook tells how the job ended";
 const BODY: &str = r#"{"id":"a","status":"COMPLETED","output":1,"input":{},"webhook":"http://h/"}"#;
 
@@ -34,7 +35,7 @@ fn a_webhook_may_not_be_forgotten() {
     let mut story = completed();
     story.call(1, BODY, 500).wait(10_000).call(2, BODY, 500).wait(60_000);
     story.see(&Seen::End);
-    story.breaks("a webhook is called until it is accepted or out of attempts");
+    story.breaks(MADE);
 }
 
 #[test]
@@ -47,6 +48,23 @@ fn attempts_keep_their_distance_and_end() {
     }
     story.is_fine();
     story.call(4, BODY, 500).breaks(PACED);
+}
+
+#[test]
+fn a_call_after_an_acceptance_that_may_be_forgotten_is_no_certain_first_one() {
+    let run = |is_killed: bool| {
+        let mut story = completed();
+        story.ask("POST", "/v2/e/webhooks/redeliver", "", 200, "{}");
+        story.call(1, BODY, 500).wait(10_000).call(2, BODY, 500).wait(10_000).call(3, BODY, 200);
+        if is_killed {
+            story.see(&Seen::ServerDown(true));
+            story.wait(1_000).see(&Seen::ServerUp);
+        }
+        story.wait(10_000).call(4, BODY, 500).wait(60_000).see(&Seen::End);
+        story
+    };
+    run(true).is_fine();
+    run(false).breaks(MADE);
 }
 
 #[test]
@@ -103,7 +121,7 @@ fn a_call_that_was_under_way_when_its_job_was_retried_may_still_come() {
 fn each_end_has_its_own_call() {
     let mut story = completed_after_a_retry();
     story.call(1, FAILED, 200).wait(60_000).see(&Seen::End);
-    story.breaks("a webhook is called until it is accepted or out of attempts");
+    story.breaks(MADE);
     let mut story = completed_after_a_retry();
     story.call(1, BODY, 200).call(2, BODY, 200).breaks(PACED);
 }
