@@ -166,15 +166,30 @@ fn later(one: When, other: When) -> When {
 }
 
 impl Auditor {
+    /// Whether this can only be the end of the life after a retry that took effect: nothing ended the present one like
+    /// this, and something may have failed it, though nobody saw that.
+    pub(super) fn is_end_of_next_life(&self, sight: &Sight) -> bool {
+        let Some(job) = self.notes.get(sight.job).filter(|job| !job.retries.is_empty()) else { return false };
+        let causes = self.causes_of(job);
+        let may_have_failed = causes.failed_by_post(None).is_some()
+            || causes.failed_by_loss().is_some()
+            || causes.timed_out().is_some();
+        may_have_failed && find(&causes, sight).0.is_none()
+    }
+
+    fn causes_of<'a>(&'a self, job: &'a Job) -> Causes<'a> {
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let limit = job.life.over.map_or(self.ledger.now, |(over, _)| over);
+        Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit }
+    }
+
     /// Finds what ended a job. Answers when that was at the earliest.
     pub(super) fn check_cause(&mut self, sight: &Sight) -> When {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(sight.job) else { return now };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
-        let limit = job.life.over.map_or(now, |(over, _)| over);
-        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
         let is_first = job.life.terminal.is_none();
-        let (from, edge) = find(&causes, sight);
+        let (from, edge) = find(&self.causes_of(job), sight);
         if from.is_none() && endpoint.may_be_deleted(now) {
             return job.life.began.0;
         }

@@ -152,6 +152,12 @@ impl Auditor {
             return;
         }
         let is_first = job.life.terminal.is_none();
+        if is_first
+            && self.is_end_of_next_life(sight)
+            && let Some(job) = self.notes.get_mut(sight.job)
+        {
+            begin_retried_life(job, now);
+        }
         let from = self.check_cause(sight);
         let Some((job, endpoint)) = self.notes.with_endpoint(sight.job) else { return };
         let shown = sight.shown.as_ref();

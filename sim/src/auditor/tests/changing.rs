@@ -100,6 +100,17 @@ fn the_end_after_a_retry_may_be_told_before_the_retry_is_answered() {
     let retry = story.arrive("POST", "/v2/e/retry/a", "");
     story.change("cancel", "a", "CANCELLED").answer(retry, 200, QUEUED);
     story.status("a", r#""status":"CANCELLED""#).is_fine();
+    // The worker knows that it failed, and nobody else.
+    let run = |result: &str| {
+        let mut story = Story::default();
+        story.submit("a", "{}").take("w", "a", "{}").done("w", "a", result);
+        let retry = story.arrive("POST", "/v2/e/retry/a", "");
+        story.change("cancel", "a", "CANCELLED");
+        (story, retry)
+    };
+    let (mut story, retry) = run(r#"{"error":"e"}"#);
+    story.answer(retry, 200, QUEUED).status("a", r#""status":"CANCELLED""#).is_fine();
+    run(r#"{"output":1}"#).0.breaks("an outcome has a cause that came first");
     // It was cancelled before the retry came.
     let mut story = posted(r#"{"error":"e"}"#);
     story.change("cancel", "a", "CANCELLED");
