@@ -129,6 +129,14 @@ impl Auditor {
         most_ms < job.ttl.low_ms && ended.is_none_or(|ended_ms| most_ms < ended_ms + retention_ms)
     }
 
+    /// Whether the server may have deleted the job by then.
+    pub(super) fn may_be_past_its_time(&self, job: &Job, then: When) -> bool {
+        let retention_ms = self.notes.endpoints[job.endpoint.0].retention_ms(job.is_sync).low;
+        let most_ms = self.clock.most(job.known, then);
+        let ended = self.earliest_end(job, then);
+        most_ms >= job.ttl.low_ms || ended.is_some_and(|ended_ms| most_ms >= ended_ms + retention_ms)
+    }
+
     /// The least that the server's clock can have shown when the job ended, if it may have ended by `limit`.
     fn earliest_end(&self, job: &Job, limit: When) -> Option<u64> {
         let endpoint = &self.notes.endpoints[job.endpoint.0];

@@ -1,9 +1,10 @@
 //! A job that is over stops running.
 
 use super::Auditor;
-use super::job::JobNo;
+use super::job::{Job, JobNo};
 use super::promise::Promise;
 use super::sight::history;
+use super::when::When;
 use super::worker::Worker;
 
 /// When somebody must look again.
@@ -43,9 +44,12 @@ impl Auditor {
             return;
         }
         // Which workers it told to stop a server forgets with its process. One of which the next never hears may be
-        // loading a model, as far as that one can tell: it is ended in half an hour, and must be gone at rest.
+        // loading a model, as far as that one can tell: it is ended in half an hour, and must be gone at rest. A row
+        // that names it says that it hangs; but the job may be long gone when somebody misses it.
         let is_unknown = |worker: &Worker| {
-            self.process_began.is_some_and(|began| since_ms < began.ms && worker.heard < Some(began))
+            self.process_began.is_some_and(|began| {
+                worker.heard < Some(began) && (since_ms < began.ms || self.may_be_deleted_before(job, began))
+            })
         };
         let running = self.notes.workers.iter().find(|worker| {
             worker.is_managed
@@ -57,6 +61,13 @@ impl Auditor {
             format!("{worker} still runs {}, which was over at {since_ms} ms; {}", job.id, history(job))
         };
         self.ledger.check(Promise::Stops, running.is_none(), text);
+    }
+
+    /// Whether the process before this one may have deleted the job. What was due later has a row when the next
+    /// process begins.
+    fn may_be_deleted_before(&self, job: &Job, began: When) -> bool {
+        let ended = self.process_ended.filter(|ended| ended.seq < began.seq);
+        ended.is_some_and(|ended| self.may_be_past_its_time(job, ended))
     }
 
     pub(super) fn handler_began(&mut self, worker: &str, job: &str) {

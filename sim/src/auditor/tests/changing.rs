@@ -49,6 +49,28 @@ fn what_a_worker_was_told_to_stop_is_forgotten_with_the_server() {
 }
 
 #[test]
+fn a_worker_whose_job_was_deleted_before_a_restart_is_known_to_nobody_afterwards() {
+    let run = |policy: &str, retention_ms: u64| {
+        let mut story = Story::default();
+        let settings = format!(r#"{{"id":"e","resultRetentionMs":{retention_ms}}}"#);
+        story.ask("POST", "/v1/endpoints", "{}", 200, &settings);
+        story.see(&Seen::WorkerStarted("w".to_owned(), "e".to_owned()));
+        let body = format!(r#"{{"input":{{}},"policy":{policy}}}"#);
+        story.ask("POST", "/v2/e/run", &body, 200, r#"{"id":"a","status":"IN_QUEUE"}"#).take("w", "a", "{}");
+        story.see(&Seen::HandlerBegan("w".to_owned(), "a".to_owned()));
+        story.wait(20_000).see(&Seen::ServerDown(true));
+        story.wait(10_000).see(&Seen::ServerUp);
+        story.missing("a").wait(300_000).ping("v", "");
+        story
+    };
+    let still_runs = "a job that is over stops running";
+    run(r#"{"ttl":15000}"#, 60_000).is_fine();
+    run(r#"{"ttl":25000}"#, 60_000).breaks(still_runs);
+    run(r#"{"executionTimeout":5000}"#, 10_000).is_fine();
+    run(r#"{"executionTimeout":5000}"#, 20_000).breaks(still_runs);
+}
+
+#[test]
 fn a_purge_may_hit_what_a_silent_worker_lost() {
     let run = |answer_takes_ms: u64, retries: u32| {
         let mut story = Story::default();
