@@ -78,7 +78,6 @@ impl Auditor {
         self.check_alone(no, worker, asked);
         self.check_order(no, asked);
         self.check_not_purged(no, asked);
-        let loss = self.loss_before(no, asked);
         self.ledger.edge(Edge::Taken);
         let Some(job) = self.notes.get(no) else { return };
         // Not before this can it have been handed out.
@@ -89,6 +88,7 @@ impl Auditor {
         let is_of_life = job.lives == 0 || asked.seq >= job.life.began.1.seq;
         let submitted = Some(job.life.began.0).filter(|_| is_first && is_known && is_of_life);
         let (doubts, unlisted) = self.doubts_since(no, worker, taken);
+        let loss = self.loss_before(no, asked, doubts);
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
         // This take came first, and answers crossed: what was handed out before it went back to the front between.
         for crossed in endpoint.handed_out.iter_mut().filter(|other| other.job == no) {
@@ -198,9 +198,13 @@ impl Auditor {
         self.ledger.check(Promise::InOrder, true, String::new);
     }
 
-    /// Why the job is not with its previous worker any more, if there is but one reason.
-    fn loss_before(&self, no: JobNo, asked: When) -> Option<Loss> {
+    /// Why the job is not with its previous worker any more, if there is but one reason. If the answers may have
+    /// crossed, the one who has it now lost it first.
+    fn loss_before(&self, no: JobNo, asked: When, doubts: Doubts) -> Option<Loss> {
         let job = self.notes.get(no)?;
+        if doubts.any() && job.holder().is_some_and(|before| asked.seq < before.got.seq) {
+            return None;
+        }
         let endpoint = &self.notes.endpoints[job.endpoint.0];
         let Some(before) = job.holder().filter(|before| before.got.seq < asked.seq || before.doubts.any())
         else {

@@ -41,6 +41,25 @@ fn a_request_that_broke_off_may_have_been_heard_by_nobody() {
 }
 
 #[test]
+fn an_answer_that_may_have_crossed_others_tells_of_no_loss_before_it() {
+    for may_have_lost_it in [true, false] {
+        let mut story = with_retries(Rules::default());
+        story.submit("a", "{}");
+        let take = story.arrive("GET", "/v2/e/job-take/w?gpu=x&job_in_progress=0", "");
+        if may_have_lost_it {
+            story.ping("w", "").ping("w", "");
+        }
+        story.take("v", "a", "{}").ping("v", "a").see(&Seen::WorkerEnded("v".to_owned(), false));
+        story.answer(take, 200, GIVEN).status("a", r#""status":"IN_PROGRESS","workerId":"w""#);
+        if may_have_lost_it {
+            story.is_fine();
+        } else {
+            story.breaks("retries count lost workers, and nothing else");
+        }
+    }
+}
+
+#[test]
 fn an_old_answer_tells_nothing_of_the_life_after_a_retry() {
     for is_old in [true, false] {
         let mut story = Story::default();
