@@ -9,18 +9,32 @@ use super::sight::{Sight, history};
 use super::when::When;
 use super::wire::State;
 
+/// Why a job is over that was missing.
+const WAS_GONE: &str = "it was gone";
+
 impl Auditor {
+    /// A job was seen, or handed out, that had been missing. A process that began with an earlier clock may find that
+    /// its time has not come yet, where the one before could not write down that it had: then it lives on.
+    pub(super) fn may_be_back(&mut self, no: JobNo, from: When) {
+        let now = self.ledger.now;
+        let Some(gone) = self.notes.get(no).and_then(|job| job.gone) else { return };
+        let is_earlier = gone.seq < from.seq
+            && self.process_began.is_some_and(|began| began.seq > gone.seq)
+            && self.clock.least(from, now) < self.clock.most(gone, gone);
+        if let Some(job) = self.notes.get_mut(no).filter(|_| is_earlier) {
+            job.gone = None;
+            if job.life.over.is_some_and(|(_, why)| why == WAS_GONE) {
+                (job.life.over, job.life.is_stop_watched) = (None, false);
+            }
+        }
+    }
+
     /// A job was seen. Answers whether it could be.
     pub(super) fn check_not_gone(&mut self, sight: &Sight) -> bool {
         let now = self.ledger.now;
+        self.may_be_back(sight.job, sight.from);
         let Some(job) = self.notes.get(sight.job) else { return false };
-        // A process that began with an earlier clock may find that its time has not come yet.
-        let is_earlier = |gone: &When| {
-            self.process_began.is_some_and(|began| began.seq > gone.seq)
-                && self.clock.least(sight.from, now) < self.clock.most(*gone, *gone)
-        };
-        let gone = job.gone.filter(|gone| gone.seq < sight.from.seq && !is_earlier(gone));
-        if let Some(gone) = gone {
+        if let Some(gone) = job.gone.filter(|gone| gone.seq < sight.from.seq) {
             let text = || {
                 format!(
                     "{} {:?} in {}, though it was gone at {} ms; {}",
@@ -110,7 +124,7 @@ impl Auditor {
             if job.retries.is_empty() {
                 job.gone = Some(now);
             }
-            job.end_life(now, "it was gone");
+            job.end_life(now, WAS_GONE);
         }
         self.watch_stop(no);
     }

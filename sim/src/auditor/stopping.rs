@@ -34,7 +34,8 @@ impl Auditor {
     pub(super) fn check_stopped(&mut self, no: JobNo, lives: u32, since_ms: u64) {
         let now_ms = self.ledger.now.ms;
         let Some(job) = self.notes.get(no) else { return };
-        if job.lives != lives || job.may_be_retried(job.life.began.0, self.ledger.now) {
+        let is_back = job.life.over.is_none_or(|(over, _)| over.ms > since_ms);
+        if job.lives != lives || is_back || job.may_be_retried(job.life.began.0, self.ledger.now) {
             return;
         }
         let within_ms = self.rules.stopped_within_ms();

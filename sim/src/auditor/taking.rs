@@ -74,6 +74,7 @@ impl Auditor {
 
     fn hand_out(&mut self, no: JobNo, worker: WorkerNo, asked: When) {
         let now = self.ledger.now;
+        self.may_be_back(no, asked);
         self.check_alive(no, asked);
         self.check_alone(no, worker, asked);
         self.check_order(no, asked);

@@ -62,6 +62,29 @@ fn a_server_that_begins_with_an_earlier_clock_may_still_show_what_was_gone() {
 }
 
 #[test]
+fn a_server_that_begins_with_an_earlier_clock_may_hand_out_what_was_gone() {
+    for wait_ms in [1_000, 400_000] {
+        let mut story = Story::default();
+        let pinned = r#"{"id":"a","status":"IN_QUEUE"}"#;
+        story.see(&Seen::WorkerStarted("w".to_owned(), "e".to_owned()));
+        story.submit("a", "{}").ask("GET", "/v2/e/status/a?ttl=5000", "", 200, pinned);
+        story.jump(-300_000).wait(6_000).missing("a").see(&Seen::ServerDown(false));
+        story.wait(wait_ms).see(&Seen::ServerUp);
+        story.take("w", "a", "{}");
+        if wait_ms < 300_000 {
+            story.see(&Seen::HandlerBegan("w".to_owned(), "a".to_owned()));
+            story
+                .status("a", r#""status":"IN_PROGRESS","workerId":"w""#)
+                .wait(240_000)
+                .ping("w", "a")
+                .is_fine();
+        } else {
+            story.breaks("only a waiting job is handed out");
+        }
+    }
+}
+
+#[test]
 fn a_job_may_not_end_twice() {
     let mut story = Story::default();
     story.submit("a", "{}").take("w", "a", "{}").done("w", "a", "{}").status("a", r#""status":"COMPLETED""#);
