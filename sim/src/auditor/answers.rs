@@ -7,7 +7,7 @@ use super::exchange::Exchange;
 use super::job::Pin;
 use super::operation::Operation;
 use super::promise::Promise;
-use super::sight::{LIST, Sight};
+use super::sight::{LIST, Sight, history};
 use super::when::When;
 use super::wire::{Health, Page, PurgeResult, Record, State, brief};
 use crate::seen::Answer;
@@ -142,12 +142,14 @@ impl Auditor {
 
     /// A job that failed or timed out can be retried.
     fn check_retry_refused(&mut self, exchange: &Exchange, arrived: When) {
-        let Some(job) = exchange.job.and_then(|no| self.notes.get(no)) else { return };
+        let job = exchange.job.and_then(|no| self.notes.get(no)).filter(|job| !job.is_void);
+        let Some(job) = job else { return };
         let Some(terminal) = &job.life.terminal else { return };
         let is_known =
             job.life.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.len() == 1;
         let is_wrong = is_known && matches!(terminal.state, State::Failed | State::TimedOut);
-        let text = || format!("{} is {:?}, and its retry was refused", job.id, terminal.state);
+        let text =
+            || format!("{} is {:?}, and its retry was refused; {}", job.id, terminal.state, history(job));
         self.ledger.check(Promise::Retryable, !is_wrong, text);
     }
 
