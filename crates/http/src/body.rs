@@ -39,14 +39,16 @@ const PART_FOR_SMALL: usize = 16;
 #[derive(Clone)]
 pub(crate) struct BytesBudget {
     free: Arc<Semaphore>,
+    bytes_max: usize,
     for_small: usize,
     patience: Duration,
 }
 
 impl BytesBudget {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        let free = Arc::new(Semaphore::new(bytes_max.min(Semaphore::MAX_PERMITS)));
-        Self { free, for_small: bytes_max / PART_FOR_SMALL, patience: Duration::ZERO }
+        let bytes_max = bytes_max.min(Semaphore::MAX_PERMITS);
+        let free = Arc::new(Semaphore::new(bytes_max));
+        Self { free, bytes_max, for_small: bytes_max / PART_FOR_SMALL, patience: Duration::ZERO }
     }
 
     /// The same budget for a worker's report, which waits for room: a worker that is refused three times within
@@ -81,6 +83,10 @@ impl BytesBudget {
         // There mostly is, and then nothing needs a timer.
         if let Ok(permit) = Arc::clone(&self.free).try_acquire_many_owned(permits) {
             return Ok(permit);
+        }
+        if whole > self.bytes_max {
+            // It would wait in vain, and every report behind it with it: room is given in the order of arrival.
+            return self.take(bytes, left_free);
         }
         let room = Arc::clone(&self.free).acquire_many_owned(permits);
         // Boxed, so that the others have no room for it in their futures.
@@ -230,5 +236,20 @@ mod tests {
         assert_eq!(budget.charge(payload.slice(..1_000)).unwrap().len(), 1_000, "small ones always pass");
         drop(rest);
         assert!(budget.charge(payload).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_that_there_will_never_be_room_for_keeps_no_other_waiting() {
+        let budget = BytesBudget::new(1_000).for_reports();
+        let began = Instant::now();
+        let in_pieces = Body::from_stream(futures_util::stream::iter(
+            [900, 900].map(|bytes| Ok::<_, std::io::Error>(Bytes::from(vec![7; bytes]))),
+        ));
+        for body in [Body::from(vec![7; 2_000]), in_pieces] {
+            let refused = read(body, 10_000, &budget).await.unwrap_err();
+            assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert_eq!(read(Body::from(vec![7; 900]), 10_000, &budget).await.unwrap().bytes.len(), 900);
     }
 }
