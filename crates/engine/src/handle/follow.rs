@@ -151,6 +151,9 @@ impl Follower {
         };
         // Later chunks may be there already, of a later attempt perhaps, which is told before them.
         chunks.retain(|chunk| chunk.offset < look.next);
+        if chunks.is_empty() {
+            self.endpoint.check_there(&look.row).await?;
+        }
         // None at all: they were dropped with their attempt.
         self.position = chunks.last().map_or(look.next, |last| last.offset + 1);
         Ok(chunks)

@@ -31,6 +31,9 @@ impl EndpointHandle {
                 StreamFrom::Offset(offset) => offset,
             };
             let chunks = self.stored_chunks(&row, start, stream).await?;
+            if chunks.is_empty() && start < stream.next {
+                self.check_there(&row).await?;
+            }
             let over = row.state.is_terminal() || self.is_stopping() || Instant::now() >= until;
             if !chunks.is_empty() || over {
                 let more = chunks.last().is_some_and(|last| last.offset + 1 < stream.next);
@@ -59,6 +62,16 @@ impl EndpointHandle {
                 }
             }
         }
+    }
+
+    /// Refuses a job that is over and was deleted since it was looked at: it is not shown without its chunks. A cancelled
+    /// one has no outcome that would be missed.
+    pub(super) async fn check_there(&self, row: &JobRow) -> Result<(), AskError> {
+        if row.state.is_terminal() {
+            let (watch, _) = oneshot::channel();
+            self.look_at_stream(row.id, watch).await?;
+        }
+        Ok(())
     }
 
     async fn stored_chunks(

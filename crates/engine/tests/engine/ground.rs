@@ -228,8 +228,8 @@ pub(crate) struct BreakableStore {
     /// How many commits were handed over.
     pub(crate) commits: AtomicU64,
     commit_ms: AtomicU64,
-    outcome_ms: AtomicU64,
-    /// How often somebody asked for an outcome.
+    read_ms: AtomicU64,
+    /// How often somebody asked for an outcome, or for chunks.
     pub(crate) looks: AtomicU64,
     /// The writes in the largest batch so far.
     pub(crate) largest: AtomicU64,
@@ -249,9 +249,15 @@ impl BreakableStore {
         self.commit_ms.store(ms, Ordering::SeqCst);
     }
 
-    /// How long it takes from the question for an outcome until the row is read.
-    pub(crate) fn set_outcome_ms(&self, ms: u64) {
-        self.outcome_ms.store(ms, Ordering::SeqCst);
+    /// How long it takes from the question for an outcome or for chunks until the rows are read.
+    pub(crate) fn set_read_ms(&self, ms: u64) {
+        self.read_ms.store(ms, Ordering::SeqCst);
+    }
+
+    /// Somebody asks for an outcome, or for chunks.
+    async fn look(&self) {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        wait_for_the_disk(Duration::from_millis(self.read_ms.load(Ordering::SeqCst))).await;
     }
 }
 
@@ -316,10 +322,8 @@ impl Store for BreakableStore {
     }
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
-        let takes = Duration::from_millis(self.outcome_ms.load(Ordering::SeqCst));
-        self.looks.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
-            wait_for_the_disk(takes).await;
+            self.look().await;
             self.inner.outcome(job).await
         })
     }
@@ -329,6 +333,9 @@ impl Store for BreakableStore {
     }
 
     fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
-        self.inner.chunks(job, offset, bytes_max)
+        Box::pin(async move {
+            self.look().await;
+            self.inner.chunks(job, offset, bytes_max).await
+        })
     }
 }

@@ -1,9 +1,10 @@
 //! Who looks at a job sees it as it was at one time, also when the job goes on during the look.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_engine::{AskError, EndpointHandle, JobSnapshot, ListQuery, Outcome};
+use longshore_engine::{AskError, EndpointHandle, JobSnapshot, ListQuery, Outcome, StreamFrom};
 use longshore_model::{JobId, JobState};
 use longshore_queue::Refusal;
 
@@ -12,7 +13,7 @@ use crate::ground::{Disks, done, eventually, job, one_endpoint, output, take, wo
 /// After a restart nothing is remembered: outcomes come from the store, which takes its time.
 async fn restarted(disks: &Disks) -> EndpointHandle {
     let endpoint = disks.start().await.endpoint("demo").unwrap();
-    disks.store.set_outcome_ms(300);
+    disks.store.set_read_ms(300);
     endpoint
 }
 
@@ -23,12 +24,21 @@ async fn look(
     job: JobId,
     meanwhile: impl Future<Output = ()>,
 ) -> Result<JobSnapshot, AskError> {
-    let looks_before = disks.store.looks.load(Ordering::SeqCst);
     let endpoint = endpoint.clone();
-    let look = tokio::spawn(async move { endpoint.status(job).await });
+    read(disks, async move { endpoint.status(job).await }, meanwhile).await
+}
+
+/// Asks for something; `meanwhile` happens between the question and the reading of the store.
+async fn read<T: Send + 'static>(
+    disks: &Disks,
+    question: impl Future<Output = T> + Send + 'static,
+    meanwhile: impl Future<Output = ()>,
+) -> T {
+    let looks_before = disks.store.looks.load(Ordering::SeqCst);
+    let answer = tokio::spawn(question);
     eventually(async || disks.store.looks.load(Ordering::SeqCst) > looks_before).await;
     meanwhile.await;
-    look.await.unwrap()
+    answer.await.unwrap()
 }
 
 #[tokio::test]
@@ -48,6 +58,36 @@ async fn a_job_that_is_deleted_during_a_look_is_not_shown_without_its_output() {
     assert!(matches!(seen.await, Err(AskError::Refused(Refusal::NoSuchJob))));
     let everything = ListQuery { state: None, limit: 10, before: None };
     assert!(demo.list(everything).await.unwrap().jobs.is_empty());
+}
+
+#[tokio::test]
+async fn a_job_that_is_deleted_while_its_chunks_are_read_is_not_shown_without_them() {
+    for follows in [false, true] {
+        let disks = Disks::new();
+        let (engine, demo) = one_endpoint(&disks).await;
+        let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
+        take(&demo, "w1", 0).await;
+        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1")]).await.unwrap();
+        demo.cancel(id).await.unwrap();
+        disks.store.set_read_ms(300);
+        let mut follower = demo.follow(id, 0).await.unwrap();
+        let endpoint = demo.clone();
+        let question = async move {
+            if follows {
+                follower.next().await.map(drop)
+            } else {
+                endpoint.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.map(drop)
+            }
+        };
+        let answer = read(&disks, question, async {
+            disks.clock.jump(61_000);
+            // A command wakes the queue, and its answer is durable after the deletion.
+            demo.purge().await.unwrap();
+            demo.purge().await.unwrap();
+        });
+        let answer = answer.await;
+        assert!(matches!(answer, Err(AskError::Refused(Refusal::NoSuchJob))), "{follows}: {answer:?}");
+    }
 }
 
 #[tokio::test]
