@@ -41,7 +41,10 @@ impl Auditor {
             && endpoint.unknown_takes(holder.got, self.ledger.now) == 0;
         // A job that went back to the queue is not running, and a late result counts.
         let (doubts, denied) = (holder.doubts, self.notes.workers[holder.worker.0].denied);
-        let is_held = !doubts.silent
+        let is_queued = job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > holder.got.seq);
+        let is_held = !is_queued
+            && !self.is_silent(holder.worker, self.rules.lease_ms())
+            && !doubts.silent
             && !doubts.failed
             && doubts.ended.is_none()
             && holder.unlisted < 2

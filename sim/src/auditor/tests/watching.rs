@@ -36,6 +36,28 @@ fn the_chunks_of_a_worker_that_has_nothing_in_progress_go_with_its_run() {
 }
 
 #[test]
+fn a_result_of_a_job_that_waits_again_is_in_time() {
+    for is_lost in [true, false] {
+        let mut story = Story::default();
+        let body = r#"{"input":{},"policy":{"executionTimeout":5000}}"#;
+        story.ask("POST", "/v2/e/run", body, 200, r#"{"id":"a","status":"IN_QUEUE"}"#);
+        story.take("v", "a", "{}").wait(16_000).take("w", "a", "{}").ping("w", "a");
+        for _ in 0..4 {
+            story.wait(10_000);
+            if !is_lost {
+                story.ping("w", "a");
+            }
+        }
+        story.done("v", "a", r#"{"output":1}"#).status("a", r#""status":"COMPLETED","output":1"#);
+        if is_lost {
+            story.is_fine();
+        } else {
+            story.breaks(TIMED_OUT);
+        }
+    }
+}
+
+#[test]
 fn a_retry_begins_with_nothing() {
     let mut story = Story::default();
     story.submit("a", "{}").take("v", "a", "{}").ping("v", "a").chunk("v", "a", "1");
