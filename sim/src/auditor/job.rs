@@ -163,7 +163,7 @@ pub(super) struct Delivery {
     pub got: When,
     /// Why the worker may have lost it since.
     pub doubts: Doubts,
-    /// Pings since then that did not list it.
+    /// Pings in a row that did not list it; from two on, ever.
     pub unlisted: u32,
     /// Whether the worker showed that it has it.
     pub confirmed: bool,

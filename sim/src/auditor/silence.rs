@@ -146,7 +146,8 @@ impl Auditor {
             };
             if listed.contains(no) {
                 delivery.confirmed = true;
-                delivery.unlisted = 0;
+                // After two without it the server may have taken it back, and this does not undo that.
+                delivery.unlisted = if delivery.unlisted < 2 { 0 } else { delivery.unlisted };
             } else {
                 delivery.unlisted += 1;
                 delivery.doubts.denied |= delivery.unlisted >= 2;

@@ -58,6 +58,24 @@ fn a_result_of_a_job_that_waits_again_is_in_time() {
 }
 
 #[test]
+fn chunks_of_a_job_that_was_taken_back_on_its_way_to_the_worker_are_not_kept() {
+    for pings in [2, 1] {
+        let mut story = Story::default();
+        story.submit("a", "{}");
+        let take = story.arrive("GET", "/v2/e/job-take/w?gpu=x&job_in_progress=0", "");
+        (0..pings).for_each(|_| _ = story.ping("w", ""));
+        story.answer(take, 200, r#"{"id":"a","delayTime":1,"status":"IN_PROGRESS","input":{}}"#);
+        story.ping("w", "a").chunk("w", "a", "1").done("w", "a", r#"{"output":[]}"#);
+        story.stream("a", "offset=0", "[]");
+        if pings == 2 {
+            story.is_fine();
+        } else {
+            story.breaks(FROM_HOLDER);
+        }
+    }
+}
+
+#[test]
 fn a_retry_begins_with_nothing() {
     let mut story = Story::default();
     story.submit("a", "{}").take("v", "a", "{}").ping("v", "a").chunk("v", "a", "1");
