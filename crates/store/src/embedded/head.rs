@@ -14,6 +14,8 @@ use super::segment::Header;
 
 /// Written in whole pages: the kernel then never has to read one first to change a part of it.
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
+/// As many at once where they go past the page cache.
+const ZEROS_BYTES_MAX: usize = 256 << 10;
 
 /// So many syncs can be under way at once.
 pub(super) const SYNCS_MAX: usize = 4;
@@ -49,6 +51,7 @@ struct Ahead {
     length: u64,
     /// No room is made beyond this.
     limit: u64,
+    zeros: Pages,
 }
 
 impl Head {
@@ -68,6 +71,7 @@ impl Head {
             step: u64::from(ahead_bytes),
             length: length.max(u64::from(SEGMENT_HEADER_BYTES)),
             limit: u64::from(segment_bytes),
+            zeros: Pages::default(),
         };
         let (end, synced) = (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES);
         let (tail, pages, direct) = (Vec::new(), Pages::default(), Direct::to_write(path));
@@ -99,7 +103,7 @@ impl Head {
                 return Ok(());
             }
         } else {
-            self.ahead.make_room(&self.file, end);
+            self.ahead.make_room(&self.file, &mut self.direct, end);
         }
         self.file.write_all_at(pages, at)
     }
@@ -121,27 +125,37 @@ impl Head {
 impl Ahead {
     /// Of so many bytes at once: to write zeros below them would cost more than they save.
     fn is_large(&self, bytes: u64) -> bool {
-        bytes > self.step / 4
+        bytes > self.step / 16
     }
 
     /// Lengthens the file if what is written next comes near its end.
-    fn make_room(&mut self, file: &File, until: u64) {
+    fn make_room(&mut self, file: &File, direct: &mut Direct, until: u64) {
         if until + self.step / 4 <= self.length {
             return;
         }
         // It is only faster with it. A disk that cannot do this will say so to the frame that follows.
-        self.length = self.lengthen(file, until).unwrap_or(u64::MAX);
+        self.length = self.lengthen(file, direct, until).unwrap_or(u64::MAX);
     }
 
-    /// In pieces of a page: Linux keeps what is written at once together, and counts (and sometimes writes) all of it
-    /// whenever a commit changes a part.
-    fn lengthen(&self, file: &File, until: u64) -> io::Result<u64> {
+    /// Past the page cache: a mebibyte and its sync take 0.9 ms and 170 us of the processor this way, 1.8 ms and 750 us through it.
+    /// There in pieces of a page: Linux keeps what is written at once together, and counts (and sometimes writes)
+    /// all of it whenever a commit changes a part.
+    fn lengthen(&mut self, file: &File, direct: &mut Direct, until: u64) -> io::Result<u64> {
         let page = PAGE_BYTES as u64;
         let aim = (until + self.step).min(self.limit).max(until).next_multiple_of(page);
         let mut end = self.length.next_multiple_of(page).max(until);
         while end < aim {
-            file.write_all_at(&ZEROS, end)?;
-            end += page;
+            let bytes = usize::try_from(aim - end).unwrap_or(ZEROS_BYTES_MAX).min(ZEROS_BYTES_MAX);
+            if self.zeros.bytes().len() != bytes {
+                self.zeros.begin(bytes);
+                self.zeros.fill(bytes);
+            }
+            if direct.write(self.zeros.bytes(), end)? {
+                end += bytes as u64;
+            } else {
+                file.write_all_at(&ZEROS, end)?;
+                end += page;
+            }
         }
         Ok(end)
     }

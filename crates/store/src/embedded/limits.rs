@@ -5,7 +5,8 @@
 pub struct LogLimits {
     /// A segment is at most this long, unless one commit is longer.
     pub segment_bytes: u32,
-    /// The file of a segment is lengthened by this much at a time.
+    /// The file of a segment is lengthened by this much at a time, for frames that are at most a sixteenth as long; longer
+    /// ones go past the page cache.
     pub ahead_bytes: u32,
     /// A newest segment that is not longer is made anew when the folder is opened, instead of being continued in
     /// another one: else every start would leave a file behind.
@@ -15,8 +16,8 @@ pub struct LogLimits {
 }
 
 impl Default for LogLimits {
-    /// 64 MiB, 256 KiB, 1 MiB and 128 MiB.
+    /// 64 MiB, 1 MiB, 1 MiB and 128 MiB.
     fn default() -> Self {
-        Self { segment_bytes: 64 << 20, ahead_bytes: 256 << 10, short_bytes: 1 << 20, dead_bytes: 128 << 20 }
+        Self { segment_bytes: 64 << 20, ahead_bytes: 1 << 20, short_bytes: 1 << 20, dead_bytes: 128 << 20 }
     }
 }

@@ -18,7 +18,7 @@ const BY_ITSELF: &str = "LONGSHORE_TEST_DOUBT";
 /// Of several pages, so that a frame's header is not written again with the frame behind it.
 const INPUT_BYTES: usize = 9_000;
 const LIMITS: LogLimits =
-    LogLimits { segment_bytes: 1 << 20, ahead_bytes: 16 << 10, short_bytes: 40_000, dead_bytes: 8 << 20 };
+    LogLimits { segment_bytes: 1 << 20, ahead_bytes: 64 << 10, short_bytes: 40_000, dead_bytes: 8 << 20 };
 
 /// A store without its thread: what the writer does, step by step. Dropped, it leaves things as a killed server does.
 struct Program {

@@ -15,7 +15,7 @@ use crate::rows::{SHARD, api_key, chunk, claim, endpoint, full_job, job, key, pu
 const ENDPOINTS: u32 = 3;
 const JOBS: u64 = 150;
 pub(super) const TINY: LogLimits =
-    LogLimits { segment_bytes: 8 << 10, ahead_bytes: 4 << 10, short_bytes: 6 << 10, dead_bytes: 12 << 10 };
+    LogLimits { segment_bytes: 8 << 10, ahead_bytes: 64 << 10, short_bytes: 6 << 10, dead_bytes: 12 << 10 };
 
 #[derive(Clone, Debug)]
 enum Step {

@@ -30,7 +30,7 @@ const FAULTS: [&str; 9] = [
 ];
 /// A new segment comes every few batches, and old ones go, so that the record is full of them. Some are short.
 const LOG: LogLimits =
-    LogLimits { segment_bytes: 16 << 10, ahead_bytes: 8 << 10, short_bytes: 8 << 10, dead_bytes: 24 << 10 };
+    LogLimits { segment_bytes: 16 << 10, ahead_bytes: 128 << 10, short_bytes: 8 << 10, dead_bytes: 24 << 10 };
 /// So many commits between two openings, so that segments also change while the store is open.
 const COMMITS_PER_LIFE: usize = 12;
 /// Longer than buffered commits may wait for their sync.
