@@ -3,8 +3,8 @@
 //!
 //! A batch does not wait for the one before it once it has grown to half of what is on its way: a disk that is waited
 //! for takes several syncs at once, and few connections would otherwise spend most of their time behind each other's.
-//! Under load the batches grow instead, so that there are only a few under way, each with its share of the jobs. And
-//! before one goes, whoever is about to decide something does so first.
+//! Under load the batches grow instead, so that there are only a few under way, each with its share of the jobs, or one
+//! after the other, if the store likes that better. And before one goes, whoever is about to decide something does so first.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -28,7 +28,7 @@ const BATCHES_MAX: usize = 4;
 const SHARE_OF_OTHERS: usize = 2;
 /// How often everybody else has a turn before a batch goes. Answers to the last batch bring the next requests, which pass
 /// the sockets, a connection and an actor: so a batch is for 11 of 16 busy connections, and for 50 of 64, where
-/// it would be for 6 and 23. A commit costs some 50 us of the kernel's work.
+/// it would be for 6 and 23. A commit costs some 50 us of the processor.
 const TURNS_OF_OTHERS: usize = 3;
 
 /// Called when the batch that covers it is durable, or could not be made so.
@@ -173,8 +173,8 @@ impl<'a> Commits<'a> {
     fn may_send(&self) -> bool {
         let others: usize = self.on_their_way.iter().map(|batch| batch.writes).sum();
         let is_big_enough = self.waiting_writes * SHARE_OF_OTHERS >= others;
-        let is_free = !self.has_failed && self.on_their_way.len() < BATCHES_MAX;
-        !self.waiting.is_empty() && is_free && is_big_enough
+        let is_free = self.on_their_way.len() < BATCHES_MAX && others < self.store.writes_at_once();
+        !self.waiting.is_empty() && !self.has_failed && is_free && is_big_enough
     }
 
     /// Collects decisions until the batch is full. Those of a void generation are refused here.

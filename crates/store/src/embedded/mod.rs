@@ -11,6 +11,7 @@
 //! is opened. A log that a crash tore recovers by itself: every frame has a checksum, what follows the last whole one
 //! was acknowledged to nobody.
 
+mod busy_wait;
 mod catalog;
 mod coding;
 mod committer;
@@ -45,6 +46,7 @@ use std::sync::Arc;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
+use self::busy_wait::BusyWait;
 use self::committer::{Commit, Committer};
 pub use self::dump::dump;
 use self::folder::Folder;
@@ -64,6 +66,7 @@ use crate::{
 pub struct EmbeddedStore {
     readers: Readers,
     writer: Writer,
+    commits: BusyWait,
 }
 
 impl EmbeddedStore {
@@ -85,7 +88,7 @@ impl EmbeddedStore {
         let committer = Committer::new(log, &shared);
         let reclaim = Reclaim::new(Arc::clone(&shared), limits, hold);
         let writer = Writer::start(folder, committer, reclaim)?;
-        Ok(Self { readers: Readers::new(shared), writer })
+        Ok(Self { readers: Readers::new(shared), writer, commits: BusyWait::new() })
     }
 }
 
@@ -99,7 +102,13 @@ impl Store for EmbeddedStore {
     }
 
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
-        Box::pin(self.writer.ask(move |reply| Request::Commit(Commit { shard, epoch, batch }, reply)))
+        let writes = batch.writes.len();
+        let answer = self.writer.ask(move |reply| Request::Commit(Commit { shard, epoch, batch }, reply));
+        Box::pin(self.commits.until(answer, writes))
+    }
+
+    fn writes_at_once(&self) -> usize {
+        self.commits.writes_at_once()
     }
 
     fn catalog(&self) -> StoreFuture<'_, Catalog> {
