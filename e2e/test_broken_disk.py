@@ -140,3 +140,26 @@ def test_workers_outlive_a_broken_disk(broken, kind):
     assert endpoint.wait_for(job)["status"] == "COMPLETED"
     assert endpoint.runsync({"seconds": 0})["status"] == "COMPLETED"
     assert server.workers(endpoint.id) == [before], "the worker is the same process"
+
+
+# Programs that become the server, with a log that cannot be written.
+LOGS = {
+    "its disk is full": ("sh", "-c", 'exec "$@" 2>/dev/full', "sh"),
+    "nobody reads it": ("bash", "-c", 'exec "$@" 2> >(exec true)', "bash"),
+    "there is none": ("sh", "-c", 'exec "$@" 2>&-', "sh"),
+}
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_log_that_cannot_be_written_changes_nothing_else(fresh_server, log):
+    server = fresh_server(prefix=LOGS[log])
+    endpoint = Api(server).endpoint("echo.py", workersMax=1)
+    assert endpoint.runsync({"n": 1})["output"]["echo"] == {"n": 1}
+    assert endpoint.call("POST", "/run", data=b"{").status_code == 400
+    refused = requests.post(f"{server.url}{endpoint.mount}/run", json={"input": {}}, timeout=60)
+    assert refused.status_code == 401
+    endpoint.ok("POST", "/purge-queue")
+    endpoint.patch(workersMax=0)
+    until(lambda: endpoint.workers() == [], "its worker ends")
+    assert server.log().count("ERROR") == 0
+    assert server.terminate() == 0

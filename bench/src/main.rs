@@ -1,6 +1,12 @@
 //! Measures the built server: floors and scenarios in turn, ratios between them, a table and a file of results.
 //! Run it as `cargo xtask bench`.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it is run by hand: what cannot be printed need not go on"
+)]
+
 mod arguments;
 mod cores;
 mod floors;

@@ -1,5 +1,7 @@
 //! Lives through simulated worlds and says what was not as promised.
 
+#![expect(clippy::print_stdout, reason = "it is run by hand: what cannot be printed need not go on")]
+
 #[cfg(feature = "planted")]
 mod hunting;
 

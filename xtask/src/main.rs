@@ -1,5 +1,11 @@
 //! The project's own tasks, run as `cargo xtask <task>`.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it is run by hand: what cannot be printed need not go on"
+)]
+
 mod bench;
 mod counts;
 mod test;

@@ -105,6 +105,7 @@ fn open(files: &Files) -> Result<Vec<u64>, String> {
 }
 
 /// Cuts everywhere; what was wrong.
+#[expect(clippy::print_stdout, reason = "figures of a test")]
 fn cut_everywhere<'a>(steps: &'a [Step], disk: impl Fn() -> Disk<'a> + Sync) -> Vec<String> {
     let (promises, cuts) = (promises(steps), AtomicUsize::new(0));
     let opened: Mutex<HashMap<u64, Result<Vec<u64>, String>>> = Mutex::default();

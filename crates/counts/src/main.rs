@@ -3,6 +3,8 @@
 //!
 //! usage: longshore-counts PATH TIMES
 
+#![expect(clippy::print_stderr, reason = "it is run by hand: what cannot be printed need not go on")]
+
 mod envelope;
 mod queue;
 

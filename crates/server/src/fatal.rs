@@ -1,6 +1,6 @@
 //! What keeps the server from starting: one line that says what is wrong and what to do.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -54,7 +54,9 @@ impl Fatal {
     /// Writes the line and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let text = self.to_string();
-        eprintln!("longshore: {}", text.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+        let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        // Where nobody reads it, the exit code says it too.
+        let _ = writeln!(io::stderr(), "longshore: {line}");
         ExitCode::FAILURE
     }
 }

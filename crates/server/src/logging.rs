@@ -1,4 +1,5 @@
-//! Log lines: on standard error, for people or for machines.
+//! Log lines: on standard error, for people or for machines. One that cannot be written is lost: its disk may be full,
+//! or nobody reads, and jobs go on.
 
 use std::io::IsTerminal;
 
@@ -10,7 +11,11 @@ use crate::settings::{LogFormat, Settings, SettingsError};
 /// Starts logging. A second call changes nothing.
 pub(crate) fn start(settings: &Settings) -> Result<(), SettingsError> {
     let filter = filter(&settings.log_level)?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // It would say on standard error that standard error fails, and panic when that fails too: in the middle of a request.
+        .log_internal_errors(false);
     let started = match settings.log_format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
         LogFormat::Pretty => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),

@@ -51,6 +51,11 @@ pub(crate) async fn run(command: &SecretsCommand) -> Result<(), Fatal> {
     }
 }
 
+/// What was done; it is done also where nobody reads it.
+fn tell(line: &str) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
 fn new_key(args: &NewKeyArgs) -> Result<(), Fatal> {
     let key = MasterKey::mint().map_err(|_| Fatal::NoRandom)?;
     let line = format!("# longshore secrets key {}\n{}\n", key.id(), key.text());
@@ -69,8 +74,8 @@ fn new_key(args: &NewKeyArgs) -> Result<(), Fatal> {
         read(&path.display().to_string(), &before)?;
     }
     replace(path, &format!("{line}{before}")).map_err(cannot)?;
-    println!("key {} is the first one in {}", key.id(), path.display());
-    println!("keep a copy apart from the data folder: without the key its secrets are lost");
+    tell(&format!("key {} is the first one in {}", key.id(), path.display()));
+    tell("keep a copy apart from the data folder: without the key its secrets are lost");
     Ok(())
 }
 
@@ -103,12 +108,12 @@ async fn rotate(args: &RotateArgs) -> Result<(), Fatal> {
     };
     let (store, blobs) = parts::open_data(&settings).await?;
     let done = longshore_engine::reseal(&store, &blobs, &vault).await?;
-    println!("sealed under key {first}: {} records, {} jobs", done.records, done.jobs);
+    tell(&format!("sealed under key {first}: {} records, {} jobs", done.records, done.jobs));
     if done.closed_jobs > 0 {
-        println!(
-            "{} jobs have an `s3Config` that none of the keys opens; their workers get none",
-            done.closed_jobs
-        );
+        let closed = done.closed_jobs;
+        tell(&format!(
+            "{closed} jobs have an `s3Config` that none of the keys opens; their workers get none"
+        ));
     }
     Ok(())
 }

@@ -3,6 +3,8 @@
 //! A job's life is four changes of its row (submit, take, finish, delete) and one input of 300 bytes, as in the
 //! figures of the decision record. One committer per shard, so the batches of many shards share a sync.
 
+#![expect(clippy::print_stdout, reason = "it is run by hand: what cannot be printed need not go on")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

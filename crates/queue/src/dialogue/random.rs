@@ -68,6 +68,7 @@ impl Dice {
 struct Log(Vec<String>);
 
 impl Drop for Log {
+    #[expect(clippy::print_stderr, reason = "it is for whoever looks into a failed test")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.0.join("\n"));

@@ -33,6 +33,7 @@ fn workload(seed: u64, batches: u64) -> Workload {
 }
 
 /// Cuts at every prefix of the record, in every way.
+#[expect(clippy::print_stdout, reason = "figures of a test")]
 fn cut_everywhere<'a>(
     steps: &'a [Step],
     workload: &Workload,
