@@ -20,12 +20,13 @@ usage: cargo xtask <task>
   bench [OPTION…]
         Builds the server and the bench for release and measures one with the other; all options are the
         bench's: see `cargo xtask bench --help`.
-  test [--filter TEXT] [--skip-install]
+  test [--filter TEXT] [--skip-install] [--long]
         Installs what the tests need, where it is missing, and runs everything: format, tidy, clippy,
         build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, the
         instructions of the hot paths, and the black-box tests with the official SDKs.
         --filter TEXT   only the tests whose name contains TEXT, and none of the other checks
         --skip-install  fail where something is missing instead of installing it
+        --long          more kills, power cuts, examples and simulated worlds: takes hours, for a release
   counts [--write]
         Counts the instructions of the hot paths and compares them with crates/counts/instructions.toml.
         --write         notes them there instead

@@ -1,5 +1,6 @@
 //! Everything that must hold before a change lands, in the order that fails soonest.
 
+mod long;
 pub mod tools;
 
 use std::path::{Path, PathBuf};
@@ -21,16 +22,18 @@ const PYTEST_NOTHING_COLLECTED: i32 = 5;
 pub struct Options {
     filter: Option<String>,
     skip_install: bool,
+    long: bool,
 }
 
 impl Options {
     /// Reads the arguments after `test`.
     pub fn parse(args: &[&str]) -> Result<Self, String> {
-        let mut options = Self { filter: None, skip_install: false };
+        let mut options = Self { filter: None, skip_install: false, long: false };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match (*arg, arg.strip_prefix("--filter=")) {
                 ("--skip-install", _) => options.skip_install = true,
+                ("--long", _) => options.long = true,
                 ("--filter", _) => {
                     let text = args.next().ok_or("`--filter` needs a text that the tests' names contain")?;
                     options.filter = Some((*text).to_owned());
@@ -45,7 +48,12 @@ impl Options {
 
 /// Runs the steps until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
-    let mut report = Report::new(if options.filter.is_some() { 4 } else { 11 });
+    let steps = match (&options.filter, options.long) {
+        (Some(_), _) => 4,
+        (None, false) => 11,
+        (None, true) => 12,
+    };
+    let mut report = Report::new(steps);
     let outcome = run_steps(options, &mut report);
     report.print(outcome.is_ok());
     outcome
@@ -66,9 +74,12 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     }
     let binary = report.step("build", build)?;
     report.step("rust tests", || {
-        let mut args = vec!["test", "--workspace", "--quiet"];
-        args.extend(filter);
-        cargo(&args)
+        let mut test = Command::new(workspace::cargo());
+        test.args(["test", "--workspace", "--quiet"]).args(filter);
+        if options.long {
+            long::lengthen(&mut test);
+        }
+        succeed(&mut test)
     })?;
     if filter.is_none() {
         // A build of its own: the mistakes must not be in any other. And a fast one: it lives through days.
@@ -83,8 +94,11 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
         })?;
         report.step("instructions", || counts::run(false))?;
         report.step("bench", || bench::smoke(&binary))?;
+        if options.long {
+            report.step("simulator", || cargo(&long::simulator()))?;
+        }
     }
-    report.step("black-box tests", || pytest(&tools, &binary, filter))
+    report.step("black-box tests", || pytest(&tools, &binary, options))
 }
 
 /// Builds the program that the black-box tests run; answers where it is.
@@ -93,12 +107,16 @@ fn build() -> Result<PathBuf, String> {
     Ok(Metadata::read()?.target_directory.join("debug/longshore"))
 }
 
-fn pytest(tools: &Tools, binary: &Path, filter: Option<&str>) -> Result<(), String> {
+fn pytest(tools: &Tools, binary: &Path, options: &Options) -> Result<(), String> {
+    let filter = options.filter.as_deref();
     let mut pytest = tools.python();
     pytest.args(["-m", "pytest", "-q", "-n", E2E_WORKERS, "--durations=10", "e2e"]);
     pytest.env("LONGSHORE_BIN", binary);
     if let Some(filter) = filter {
         pytest.args(["-k", filter]);
+    }
+    if options.long {
+        long::lengthen(&mut pytest);
     }
     let status = pytest.current_dir(workspace::root()).status();
     let status = status.map_err(|error| format!("cannot run pytest: {error}"))?;
@@ -170,6 +188,8 @@ mod tests {
         assert_eq!((options.filter.as_deref(), options.skip_install), (Some("cancel"), true));
         let options = Options::parse(&["--filter=take"]).expect("options");
         assert_eq!((options.filter.as_deref(), options.skip_install), (Some("take"), false));
+        assert!(!options.long);
+        assert!(Options::parse(&["--long"]).expect("options").long);
         assert!(Options::parse(&["--filter"]).is_err());
         assert!(Options::parse(&["--fast"]).is_err());
     }
