@@ -96,6 +96,17 @@ def test_cancel_really_frees_the_worker(api, tmp_path, handler):
     assert not (tmp_path / "finished").exists(), "the cancelled handler did not run on"
 
 
+def test_an_endpoint_says_how_soon_a_blocking_handler_gives_up_its_place(fresh_server, tmp_path):
+    """With the server's own grace, the place would come free after an hour."""
+    server = fresh_server(config="gpu_sharing = 'off'\nstop_grace_ms = 3_600_000\nkill_grace_ms = 1_000\n")
+    endpoint = Api(server).endpoint("sleep_blocking.py", workersMax=1, stopGraceMs=500)
+    assert endpoint.record["stopGraceMs"] == 500
+    job, _ = running_job(endpoint, tmp_path, seconds=600)
+    endpoint.cancel(job)
+    assert endpoint.runsync({"seconds": 0}, wait_ms=30000)["status"] == "COMPLETED"
+    assert not (tmp_path / "finished").exists()
+
+
 @pytest.mark.parametrize("handler", ["sleep_async.py", "sleep_blocking.py"])
 def test_execution_timeout_really_frees_the_worker(api, tmp_path, handler):
     endpoint = api.endpoint(handler, workersMax=1)

@@ -129,6 +129,9 @@ pub struct EndpointSpec {
     /// Over it, submits are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_queue_length: Option<u64>,
+    /// From a job's stop signal to SIGTERM for its worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ms: Option<u64>,
 }
 
 impl Client {

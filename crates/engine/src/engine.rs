@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use longshore_blobs::Blobs;
 use longshore_launch::Launcher;
-use longshore_model::{EndpointId, Epoch, Gpu, JobId, ShardId, Template, TemplateId};
+use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, ShardId, Template, TemplateId};
 use longshore_store::Store;
 use longshore_vault::{NoRandom, Vault};
 use tokio::sync::mpsc;
@@ -121,6 +121,11 @@ impl Engine {
     /// One template.
     pub fn template(&self, id: &TemplateId) -> Option<Arc<Template>> {
         self.catalog().template(id).cloned()
+    }
+
+    /// From the stop signal of a job to SIGTERM for its worker, in milliseconds, as it holds for this endpoint.
+    pub fn stop_grace_ms(&self, endpoint: &Endpoint) -> u64 {
+        self.inner.ground.settings.stop_grace_of(endpoint)
     }
 
     /// The GPUs that are shared out among workers, with whether each is free.

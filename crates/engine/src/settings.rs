@@ -8,7 +8,7 @@ use longshore_queue::Settings as QueueSettings;
 pub struct EngineSettings {
     /// How often workers ping, in milliseconds; three missed pings lose a worker.
     pub ping_interval_ms: u64,
-    /// How long a worker may take to let go of a job that it was told to stop, and to end after SIGTERM.
+    /// How long a worker may take to let go of a job that it was told to stop, where its endpoint does not say.
     pub stop_grace_ms: u64,
     /// The most jobs in one queue where the endpoint does not say.
     pub jobs_max: u64,
@@ -40,6 +40,11 @@ impl Default for EngineSettings {
 }
 
 impl EngineSettings {
+    /// From the stop signal of a job to SIGTERM for its worker, in milliseconds, at this endpoint.
+    pub(crate) fn stop_grace_of(&self, endpoint: &Endpoint) -> u64 {
+        endpoint.stop_grace_ms.unwrap_or(self.stop_grace_ms)
+    }
+
     /// What an endpoint's queue goes by.
     pub(crate) fn of_queue(&self, endpoint: &Endpoint) -> QueueSettings {
         QueueSettings {
@@ -53,7 +58,7 @@ impl EngineSettings {
             sync_output_bytes_max: self.sync_output_bytes_max,
             jobs_max: endpoint.max_queue_length.unwrap_or(self.jobs_max),
             lease_ms: self.ping_interval_ms * 3,
-            stop_grace_ms: self.stop_grace_ms,
+            stop_grace_ms: self.stop_grace_of(endpoint),
         }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_launch::{Exited, LaunchError, Launcher, Present};
-use longshore_model::{EndpointId, Gpu, Template, WorkerId};
+use longshore_model::{Endpoint, EndpointId, Gpu, Template, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -65,7 +65,7 @@ pub struct WorkerSettings {
     pub base_url: String,
     /// How often they ping; at least 1000, or the SDK's pings fail.
     pub ping_interval_ms: u64,
-    /// How long a drained worker may take to end by itself.
+    /// How long a drained worker may take to end by itself, where its endpoint does not say.
     pub stop_grace_ms: u64,
     /// The same for one that hangs.
     pub kill_grace_ms: u64,
@@ -86,8 +86,9 @@ impl Default for WorkerSettings {
 }
 
 impl WorkerSettings {
-    fn stop_grace(&self) -> Duration {
-        Duration::from_millis(self.stop_grace_ms)
+    /// How long a drained worker of this endpoint may take; of none: one of an endpoint that is gone.
+    fn stop_grace(&self, endpoint: Option<&Endpoint>) -> Duration {
+        Duration::from_millis(endpoint.and_then(|it| it.stop_grace_ms).unwrap_or(self.stop_grace_ms))
     }
 
     fn kill_grace(&self) -> Duration {
@@ -156,7 +157,7 @@ pub(crate) async fn adopt(
             continue;
         }
         tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "stopping a worker of an endpoint that is gone");
-        let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace());
+        let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace(None));
         host.spawn(Box::pin(async move { task::stop(&*launcher, &present.worker, grace).await }));
     }
     Ok(adopted)

@@ -169,6 +169,10 @@ pub struct Endpoint {
     /// Over it, submits are refused; none means the server's limit.
     #[serde(default)]
     pub max_queue_length: Option<u64>,
+    /// How long a worker may take to let go of a stopped job, and to end when it is drained; none means the server's
+    /// setting.
+    #[serde(default)]
+    pub stop_grace_ms: Option<u64>,
     /// Who runs its workers.
     pub provider: Provider,
     /// Jobs at once on one worker that the scaler counts on.

@@ -88,6 +88,8 @@ const SETTINGS: &[Setting] = &[
             format!(r#""maxQueueLength":{}"#, dice.skewed(1..=200))
         }
     },
+    // No longer than the server's, by which the auditor reckons.
+    |dice| format!(r#""stopGraceMs":{}"#, dice.skewed(0..=10_000)),
     |dice| format!(r#""maxConcurrency":{}"#, dice.skewed(1..=8)),
     |dice| format!(r#""durability":"{}""#, dice.pick(&["synced", "buffered"])),
 ];

@@ -188,6 +188,9 @@ struct Fields {
     /// Over it, submits are refused
     #[arg(long, value_name = "N")]
     max_queue_length: Option<u64>,
+    /// How long a worker may take to let go of a cancelled job before it is ended
+    #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
+    stop_grace: Option<std::time::Duration>,
     /// Jobs at once on one worker
     #[arg(long, value_name = "N")]
     max_concurrency: Option<u32>,
@@ -217,6 +220,7 @@ impl Fields {
         members.set("executionTimeoutMs", self.execution_timeout.map(|time| time.as_millis() as u64))?;
         members.set("maxRetries", self.max_retries)?;
         members.set("maxQueueLength", self.max_queue_length)?;
+        members.set("stopGraceMs", self.stop_grace.map(|time| time.as_millis() as u64))?;
         members.set("maxConcurrency", self.max_concurrency)?;
         members.set("gpuCount", self.gpu_count)?;
         members.set("gpuTypeIds", Some(&self.gpu_type).filter(|types| !types.is_empty()))?;

@@ -155,7 +155,7 @@ impl<P: Port> Task<P> {
         self.roster.close();
         if !drain {
             for worker in self.roster.everyone() {
-                self.stop(worker, self.parts.settings.stop_grace());
+                self.stop(worker, self.stop_grace());
             }
         }
     }
@@ -220,12 +220,17 @@ impl<P: Port> Task<P> {
                     outcome.acted = true;
                 }
                 Step::Stop(worker) => {
-                    self.stop(worker, self.parts.settings.stop_grace());
+                    self.stop(worker, self.stop_grace());
                     outcome.acted = true;
                 }
             }
         }
         outcome
+    }
+
+    /// How long a worker that is to go may take to end after SIGTERM.
+    fn stop_grace(&self) -> Duration {
+        self.parts.settings.stop_grace(Some(&self.parts.port.record()))
     }
 
     fn publish(&self, status: FleetStatus) {
@@ -323,7 +328,7 @@ impl<P: Port> Task<P> {
                 let endpoint = self.parts.port.record().id;
                 tracing::info!(%worker, %endpoint, "started a worker");
                 if self.roster.started(&worker) {
-                    self.end(worker, self.parts.settings.stop_grace());
+                    self.end(worker, self.stop_grace());
                 }
             }
             Err(error) => {

@@ -48,6 +48,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
         result_retention_ms: 1,
         sync_result_retention_ms: 1,
         max_queue_length: None,
+        stop_grace_ms: None,
         paused_from: None,
         provider: Provider::Process,
         max_concurrency: 1,
@@ -298,6 +299,19 @@ async fn from_nothing_to_three_and_back() {
     assert_eq!(scene.living().len(), 0);
     assert!(scene.stops().iter().all(|(_, grace)| *grace == Duration::from_secs(10)));
     assert!(scene.desk.losses().iter().all(|(_, counts_retry, _)| !counts_retry), "we asked for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endpoint_says_how_long_a_drained_worker_may_take() {
+    let scene = Scene::open(Endpoint { stop_grace_ms: Some(1_500), ..an_endpoint() });
+    scene.queued(1);
+    scene.pass(SOON).await;
+    scene.desk.holds(&scene.living()[0], 0);
+    scene.queued(0);
+    scene.send(FleetEvent::Demand);
+    scene.pass(10_000).await;
+    let graces: Vec<_> = scene.stops().into_iter().map(|(_, grace)| grace).collect();
+    assert_eq!(graces, [Duration::from_millis(1_500)]);
 }
 
 #[tokio::test(start_paused = true)]

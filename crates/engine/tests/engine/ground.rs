@@ -144,6 +144,7 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         result_retention_ms: 60_000,
         sync_result_retention_ms: 60_000,
         max_queue_length: None,
+        stop_grace_ms: None,
         paused_from: None,
         provider: Provider::External,
         max_concurrency: 1,

@@ -11,6 +11,8 @@ const WORKERS_MAX: u64 = 10_000;
 const WORKERS: Kind = Kind::Integer { min: 0, max: WORKERS_MAX };
 const RETENTION_MS: Kind = Kind::Integer { min: 1_000, max: RETENTION_MS_MAX };
 const EXECUTION_MS: Kind = Kind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
+/// An hour at most.
+const STOP_GRACE_MS: Kind = Kind::Integer { min: 0, max: 3_600_000 };
 const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
 const SLUG: Kind = Kind::Form { matches: is_slug, pattern: "^[a-z0-9][a-z0-9-]{1,62}$" };
 
@@ -57,6 +59,12 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
         .default("60000"),
     Field::new("maxQueueLength", Kind::Integer { min: 1, max: 1_000_000_000 }, "over it `/run` answers 429")
         .nullable(),
+    Field::new(
+        "stopGraceMs",
+        STOP_GRACE_MS,
+        "from a job's stop signal to SIGTERM for its worker; null: the server's",
+    )
+    .nullable(),
     Field::new(
         "provider",
         Kind::Word(&["process", "docker", "kubernetes", "external"]),

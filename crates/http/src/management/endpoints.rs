@@ -106,7 +106,7 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     let own = inline.then(|| Template::clone(&template));
     let stored = to_the_end(&state, |state| async move { store(&state, endpoint, own).await }).await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");
-    let view = views::endpoint(&stored, Some(&template), Extras { template: inline, workers: None });
+    let view = shown(&state, &stored, Some(&template), Extras { template: inline, workers: None });
     Ok(Tag::of(state.engine(), &*stored).answer(view))
 }
 
@@ -190,7 +190,14 @@ async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Va
     let workers =
         if query.flag("includeWorkers") { Some(pods::of_endpoint(state, endpoint).await) } else { None };
     let extras = Extras { template: query.flag("includeTemplate"), workers: workers.as_deref() };
-    views::endpoint(&record, template.as_deref(), extras)
+    shown(state, &record, template.as_deref(), extras)
+}
+
+/// An endpoint with what holds for it where it leaves the choice to the server.
+fn shown(state: &HttpState, endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> Value {
+    let mut view = views::endpoint(endpoint, used, extras);
+    view["stopGraceMs"] = json!(state.engine().stop_grace_ms(endpoint));
+    view
 }
 
 async fn update(
@@ -222,7 +229,7 @@ async fn update(
     })
     .await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");
-    let view = views::endpoint(&stored, Some(&template), Extras::default());
+    let view = shown(&state, &stored, Some(&template), Extras::default());
     Ok(Tag::of(state.engine(), &*stored).answer(view))
 }
 

@@ -76,6 +76,25 @@ async fn an_endpoint_lives_from_create_to_delete() {
 }
 
 #[tokio::test]
+async fn the_grace_of_stopped_jobs_is_shown_with_what_holds_for_the_endpoint() {
+    let server = Server::start().await;
+    let at = format!("/v1/endpoints/{}", server.endpoint);
+    let shown =
+        async || server.manage(&format!("GET {at}"), &Value::Null).await.json()["stopGraceMs"].clone();
+    assert_eq!(shown().await, 10_000, "the server's");
+    for (sent, seen) in
+        [(json!(0), json!(0)), (json!(3_600_000), json!(3_600_000)), (Value::Null, json!(10_000))]
+    {
+        let changed = server.manage(&format!("PATCH {at}"), &json!({ "stopGraceMs": sent })).await.json();
+        assert_eq!((&changed["stopGraceMs"], shown().await), (&seen, seen.clone()));
+    }
+    for sent in [json!(-1), json!(3_600_001), json!(1.5), json!("1s")] {
+        let (status, text) = refusal(&server, &format!("PATCH {at}"), json!({ "stopGraceMs": sent })).await;
+        assert!(status == 400 && text.contains("`stopGraceMs`"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_draining_deletion_goes_on_when_its_client_hangs_up() {
     let server = Server::start().await;
     let job = server.running("w1").await;

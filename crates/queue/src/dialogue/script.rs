@@ -191,6 +191,7 @@ fn set(world: &mut World, flags: &[&str]) -> Command {
             Some(("retries", n)) => world.settings.max_retries = n.parse().expect("a number"),
             Some(("jobs", n)) => world.settings.jobs_max = n.parse().expect("a number"),
             Some(("lease", span)) => world.settings.lease_ms = millis(span),
+            Some(("grace", span)) => world.settings.stop_grace_ms = millis(span),
             Some(("retention", span)) => world.settings.retention_ms = millis(span),
             _ => panic!("a script sets {flag:?}"),
         }

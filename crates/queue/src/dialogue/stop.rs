@@ -38,6 +38,43 @@ fn a_blocked_worker_is_replaced_when_its_grace_ends() {
 }
 
 #[test]
+fn an_endpoint_may_give_its_workers_less_time_or_none() {
+    check(
+        "
+        introduce w1
+        submit a
+        submit b
+        set grace=1s
+        take w1
+        cancel a
+        wait 900ms
+        wait 100ms
+        lose w1 free
+        introduce w2
+        set grace=0s
+        take w2
+        cancel b
+        wait 1ms
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s set grace=1s: ready
+            0s take w1: a
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            1s tick: replace w1: it did not stop job a within the grace period
+            1s lose w1 free: ok
+            1s introduce w2: ok
+            1s set grace=0s: ready
+            1s take w2: b
+            1s cancel b: CANCELLED; b CANCELLED; b stop at w2
+            1s tick: replace w2: it did not stop job b within the grace period
+        "#]],
+    );
+}
+
+#[test]
 fn asking_empty_handed_is_letting_go() {
     check(
         "
