@@ -1,7 +1,7 @@
 //! Versions of deployed code, each under the hash of its archive.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,9 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use longshore_http::{CodeError, CodeVersion};
 use longshore_model::Millis;
 use ring::digest::{SHA256, digest};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use super::archive::{BOUNDS, remove, unpack};
+use super::compare::has_all;
 
 /// The hidden subcommand of this program that makes a version's environment and becomes its handler.
 pub(crate) const CODE_SUBCOMMAND: &str = "code-worker";
@@ -19,6 +21,8 @@ pub(crate) const CODE_SUBCOMMAND: &str = "code-worker";
 const VERSIONS_MAX: usize = 10;
 /// What the name of a folder ends with that is being removed. No name of code has a dot.
 const GONE: &str = "gone";
+/// What the name of something begins with that is on its way.
+const DRAFT: &str = ".draft-";
 
 /// What is known of a version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -28,7 +32,8 @@ struct Note {
     created_at: Millis,
 }
 
-/// Keeps an archive below `dir`, the folder of its name.
+/// Keeps an archive below `dir`, the folder of its name. Where it is there already, what is there is compared with what
+/// came, and replaced where something is missing or is not as it was sent.
 pub(super) fn keep(
     dir: &Path,
     name: &str,
@@ -37,31 +42,64 @@ pub(super) fn keep(
     is_used: &dyn Fn(&str) -> bool,
 ) -> Result<CodeVersion, CodeError> {
     let hash = hex(digest(&SHA256, archive).as_ref());
-    if let Some(version) = version(dir, name, &hash, program) {
-        return Ok(version);
-    }
     let unavailable =
         |error: io::Error| CodeError::Unavailable(format!("cannot write to {}: {error}", dir.display()));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unavailable)?;
     // Two that send the same at once have drafts of their own; the second one finds the first one's folder.
-    let draft = tempfile::Builder::new().prefix(".draft-").tempdir_in(dir).map_err(unavailable)?;
+    let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(dir).map_err(unavailable)?;
     let unpacked = unpack(archive, draft.path(), BOUNDS)?;
-    let folder = dir.join(&hash);
-    match fs::rename(draft.path(), &folder) {
-        // Half a version of an earlier try, or another's whole one: the same files in either case.
-        Err(_) if folder.is_dir() => {}
-        other => other.map_err(unavailable)?,
+    let is_new = put_in_place(draft.path(), &dir.join(&hash)).map_err(unavailable)?;
+    if is_new || version(dir, name, &hash, program).is_none() {
+        let created_at = version(dir, name, &hash, program)
+            .map_or_else(|| now_after(dir, name, program), |version| version.created_at);
+        let note = Note { files: unpacked.files, bytes: unpacked.bytes, created_at };
+        write_note(dir, &hash, &note).map_err(unavailable)?;
     }
-    let note =
-        Note { files: unpacked.files, bytes: unpacked.bytes, created_at: now_after(dir, name, program) };
-    let text = serde_json::to_vec(&note).map_err(|error| unavailable(error.into()))?;
-    let beside = dir.join(format!("{hash}.new"));
-    fs::write(&beside, text)
-        .and_then(|()| fs::rename(&beside, dir.join(format!("{hash}.json"))))
-        .map_err(unavailable)?;
     forget_old(dir, name, program, is_used);
     version(dir, name, &hash, program)
         .ok_or_else(|| CodeError::Unavailable("the version is gone as soon as it was kept".to_owned()))
+}
+
+/// Makes `folder` what `draft` is, which is on the disk already, in one step. False where it was that before.
+fn put_in_place(draft: &Path, folder: &Path) -> io::Result<bool> {
+    match fs::rename(draft, folder) {
+        Err(_) if fs::symlink_metadata(folder).is_ok() => {
+            if has_all(folder, draft)? {
+                return Ok(false);
+            }
+            tracing::warn!(path = %folder.display(), "deployed code was not whole any more and is replaced");
+            exchange(draft, folder)?;
+        }
+        other => other?,
+    }
+    sync_parent(folder)?;
+    Ok(true)
+}
+
+/// Workers that run never see the folder missing, where the file system can do that.
+fn exchange(draft: &Path, folder: &Path) -> io::Result<()> {
+    if renameat_with(CWD, draft, CWD, folder, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    let aside = draft.with_extension(GONE);
+    fs::rename(folder, &aside)?;
+    fs::rename(draft, folder)?;
+    remove(&aside);
+    Ok(())
+}
+
+/// The note is written last: a version without one is none.
+fn write_note(dir: &Path, hash: &str, note: &Note) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(dir)?;
+    file.write_all(&serde_json::to_vec(note)?)?;
+    file.as_file().sync_all()?;
+    let path = dir.join(format!("{hash}.json"));
+    file.persist(&path).map_err(|error| error.error)?;
+    sync_parent(&path)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }
 
 /// The present, and later than what is there: the oldest ones are removed, whatever the clock says.
@@ -84,6 +122,9 @@ pub(super) fn versions(dir: &Path, name: &str, program: &Path) -> Vec<CodeVersio
 fn version(dir: &Path, name: &str, hash: &str, program: &Path) -> Option<CodeVersion> {
     let note: Note = serde_json::from_slice(&fs::read(dir.join(format!("{hash}.json"))).ok()?).ok()?;
     let folder = dir.join(hash);
+    if !folder.is_dir() {
+        return None;
+    }
     let (workdir, program) = (folder.to_str()?.to_owned(), program.to_str()?.to_owned());
     let command = vec![program, CODE_SUBCOMMAND.to_owned(), workdir.clone()];
     let (files, bytes, created_at) = (note.files, note.bytes, note.created_at);
@@ -174,6 +215,44 @@ mod tests {
         let kept = versions(&dir, "hello", Path::new("/bin/longshore"));
         assert_eq!(kept.len(), VERSIONS_MAX);
         assert!(kept.is_sorted_by_key(|version| std::cmp::Reverse(version.created_at)));
+    }
+
+    #[test]
+    fn what_was_removed_emptied_or_changed_comes_back_with_the_same_archive() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let files = [("handler.py", "print()"), ("lib/a.py", "a"), ("lib/b.py", "bb")];
+        let archive = archive_of(&files);
+        let keep = || keep(dir, "hello", &archive, Path::new("/bin/longshore"), &|_| false).unwrap();
+        let first = keep();
+        let folder = Path::new(&first.workdir);
+        let assert_whole = |what: &str| {
+            assert_eq!(keep(), first, "{what}");
+            for (path, text) in files {
+                assert_eq!(fs::read_to_string(folder.join(path)).unwrap(), text, "{what}");
+            }
+        };
+        fs::create_dir(folder.join("__pycache__")).unwrap();
+        assert_whole("nothing changed");
+        assert!(folder.join("__pycache__").exists(), "what is whole stays as it is");
+
+        let damages: [(&str, &dyn Fn()); 6] = [
+            ("a file is gone", &|| fs::remove_file(folder.join("handler.py")).unwrap()),
+            ("a folder is gone", &|| fs::remove_dir_all(folder.join("lib")).unwrap()),
+            ("everything is gone", &|| fs::remove_dir_all(folder).unwrap()),
+            ("a file is empty", &|| fs::write(folder.join("lib/a.py"), "").unwrap()),
+            ("a file has other bytes", &|| fs::write(folder.join("lib/b.py"), "bc").unwrap()),
+            ("a file is a folder", &|| {
+                fs::remove_file(folder.join("lib/a.py")).unwrap();
+                fs::create_dir(folder.join("lib/a.py")).unwrap();
+            }),
+        ];
+        for (what, damage) in damages {
+            damage();
+            assert_whole(what);
+        }
+        let left = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.count(), 2, "no draft is left, only the folder and its note");
     }
 
     #[test]

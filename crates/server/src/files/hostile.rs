@@ -50,10 +50,14 @@ fn raw(path: &str, kind: EntryType, link: &str) -> Vec<u8> {
 
 /// What comes of an archive in a folder of its own, beside which nothing may appear.
 fn unpacked(archive: &[u8]) -> Result<Unpacked, CodeError> {
+    unpacked_within(archive, BOUNDS)
+}
+
+fn unpacked_within(archive: &[u8], bounds: Bounds) -> Result<Unpacked, CodeError> {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("folder");
     std::fs::create_dir(&folder).unwrap();
-    let outcome = unpack(archive, &folder, BOUNDS);
+    let outcome = unpack(archive, &folder, bounds);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "something is outside");
     assert_no_links(&folder);
     outcome
@@ -71,7 +75,11 @@ fn assert_no_links(folder: &Path) {
 }
 
 fn refusal(archive: &[u8]) -> String {
-    match unpacked(archive) {
+    refusal_within(archive, BOUNDS)
+}
+
+fn refusal_within(archive: &[u8], bounds: Bounds) -> String {
+    match unpacked_within(archive, bounds) {
         Err(CodeError::Unusable(text)) => text,
         other => panic!("{other:?}"),
     }
@@ -102,6 +110,73 @@ fn an_archive_is_bounded_in_bytes_and_entries() {
     assert!(refusal(&archive_of(&many)).contains("more than 10 entries"));
     let zeros = gzip(&vec![0; 100_000_000]);
     assert!(refusal(&zeros).contains("no files"), "an end without a beginning");
+}
+
+/// An entry that says something of the next one, and that next one.
+fn described(kind: EntryType, text: &[u8]) -> Vec<u8> {
+    let mut tar = Builder::new(Vec::new());
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(text.len() as u64);
+    header.set_cksum();
+    tar.append(&header, text).unwrap();
+    let mut header = Header::new_gnu();
+    header.set_size(1);
+    tar.append_data(&mut header, "file", &b"x"[..]).unwrap();
+    gzip(&tar.into_inner().unwrap())
+}
+
+fn record(key: &str, value: &str) -> Vec<u8> {
+    let rest = format!(" {key}={value}\n");
+    let digits = (1..7).find(|digits| (rest.len() + digits).to_string().len() == *digits).unwrap();
+    format!("{}{rest}", rest.len() + digits).into_bytes()
+}
+
+#[test]
+fn long_names_and_extended_headers_are_understood() {
+    let deep = format!("{}/file.py", ["folder"; 60].join("/"));
+    for archive in [
+        described(EntryType::GNULongName, format!("{deep}\0").as_bytes()),
+        described(EntryType::XHeader, &[record("mtime", "1.5"), record("path", &deep)].concat()),
+        described(EntryType::XHeader, &record("size", "1")),
+        described(EntryType::XGlobalHeader, &record("comment", "0123456789abcdef")),
+    ] {
+        let bounds = Bounds { entries_max: 100, ..BOUNDS };
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(unpack(&archive, dir.path(), bounds).unwrap(), Unpacked { files: 1, bytes: 1 });
+        assert!(dir.path().join(&deep).exists() || dir.path().join("file").exists());
+    }
+}
+
+#[test]
+fn what_describes_an_entry_is_bounded() {
+    let long = vec![b'a'; 5_000];
+    for kind in [EntryType::GNULongName, EntryType::GNULongLink] {
+        assert!(refusal(&described(kind, &long)).contains("more than 4096 bytes"), "{kind:?}");
+    }
+    let comment = "c".repeat(70_000);
+    for kind in [EntryType::XHeader, EntryType::XGlobalHeader] {
+        let header = [record("path", "b"), record("comment", &comment)].concat();
+        let bounds = Bounds { bytes_max: 1_000_000, ..BOUNDS };
+        let refusal = refusal_within(&described(kind, &header), bounds);
+        assert!(refusal.contains("more than 65536 bytes"), "{kind:?}: {refusal}");
+    }
+    let path = record("path", &"a".repeat(5_000));
+    assert!(refusal(&described(EntryType::XHeader, &path)).contains("more than 4096 bytes"));
+    for size in ["0", "18446744073709551615"] {
+        assert!(refusal(&described(EntryType::XHeader, &record("size", size))).contains("extended header"));
+    }
+    assert!(refusal(&described(EntryType::XHeader, &record("size", "-1"))).contains("no number"));
+    assert!(refusal(&described(EntryType::XHeader, &record("GNU.sparse.map", "0,1"))).contains("holes"));
+    assert!(refusal(&described(EntryType::XHeader, b"99 path=x\n")).contains("not a whole"));
+}
+
+#[test]
+fn folders_that_are_only_named_count() {
+    let deep = ["f"; 12].join("/");
+    assert!(refusal(&archive_of(&[(&deep, "")])).contains("more than 10 entries"));
+    let deeper = ["f"; 65].join("/");
+    assert!(refusal(&archive_of(&[(&deeper, "")])).contains("within each other"));
 }
 
 #[test]

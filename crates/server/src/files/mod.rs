@@ -9,6 +9,8 @@
 
 mod archive;
 mod code;
+mod compare;
+mod extensions;
 #[cfg(test)]
 mod hostile;
 
