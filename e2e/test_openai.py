@@ -108,6 +108,54 @@ def test_the_javascript_library(parrot):
     assert seen["wrongKey"]["status"] == 401
 
 
+# Workers that pass on the text of their model server, run by the official SDK.
+
+
+@pytest.fixture(scope="module", params=["whole", "whole, aggregated", "lines, aggregated", "bits", "returned"])
+def texts(api, request):
+    """An endpoint whose worker answers with JSON text, and how it does."""
+    form, _, aggregates = request.param.partition(", ")
+    env = {"FORM": form, "AGGREGATE": "1" if aggregates else "0"}
+    return api.endpoint("json_text.py", env, workersMax=1, maxConcurrency=4)
+
+
+TOOLS = [{"type": "function", "function": {"name": "fly", "parameters": {"type": "object"}}}]
+
+
+def test_text_that_is_json_is_the_answer(texts):
+    client = client_of(base_of(texts), max_retries=0)
+    assert [model.id for model in client.models.list()] == ["m"]
+    assert client.chat.completions.create(model="m", messages=SAID).choices[0].message.content == 'she said: "🦜"'
+    called = client.chat.completions.create(model="m", messages=SAID, tools=TOOLS).choices[0].message.tool_calls
+    assert [(call.function.name, json.loads(call.function.arguments)) for call in called] == [("fly", {"to": "sea"})]
+    assert client.completions.create(model="m", prompt="hi").choices[0].text == "polly\n🦜"
+    found = client.embeddings.create(model="m", input="a", encoding_format="float")
+    assert found.data[0].embedding == [0.25, -1.0]
+
+
+def test_an_error_in_text_has_its_status(texts):
+    client = client_of(base_of(texts), max_retries=0)
+    with pytest.raises(openai.NotFoundError) as missing:
+        client.chat.completions.create(model="m", messages=SAID, user="flat")
+    assert missing.value.body == {"message": "no such thing", "type": "NotFoundError", "param": None, "code": 404}
+    with pytest.raises(openai.RateLimitError) as busy:
+        client.chat.completions.create(model="m", messages=SAID, user="nested")
+    assert (busy.value.code, busy.value.type) == ("busy", "rate_limit_error")
+
+
+def test_text_that_is_json_reaches_the_javascript_library(texts):
+    done = subprocess.run(
+        [shutil.which("node"), str(HERE / "js" / "openai_text.mjs"), base_of(texts), ADMIN_KEY],
+        capture_output=True, text=True, timeout=300, env={**os.environ, "NO_PROXY": "127.0.0.1"}, check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    seen = json.loads(done.stdout)
+    assert (seen["models"], seen["chat"], seen["tools"]) == (["m"], 'she said: "🦜"', [["fly", {"to": "sea"}]])
+    assert (seen["completion"], seen["embedding"]) == ("polly\n🦜", [0.25, -1.0])
+    assert seen["flat"] == {"status": 404, "message": "no such thing", "type": "NotFoundError", "code": 404}
+    assert seen["nested"] == {"status": 429, "message": "slow down", "type": "rate_limit_error", "code": "busy"}
+
+
 # Workers as vLLM's and older ones, played: what they post, and what the client makes of it.
 
 
@@ -155,8 +203,9 @@ def test_streams_of_every_kind_of_worker(endpoint, chunks, aggregates):
     assert with_worker(endpoint, read, chunks, {"output": chunks if aggregates else []})[0] == "one two"
 
 
-@pytest.mark.parametrize("chunks, output", [([BODY], [BODY]), ([BODY], []), ([], BODY)],
-                         ids=["a list of one", "the chunk alone", "a plain handler"])
+@pytest.mark.parametrize("chunks, output", [([BODY], [BODY]), ([BODY], []), ([], BODY), ([json.dumps(BODY)], []), ([], json.dumps(BODY)),
+                                            (json.dumps(BODY, indent=1).split("\n"), [])],
+                         ids=["a list of one", "the chunk alone", "a plain handler", "text", "text of a plain handler", "lines of text"])
 def test_whole_answers_of_every_kind_of_worker(endpoint, chunks, output):
     assert with_worker(endpoint, whole, chunks, {"output": output})[0] == "one"
 
@@ -179,6 +228,9 @@ FLAT = {"object": "error", "message": "it's too long", "type": "BadRequestError"
     ([], {"error": "{'message': \"it's too long\", 'type': 'BadRequestError', 'code': 400}"}, 400),
     ([FLAT], {"output": [FLAT]}, 400),
     ([], {"output": [FLAT]}, 400),
+    ([json.dumps(FLAT)], {"output": [json.dumps(FLAT)]}, 400),
+    ([json.dumps(FLAT)], {"output": []}, 400),
+    ([], {"output": json.dumps({"error": FLAT})}, 400),
     ([], {"error": "handler: it's too long \ntraceback: somewhere"}, 500),
 ])
 def test_errors_of_every_kind_of_worker(endpoint, streams, chunks, result, status):

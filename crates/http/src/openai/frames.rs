@@ -23,6 +23,8 @@ pub(super) struct Frames {
     line: Vec<u8>,
     /// The present event has lines already.
     in_event: bool,
+    /// So much was written.
+    written_bytes: usize,
     /// `data: [DONE]` was written.
     pub(super) done: bool,
     /// The caller has heard that this was all.
@@ -52,6 +54,12 @@ impl Frames {
     fn value(&mut self, value: &Bytes, out: &mut Vec<u8>) -> Result<(), Problem> {
         if let (Some(b'"'), Ok(text)) = (value.first(), std::str::from_utf8(value)) {
             let text = plain_text(text);
+            // A model server that refuses says so in one object, also where events were asked for.
+            if self.written_bytes == 0
+                && let Some(problem) = Problem::in_result(text.as_bytes())
+            {
+                return Err(problem);
+            }
             self.watch(text.as_bytes());
             out.extend_from_slice(text.as_bytes());
             return Ok(());
@@ -78,6 +86,7 @@ impl Frames {
     }
 
     fn watch(&mut self, text: &[u8]) {
+        self.written_bytes += text.len();
         for piece in text.split_inclusive(|byte| *byte == b'\n') {
             let (content, ends) = match piece.strip_suffix(b"\n") {
                 Some(content) => (content, true),
@@ -176,6 +185,9 @@ mod tests {
                 .chunk(&Bytes::from_static(b"{\"object\":\"error\",\"message\":\"m\",\"code\":400}"))
                 .is_err()
         );
+        let as_text = Bytes::from_static(b"\"{\\\"error\\\":{\\\"message\\\":\\\"m\\\"}}\"");
+        assert!(frames.chunk(&as_text).is_err());
         assert!(frames.chunk(&Bytes::from_static(b"{\"error\":null,\"a\":1}")).is_ok());
+        assert!(frames.chunk(&as_text).is_ok(), "what is written is not taken back");
     }
 }

@@ -10,6 +10,7 @@ mod caller;
 mod described;
 mod fleet;
 mod frames;
+mod joined;
 mod models;
 mod plain;
 mod problem;

@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
+use http::StatusCode;
 use longshore_engine::{EndpointHandle, JobSnapshot, StreamFrom};
 use longshore_model::limits::TTL_MS_MAX;
 use longshore_model::{JobId, JobState};
-use serde_json::value::RawValue;
 
 use super::Answered;
 use super::caller::Caller;
+use super::joined::{JoinedText, answer_in};
 use super::problem::Problem;
 use crate::errors::Failure;
 use crate::json_body::JsonBody;
+
+/// The longest text that is joined: as long as an output may be.
+const ANSWER_BYTES_MAX: usize = 20_000_000;
 
 /// Waits for the job's end, and answers with its result.
 pub(super) async fn answer(mut caller: Caller) -> Answered {
@@ -35,8 +39,7 @@ pub(super) async fn of_ended(endpoint: &EndpointHandle, job: JobId, ended: JobSn
     Ok(Problem::in_result(&result).map_or_else(|| json(&result), Problem::into_response))
 }
 
-/// What the worker made: the job's output, or what it yielded where it does not give that back at its end. A generator
-/// wraps it into a list.
+/// What the worker made: the job's output, or what it yielded where it does not give that back at its end.
 pub(super) async fn result(
     endpoint: &EndpointHandle,
     job: JobId,
@@ -44,42 +47,38 @@ pub(super) async fn result(
 ) -> Result<Bytes, Failure> {
     let output = ended.output.unwrap_or_default();
     if !matches!(output.trim_ascii(), b"" | b"[]") {
-        return Ok(unwrapped(output));
+        return Ok(answer_in(output));
     }
-    let page = endpoint.read_stream(job, StreamFrom::Offset(0), Duration::ZERO).await?;
-    let first = page.chunks.into_iter().next().map(|chunk| chunk.bytes);
-    Ok(first.map_or(if output.is_empty() { Bytes::from_static(b"{}") } else { output }, unwrapped))
+    let nothing = if output.is_empty() { Bytes::from_static(b"{}") } else { output };
+    Ok(yielded(endpoint, job).await?.unwrap_or(nothing))
 }
 
-/// The only element of a list; anything else as it is.
-fn unwrapped(json: Bytes) -> Bytes {
-    let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&json) else { return json };
-    match elements.as_slice() {
-        [only] => json.slice_ref(only.get().as_bytes()),
-        _ => json,
+/// The answer in the job's chunks: the object that all of them write as text, or the first chunk.
+async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>, Failure> {
+    let (mut first, mut text, mut next) = (None, JoinedText::default(), 0);
+    loop {
+        let page = endpoint.read_stream(job, StreamFrom::Offset(next), Duration::ZERO).await?;
+        for chunk in page.chunks {
+            next = chunk.offset.saturating_add(1);
+            let is_text = text.push(&chunk.bytes);
+            let first = first.get_or_insert(chunk.bytes);
+            if !is_text {
+                return Ok(Some(answer_in(first.clone())));
+            }
+            if text.bytes() > ANSWER_BYTES_MAX {
+                let text = format!("the worker's answer is over {ANSWER_BYTES_MAX} bytes; ask with `stream`");
+                return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "answer_too_long", text));
+            }
+        }
+        if !page.more {
+            break;
+        }
     }
+    Ok(text.into_object().or(first))
 }
 
 fn json(text: &Bytes) -> Response {
     let mut body = JsonBody::new();
     body.raw(text);
     body.into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_one_are_unwrapped_byte_for_byte() {
-        for (json, expected) in [
-            ("[ {\"a\": 1.0} ]", "{\"a\": 1.0}"),
-            ("[1,2]", "[1,2]"),
-            ("{\"a\":[1]}", "{\"a\":[1]}"),
-            ("[[1]]", "[1]"),
-            ("[]", "[]"),
-        ] {
-            assert_eq!(unwrapped(Bytes::from_static(json.as_bytes())), expected);
-        }
-    }
 }

@@ -104,8 +104,11 @@ impl Problem {
 
     fn in_value(value: &Value) -> Self {
         let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
+        let named = status_of(error).or_else(|| status_of(value));
         if let Value::String(text) = error {
-            return Self::in_words(text);
+            let problem = Self::in_words(text);
+            let Some(status) = named else { return problem };
+            return Self { status, kind: kind_of(status).to_owned(), final_word: false, ..problem };
         }
         // The SDK's account of an exception has `error_message`; its traceback is nobody's business.
         let message = ["message", "error_message", "detail"].iter().find_map(|name| error.get(name));
@@ -119,7 +122,7 @@ impl Problem {
         }
         let kind = error.get("type").and_then(Value::as_str);
         let code = error.get("code").cloned().unwrap_or_default();
-        let status = status_in(&code).or_else(|| {
+        let status = named.or_else(|| {
             kind.is_some_and(|kind| {
                 kind.to_ascii_lowercase().replace('_', "").contains("badrequest")
                     || kind == "invalid_request_error"
@@ -162,6 +165,11 @@ fn kind_of(status: StatusCode) -> &'static str {
         status if status.is_client_error() => "invalid_request_error",
         _ => "server_error",
     }
+}
+
+/// The status that an error names.
+fn status_of(error: &Value) -> Option<StatusCode> {
+    ["code", "status", "status_code"].iter().find_map(|name| status_in(error.get(name)?))
 }
 
 fn status_in(code: &Value) -> Option<StatusCode> {
@@ -257,6 +265,10 @@ mod tests {
         );
         assert_eq!(status(r#"{"error":{"message":"m","code":404}}"#), Some(404));
         assert_eq!(status(r#"{"error":"broken"}"#), Some(500));
+        assert_eq!(status(r#"{"error":"broken","status":503}"#), Some(503));
+        assert_eq!(status(r#"{"error":{"message":"m","code":"rate_limited","status":429}}"#), Some(429));
+        assert_eq!(status(r#"{"error":{"message":"m","code":"x"},"status_code":"404"}"#), Some(404));
+        assert_eq!(status(r#"{"error":{"message":"m","code":200}}"#), Some(500));
         for fine in [
             r#"{"object":"chat.completion"}"#,
             r#"{"error":null,"status":"completed"}"#,

@@ -73,6 +73,12 @@ async fn one_piece_is_the_workers_json_without_any_envelope() {
         (&[], "{\"plain\": 1e400}", "{\"plain\": 1e400}"),
         (&[], "[]", "[]"),
         (&[], "[1, 2]", "[1, 2]"),
+        (&[r#""{\"a\": 1.0}""#], "[]", "{\"a\": 1.0}"),
+        (&[r#""{\"a\"""#, r#"": 1.0}""#], "[]", "{\"a\": 1.0}"),
+        (&[], r#"["{\"a\"", ": 1.0}"]"#, "{\"a\": 1.0}"),
+        (&[], r#""{\"a\": 1.0}""#, "{\"a\": 1.0}"),
+        (&[r#""{""#, "{\"a\": 1.0}"], "[]", r#""{""#),
+        (&["\"hello\""], "[]", "\"hello\""),
     ] {
         let answer = asked(&fixture, CHAT, r#"{"model":"m"}"#, |job| {
             let fixture = &fixture;
@@ -149,6 +155,15 @@ async fn what_fails_before_the_first_piece_is_a_real_error() {
             let fixture = &fixture;
             async move {
                 fixture.yield_chunks(job, &[flat]).await;
+                fixture.complete(job, "[]").await;
+            }
+        });
+        assert_eq!(error_of(&answer.await), (404, "NotFoundError".to_owned(), json!(404), "m".to_owned()));
+        let text = r#""{\"object\":\"error\",\"message\":\"m\",\"type\":\"NotFoundError\",\"code\":404}""#;
+        let answer = asked(&fixture, CHAT, body, |job| {
+            let fixture = &fixture;
+            async move {
+                fixture.yield_chunks(job, &[text]).await;
                 fixture.complete(job, "[]").await;
             }
         });

@@ -9,7 +9,7 @@ const FOREIGN_NUMBERS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
 
 /// Reads `body` with `read`. If that fails and there are foreign numbers in it, reads it once more with `null` in
 /// their place; every other byte stays as it is.
-pub(super) fn read_json<T>(
+pub(crate) fn read_json<T>(
     body: &Bytes,
     read: impl Fn(&Bytes) -> serde_json::Result<T>,
 ) -> serde_json::Result<T> {

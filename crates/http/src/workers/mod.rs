@@ -27,7 +27,7 @@ use futures_util::FutureExt as _;
 
 use self::address::RoutedPath;
 pub(crate) use self::address::WorkerPath;
-pub(crate) use self::lenient::plain_text;
+pub(crate) use self::lenient::{plain_text, read_json};
 use crate::edge::Answering;
 use crate::{HttpState, edge};
 

@@ -1,0 +1,135 @@
+//! Answers that a worker gives as text: some workers read their model server's answer as text, whole or by lines, and
+//! yield that.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::workers::{plain_text, read_json};
+
+/// Text that a worker yields piece by piece.
+#[derive(Debug, Default)]
+pub(super) struct JoinedText {
+    text: Vec<u8>,
+}
+
+impl JoinedText {
+    /// Adds a piece. False where it is no JSON string: then nothing was added.
+    pub(super) fn push(&mut self, json: &[u8]) -> bool {
+        let Some(string) = std::str::from_utf8(json).ok().filter(|json| json.starts_with('"')) else {
+            return false;
+        };
+        self.text.extend_from_slice(plain_text(string).as_bytes());
+        true
+    }
+
+    /// How long the text is so far.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The text, if it is one JSON object.
+    pub(super) fn into_object(self) -> Option<Bytes> {
+        let is_object = self.text.trim_ascii_start().starts_with(b"{");
+        let text = is_object.then(|| Bytes::from(self.text))?;
+        // Python may have written it.
+        read_json(&text, |text| {
+            let object: &RawValue = serde_json::from_slice(text)?;
+            Ok(text.slice_ref(object.get().as_bytes()))
+        })
+        .ok()
+    }
+}
+
+/// The answer that is in a job's output: the only element of a list, or the output itself; and of text the object that
+/// it writes, if it writes one.
+pub(super) fn answer_in(output: Bytes) -> Bytes {
+    let mut text = JoinedText::default();
+    let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&output) else {
+        text.push(&output);
+        return text.into_object().unwrap_or(output);
+    };
+    let is_text = elements.iter().all(|element| text.push(element.get().as_bytes()));
+    if is_text && let Some(object) = text.into_object() {
+        return object;
+    }
+    match elements.as_slice() {
+        [only] => output.slice_ref(only.get().as_bytes()),
+        _ => output,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn answer(output: &str) -> String {
+        String::from_utf8(answer_in(Bytes::copy_from_slice(output.as_bytes())).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn lists_of_one_are_unwrapped_byte_for_byte() {
+        for (output, expected) in [
+            ("[ {\"a\": 1.0} ]", "{\"a\": 1.0}"),
+            ("[1,2]", "[1,2]"),
+            ("{\"a\":[1]}", "{\"a\":[1]}"),
+            ("[[1]]", "[1]"),
+            ("[]", "[]"),
+        ] {
+            assert_eq!(answer(output), expected);
+        }
+    }
+
+    #[test]
+    fn text_that_writes_an_object_is_that_object() {
+        for (output, expected) in [
+            (r#""{\"a\": 1.0}""#, r#"{"a": 1.0}"#),
+            (r#"["{\"a\": 1e400}"]"#, r#"{"a": 1e400}"#),
+            (r#"["{", " \"a\": ", "\"x\\ny\"", "}"]"#, r#"{ "a": "x\ny"}"#),
+            (r#"["{\"a\": \"\\ud8", "3e\\udd9c ü\"}\n"]"#, r#"{"a": "\ud83e\udd9c ü"}"#),
+            (r#""{\"a\": NaN}""#, r#"{"a": null}"#),
+        ] {
+            assert_eq!(answer(output), expected);
+        }
+    }
+
+    #[test]
+    fn other_text_stays_a_string() {
+        for (output, expected) in [
+            (r#""hello""#, r#""hello""#),
+            (r#""[1]""#, r#""[1]""#),
+            (r#""{\"a\": 1} {}""#, r#""{\"a\": 1} {}""#),
+            (r#"["{\"a\":"]"#, r#""{\"a\":""#),
+            (r#"["{\"a\":", 1, "}"]"#, r#"["{\"a\":", 1, "}"]"#),
+            (r#"["{\"a\":1}", "{\"b\":2}"]"#, r#"["{\"a\":1}", "{\"b\":2}"]"#),
+            (r#""""#, r#""""#),
+        ] {
+            assert_eq!(answer(output), expected);
+        }
+    }
+
+    #[test]
+    fn deep_text_is_no_stack_overflow() {
+        let deep = format!("\"{{\\\"a\\\":{}{}}}\"", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(answer(&deep).starts_with("{\"a\":[["));
+    }
+
+    proptest! {
+        #[test]
+        fn any_output_is_survived(output in r#"[\[\]{}",:\\uD80-9a-zN -]{0,60}"#) {
+            let _ = answer(&output);
+        }
+
+        #[test]
+        fn an_object_cut_anywhere_comes_whole(text: String, number: u64, cuts: Vec<prop::sample::Index>) {
+            let whole = serde_json::json!({ "text": text, "n": number }).to_string();
+            let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len())).collect();
+            ends.retain(|end| whole.is_char_boundary(*end));
+            ends.extend([0, whole.len()]);
+            ends.sort_unstable();
+            let pieces: Vec<&str> = ends.windows(2).map(|ends| &whole[ends[0]..ends[1]]).collect();
+            prop_assert_eq!(answer(&serde_json::to_string(&pieces).unwrap()), whole);
+        }
+    }
+}
