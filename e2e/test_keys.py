@@ -78,3 +78,52 @@ def test_the_text_of_a_key_is_in_no_file_of_the_server(fresh_server):
     secret = made["key"].rsplit("_", 1)[1].encode()
     for path in server.folder.rglob("*"):
         assert not path.is_file() or secret not in path.read_bytes(), path
+
+
+def managed_by(api: Api, server, *endpoints) -> Api:
+    """A client with a key that manages these endpoints and may look at everything."""
+    scope = {"scope": "manage", "endpointIds": [endpoint.id for endpoint in endpoints]}
+    return Api(server, make_key(api, scope, {"scope": "read"})["key"])
+
+
+def test_a_key_for_one_endpoint_gets_at_nothing_of_another(server, api):
+    secret = api.template("echo.py", env={"TOKEN": "of another tenant"})["id"]
+    volume = api.ok("POST", "/v1/networkvolumes", json={"name": unique("volume"), "size": 1})["id"]
+    auth = {"name": unique("auth"), "username": "u", "password": "p"}
+    auth = api.ok("POST", "/v1/containerregistryauth", json=auth)["id"]
+    api.ok("PATCH", f"/v1/templates/{secret}", json={"containerRegistryAuthId": auth})
+    mine, theirs = api.external(), api.external(templateId=secret, networkVolumeId=volume)
+    own = mine.record["templateId"]
+    key = managed_by(api, server, mine)
+    before = [api.ok("GET", path) for path in (f"/v1/endpoints/{mine.id}", f"/v1/templates/{own}")]
+    for path, body in (
+        (f"/v1/endpoints/{mine.id}", {"templateId": secret}),
+        (f"/v1/endpoints/{mine.id}", {"networkVolumeId": volume}),
+        (f"/v1/endpoints/{mine.id}", {"networkVolumeIds": [volume]}),
+        (f"/v1/endpoints/{mine.id}", {"templateId": "nosuchtemplate"}),
+        (f"/v1/templates/{own}", {"containerRegistryAuthId": auth}),
+        (f"/v1/templates/{own}", {"endpoints": "*"}),
+        (f"/v1/templates/{secret}", {"readme": "mine"}),
+    ):
+        for method, suffix in (("PATCH", ""), ("POST", "/update")):
+            answer = key.call(method, path + suffix, json=body)
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized"), (body, answer.text)
+    for mutation, fields in (
+        ("saveEndpoint", f'id: "{mine.id}", templateId: "{secret}"'),
+        ("saveEndpoint", f'id: "{mine.id}", networkVolumeId: "{volume}"'),
+        ("updateEndpointTemplate", f'endpointId: "{mine.id}", templateId: "{secret}"'),
+        ("saveTemplate", f'id: "{own}", containerRegistryAuthId: "{auth}"'),
+    ):
+        query = f"mutation {{ {mutation}(input: {{ {fields} }}) {{ id }} }}"
+        assert key.call("POST", "/graphql", json={"query": query}).status_code == 401, query
+    assert [api.ok("GET", path) for path in (f"/v1/endpoints/{mine.id}", f"/v1/templates/{own}")] == before
+    # What is meant for it, it may have.
+    for path in (f"/v1/templates/{secret}", f"/v1/networkvolumes/{volume}", f"/v1/containerregistryauth/{auth}"):
+        assert api.ok("PATCH", path, json={"endpoints": [mine.id]})["endpoints"] == [mine.id]
+    key.ok("PATCH", f"/v1/templates/{own}", json={"containerRegistryAuthId": auth})
+    key.ok("PATCH", f"/v1/endpoints/{mine.id}", json={"templateId": secret, "networkVolumeId": volume})
+    assert key.call("PATCH", f"/v1/templates/{secret}", json={"readme": "mine"}).status_code == 401, theirs.id
+    # And it keeps what it has when that is not meant for it any more.
+    for path in (f"/v1/templates/{secret}", f"/v1/networkvolumes/{volume}"):
+        api.ok("PATCH", path, json={"endpoints": []})
+    key.ok("PATCH", f"/v1/endpoints/{mine.id}", json={"templateId": secret, "networkVolumeIds": [volume]})

@@ -33,7 +33,7 @@ def fields(record: dict, *names: str) -> dict:
 
 
 def test_an_auths_password_is_taken_and_never_shown(api, auth):
-    assert set(auth) == {"id", "name", "createdAt"}
+    assert set(auth) == {"id", "name", "endpoints", "createdAt"}
     assert api.ok("GET", f"{AUTHS}/{auth['id']}") == auth
     assert auth in api.ok("GET", AUTHS)
     for path in (AUTHS, f"{AUTHS}/{auth['id']}"):

@@ -128,6 +128,11 @@ impl Engine {
         self.inner.ground.settings.stop_grace_of(endpoint)
     }
 
+    /// The endpoints that use a template, oldest first.
+    pub fn endpoints_using(&self, id: &TemplateId) -> Vec<EndpointHandle> {
+        self.catalog().users_of(id)
+    }
+
     /// The GPUs that are shared out among workers, with whether each is free.
     pub fn gpus(&self) -> Vec<(Gpu, bool)> {
         self.inner.gpus.list()

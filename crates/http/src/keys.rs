@@ -92,6 +92,9 @@ pub(crate) fn authorize_somewhere(
     operation: Operation,
 ) -> Result<Arc<LiveKey>, Failure> {
     let key = live_key(state, headers)?;
+    if operation == Operation::Manage {
+        note_key(&key);
+    }
     if key.has_scope_for(operation) { Ok(key) } else { Err(Failure::unauthorized()) }
 }
 

@@ -4,7 +4,7 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Millis, VolumeId};
+use crate::{Millis, SharedWith, VolumeId};
 
 /// A network volume's record, named as in the management API; also its stored form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct NetworkVolume {
     pub size_gb: u32,
     /// Where it is, for people.
     pub data_center_id: String,
+    /// The endpoints whose keys may name it.
+    #[serde(default)]
+    pub endpoints: SharedWith,
     /// When it was created.
     pub created_at: Millis,
 }

@@ -5,7 +5,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Millis, RegistryAuthId};
+use crate::{Millis, RegistryAuthId, SharedWith};
 
 /// The record of a registry's credentials, named as in the management API; also its stored form.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct RegistryAuth {
     pub username: String,
     /// A secret: never logged, never shown.
     pub password: String,
+    /// The endpoints whose keys may name them.
+    #[serde(default)]
+    pub endpoints: SharedWith,
     /// When it was created.
     pub created_at: Millis,
 }

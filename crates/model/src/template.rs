@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Millis, TemplateId};
+use crate::{Millis, SharedWith, TemplateId};
 
 /// A template's record, named as in the management API; also its stored form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct Template {
     pub volume_in_gb: u32,
     /// Where the volume is mounted.
     pub volume_mount_path: String,
+    /// The endpoints whose keys may name it.
+    #[serde(default)]
+    pub endpoints: SharedWith,
     /// When it was created.
     pub created_at: Millis,
 }

@@ -28,6 +28,24 @@ impl Engine {
         Ok(auth)
     }
 
+    /// Changes the record of credentials by `change`; one that is refused, or leaves it as it is, writes nothing.
+    pub async fn update_registry_auth<E: From<CatalogError>>(
+        &self,
+        id: &RegistryAuthId,
+        change: impl FnOnce(&mut RegistryAuth) -> Result<(), E> + Send,
+    ) -> Result<RegistryAuth, E> {
+        let _door = self.inner.door.lock().await;
+        let before = self.registry_auth(id).ok_or(CatalogError::NotFound)?;
+        let mut auth = before.clone();
+        change(&mut auth)?;
+        (auth.id, auth.created_at) = (before.id, before.created_at);
+        if auth == before {
+            return Ok(auth);
+        }
+        self.keep_typed(KIND, id.as_str(), &auth).await?;
+        Ok(auth)
+    }
+
     /// Whether the credentials exist that a template names; those that it named before are not asked about again.
     pub(super) fn admits_auth(
         &self,

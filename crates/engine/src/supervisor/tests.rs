@@ -92,6 +92,7 @@ pub(super) fn a_template() -> Template {
         readme: String::new(),
         volume_in_gb: 0,
         volume_mount_path: String::new(),
+        endpoints: longshore_model::SharedWith::default(),
         created_at: Millis(0),
     }
 }

@@ -121,6 +121,7 @@ pub(crate) fn template(name: &str) -> Template {
         readme: String::new(),
         volume_in_gb: 0,
         volume_mount_path: String::new(),
+        endpoints: longshore_model::SharedWith::default(),
         created_at: Millis(0),
     }
 }

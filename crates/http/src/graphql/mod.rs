@@ -45,6 +45,9 @@ impl Refusal {
 /// A value, or why there is none.
 type Resolved = Result<Value, Refusal>;
 
+#[cfg(test)]
+pub(crate) use types::mutations;
+
 pub(crate) fn routes() -> Router<HttpState> {
     Router::new().route("/graphql", post(answer))
 }

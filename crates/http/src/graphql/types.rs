@@ -190,6 +190,12 @@ const MUTATIONS: &[(&str, Shape)] = &[
     ("updateUserSettings", Of(&USER)),
 ];
 
+/// The names of the mutations.
+#[cfg(test)]
+pub(crate) fn mutations() -> impl Iterator<Item = &'static str> {
+    MUTATIONS.iter().map(|(name, _)| *name)
+}
+
 /// What a root field is.
 pub(super) fn root(kind: Kind, name: &str) -> Result<Shape, Refusal> {
     let fields = match kind {

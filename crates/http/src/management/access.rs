@@ -34,6 +34,6 @@ pub(super) fn may_read_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
     id_or_slug: &str,
-) -> Result<EndpointHandle, Failure> {
-    keys::authorize_endpoint(state, headers, Operation::Look, id_or_slug).map(|(_, endpoint)| endpoint)
+) -> Result<(Arc<LiveKey>, EndpointHandle), Failure> {
+    keys::authorize_endpoint(state, headers, Operation::Look, id_or_slug)
 }

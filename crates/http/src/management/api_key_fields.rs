@@ -1,6 +1,6 @@
 //! The fields of a key.
 
-use super::fields::{Field, Kind};
+use super::fields::{Field, Kind, Resource};
 
 const NAME: Kind = Kind::Text { chars_max: 191 };
 /// As many requests in ten seconds as nobody makes.
@@ -18,6 +18,7 @@ pub(crate) const SCOPE_FIELDS: &[Field] = &[
         Kind::Texts,
         "the endpoints that it is for, by id or slug; `[\"*\"]`, or none at all, means every one",
     )
+    .names(Resource::Endpoint)
     .default(r#"["*"]"#),
 ];
 

@@ -2,7 +2,7 @@
 
 use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, RETENTION_MS_MAX};
 
-use super::fields::{Field, Kind};
+use super::fields::{Field, Kind, Resource};
 use super::template_fields::TEMPLATE_FIELDS;
 use crate::jobs::is_webhook;
 
@@ -30,7 +30,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("slug", SLUG, "a second address of the endpoint under `/v2`; unique").nullable(),
     Field::new("models", Kind::Texts, "the models that its workers serve, as OpenAI's clients name them")
         .default("[]"),
-    Field::new("templateId", SHORT_TEXT, "the template that its workers run"),
+    Field::new("templateId", SHORT_TEXT, "the template that its workers run").names(Resource::Template),
     Field::new(
         "template",
         Kind::Object(TEMPLATE_FIELDS),
@@ -85,8 +85,12 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("minCudaVersion", SHORT_TEXT, "accepted for compatibility").nullable(),
     Field::new("cpuFlavorIds", Kind::Texts, "accepted for compatibility").default("[]"),
     Field::new("dataCenterIds", Kind::Texts, "accepted for compatibility").default("[]"),
-    Field::new("networkVolumeId", SHORT_TEXT, "the volume its workers see").nullable(),
-    Field::new("networkVolumeIds", Kind::Texts, "more volumes that its workers see").default("[]"),
+    Field::new("networkVolumeId", SHORT_TEXT, "the volume its workers see")
+        .names(Resource::NetworkVolume)
+        .nullable(),
+    Field::new("networkVolumeIds", Kind::Texts, "more volumes that its workers see")
+        .names(Resource::NetworkVolume)
+        .default("[]"),
     Field::new("vcpuCount", Kind::Integer { min: 1, max: 4_096 }, "processors per CPU worker").default("2"),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
     Field::new(

@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use longshore_engine::EndpointHandle;
-use longshore_model::{Endpoint, Template, TemplateId};
+use longshore_engine::{EndpointHandle, Engine};
+use longshore_model::{Endpoint, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint};
@@ -15,6 +15,7 @@ use super::base_url::base_url;
 use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_endpoint, new_endpoint, new_template};
+use super::references::{hide_others, may_name, resolve_endpoints};
 use super::tags::{Expected, Tag};
 use super::views::Extras;
 use super::{Answer, PathId, pods, read_body, schemas, templates, to_the_end, views};
@@ -96,7 +97,9 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let birth = || Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let (template, inline) = match (members.remove("template"), members.get("templateId")) {
-        (Some(Value::Object(inline)), None) => (Arc::new(inline_template(inline, &members, birth())?), true),
+        (Some(Value::Object(inline)), None) => {
+            (Arc::new(inline_template(state.engine(), inline, &members, birth())?), true)
+        }
         (None, Some(_)) => (template_of(&state, &members)?, false),
         (Some(_), _) => return Err(bad_field("send either `templateId` or `template`, not both")),
         (None, None) => return Err(bad_field("`templateId` is required, or an inline `template` object")),
@@ -133,6 +136,7 @@ async fn store(
 
 /// The template of a create request's own. It is named after the endpoint unless it has a name.
 fn inline_template(
+    engine: &Engine,
     mut template: Map<String, Value>,
     endpoint: &Map<String, Value>,
     birth: Birth<'_>,
@@ -142,6 +146,7 @@ fn inline_template(
         let name = endpoint.get("name").and_then(Value::as_str).unwrap_or("endpoint");
         template.insert("name".to_owned(), json!(format!("{name} ({id})")));
     }
+    resolve_endpoints(engine, &mut template, &SharedWith::default())?;
     new_template(template, birth)
 }
 
@@ -174,10 +179,13 @@ async fn get(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let endpoint = may_read_endpoint(&state, &headers, &id)?;
+    let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let query = Query::of(&uri)?;
     let tag = Tag::of(state.engine(), &*endpoint.record());
-    let view = view(&state, &endpoint, &query).await;
+    let mut view = view(&state, &endpoint, &query).await;
+    if let Some(template) = view.get_mut("template") {
+        hide_others(&state, &key, template);
+    }
     let has_more = query.flag("includeTemplate") || query.flag("includeWorkers");
     let tag = if has_more { tag.beside(state.engine(), &view) } else { tag };
     Ok(tag.answer_look(&headers, view))
@@ -208,6 +216,7 @@ async fn update(
 ) -> Result<Response, Failure> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    may_name(&state, &key, ENDPOINT_FIELDS, &members)?;
     let present = endpoint.record();
     let template = if members.contains_key("templateId") {
         template_of(&state, &members)?
@@ -215,12 +224,13 @@ async fn update(
         state.engine().template(&present.template_id).ok_or_else(Failure::internal)?
     };
     changed_endpoint(&present, members.clone(), &template)?;
-    let used = Arc::clone(&template);
+    let (used, by) = (Arc::clone(&template), Arc::clone(&key));
     let expected = Expected::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
         let engine = state.engine();
         let change = |endpoint: &mut Endpoint| {
+            may_name(&state, &by, ENDPOINT_FIELDS, &members)?;
             expected.check(engine, endpoint)?;
             *endpoint = changed_endpoint(endpoint, members, &used)?;
             Ok(())

@@ -8,6 +8,9 @@ use crate::audit::note_fields;
 use crate::errors::Failure;
 use crate::rfc3339::parse_rfc3339;
 
+/// The most endpoints in one list.
+const ENDPOINTS_MAX: usize = 1_000;
+
 /// One field of a resource.
 #[derive(Debug)]
 pub(crate) struct Field {
@@ -21,6 +24,8 @@ pub(crate) struct Field {
     pub default: Option<&'static str>,
     /// Whether `null` is a value: it unsets the field.
     pub nullable: bool,
+    /// What its value, or each text in it, is the name of; none where it names nothing of this server.
+    pub names: Option<Resource>,
     /// What it means.
     pub about: &'static str,
 }
@@ -54,6 +59,24 @@ pub(crate) enum Kind {
     ObjectsOf(&'static [Field]),
     /// A moment, as RFC 3339 writes it.
     Time,
+    /// Ids or slugs of endpoints, or `"*"` for every one.
+    Endpoints,
+}
+
+/// What a field can name, for which a key needs the right
+/// ([`references`](super::references)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    /// A template, by its id.
+    Template,
+    /// A network volume, by its id.
+    NetworkVolume,
+    /// Credentials for a registry, by their id.
+    RegistryAuth,
+    /// Deployed code, as `code:` and its hash; other texts name nothing.
+    Code,
+    /// Endpoints for whose keys a resource is meant.
+    Endpoint,
 }
 
 /// Who may set a field, and when.
@@ -72,7 +95,7 @@ pub(crate) enum Access {
 impl Field {
     /// A field that clients may set at any time, without a fixed default.
     pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
-        Self { name, kind, access: Access::Write, default: None, nullable: false, about }
+        Self { name, kind, access: Access::Write, default: None, nullable: false, names: None, about }
     }
 
     /// Where the client names none, this JSON text is its value.
@@ -83,6 +106,11 @@ impl Field {
     /// `null` unsets it, and that is how it starts.
     pub const fn nullable(self) -> Self {
         Self { nullable: true, ..self }
+    }
+
+    /// Its value is the name of one of these, or a list of such names.
+    pub const fn names(self, resource: Resource) -> Self {
+        Self { names: Some(resource), ..self }
     }
 
     /// Clients may set it only when they create.
@@ -174,6 +202,10 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
         (Kind::Object(fields), Value::Object(members)) => return check_members(fields, members, verb, path),
         (Kind::ObjectsOf(fields), Value::Array(items)) => return check_objects(fields, items, verb, path),
         (Kind::Time, Value::String(text)) => parse_rfc3339(text).is_some(),
+        (Kind::Endpoints, Value::String(text)) => text == "*",
+        (Kind::Endpoints, Value::Array(items)) => {
+            items.len() <= ENDPOINTS_MAX && items.iter().all(Value::is_string)
+        }
         _ => false,
     };
     if fits {
@@ -227,6 +259,7 @@ fn allowed(kind: Kind) -> String {
         Kind::Object(_) => "an object".to_owned(),
         Kind::Objects | Kind::ObjectsOf(_) => "a list of objects".to_owned(),
         Kind::Time => "a moment such as \"2030-01-31T12:00:00Z\"".to_owned(),
+        Kind::Endpoints => format!("a list of at most {ENDPOINTS_MAX} ids or slugs of endpoints, or \"*\""),
     }
 }
 

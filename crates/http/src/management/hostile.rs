@@ -1,7 +1,7 @@
 //! Bodies that nobody means well with, against the tables of fields that the server really has.
 
 use longshore_hostile::{JSON_TOKENS, cases, spoiled, text};
-use longshore_model::{Endpoint, Millis, Template};
+use longshore_model::{Endpoint, EndpointId, Millis, Template};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -49,6 +49,9 @@ fn fitting(kind: Kind) -> BoxedStrategy<Value> {
             prop::collection::vec(body(fields, Verb::Create), 0..3).prop_map(Value::from).boxed()
         }
         Kind::Time => Just(json!("2030-01-31T12:00:00Z")).boxed(),
+        Kind::Endpoints => {
+            prop_oneof![Just(json!([])), Just(json!(["*"])), Just(json!([EndpointId::mint(1)]))].boxed()
+        }
     }
 }
 

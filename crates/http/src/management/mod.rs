@@ -15,13 +15,14 @@ mod docs;
 mod document;
 mod endpoint_fields;
 mod endpoints;
-mod fields;
+pub(crate) mod fields;
 #[cfg(test)]
 mod hostile;
 mod log_tail;
 mod nearest;
 mod pods;
 mod records;
+mod references;
 mod registry_auth_fields;
 mod registry_auths;
 mod schemas;
@@ -56,6 +57,19 @@ use crate::{HttpState, body};
 
 pub use code::forget_unused_code;
 pub(crate) use nearest::nearest;
+
+/// Every table of fields that requests are checked against.
+#[cfg(test)]
+pub(crate) fn tables() -> [(&'static str, &'static [fields::Field]); 6] {
+    [
+        ("endpoint", endpoint_fields::ENDPOINT_FIELDS),
+        ("template", template_fields::TEMPLATE_FIELDS),
+        ("volume", volume_fields::VOLUME_FIELDS),
+        ("auth", registry_auth_fields::REGISTRY_AUTH_FIELDS),
+        ("key", api_key_fields::API_KEY_FIELDS),
+        ("scope", api_key_fields::SCOPE_FIELDS),
+    ]
+}
 
 /// A JSON document, or why there is none.
 type Answer = Result<axum::Json<Value>, Failure>;

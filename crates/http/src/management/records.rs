@@ -94,6 +94,16 @@ pub(super) fn new_volume(members: Map<String, Value>, birth: Birth<'_>) -> Resul
     Ok(volume)
 }
 
+/// A registry's credentials after a change.
+pub(super) fn changed_registry_auth(
+    auth: &RegistryAuth,
+    members: Map<String, Value>,
+) -> Result<RegistryAuth, Failure> {
+    let changed = overlaid(auth, members)?;
+    require(!changed.name.trim().is_empty(), "`name` must not be blank")?;
+    Ok(changed)
+}
+
 /// A network volume after a change.
 pub(super) fn changed_volume(
     volume: &NetworkVolume,

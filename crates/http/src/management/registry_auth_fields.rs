@@ -1,6 +1,6 @@
 //! The fields of a registry's credentials.
 
-use super::fields::{Field, Kind};
+use super::fields::{Field, Kind, Resource};
 
 const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
 
@@ -9,6 +9,13 @@ pub(crate) const REGISTRY_AUTH_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people; not blank"),
     Field::new("username", Kind::Text { chars_max: 1_000 }, "who logs in").write_only(),
     Field::new("password", Kind::Secret { chars_max: 10_000 }, "with what; never shown").write_only(),
+    Field::new(
+        "endpoints",
+        Kind::Endpoints,
+        "the endpoints for which they are meant, by id or slug, or `\"*\"`: keys that manage one of them may name them",
+    )
+    .names(Resource::Endpoint)
+    .default("[]"),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
 ];

@@ -5,12 +5,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::Engine;
-use longshore_model::{RegistryAuth, RegistryAuthId};
+use longshore_model::{RegistryAuth, RegistryAuthId, SharedWith};
 use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, EXAMPLE, new_registry_auth};
+use super::records::{Birth, EXAMPLE, changed_registry_auth, new_registry_auth};
+use super::references::resolve_endpoints;
 use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
 use super::tags::{Expected, Tag};
 use super::{PathId, list_all, read_body, schemas, to_the_end, views};
@@ -38,6 +39,17 @@ pub(super) fn group() -> Group {
             .summary("one registry's credentials")
             .gives("ContainerRegistryAuth")
             .tagged(),
+        Operation::patch("UpdateContainerRegistryAuth", ONE, update)
+            .summary("changes what is sent")
+            .about("The credentials themselves stay: delete them and make others.")
+            .takes("ContainerRegistryAuthUpdateInput")
+            .gives("ContainerRegistryAuth")
+            .tagged(),
+        Operation::post("UpdateContainerRegistryAuthByPost", format!("{ONE}/update"), update)
+            .summary("the same as PATCH")
+            .takes("ContainerRegistryAuthUpdateInput")
+            .gives("ContainerRegistryAuth")
+            .tagged(),
         Operation::delete("DeleteContainerRegistryAuth", ONE, delete)
             .summary("deletes credentials that no template names")
             .tagged(),
@@ -52,6 +64,10 @@ pub(super) fn group() -> Group {
             "ContainerRegistryAuthCreateInput",
             with_example(schemas::sent(REGISTRY_AUTH_FIELDS, Verb::Create, &required), create),
         ),
+        (
+            "ContainerRegistryAuthUpdateInput",
+            with_example(schemas::sent(REGISTRY_AUTH_FIELDS, Verb::Update, &[]), json!({ "endpoints": "*" })),
+        ),
     ];
     let about = "Credentials with which private container images are fetched.";
     Group { name: "Container registry auths", about, operations, schemas }
@@ -59,7 +75,8 @@ pub(super) fn group() -> Group {
 
 async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
-    let members = read_members(REGISTRY_AUTH_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    let mut members = read_members(REGISTRY_AUTH_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let auth = new_registry_auth(members, birth)?;
     let stored =
@@ -82,6 +99,32 @@ async fn get(
     may_read(&state, &headers)?;
     let auth = state.engine().registry_auth(&parse(&id)?).ok_or_else(no_such_auth)?;
     Ok(Tag::of(state.engine(), &auth).answer_look(&headers, views::registry_auth(&auth)))
+}
+
+async fn update(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let key = may_manage(&state, &headers)?;
+    let id = parse(&id)?;
+    let mut members = read_members(REGISTRY_AUTH_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    let present = state.engine().registry_auth(&id).ok_or_else(no_such_auth)?;
+    resolve_endpoints(state.engine(), &mut members, &present.endpoints)?;
+    let expected = Expected::of(&headers);
+    let stored = to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        let change = |auth: &mut RegistryAuth| {
+            expected.check(engine, auth)?;
+            *auth = changed_registry_auth(auth, members)?;
+            Ok(())
+        };
+        engine.update_registry_auth(&id, change).await
+    })
+    .await?;
+    tracing::info!(auth = %stored.id, by = %key.id, "container registry auth changed");
+    Ok(Tag::of(state.engine(), &stored).answer(views::registry_auth(&stored)))
 }
 
 async fn delete(

@@ -57,6 +57,11 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
             json!({ "type": "array", "items": item })
         }
         Kind::Time => json!({ "type": "string", "format": "date-time" }),
+        Kind::Endpoints if verb.is_none() => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Endpoints => json!({ "oneOf": [
+            { "type": "array", "items": { "type": "string" } },
+            { "type": "string", "enum": ["*"] },
+        ] }),
         Kind::Object(fields) if field.access == Access::Read => read(fields),
         // A template. Beside a reference nothing else may stand.
         Kind::Object(_) if verb.is_none() => return reference("Template"),

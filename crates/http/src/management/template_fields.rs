@@ -1,6 +1,6 @@
 //! The fields of a template.
 
-use super::fields::{Field, Kind};
+use super::fields::{Field, Kind, Resource};
 
 const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
 const PATH: Kind = Kind::Text { chars_max: 4_096 };
@@ -11,9 +11,15 @@ pub(crate) const TEMPLATE_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people; unique, and not blank"),
     Field::new("imageName", Kind::Text { chars_max: 1_000 }, "the container image; a label for `process` workers")
         .default(r#""""#),
-    Field::new("dockerEntrypoint", Kind::Texts, "the beginning of the command line").default("[]"),
-    Field::new("dockerStartCmd", Kind::Texts, "the end of the command line").default("[]"),
-    Field::new("workdir", PATH, "the folder in which a `process` worker runs").nullable(),
+    Field::new("dockerEntrypoint", Kind::Texts, "the beginning of the command line")
+        .names(Resource::Code)
+        .default("[]"),
+    Field::new("dockerStartCmd", Kind::Texts, "the end of the command line")
+        .names(Resource::Code)
+        .default("[]"),
+    Field::new("workdir", PATH, "the folder in which a `process` worker runs")
+        .names(Resource::Code)
+        .nullable(),
     Field::new(
         "env",
         Kind::SecretTexts,
@@ -22,7 +28,16 @@ pub(crate) const TEMPLATE_FIELDS: &[Field] = &[
     .default("{}"),
     Field::new("category", Kind::Word(&["NVIDIA", "AMD", "CPU"]), "the hardware").default(r#""NVIDIA""#),
     Field::new("containerDiskInGb", GIGABYTES, "container disk").default("50"),
-    Field::new("containerRegistryAuthId", SHORT_TEXT, "credentials for the image's registry").nullable(),
+    Field::new("containerRegistryAuthId", SHORT_TEXT, "credentials for the image's registry")
+        .names(Resource::RegistryAuth)
+        .nullable(),
+    Field::new(
+        "endpoints",
+        Kind::Endpoints,
+        "the endpoints for which it is meant, by id or slug, or `\"*\"`: keys that manage one of them may name it",
+    )
+    .names(Resource::Endpoint)
+    .default("[]"),
     Field::new("isPublic", Kind::Flag, "accepted for compatibility").default("false"),
     Field::new("isServerless", Kind::Flag, "whether it is meant for endpoints").default("false"),
     Field::new("ports", Kind::Texts, "ports of the container").default(r#"["8888/http","22/tcp"]"#),

@@ -7,13 +7,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::Engine;
-use longshore_model::{Template, TemplateId};
+use longshore_model::{SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read};
 use super::code::forget_unused_code;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_template, new_template};
+use super::references::{
+    hide_others, may_manage_template, may_name, resolve_endpoints, still_manages_template,
+};
 use super::tags::{Expected, Tag};
 use super::template_fields::TEMPLATE_FIELDS;
 use super::{PathId, list_all, read_body, schemas, to_the_end, views};
@@ -98,7 +101,8 @@ pub(super) fn example() -> Option<Template> {
 
 async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
-    let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    let mut members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let template = new_template(members, birth)?;
     let stored =
@@ -129,16 +133,21 @@ async fn update(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let key = may_manage(&state, &headers)?;
+    let key = may_manage_template(&state, &headers, &id)?;
     let id = parse(&id)?;
-    let members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    let mut members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    may_name(&state, &key, TEMPLATE_FIELDS, &members)?;
     let present = state.engine().template(&id).ok_or_else(no_such_template)?;
+    resolve_endpoints(state.engine(), &mut members, &present.endpoints)?;
     changed_template(&present, members.clone())?;
     let expected = Expected::of(&headers);
+    let by = Arc::clone(&key);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
         let engine = state.engine();
         let change = |template: &mut Template| {
+            still_manages_template(&state, &by, Some(&id))?;
+            may_name(&state, &by, TEMPLATE_FIELDS, &members)?;
             expected.check(engine, template)?;
             *template = changed_template(template, members)?;
             Ok(())
@@ -147,7 +156,9 @@ async fn update(
     })
     .await?;
     tracing::info!(template = %stored.id, by = %key.id, "template changed");
-    Ok(Tag::of(state.engine(), &*stored).answer(views::template(&stored)))
+    let mut view = views::template(&stored);
+    hide_others(&state, &key, &mut view);
+    Ok(Tag::of(state.engine(), &*stored).answer(view))
 }
 
 async fn delete(

@@ -22,7 +22,9 @@ pub(super) fn template(template: &Template) -> Value {
 
 /// A registry's credentials, without them.
 pub(super) fn registry_auth(auth: &RegistryAuth) -> Value {
-    json!({ "id": auth.id, "name": auth.name, "createdAt": rfc3339(auth.created_at) })
+    json!({
+        "id": auth.id, "name": auth.name, "endpoints": auth.endpoints, "createdAt": rfc3339(auth.created_at),
+    })
 }
 
 /// A network volume.

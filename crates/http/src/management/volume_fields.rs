@@ -1,6 +1,6 @@
 //! The fields of a network volume.
 
-use super::fields::{Field, Kind};
+use super::fields::{Field, Kind, Resource};
 
 const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
 
@@ -13,6 +13,13 @@ pub(crate) const VOLUME_FIELDS: &[Field] = &[
         "in GB; kept for people and tools, the directory may grow beyond it",
     ),
     Field::new("dataCenterId", SHORT_TEXT, "where it is, for people").on_create().default(r#""local""#),
+    Field::new(
+        "endpoints",
+        Kind::Endpoints,
+        "the endpoints for which it is meant, by id or slug, or `\"*\"`: keys that manage one of them may name it",
+    )
+    .names(Resource::Endpoint)
+    .default("[]"),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
 ];

@@ -5,12 +5,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::Engine;
-use longshore_model::{NetworkVolume, VolumeId};
+use longshore_model::{NetworkVolume, SharedWith, VolumeId};
 use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
 use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_volume, new_volume};
+use super::references::resolve_endpoints;
 use super::tags::{Expected, Tag};
 use super::volume_fields::VOLUME_FIELDS;
 use super::{PathId, list_all, read_body, schemas, to_the_end, views};
@@ -72,7 +73,8 @@ pub(super) fn group() -> Group {
 
 async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
-    let members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    let mut members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let volume = new_volume(members, birth)?;
     let stored =
@@ -104,8 +106,9 @@ async fn update(
 ) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
-    let members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
-    state.engine().volume(&id).ok_or_else(no_such_volume)?;
+    let mut members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    let present = state.engine().volume(&id).ok_or_else(no_such_volume)?;
+    resolve_endpoints(state.engine(), &mut members, &present.endpoints)?;
     let expected = Expected::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         let engine = state.engine();

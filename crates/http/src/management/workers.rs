@@ -60,7 +60,7 @@ async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Answer {
-    let endpoint = may_read_endpoint(&state, &headers, &id)?;
+    let (_, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let ended = Query::of(&uri)?.flag("ended");
     let mut workers = pods::of_endpoint(&state, &endpoint).await;
     if ended {

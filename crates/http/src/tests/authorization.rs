@@ -1,5 +1,7 @@
 //! Every route against every kind of key: who may do what, and what others learn (nothing).
 
+mod references;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
@@ -55,7 +57,9 @@ const ROUTES: &str = "
     GET     /v1/containerregistryauth                  list
     POST    /v1/containerregistryauth                  manage
     GET     /v1/containerregistryauth/{containerRegistryAuth}   list
+    PATCH   /v1/containerregistryauth/{containerRegistryAuth}   manage
     DELETE  /v1/containerregistryauth/{containerRegistryAuth}   manage
+    POST    /v1/containerregistryauth/{containerRegistryAuth}/update   manage
     GET     /v1/networkvolumes                         list
     POST    /v1/networkvolumes                         manage
     GET     /v1/networkvolumes/{networkVolume}         list
@@ -266,9 +270,12 @@ impl World {
             "graphql" => r#"{"query":"{ myself { id } }"}"#.to_owned(),
             "run" | "runsync" => r#"{"input":{}}"#.to_owned(),
             "apikeys" => r#"{"name":"new","scopes":[{"scope":"jobs"}]}"#.to_owned(),
-            "{template}" | "{endpoint}" | "{key}" | "{networkVolume}" | "update" => {
-                r#"{"name":"renamed"}"#.to_owned()
-            }
+            "{template}"
+            | "{endpoint}"
+            | "{key}"
+            | "{networkVolume}"
+            | "{containerRegistryAuth}"
+            | "update" => r#"{"name":"renamed"}"#.to_owned(),
             _ => r#"{"output":1}"#.to_owned(),
         }
     }

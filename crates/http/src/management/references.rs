@@ -1,0 +1,204 @@
+//! What a request names (templates, volumes, registries' credentials, code), and whether its key has the right to.
+//!
+//! A key with `manage` for all names what it likes. One that is limited to endpoints names what one of its endpoints
+//! uses already, and what is shared with one of them (the resource's `endpoints`). Everything else is 401, whether it
+//! exists or not: a key learns nothing about others.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use longshore_engine::{Engine, LiveKey};
+use longshore_model::{Endpoint, KeyScope, Operation, SharedWith, Template, TemplateId};
+use serde_json::{Map, Value, json};
+
+use super::fields::{Field, Kind, Resource};
+use crate::errors::Failure;
+use crate::{HttpState, keys};
+
+/// The field that says with which endpoints a resource is shared.
+const ENDPOINTS: &str = "endpoints";
+/// How texts begin that name deployed code.
+const CODE: &str = "code:";
+
+/// Checks that a key may name everything that a request's members name.
+pub(super) fn may_name(
+    state: &HttpState,
+    key: &LiveKey,
+    fields: &[Field],
+    members: &Map<String, Value>,
+) -> Result<(), Failure> {
+    if key.manages_all() {
+        return Ok(());
+    }
+    let rights = Rights::of(state, key);
+    if rights.permit_all(fields, members) { Ok(()) } else { Err(Failure::unauthorized()) }
+}
+
+/// Checks that a request may change a template: with `manage` for all, or for every endpoint that uses it. A template
+/// that no endpoint uses belongs to nobody in particular.
+pub(super) fn may_manage_template(
+    state: &HttpState,
+    headers: &HeaderMap,
+    id: &str,
+) -> Result<Arc<LiveKey>, Failure> {
+    let key = keys::authorize_somewhere(state, headers, Operation::Manage)?;
+    still_manages_template(state, &key, id.parse().ok().as_ref())?;
+    Ok(key)
+}
+
+/// The same for a key that is known.
+pub(super) fn still_manages_template(
+    state: &HttpState,
+    key: &LiveKey,
+    id: Option<&TemplateId>,
+) -> Result<(), Failure> {
+    if key.manages_all() {
+        return Ok(());
+    }
+    let users = id.map_or_else(Vec::new, |id| state.engine().endpoints_using(id));
+    let now = keys::now_for(key, state);
+    let is_theirs = |id| key.permits(Operation::Manage, Some(&id), now);
+    if !users.is_empty() && users.iter().all(|user| is_theirs(user.id())) {
+        Ok(())
+    } else {
+        Err(Failure::unauthorized())
+    }
+}
+
+/// Puts ids in place of the slugs in `endpoints`, and the list in place of `"*"`. Ids that are `known`, from the record
+/// that is changed, may be of endpoints that are gone.
+pub(super) fn resolve_endpoints(
+    engine: &Engine,
+    members: &mut Map<String, Value>,
+    known: &SharedWith,
+) -> Result<(), Failure> {
+    let named = match members.get(ENDPOINTS) {
+        None => return Ok(()),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        Some(_) => vec!["*"],
+    };
+    let mut ids: Vec<String> = Vec::new();
+    for name in named {
+        let known = name.parse().ok().filter(|id| matches!(known, SharedWith::Only(ids) if ids.contains(id)));
+        let id = match (name, known.or_else(|| engine.endpoint(name).map(|endpoint| endpoint.id()))) {
+            ("*", _) => name.to_owned(),
+            (_, Some(id)) => id.to_string(),
+            (_, None) => {
+                let text = format!("`{ENDPOINTS}` has {name:?}; no endpoint has this id or slug");
+                return Err(Failure::bad_request("bad_field", text));
+            }
+        };
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    if ids.len() > 1 && ids.iter().any(|id| id == "*") {
+        let text = format!("`{ENDPOINTS}` has \"*\" beside other names; send either");
+        return Err(Failure::bad_request("bad_field", text));
+    }
+    members.insert(ENDPOINTS.to_owned(), json!(ids));
+    Ok(())
+}
+
+/// Leaves out of what is shown which endpoints of others a resource is shared with.
+pub(super) fn hide_others(state: &HttpState, key: &LiveKey, view: &mut Value) {
+    let now = keys::now_for(key, state);
+    if key.permits(Operation::Look, None, now) {
+        return;
+    }
+    if let Some(ids) = view.get_mut(ENDPOINTS).and_then(Value::as_array_mut) {
+        ids.retain(|id| {
+            let id = id.as_str().unwrap_or_default();
+            id == "*" || id.parse().is_ok_and(|id| key.permits(Operation::Look, Some(&id), now))
+        });
+    }
+}
+
+/// What a key that is limited to endpoints may name.
+struct Rights<'a> {
+    engine: &'a Engine,
+    /// The endpoints that it manages.
+    endpoints: Vec<Arc<Endpoint>>,
+    /// Their templates.
+    templates: Vec<Arc<Template>>,
+}
+
+impl<'a> Rights<'a> {
+    fn of(state: &'a HttpState, key: &LiveKey) -> Self {
+        let engine = state.engine();
+        let managed = key.scopes.iter().filter(|scope| matches!(scope, KeyScope::Manage { .. }));
+        // The id of an endpoint that is gone may be the slug of another by now.
+        let found =
+            |id| engine.endpoint(&format!("{id}")).map(|handle| handle.record()).filter(|it| it.id == id);
+        let endpoints: Vec<_> =
+            managed.flat_map(KeyScope::endpoint_ids).filter_map(|id| found(*id)).collect();
+        let templates = endpoints.iter().filter_map(|it| engine.template(&it.template_id)).collect();
+        Self { engine, endpoints, templates }
+    }
+
+    fn permit_all(&self, fields: &[Field], members: &Map<String, Value>) -> bool {
+        fields.iter().all(|field| match (members.get(field.name), field.kind, field.names) {
+            (Some(value), _, Some(resource)) => self.permit(resource, value),
+            (Some(Value::Object(inner)), Kind::Object(fields), None) => self.permit_all(fields, inner),
+            (Some(Value::Array(items)), Kind::ObjectsOf(fields), None) => {
+                items.iter().filter_map(Value::as_object).all(|inner| self.permit_all(fields, inner))
+            }
+            // Not sent, or no name of anything.
+            _ => true,
+        })
+    }
+
+    /// Whether every text in a value is one that the key may name.
+    fn permit(&self, resource: Resource, value: &Value) -> bool {
+        let texts: Vec<&str> = match value {
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+            // An empty text is what some clients send for none.
+            value => value.as_str().filter(|text| !text.is_empty()).into_iter().collect(),
+        };
+        match resource {
+            Resource::Template => texts.iter().all(|id| self.template(id)),
+            Resource::NetworkVolume => texts.iter().all(|id| id.is_empty() || self.volume(id)),
+            Resource::RegistryAuth => texts.iter().all(|id| self.registry_auth(id)),
+            Resource::Code => texts.iter().all(|text| !text.starts_with(CODE) || self.code(text)),
+            // Even an empty list takes something from others.
+            Resource::Endpoint => false,
+        }
+    }
+
+    fn template(&self, id: &str) -> bool {
+        let shared = || {
+            let template = id.parse().ok().and_then(|id| self.engine.template(&id));
+            template.is_some_and(|template| self.is_shared(&template.endpoints))
+        };
+        self.endpoints.iter().any(|endpoint| endpoint.template_id.as_str() == id) || shared()
+    }
+
+    fn volume(&self, id: &str) -> bool {
+        let shared = || {
+            let volume = id.parse().ok().and_then(|id| self.engine.volume(&id));
+            volume.is_some_and(|volume| self.is_shared(&volume.endpoints))
+        };
+        self.endpoints.iter().any(|endpoint| endpoint.volumes().any(|used| used == id)) || shared()
+    }
+
+    fn registry_auth(&self, id: &str) -> bool {
+        let used = |template: &Arc<Template>| template.container_registry_auth_id.as_deref() == Some(id);
+        let shared = || {
+            let auth = id.parse().ok().and_then(|id| self.engine.registry_auth(&id));
+            auth.is_some_and(|auth| self.is_shared(&auth.endpoints))
+        };
+        self.templates.iter().any(used) || shared()
+    }
+
+    /// Code that one of the endpoints runs.
+    fn code(&self, text: &str) -> bool {
+        self.templates.iter().any(|template| {
+            let words = template.docker_entrypoint.iter().chain(&template.docker_start_cmd);
+            words.chain(&template.workdir).any(|used| used == text)
+        })
+    }
+
+    fn is_shared(&self, with: &SharedWith) -> bool {
+        self.endpoints.iter().any(|endpoint| with.covers(&endpoint.id))
+    }
+}

@@ -1,0 +1,358 @@
+//! Every field that names something, against every kind of key and everything that it could name.
+
+use std::collections::BTreeSet;
+
+use longshore_model::KeyScope;
+use serde_json::{Value, json};
+
+use super::super::direct::{Direct, Reply, request};
+use crate::management::fields::{Access, Resource};
+use crate::management::tables;
+use crate::{graphql, mint_key};
+
+/// The fields that name something, each with how it can be sent: `rest` in a PATCH and a POST to `/update`, `graphql`
+/// under the mutation's name. `operator` stands for fields that only a key with `manage` for all may send.
+const FIELDS: &str = "
+    endpoint  templateId               Template       rest graphql:saveEndpoint graphql:updateEndpointTemplate
+    endpoint  networkVolumeId          NetworkVolume  rest graphql:saveEndpoint
+    endpoint  networkVolumeIds         NetworkVolume  rest graphql:saveEndpoint
+    template  containerRegistryAuthId  RegistryAuth   rest graphql:saveTemplate
+    template  workdir                  Code           rest graphql:saveTemplate
+    template  dockerEntrypoint         Code           rest graphql:saveTemplate
+    template  dockerStartCmd           Code           rest graphql:saveTemplate
+    template  endpoints                Endpoint       operator
+    volume    endpoints                Endpoint       operator
+    auth      endpoints                Endpoint       operator
+    scope     endpointIds              Endpoint       operator
+";
+
+/// Fields whose names end in `Id` or `Ids` and that name nothing of this server.
+const PLAIN: [&str; 4] = ["gpuTypeIds", "cpuFlavorIds", "dataCenterIds", "dataCenterId"];
+
+/// What becomes of a request of a kind of key (manage or read, then for which endpoints) that names something. `own`: one
+/// of the endpoints of a key for `here` uses it. `shared`, `every`: it is meant for `here`, or for every endpoint.
+/// `foreign`: used by another endpoint. `spare`: by none. `missing`: there is no such thing. Code is not shared, and
+/// what has no such hash is nobody's.
+const MATRIX: &str = "
+                              | own | shared | every | foreign | spare | missing
+    manage                    | 200 | 200    | 200   | 200     | 200   | 400
+    manage here               | 200 | 200    | 200   | 401     | 401   | 401
+    manage here, read         | 200 | 200    | 200   | 401     | 401   | 401
+    manage here, jobs         | 200 | 200    | 200   | 401     | 401   | 401
+    manage elsewhere, read    | 401 | 401    | 401   | 401     | 401   | 401
+    read                      | 401 | 401    | 401   | 401     | 401   | 401
+";
+
+#[derive(Debug)]
+struct Row {
+    table: &'static str,
+    field: &'static str,
+    resource: &'static str,
+    ways: Vec<&'static str>,
+}
+
+fn rows() -> Vec<Row> {
+    let cells = FIELDS.lines().map(|row| row.split_ascii_whitespace().collect::<Vec<_>>());
+    let cells = cells.filter(|cells| !cells.is_empty());
+    cells
+        .map(|cells| Row { table: cells[0], field: cells[1], resource: cells[2], ways: cells[3..].to_vec() })
+        .collect()
+}
+
+/// Kind of key, what it names, and the status.
+fn cases() -> Vec<(&'static str, &'static str, u16)> {
+    let mut lines = MATRIX.lines().map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    let head = lines.by_ref().find(|cells| cells.len() > 1).unwrap();
+    let rows = lines.filter(|cells| cells.len() > 1);
+    rows.flat_map(|cells| {
+        let kind = cells[0];
+        let cells = head[1..].iter().copied().zip(cells[1..].iter().map(|cell| cell.parse().unwrap()));
+        cells.map(|(named, status)| (kind, named, status)).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// A server with one of everything that could be named. `demo` is the endpoint `here`.
+struct World {
+    server: Direct,
+    /// The template of `here`, and of nobody else.
+    template: String,
+}
+
+impl World {
+    async fn start() -> Self {
+        let server = Direct::start().await;
+        let world = Self { server, template: String::new() };
+        let shared = json!([world.server.endpoint]);
+        for (name, endpoints) in [
+            ("own", json!([])),
+            ("shared", shared),
+            ("every", json!("*")),
+            ("foreign", json!([])),
+            ("spare", json!([])),
+        ] {
+            let auth = json!({ "name": name, "username": "u", "password": "p", "endpoints": endpoints });
+            let auth = world.make("/v1/containerregistryauth", &auth).await;
+            let used = if name == "own" || name == "foreign" { json!(auth) } else { Value::Null };
+            let template = json!({
+                "name": name, "containerRegistryAuthId": used, "workdir": format!("code:{name}"),
+                "endpoints": endpoints,
+            });
+            let template = world.make("/v1/templates", &template).await;
+            let volume = json!({ "name": name, "size": 1, "endpoints": endpoints });
+            let volume = world.make("/v1/networkvolumes", &volume).await;
+            let slug = match name {
+                "own" => "demo",
+                "foreign" => "other",
+                _ => continue,
+            };
+            let body = json!({ "templateId": template, "networkVolumeId": volume }).to_string();
+            assert_eq!(world.server.ask("PATCH", &format!("/v1/endpoints/{slug}"), &body).await.status, 200);
+        }
+        let template = world.id_of(Resource::Template, "own").await;
+        Self { template, ..world }
+    }
+
+    async fn make(&self, path: &str, body: &Value) -> String {
+        let made = self.server.ask("POST", path, &body.to_string()).await;
+        assert_eq!(made.status, 200, "{made:?}");
+        made.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What is named so, as a request names it.
+    async fn id_of(&self, resource: Resource, name: &str) -> String {
+        let path = match resource {
+            Resource::Template => "/v1/templates",
+            Resource::NetworkVolume => "/v1/networkvolumes",
+            Resource::RegistryAuth => "/v1/containerregistryauth",
+            Resource::Code | Resource::Endpoint => return format!("code:{name}"),
+        };
+        let all = self.server.ask("GET", path, "").await.json();
+        let found = all.as_array().unwrap().iter().find(|one| one["name"] == name);
+        found.map_or("nosuchthing".to_owned(), |one| one["id"].as_str().unwrap().to_owned())
+    }
+
+    async fn key(&self, kind: &str) -> String {
+        let (here, elsewhere) = (vec![self.server.endpoint], vec![self.server.other]);
+        let scope = |word: &str| match word {
+            "manage" => KeyScope::manage_all(),
+            "manage here" => KeyScope::Manage { endpoint_ids: here.clone() },
+            "manage elsewhere" => KeyScope::Manage { endpoint_ids: elsewhere.clone() },
+            "read" => KeyScope::Read { endpoint_ids: Vec::new() },
+            "jobs" => KeyScope::Jobs { endpoint_ids: Vec::new() },
+            other => panic!("{other}"),
+        };
+        let scopes = kind.split(", ").map(scope).collect();
+        let minted = mint_key(kind, scopes, longshore_model::Millis(0)).unwrap();
+        self.server.engine.put_key(minted.record).await.unwrap();
+        minted.text
+    }
+
+    /// Sends `field` with `value` for the endpoint `here`, or its template.
+    async fn send(&self, row: &Row, way: &str, value: &Value, key: &str) -> Vec<Reply> {
+        let id =
+            if row.table == "endpoint" { self.server.endpoint.to_string() } else { self.template.clone() };
+        let path = format!("/v1/{}s/{id}", row.table);
+        let body = json!({ row.field: value }).to_string();
+        let send = async |method, path: &str, body: String| {
+            self.server.send(request(method, path, Some(key), body)).await
+        };
+        let Some(mutation) = way.strip_prefix("graphql:") else {
+            return vec![
+                send("PATCH", &path, body.clone()).await,
+                send("POST", &format!("{path}/update"), body).await,
+            ];
+        };
+        let id_field = if mutation == "updateEndpointTemplate" { "endpointId" } else { "id" };
+        let query = format!("mutation M($in: X!) {{ {mutation}(input: $in) {{ id }} }}");
+        let variables = json!({ "in": { row.field: value, id_field: id } });
+        vec![send("POST", "/graphql", json!({ "query": query, "variables": variables }).to_string()).await]
+    }
+
+    async fn seen(&self) -> Vec<bytes::Bytes> {
+        self.server.content().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_names_what_its_endpoints_use_or_share_and_nothing_else() {
+    let mut tried = 0;
+    for row in rows().iter().filter(|row| row.ways != ["operator"]) {
+        let resource = tables()
+            .iter()
+            .find(|(table, _)| *table == row.table)
+            .and_then(|(_, fields)| fields.iter().find(|field| field.name == row.field)?.names)
+            .unwrap();
+        for way in &row.ways {
+            for (kind, named, status) in cases() {
+                let is_code = resource == Resource::Code;
+                let expected = match (kind, named, status) {
+                    ("manage", "missing", _) if is_code => 200,
+                    (_, "shared" | "every", 200) if is_code && kind != "manage" => 401,
+                    // GraphQL is for keys that look at everything.
+                    (kind, _, _)
+                        if way.starts_with("graphql") && !kind.contains("read") && kind != "manage" =>
+                    {
+                        401
+                    }
+                    _ => status,
+                };
+                let world = World::start().await;
+                let id = world.id_of(resource, named).await;
+                let is_list = row.field.ends_with("Ids") || row.field.starts_with("docker");
+                let value = if is_list { json!([id]) } else { json!(id) };
+                let key = world.key(kind).await;
+                let before = world.seen().await;
+                for answer in world.send(row, way, &value, &key).await {
+                    let what = format!("{kind} names {named} in {} by {way}: {answer:?}", row.field);
+                    if way.starts_with("graphql") && expected == 400 {
+                        // Queries that fail in the middle are answered so.
+                        assert_eq!(answer.status, 200, "{what}");
+                        assert!(answer.json()["errors"].is_array(), "{what}");
+                    } else {
+                        assert_eq!(answer.status.as_u16(), expected, "{what}");
+                    }
+                    if expected == 401 {
+                        assert_eq!(answer.code(), "unauthorized", "{what}");
+                    }
+                    tried += 1;
+                }
+                if expected != 200 {
+                    assert_eq!(world.seen().await, before, "{kind} changed something with {named}");
+                }
+            }
+        }
+    }
+    assert!(tried > 500, "only {tried}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_key_for_all_says_with_whom_something_is_shared() {
+    let world = World::start().await;
+    let path = format!("/v1/templates/{}", world.template);
+    for (kind, status) in [("manage here", 401), ("manage here, read", 401), ("manage", 200)] {
+        let key = world.key(kind).await;
+        for value in [json!([]), json!("*"), json!([world.server.endpoint])] {
+            let body = json!({ "endpoints": value }).to_string();
+            let answer = world.server.send(request("PATCH", &path, Some(&key), body)).await;
+            assert_eq!(answer.status, status, "{kind}: {answer:?}");
+        }
+    }
+    // Others that it is shared with are shown to a key for all alone.
+    let both = json!({ "endpoints": ["demo", "other"] }).to_string();
+    assert_eq!(world.server.ask("PATCH", &path, &both).await.status, 200);
+    let own = json!([world.server.endpoint]);
+    let all = json!([world.server.endpoint, world.server.other]);
+    for (kind, expected) in [("manage here", own), ("manage", all)] {
+        let key = world.key(kind).await;
+        let get = request("GET", "/v1/endpoints/demo?includeTemplate=true", Some(&key), "");
+        assert_eq!(world.server.send(get).await.json()["template"]["endpoints"], expected, "{kind}");
+        let change = request("PATCH", &path, Some(&key), r#"{"readme":"r"}"#);
+        assert_eq!(world.server.send(change).await.json()["endpoints"], expected, "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_changed_by_keys_that_manage_every_endpoint_with_it() {
+    let world = World::start().await;
+    let (own, foreign) = (world.template.clone(), world.id_of(Resource::Template, "foreign").await);
+    let (spare, shared) =
+        (world.id_of(Resource::Template, "spare").await, world.id_of(Resource::Template, "shared").await);
+    let here = world.key("manage here").await;
+    let change = async |id: &str, key: &str| {
+        let path = format!("/v1/templates/{id}");
+        world.server.send(request("PATCH", &path, Some(key), r#"{"readme":"mine"}"#)).await.status.as_u16()
+    };
+    assert_eq!(change(&own, &here).await, 200);
+    for id in [&foreign, &spare, &shared, &"nosuchtemplate".to_owned()] {
+        assert_eq!(change(id, &here).await, 401, "{id}");
+    }
+    // From the moment on that another's endpoint uses it, too.
+    let body = json!({ "templateId": own }).to_string();
+    assert_eq!(world.server.ask("PATCH", "/v1/endpoints/other", &body).await.status, 200);
+    assert_eq!(change(&own, &here).await, 401);
+    assert_eq!(change(&own, &world.key("manage").await).await, 200);
+    let delete = request("DELETE", &format!("/v1/templates/{own}"), Some(&here), "");
+    assert_eq!(world.server.send(delete).await.status, 401);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_something_is_shared_with_is_checked_and_kept_as_ids() {
+    let world = World::start().await;
+    let volume = format!("/v1/networkvolumes/{}", world.id_of(Resource::NetworkVolume, "own").await);
+    let auth = format!("/v1/containerregistryauth/{}", world.id_of(Resource::RegistryAuth, "own").await);
+    let template = format!("/v1/templates/{}", world.template);
+    let id = world.server.endpoint;
+    for path in [&volume, &auth, &template] {
+        for (sent, kept) in [
+            (json!(["demo", id]), json!([id])),
+            (json!("*"), json!(["*"])),
+            (json!(["*", "*"]), json!(["*"])),
+            (json!([]), json!([])),
+        ] {
+            let answer = world.server.ask("PATCH", path, &json!({ "endpoints": sent }).to_string()).await;
+            assert_eq!((answer.status.as_u16(), &answer.json()["endpoints"]), (200, &kept), "{path}");
+            assert_eq!(world.server.ask("GET", path, "").await.json()["endpoints"], kept);
+        }
+        for bad in
+            [json!(["nobody"]), json!(["*", "demo"]), json!("demo"), json!([1]), json!(null), json!({})]
+        {
+            let answer = world.server.ask("PATCH", path, &json!({ "endpoints": bad }).to_string()).await;
+            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (400, "bad_field"), "{path} {bad}");
+        }
+    }
+    // An endpoint that is gone stays in the list, which can be sent back; it is nobody's.
+    let body = json!({ "endpoints": ["other"] }).to_string();
+    assert_eq!(world.server.ask("PATCH", &volume, &body).await.status, 200);
+    assert_eq!(world.server.ask("DELETE", "/v1/endpoints/other", "").await.status, 204);
+    let kept = world.server.ask("GET", &volume, "").await.json()["endpoints"].clone();
+    assert_eq!(kept, json!([world.server.other]));
+    let answer = world.server.ask("PATCH", &volume, &json!({ "endpoints": kept }).to_string()).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+#[test]
+fn every_field_that_names_something_has_a_row() {
+    let rows = rows();
+    let known: BTreeSet<_> = rows.iter().map(|row| (row.table, row.field, row.resource.to_owned())).collect();
+    let mut found = BTreeSet::new();
+    for (table, fields) in tables() {
+        for field in fields.iter().filter(|field| field.access != Access::Read) {
+            if let Some(resource) = field.names {
+                found.insert((table, field.name, format!("{resource:?}")));
+            }
+            let looks_so = field.name.ends_with("Id") || field.name.ends_with("Ids");
+            let says_so = field.names.is_some() || PLAIN.contains(&field.name);
+            assert!(
+                !looks_so || says_so,
+                "`{}` of {table}: say what it names, or that it is plain",
+                field.name
+            );
+        }
+    }
+    assert_eq!(found, known, "add the new field to the table above, with how it can be sent");
+}
+
+#[test]
+fn every_mutation_that_names_something_has_a_row() {
+    let named: BTreeSet<_> = rows()
+        .iter()
+        .flat_map(|row| row.ways.clone())
+        .filter_map(|way| way.strip_prefix("graphql:"))
+        .collect();
+    let others = [
+        "deleteEndpoint",
+        "deleteRegistryAuth",
+        "deleteTemplate",
+        "deployCpuPod",
+        "podFindAndDeployOnDemand",
+        "podResume",
+        "podStop",
+        "podTerminate",
+        "saveRegistryAuth",
+        "updateRegistryAuth",
+        "updateUserSettings",
+    ];
+    let known: BTreeSet<_> = named.into_iter().chain(others).collect();
+    assert_eq!(graphql::mutations().collect::<BTreeSet<_>>(), known, "say what the new mutation can name");
+}
