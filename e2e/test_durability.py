@@ -197,3 +197,75 @@ def test_a_newer_format_is_refused(fresh_server):
     format_version(-1000)
     server.start()
     assert endpoint.status(job)["status"] == "IN_QUEUE", "and nothing was touched"
+
+
+def filled(server, jobs: int = 40) -> tuple:
+    """A server with so many jobs in its queue, each of them acknowledged; and the jobs."""
+    endpoint = Api(server).external()
+    return endpoint, [endpoint.run({"n": n}) for n in range(jobs)]
+
+
+def newest_segment(server):
+    return max((server.data / "log").glob("*.log"))
+
+
+def flip_in_first_frame(segment) -> None:
+    bytes_ = bytearray(segment.read_bytes())
+    bytes_[4096 + 40] ^= 1
+    segment.write_bytes(bytes_)
+
+
+def test_a_flipped_bit_after_a_clean_end_is_refused_with_file_and_place(fresh_server):
+    server = fresh_server()
+    endpoint, jobs = filled(server)
+    assert server.terminate() == 0
+    segment = newest_segment(server)
+    whole = segment.read_bytes()
+    flip_in_first_frame(segment)
+    damaged = segment.read_bytes()
+    said = refused_start(server)
+    assert f"log/{segment.name}" in said and "byte 4096" in said and "restore" in said, said
+    assert segment.read_bytes() == damaged, "the evidence was changed"
+    segment.write_bytes(whole)
+    server.start()
+    assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs)
+
+
+def test_a_flipped_bit_after_kill_9_is_refused(fresh_server):
+    server = fresh_server()
+    filled(server)
+    server.kill()
+    flip_in_first_frame(newest_segment(server))
+    said = refused_start(server)
+    assert "damaged" in said and "byte 4096" in said, said
+
+
+def test_a_cut_end_and_a_missing_end_of_the_log_are_refused(fresh_server):
+    server = fresh_server()
+    endpoint, jobs = filled(server)
+    assert server.terminate() == 0
+    segment = newest_segment(server)
+    whole = segment.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    for length in (end - 1, (end + 4096) // 2, 4096, 0):
+        segment.write_bytes(whole[:length])
+        said = refused_start(server)
+        assert segment.name in said and "damaged" in said, said
+    segment.unlink()
+    said = refused_start(server)
+    assert segment.name in said and "missing" in said, said
+    segment.write_bytes(whole)
+    server.start()
+    assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs)
+
+
+def test_second_server_is_refused_although_the_lock_file_was_removed(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    (server.data / "lock").unlink()
+    for _ in range(2):
+        assert "in use" in refused_start(server)
+    jobs = [endpoint.run() for _ in range(10)]
+    server.kill()
+    server.start()
+    assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs)

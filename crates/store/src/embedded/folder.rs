@@ -19,15 +19,17 @@ const LOCK_POLL: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(super) struct Folder {
     dir: PathBuf,
-    // The system drops the lock with the file, also when the process is killed.
-    lock: File,
+    // The system drops the locks with the files, also when the process is killed.
+    locks: [File; 2],
 }
 
 impl Drop for Folder {
     /// A process that is just being started has the file, too: to close it here would not be enough.
     fn drop(&mut self) {
-        // It goes with the file at the latest.
-        let _ = self.lock.unlock();
+        for lock in &self.locks {
+            // It goes with the file at the latest.
+            let _ = lock.unlock();
+        }
     }
 }
 
@@ -39,7 +41,7 @@ impl Folder {
             unusable(dir, format!("cannot be created: {error}; {advice}"))
         };
         make_private(dir).map_err(cannot_create)?;
-        let lock = lock(dir)?;
+        let locks = lock(dir)?;
         if dir.join("longshore.db").exists() {
             return Err(unusable(
                 dir,
@@ -47,7 +49,7 @@ impl Folder {
                  another program; move that file away or choose another folder",
             ));
         }
-        let folder = Self { dir: dir.to_owned(), lock };
+        let folder = Self { dir: dir.to_owned(), locks };
         // What names it now must be as durable as what comes.
         let made = make_private(&folder.log()).and_then(|()| sync(&folder.log())).and_then(|()| sync(dir));
         made.map_err(|error| not_writable(dir, &error))?;
@@ -56,7 +58,7 @@ impl Folder {
 
     /// The folder of the log in it.
     pub fn log(&self) -> PathBuf {
-        self.dir.join("log")
+        self.dir.join(names::LOG)
     }
 
     /// The file that keeps segments where they are, see [`names::HOLD`].
@@ -92,10 +94,13 @@ fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-fn lock(dir: &Path) -> Result<File, StoreError> {
+/// Locks the file `lock`, which says who has the folder, and the folder itself: files are sometimes removed by people who
+/// take them for left-overs.
+fn lock(dir: &Path) -> Result<[File; 2], StoreError> {
     let not_writable = |error: io::Error| not_writable(dir, &error);
     let mut file = private_file(&dir.join("lock")).map_err(not_writable)?;
-    match wait_for_lock(&file) {
+    let folder = File::open(dir).map_err(not_writable)?;
+    match wait_for_lock(&file).and_then(|()| wait_for_lock(&folder)) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut owner = String::new();
@@ -112,7 +117,7 @@ fn lock(dir: &Path) -> Result<File, StoreError> {
         }
     }
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(not_writable)?;
-    Ok(file)
+    Ok([file, folder])
 }
 
 fn wait_for_lock(file: &File) -> Result<(), TryLockError> {

@@ -1,4 +1,4 @@
-//! The disk format: everything that is in the data folder's `log/`.
+//! The disk format: everything that is in the data folder's `log/`, and the file `log-end` beside it.
 //!
 //! The log is a row of files, the **segments**, numbered from 1 without a gap and named `0000000001.log` and so on.
 //! Only the newest is written to, only at its end. The state is what the records in them say, read from the oldest
@@ -25,7 +25,29 @@
 //! A segment gets its name after its header is durable, and the next is begun only when the name is. So a segment
 //! is **sealed** by the header of the one behind it: every frame before the stated end must be whole, whatever
 //! follows is nothing. Only the newest segment can end in a frame that a crash tore. It is never written past such an
-//! end: the next server goes on in another segment, or makes a short one anew, with the same frames, under its name.
+//! end: the next server goes on in another segment, or makes a short one anew, with the same frames, under its name. It is
+//! made anew only if nothing but zeros follows its frames, or the log is known to end there.
+//!
+//! A torn end is told from damage by what was durable: it cannot be torn. Every later frame says what was when it was
+//! written, and so does the file `log-end`.
+//!
+//! # End of the log
+//!
+//! The file `log-end` says how far the log goes at least. It has two entries, the second at byte 512; the one
+//! that says more counts.
+//!
+//! | at | bytes | in an entry |
+//! |---|---|---|
+//! | 0 | 8 | [`END_MAGIC`] |
+//! | 8 | 4 | [`END_FORMAT_VERSION`] |
+//! | 12 | 4 | zero |
+//! | 16 | 8 | a segment's number: this one belongs to the log, or a newer one |
+//! | 24 | 8 | its salt; that of another salt is about a file that was replaced |
+//! | 32 | 8 | everything in this segment before this place is durable |
+//! | 40 | 8 | hash of the 40 bytes before |
+//!
+//! The file is made anew, and synced, when a segment is begun and when the log is closed. The second entry is written in place
+//! after every sync of the log and not synced: it survives the end of the process, and a power cut may tear it.
 //!
 //! # Frame
 //!
@@ -100,6 +122,15 @@ pub(super) const FORMAT_VERSION: u32 = 1;
 
 /// Where the first frame of a segment is. Written at once, and never again.
 pub(super) const SEGMENT_HEADER_BYTES: u32 = 4096;
+
+/// The first bytes of the file beside the log, see the module.
+pub(super) const END_MAGIC: [u8; 8] = *b"LSHREND\n";
+
+/// The version of that file's format.
+pub(super) const END_FORMAT_VERSION: u32 = 1;
+
+/// Where its second entry is.
+pub(super) const END_NOTE_AT: usize = 512;
 
 /// What a frame begins with.
 pub(super) const FRAME_HEADER_BYTES: u32 = 24;

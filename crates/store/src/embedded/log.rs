@@ -26,6 +26,7 @@ use longshore_model::Durability;
 pub(super) use self::make::End;
 use self::make::make_head;
 use super::encode;
+use super::end_file::EndFile;
 use super::error::{corrupt, from_io, is_full};
 use super::format::SEGMENT_HEADER_BYTES;
 use super::frame::Frame;
@@ -52,6 +53,8 @@ pub(super) struct Log {
     oldest: u64,
     head: Head,
     slot: usize,
+    /// Remembers how far the log goes.
+    end_file: EndFile,
     /// Written and not settled, in order.
     pending: VecDeque<Pending>,
     /// The number of the first of these.
@@ -109,6 +112,7 @@ impl Log {
         let mut spares = Spares::new(dir);
         let made = make_head(&mut spares, dir, limits, end, oldest, frames.iter_mut());
         let (head, places) = made.map_err(|failed| from_io(&failed.error))?;
+        let end_file = EndFile::write(dir, durable_end(&head)).map_err(|error| from_io(&error))?;
         let slot = push(&shared, &head)?;
         for (frame, records_at) in frames.iter().zip(places) {
             let applied = shared.index().apply(slot, records_at, frame.records());
@@ -122,6 +126,7 @@ impl Log {
             oldest,
             head,
             slot,
+            end_file,
             pending: VecDeque::new(),
             first_pending: 0,
             tickets: 0,
@@ -265,6 +270,17 @@ impl Log {
         Ok(())
     }
 
+    /// Remembers how far the log goes, without waiting for the disk.
+    pub fn note_end(&mut self) {
+        self.end_file.note(durable_end(&self.head));
+    }
+
+    /// Makes everything acknowledged durable, and remembers durably that it is there: anything less is damage from now on.
+    pub fn seal(&mut self) -> Result<(), StoreError> {
+        self.sync()?;
+        self.end_file.replace(durable_end(&self.head)).map_err(|error| from_io(&error))
+    }
+
     /// Sees to it that so many bytes can be written behind what is there.
     pub fn make_ready(&mut self, bytes: usize) -> Result<(), StoreError> {
         if self.doubt.is_some() {
@@ -368,8 +384,17 @@ impl Log {
         }
         drop(index);
         (self.head, self.slot, self.doubt) = (head, slot, None);
+        // The log is whole without it: only that its newest segment goes missing would not be noticed.
+        if let Err(error) = self.end_file.replace(durable_end(&self.head)) {
+            tracing::warn!(%error, "cannot remember how far the log goes; check the disk");
+        }
         Ok(())
     }
+}
+
+/// How far the log goes without doubt.
+fn durable_end(head: &Head) -> End {
+    End { number: head.header.number, salt: head.header.salt, at: u64::from(head.synced) }
 }
 
 /// For what nobody can say was kept: never an acknowledgement.

@@ -9,7 +9,7 @@
 //!
 //! What is in the folder is described in `format.rs`. The log is all there is: the index is made from it when the folder
 //! is opened. A log that a crash tore recovers by itself: every frame has a checksum, what follows the last whole one
-//! was acknowledged to nobody.
+//! was acknowledged to nobody. Where something acknowledged is missing the log is refused.
 
 mod busy_wait;
 mod catalog;
@@ -17,6 +17,7 @@ mod coding;
 mod committer;
 mod dump;
 mod encode;
+mod end_file;
 mod error;
 mod folder;
 mod format;

@@ -1,4 +1,4 @@
-//! The names of files in `log/`.
+//! The names of the log's files.
 
 use std::ffi::OsStr;
 
@@ -26,3 +26,9 @@ pub(super) fn is_spare(name: &OsStr) -> bool {
 
 /// Whoever holds a shared lock of this file keeps every segment where it is.
 pub(super) const HOLD: &str = "hold";
+
+/// The folder of the segments.
+pub(super) const LOG: &str = "log";
+
+/// The file beside that folder that says how far the log goes.
+pub(super) const END: &str = "log-end";

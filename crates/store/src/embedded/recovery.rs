@@ -1,6 +1,10 @@
 //! Opening the log: which segments belong to it, where it ends, and what it says.
 
-use std::collections::{BTreeSet, VecDeque};
+mod tail;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::iter::repeat;
@@ -8,6 +12,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use self::tail::Tail;
+use super::end_file::EndFile;
 use super::error::corrupt;
 use super::format::SEGMENT_HEADER_BYTES;
 use super::frame::Frame;
@@ -15,8 +21,8 @@ use super::index::{Index, Segment};
 use super::limits::LogLimits;
 use super::log::End;
 use super::names;
-use super::record::{RawRecord, Record, each};
-use super::scan::{Found, Window, frame_at, read_range};
+use super::record::each;
+use super::scan::{Window, frame_at, read_range};
 use super::segment::Header;
 use crate::StoreError;
 
@@ -44,13 +50,18 @@ struct Opened {
 
 /// Reads the log in this folder. `limits` say whether its newest segment is short.
 pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreError> {
+    let known = EndFile::read(dir)?;
     let mut numbers = list(dir)?;
-    let Some(newest) = numbers.pop() else {
+    let newest = numbers.pop();
+    if let Some(known) = known.filter(|known| newest.is_none_or(|newest| newest < known.number)) {
+        return Err(corrupt(known.number, 0_u32, "the file is missing"));
+    }
+    let Some(newest) = newest else {
         let end = End { number: 0, salt: 0, at: 0 };
         return Ok(Recovered { index: Index::default(), end, frames: Vec::new(), oldest: 1 });
     };
     let newest = open(dir, newest)?;
-    let tail = Tail::of(&newest)?;
+    let tail = Tail::of(&newest, known)?;
     // Those before were given up, and the server stopped before their files were.
     for &number in numbers.iter().filter(|&&number| number < tail.oldest) {
         remove(dir, &names::segment(number))?;
@@ -71,8 +82,11 @@ pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreE
         replay_sealed(&mut index, segment, seal)?;
     }
     let Header { number, salt, previous_end, previous_salt, .. } = newest.header;
-    if tail.end <= limits.short_bytes {
-        let frames = frames(&newest, tail.end)?;
+    // A file with something in it that nobody can read stays as it is.
+    if tail.end <= limits.short_bytes
+        && !tail.is_torn
+        && let Some(frames) = frames(&newest, tail.end)?
+    {
         let end = End { number: number - 1, salt: previous_salt, at: previous_end };
         return Ok(Recovered { index, end, frames, oldest: tail.oldest });
     }
@@ -82,8 +96,8 @@ pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreE
     Ok(Recovered { index, end, frames: Vec::new(), oldest: tail.oldest })
 }
 
-/// The frames of a segment, to be written again.
-fn frames(segment: &Opened, end: u32) -> Result<Vec<Frame>, StoreError> {
+/// The frames of a segment, to be written again; `None` if a payload is damaged.
+fn frames(segment: &Opened, end: u32) -> Result<Option<Vec<Frame>>, StoreError> {
     let Opened { file, header: Header { number, salt, .. } } = segment;
     let failed = |error| cannot(*number, "read", &error);
     let mut window = Window::new(file, u64::from(end));
@@ -94,17 +108,24 @@ fn frames(segment: &Opened, end: u32) -> Result<Vec<Frame>, StoreError> {
             let malformed = |malformed| corrupt(*number, found.records_at, malformed);
             let raw = raw.map_err(malformed)?;
             let beside = raw.parse().map_err(malformed)?.beside();
-            let beside = beside.map(|beside| {
-                let range = beside.range(found.records_at + raw.at as u32);
-                let payload = read_range(file, range, found.end).map_err(failed)?;
-                Ok((beside.place_of_distance(raw.bytes.len()), payload.into()))
-            });
-            frame.copy(raw.bytes, beside.transpose()?);
+            let Some(beside) = beside else {
+                frame.copy(raw.bytes, None);
+                continue;
+            };
+            let range = beside.range(found.records_at + raw.at as u32);
+            if range.end > u64::from(found.end) {
+                return Ok(None);
+            }
+            let payload = read_range(file, range, found.end).map_err(failed)?;
+            if !beside.is(&payload) {
+                return Ok(None);
+            }
+            frame.copy(raw.bytes, Some((beside.place_of_distance(raw.bytes.len()), payload.into())));
         }
         frames.push(frame);
         at = found.end;
     }
-    Ok(frames)
+    Ok(Some(frames))
 }
 
 /// The numbers of the segments, ascending. What is left of others is removed.
@@ -136,74 +157,6 @@ fn open(dir: &Path, number: u64) -> Result<Opened, StoreError> {
     let file = file.map_err(|error| cannot(number, "open", &error))?;
     let header = Header::read(&file, number)?;
     Ok(Opened { file, header })
-}
-
-/// What the newest segment says about the log.
-#[derive(Debug)]
-struct Tail {
-    /// Where its frames end.
-    end: u32,
-    /// What is before this is durable.
-    synced: u32,
-    /// The first segment that belongs to the log.
-    oldest: u64,
-}
-
-impl Tail {
-    /// Looks for the last frame that is whole. Behind what is durable, payloads must be whole, too.
-    fn of(segment: &Opened) -> Result<Self, StoreError> {
-        let number = segment.header.number;
-        let failed = |error| cannot(number, "read", &error);
-        let length = segment.file.metadata().map_err(failed)?.len();
-        let mut window = Window::new(&segment.file, length);
-        let (mut at, mut synced, mut oldest) =
-            (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment.header.oldest);
-        // Those that may not be durable.
-        let mut uncertain = VecDeque::new();
-        while let Some(found) = frame_at(&mut window, segment.header.salt, at).map_err(failed)? {
-            synced = found.synced;
-            uncertain.push_back((at, Self::oldest_in(number, &found)?));
-            at = found.end;
-            while let Some((_, named)) = uncertain.pop_front_if(|(at, _)| *at < synced) {
-                oldest = named.unwrap_or(oldest);
-            }
-        }
-        let mut end = at;
-        for (at, named) in uncertain {
-            if !payloads_are_whole(segment, &mut window, at).map_err(failed)? {
-                end = at;
-                break;
-            }
-            oldest = named.unwrap_or(oldest);
-        }
-        Ok(Self { end, synced: synced.min(end), oldest })
-    }
-
-    fn oldest_in(number: u64, found: &Found<'_>) -> Result<Option<u64>, StoreError> {
-        let malformed = |malformed| corrupt(number, found.records_at, malformed);
-        let mut oldest = None;
-        for raw in each(found.records, 0) {
-            if let Record::Oldest(named) = raw.and_then(RawRecord::parse).map_err(malformed)? {
-                if !(1..=number).contains(&named) {
-                    return Err(corrupt(number, found.records_at, "the oldest segment is none before this"));
-                }
-                oldest = Some(named);
-            }
-        }
-        Ok(oldest)
-    }
-}
-
-fn payloads_are_whole(segment: &Opened, window: &mut Window<'_>, at: u32) -> io::Result<bool> {
-    let Some(found) = frame_at(window, segment.header.salt, at)? else { return Ok(false) };
-    for raw in each(found.records, 0).flatten() {
-        let Ok(Some(beside)) = raw.parse().map(|record| record.beside()) else { continue };
-        let range = beside.range(found.records_at + raw.at as u32);
-        if range.end > u64::from(found.end) || !beside.is(&read_range(&segment.file, range, found.end)?) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// The server before may have been killed after a sync had failed: what is read here may be in memory only.

@@ -171,10 +171,11 @@ impl Desk {
                 return;
             }
         }
+        // The last of the threads finds it quiet.
         if let Ok(mut pen) = self.pen.lock()
             && pen.committer.log.is_quiet()
         {
-            pen.sync();
+            pen.seal();
         }
     }
 
@@ -220,6 +221,7 @@ impl Desk {
             pen = self.quiet(pen)?;
             pen.do_chores(committed_bytes);
         }
+        pen.committer.log.note_end();
         // With the pen: what somebody found out before must not be noted after this.
         self.inbox().look_at = pen.next_look();
         Some(())
@@ -313,7 +315,12 @@ impl Pen {
         match request {
             Request::Commit(commit, reply) => answer(vec![reply], self.committer.commit(vec![commit])),
             Request::Claim(shards, reply) => _ = reply.send(self.committer.raise_epochs(&shards)),
-            Request::Release(shards, reply) => _ = reply.send(self.committer.release(&shards)),
+            Request::Release(shards, reply) => {
+                let released = self.committer.release(&shards);
+                // Nothing follows a release but the end, as a rule.
+                self.seal();
+                let _ = reply.send(released);
+            }
         }
     }
 
@@ -339,6 +346,15 @@ impl Pen {
         if let Err(error) = self.committer.log.sync() {
             // They were acknowledged as buffered: a power cut may take them, and now it is likelier.
             tracing::error!(%error, "buffered commits could not be synced, trying again; check the disk");
+            self.sync_due = Some(Instant::now() + SYNC_AGAIN_AFTER);
+        }
+    }
+
+    /// In the quiet, when it is likely that nothing more is written.
+    fn seal(&mut self) {
+        self.sync_due = None;
+        if let Err(error) = self.committer.log.seal() {
+            tracing::error!(%error, "the log could not be sealed; check the disk");
             self.sync_due = Some(Instant::now() + SYNC_AGAIN_AFTER);
         }
     }

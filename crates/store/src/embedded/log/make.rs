@@ -13,8 +13,8 @@ use super::super::names;
 use super::super::segment::Header;
 use super::super::spares::{Spare, Spares};
 
-/// The end of the log that a new segment continues.
-#[derive(Clone, Copy, Debug)]
+/// An end of the log: that which a new segment continues, or that which was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct End {
     /// The number of the last segment; 0 if there is none.
     pub number: u64,

@@ -44,7 +44,7 @@ async fn nobody_else_can_read_what_is_kept() {
     let epoch = claim(&store).await;
     commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
     let open_to_others = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o077;
-    for file in ["lock", "log", "log/hold", "log/0000000001.log"] {
+    for file in ["lock", "log", "log-end", "log/hold", "log/0000000001.log"] {
         assert_eq!(open_to_others(&dir.path().join(file)), 0, "{file}");
     }
     let made = dir.path().join("some/where");
@@ -71,6 +71,21 @@ async fn a_second_server_is_refused_until_the_first_is_gone() {
     let text = refusal(dir.path());
     assert!(text.contains("in use") && text.contains(&std::process::id().to_string()), "{text}");
     // The first did not notice.
+    let epoch = claim(&store).await;
+    commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+    drop(store);
+    EmbeddedStore::open(dir.path()).unwrap();
+}
+
+/// Somebody took the file for a left-over of a server that was killed.
+#[tokio::test]
+async fn a_second_server_is_refused_although_the_lock_file_was_removed() {
+    let (store, dir) = fresh();
+    fs::remove_file(dir.path().join("lock")).unwrap();
+    for _ in 0..2 {
+        let text = refusal(dir.path());
+        assert!(text.contains("in use"), "{text}");
+    }
     let epoch = claim(&store).await;
     commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
     drop(store);
@@ -136,6 +151,45 @@ async fn a_missing_segment_is_noticed() {
     fs::remove_file(dir.path().join("log/0000000002.log")).unwrap();
     let text = refusal(dir.path());
     assert!(text.contains("0000000002.log") && text.contains("missing"), "{text}");
+}
+
+/// What is on disk outside the log knows that there was more.
+#[tokio::test]
+async fn a_missing_end_of_the_log_is_noticed() {
+    let limits = LogLimits { short_bytes: 0, ..LogLimits::default() };
+    for missing in [
+        &["0000000003.log"][..],
+        &["0000000002.log", "0000000003.log"],
+        &["0000000001.log", "0000000002.log", "0000000003.log"],
+    ] {
+        let dir = TempDir::new().unwrap();
+        for _ in 0..3 {
+            drop(EmbeddedStore::open_with(dir.path(), limits).unwrap());
+        }
+        for file in missing {
+            fs::remove_file(dir.path().join("log").join(file)).unwrap();
+        }
+        let text = refusal(dir.path());
+        assert!(text.contains("`log/0000000003.log`, byte 0: the file is missing"), "{text}");
+        assert!(!dir.path().join("log/0000000003.log").exists());
+    }
+    let (store, dir) = fresh();
+    drop(store);
+    fs::remove_dir_all(dir.path().join("log")).unwrap();
+    let text = refusal(dir.path());
+    assert!(text.contains("0000000001.log") && text.contains("missing"), "{text}");
+}
+
+/// Nothing speaks of a seal in a folder of an older program, or in a copy that was made while the server ran.
+#[tokio::test]
+async fn a_log_without_a_word_on_its_end_is_opened() {
+    let (store, dir) = fresh();
+    let epoch = claim(&store).await;
+    commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+    drop(store);
+    fs::remove_file(dir.path().join("log-end")).unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    assert_eq!(store.jobs(EndpointNo(1), 0, 10).await.unwrap(), [job(1, 1)]);
 }
 
 #[tokio::test]

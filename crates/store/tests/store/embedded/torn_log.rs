@@ -69,13 +69,54 @@ async fn a_log_cut_anywhere_keeps_what_was_acknowledged_before_the_cut() {
 #[tokio::test]
 async fn garbage_at_the_end_of_the_log_is_dropped() {
     let (segment, ends) = segment_in_mid_life().await;
-    for &torn_at in ends.iter().step_by(4) {
+    for ends in ends.windows(2).step_by(4) {
+        let (torn_at, end) = (ends[0], ends[1]);
         // Sectors of the last write arrived in any order: some new, some as they were.
-        let mut torn = segment.clone();
+        let mut torn = segment[..end].to_vec();
+        torn.resize(segment.len(), 0);
         for byte in torn[torn_at..].iter_mut().step_by(512) {
             *byte ^= 0x5a;
         }
-        let acknowledged = ends.iter().filter(|&&end| end <= torn_at).count() as u64;
+        let acknowledged = ends_before(&segment, torn_at);
         assert_eq!(commits_found(&torn).await, acknowledged, "torn at {torn_at}");
     }
+}
+
+fn ends_before(segment: &[u8], torn_at: usize) -> u64 {
+    // The first frame is that of the claim.
+    Segment::new(segment[..torn_at].to_vec()).records().len() as u64 - 1
+}
+
+/// What a crash tears is acknowledged to nobody. So what was written after an acknowledgement shows that a frame before
+/// is not torn.
+#[tokio::test]
+async fn garbage_before_the_end_of_the_log_is_refused() {
+    let (segment, ends) = segment_in_mid_life().await;
+    for &at in &ends[..ends.len() - 2] {
+        let mut damaged = segment.clone();
+        damaged[at + 30] ^= 1;
+        let dir = Files::default().rebuild().unwrap();
+        fs::create_dir(dir.path().join("log")).unwrap();
+        fs::write(dir.path().join("log/0000000001.log"), &damaged).unwrap();
+        let text = EmbeddedStore::open(dir.path()).unwrap_err().to_string();
+        assert!(text.contains(&format!("`log/0000000001.log`, byte {at}: the frame is damaged")), "{text}");
+        assert!(text.contains("restore"), "{text}");
+        assert!(fs::read(dir.path().join("log/0000000001.log")).unwrap() == damaged, "it was changed");
+    }
+}
+
+#[tokio::test]
+async fn a_torn_file_is_kept_as_it_is() {
+    let (segment, ends) = segment_in_mid_life().await;
+    let mut torn = segment.clone();
+    let last = ends[ends.len() - 2];
+    torn[last + 30] ^= 1;
+    let dir = Files::default().rebuild().unwrap();
+    fs::create_dir(dir.path().join("log")).unwrap();
+    fs::write(dir.path().join("log/0000000001.log"), &torn).unwrap();
+    for _ in 0..3 {
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert_eq!(store.jobs(EndpointNo(1), 0, 1_000).await.unwrap().len() as u64, COMMITS - 1);
+    }
+    assert!(fs::read(dir.path().join("log/0000000001.log")).unwrap() == torn, "the file was made anew");
 }

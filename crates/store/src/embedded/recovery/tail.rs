@@ -1,0 +1,185 @@
+//! Where the newest segment ends, and whether that is the end of a crash or of damage.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use super::super::error::corrupt;
+use super::super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use super::super::frame;
+use super::super::log::End;
+use super::super::record::{RawRecord, Record, each};
+use super::super::scan::{Found, Window, frame_at, read_range};
+use super::{Opened, cannot};
+use crate::StoreError;
+
+/// Looked through at once.
+const STEP_BYTES: usize = 1 << 20;
+/// So many bytes are hashed at most in the search for later frames. Nothing but a payload made for that comes near it.
+const HASHED_BYTES_MAX: u64 = 8 << 30;
+
+/// What the newest segment says about the log.
+#[derive(Debug)]
+pub(super) struct Tail {
+    /// Where its frames end.
+    pub end: u32,
+    /// What is before this is durable.
+    pub synced: u32,
+    /// The first segment that belongs to the log.
+    pub oldest: u64,
+    /// Whether something follows that may be what is left of a frame.
+    pub is_torn: bool,
+}
+
+impl Tail {
+    /// Looks for the last frame that is whole. Behind what is durable, payloads must be whole, too. What is not whole
+    /// although it once was durable is damage: `known` is how far the log goes at least, and later frames say it, too.
+    pub fn of(segment: &Opened, known: Option<End>) -> Result<Self, StoreError> {
+        let number = segment.header.number;
+        let failed = |error| cannot(number, "read", &error);
+        let length = segment.file.metadata().map_err(failed)?.len();
+        let mut tail = Self::at_first_gap(segment, length)?;
+        // That of another salt is about a file that was replaced by this one.
+        let known = known.filter(|known| (known.number, known.salt) == (number, segment.header.salt));
+        if let Some(known) = known.filter(|known| known.at > u64::from(tail.end)) {
+            return Err(corrupt(
+                number,
+                tail.end,
+                format_args!("there is no whole frame, and the log went on to byte {}", known.at),
+            ));
+        }
+        match later_frame(segment, tail.end, length).map_err(failed)? {
+            Later::None => {}
+            Later::At(at) => {
+                let what = format_args!(
+                    "the frame is damaged: that at byte {at} was written when this was on the disk"
+                );
+                return Err(corrupt(number, tail.end, what));
+            }
+            Later::TooMany => {
+                return Err(corrupt(
+                    number,
+                    tail.end,
+                    "there is no whole frame, and too much that looks like one follows",
+                ));
+            }
+        }
+        tail.is_torn = known.is_none_or(|known| known.at != u64::from(tail.end))
+            && !is_zero(&segment.file, u64::from(tail.end), length).map_err(failed)?;
+        Ok(tail)
+    }
+
+    fn at_first_gap(segment: &Opened, length: u64) -> Result<Self, StoreError> {
+        let number = segment.header.number;
+        let failed = |error| cannot(number, "read", &error);
+        let mut window = Window::new(&segment.file, length);
+        let (mut at, mut synced, mut oldest) =
+            (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment.header.oldest);
+        // Those that may not be durable.
+        let mut uncertain = VecDeque::new();
+        while let Some(found) = frame_at(&mut window, segment.header.salt, at).map_err(failed)? {
+            synced = found.synced;
+            uncertain.push_back((at, Self::oldest_in(number, &found)?));
+            at = found.end;
+            while let Some((_, named)) = uncertain.pop_front_if(|(at, _)| *at < synced) {
+                oldest = named.unwrap_or(oldest);
+            }
+        }
+        let mut end = at;
+        for (at, named) in uncertain {
+            if !payloads_are_whole(segment, &mut window, at).map_err(failed)? {
+                end = at;
+                break;
+            }
+            oldest = named.unwrap_or(oldest);
+        }
+        Ok(Self { end, synced: synced.min(end), oldest, is_torn: false })
+    }
+
+    fn oldest_in(number: u64, found: &Found<'_>) -> Result<Option<u64>, StoreError> {
+        let malformed = |malformed| corrupt(number, found.records_at, malformed);
+        let mut oldest = None;
+        for raw in each(found.records, 0) {
+            if let Record::Oldest(named) = raw.and_then(RawRecord::parse).map_err(malformed)? {
+                if !(1..=number).contains(&named) {
+                    return Err(corrupt(number, found.records_at, "the oldest segment is none before this"));
+                }
+                oldest = Some(named);
+            }
+        }
+        Ok(oldest)
+    }
+}
+
+fn payloads_are_whole(segment: &Opened, window: &mut Window<'_>, at: u32) -> io::Result<bool> {
+    let Some(found) = frame_at(window, segment.header.salt, at)? else { return Ok(false) };
+    for raw in each(found.records, 0).flatten() {
+        let Ok(Some(beside)) = raw.parse().map(|record| record.beside()) else { continue };
+        let range = beside.range(found.records_at + raw.at as u32);
+        if range.end > u64::from(found.end) || !beside.is(&read_range(&segment.file, range, found.end)?) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What there is behind the first gap.
+enum Later {
+    /// Nothing that says anything of it.
+    None,
+    /// A whole frame here, which was written when what is missing was durable.
+    At(u32),
+    /// More that looks like frames than can be looked at.
+    TooMany,
+}
+
+/// Looks for a frame that was written when what is at `gap` was durable. It can begin at any byte.
+fn later_frame(segment: &Opened, gap: u32, length: u64) -> io::Result<Later> {
+    let header_bytes = FRAME_HEADER_BYTES as usize;
+    let mut window = Window::new(&segment.file, length);
+    let (mut bytes, mut first, mut hashed) = (Vec::new(), u64::from(gap) + 1, 0);
+    while first + u64::from(FRAME_HEADER_BYTES) <= length {
+        bytes.resize((STEP_BYTES + header_bytes).min((length - first) as usize), 0);
+        segment.file.read_exact_at(&mut bytes, first)?;
+        for (offset, header) in bytes.windows(header_bytes).enumerate() {
+            let at = first + offset as u64;
+            let Some(records) = promising(header, gap, at, length) else { continue };
+            hashed += records;
+            if hashed > HASHED_BYTES_MAX {
+                return Ok(Later::TooMany);
+            }
+            if let Ok(at) = u32::try_from(at)
+                && frame_at(&mut window, segment.header.salt, at)?.is_some()
+            {
+                return Ok(Later::At(at));
+            }
+        }
+        first += (bytes.len() - header_bytes + 1) as u64;
+    }
+    Ok(Later::None)
+}
+
+/// The bytes of records behind what can be the header of a frame that proves something; `None` for nearly all bytes.
+fn promising(header: &[u8], gap: u32, at: u64, length: u64) -> Option<u64> {
+    // Zero in every frame.
+    if header[20..] != [0; 4] {
+        return None;
+    }
+    let header = frame::Header::decode(header.try_into().ok()?);
+    let says_so = header.synced > gap && u64::from(header.synced) <= at;
+    (says_so && header.records != 0 && at + header.bytes() <= length).then_some(u64::from(header.records))
+}
+
+fn is_zero(file: &File, from: u64, length: u64) -> io::Result<bool> {
+    let (mut bytes, mut at) = (vec![0; STEP_BYTES], from);
+    while at < length {
+        let bytes = &mut bytes[..STEP_BYTES.min((length - at) as usize)];
+        file.read_exact_at(bytes, at)?;
+        if bytes.iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        at += bytes.len() as u64;
+    }
+    Ok(true)
+}
