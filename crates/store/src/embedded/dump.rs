@@ -22,12 +22,9 @@ use crate::StoreError;
 /// it is, and what it says. Payloads are lengths, and of the catalog's values only the ids are shown: they hold secrets.
 pub fn dump(dir: &Path, out: &mut impl Write) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::Io(format!("cannot read the log: {error}"));
-    let log = dir.join("log");
-    let files = std::fs::read_dir(&log).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
-    let mut numbers: Vec<u64> = files.iter().filter_map(|file| names::number_of(&file.file_name())).collect();
-    numbers.sort_unstable();
+    let log = dir.join(names::LOG);
     let mut segments = Vec::new();
-    for number in numbers {
+    for number in names::numbers_in(&log).map_err(failed)? {
         let file = File::open(log.join(names::segment(number))).map_err(failed)?;
         segments.push((Header::read(&file, number)?, file));
     }

@@ -37,8 +37,11 @@ mod reclaim;
 mod record;
 mod recovery;
 mod scan;
+mod search;
 mod segment;
 mod spares;
+mod verify;
+mod walk;
 mod writer;
 
 use std::future::ready;
@@ -55,6 +58,8 @@ pub use self::limits::LogLimits;
 use self::log::Log;
 use self::readers::Readers;
 use self::reclaim::Reclaim;
+pub use self::verify::{Verified, verify};
+pub use self::walk::Damage;
 use self::writer::{Request, Writer};
 use crate::{
     Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow,

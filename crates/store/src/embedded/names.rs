@@ -1,6 +1,8 @@
 //! The names of the log's files.
 
 use std::ffi::OsStr;
+use std::path::Path;
+use std::{fs, io};
 
 /// The file of a segment.
 pub(super) fn segment(number: u64) -> String {
@@ -32,3 +34,11 @@ pub(super) const LOG: &str = "log";
 
 /// The file beside that folder that says how far the log goes.
 pub(super) const END: &str = "log-end";
+
+/// The numbers of the segments in the folder of a log, ascending.
+pub(super) fn numbers_in(log: &Path) -> io::Result<Vec<u64>> {
+    let files = fs::read_dir(log)?.collect::<io::Result<Vec<_>>>()?;
+    let mut numbers: Vec<u64> = files.iter().filter_map(|file| number_of(&file.file_name())).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}

@@ -156,6 +156,11 @@ impl Index {
         self.pages.rows_after(after)
     }
 
+    /// All jobs that have a row, ascending, and where it is.
+    pub fn rows(&self) -> impl Iterator<Item = (JobKey, Place)> {
+        self.pages.rows()
+    }
+
     /// A job's chunks from an offset on.
     pub fn chunks(&self, job: JobKey, from: u64) -> impl Iterator<Item = (u64, Place)> {
         self.chunks.range((job, from)..=(job, u64::MAX)).map(|(&(_, offset), &place)| (offset, place))

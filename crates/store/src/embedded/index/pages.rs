@@ -107,6 +107,13 @@ impl Pages {
         rows.skip_while(move |(job, _)| *job <= after)
     }
 
+    /// All jobs that have a row, ascending.
+    pub fn rows(&self) -> impl Iterator<Item = (JobKey, Place)> {
+        self.pages.iter().flat_map(|(&number, page)| {
+            (0..JOBS).filter_map(move |job| Some((join(number, job), page[Column::Row as usize].get(job)?)))
+        })
+    }
+
     /// The jobs of a map that belong to an endpoint.
     pub fn keys_of(endpoint: EndpointNo) -> std::ops::RangeInclusive<JobKey> {
         JobKey { endpoint, seq: 0 }..=JobKey { endpoint, seq: u64::MAX }

@@ -6,18 +6,13 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::super::error::corrupt;
-use super::super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
-use super::super::frame;
+use super::super::format::SEGMENT_HEADER_BYTES;
 use super::super::log::End;
 use super::super::record::{RawRecord, Record, each};
 use super::super::scan::{Found, Window, frame_at, read_range};
+use super::super::search::{Next, STEP_BYTES, next_frame};
 use super::{Opened, cannot};
 use crate::StoreError;
-
-/// Looked through at once.
-const STEP_BYTES: usize = 1 << 20;
-/// So many bytes are hashed at most in the search for later frames. Nothing but a payload made for that comes near it.
-const HASHED_BYTES_MAX: u64 = 8 << 30;
 
 /// What the newest segment says about the log.
 #[derive(Debug)]
@@ -49,15 +44,16 @@ impl Tail {
                 format_args!("there is no whole frame, and the log went on to byte {}", known.at),
             ));
         }
-        match later_frame(segment, tail.end, length).map_err(failed)? {
-            Later::None => {}
-            Later::At(at) => {
+        let (file, salt) = (&segment.file, segment.header.salt);
+        match next_frame(file, salt, tail.end, tail.end, length).map_err(failed)? {
+            Next::None => {}
+            Next::At(at) => {
                 let what = format_args!(
                     "the frame is damaged: that at byte {at} was written when this was on the disk"
                 );
                 return Err(corrupt(number, tail.end, what));
             }
-            Later::TooMany => {
+            Next::TooMany => {
                 return Err(corrupt(
                     number,
                     tail.end,
@@ -122,53 +118,6 @@ fn payloads_are_whole(segment: &Opened, window: &mut Window<'_>, at: u32) -> io:
         }
     }
     Ok(true)
-}
-
-/// What there is behind the first gap.
-enum Later {
-    /// Nothing that says anything of it.
-    None,
-    /// A whole frame here, which was written when what is missing was durable.
-    At(u32),
-    /// More that looks like frames than can be looked at.
-    TooMany,
-}
-
-/// Looks for a frame that was written when what is at `gap` was durable. It can begin at any byte.
-fn later_frame(segment: &Opened, gap: u32, length: u64) -> io::Result<Later> {
-    let header_bytes = FRAME_HEADER_BYTES as usize;
-    let mut window = Window::new(&segment.file, length);
-    let (mut bytes, mut first, mut hashed) = (Vec::new(), u64::from(gap) + 1, 0);
-    while first + u64::from(FRAME_HEADER_BYTES) <= length {
-        bytes.resize((STEP_BYTES + header_bytes).min((length - first) as usize), 0);
-        segment.file.read_exact_at(&mut bytes, first)?;
-        for (offset, header) in bytes.windows(header_bytes).enumerate() {
-            let at = first + offset as u64;
-            let Some(records) = promising(header, gap, at, length) else { continue };
-            hashed += records;
-            if hashed > HASHED_BYTES_MAX {
-                return Ok(Later::TooMany);
-            }
-            if let Ok(at) = u32::try_from(at)
-                && frame_at(&mut window, segment.header.salt, at)?.is_some()
-            {
-                return Ok(Later::At(at));
-            }
-        }
-        first += (bytes.len() - header_bytes + 1) as u64;
-    }
-    Ok(Later::None)
-}
-
-/// The bytes of records behind what can be the header of a frame that proves something; `None` for nearly all bytes.
-fn promising(header: &[u8], gap: u32, at: u64, length: u64) -> Option<u64> {
-    // Zero in every frame.
-    if header[20..] != [0; 4] {
-        return None;
-    }
-    let header = frame::Header::decode(header.try_into().ok()?);
-    let says_so = header.synced > gap && u64::from(header.synced) <= at;
-    (says_so && header.records != 0 && at + header.bytes() <= length).then_some(u64::from(header.records))
 }
 
 fn is_zero(file: &File, from: u64, length: u64) -> io::Result<bool> {

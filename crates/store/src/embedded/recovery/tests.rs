@@ -17,7 +17,7 @@ use crate::embedded::format::SEGMENT_HEADER_BYTES;
 use crate::embedded::readers::Shared;
 use crate::embedded::scan::{Window, frame_at};
 use crate::embedded::segment::Header;
-use crate::embedded::{names, read};
+use crate::embedded::{names, read, verify};
 use crate::{Batch, EmbeddedStore, LogLimits, Payload, Store as _, StoreError, Write};
 
 const JOBS: u64 = 200;
@@ -61,7 +61,7 @@ fn folder(limits: LogLimits, ended: Ended) -> tempfile::TempDir {
         }
         // The note follows the answer.
         let (began, killed) = (Instant::now(), Files::default().rebuild().unwrap());
-        while end_of_frames(dir.path()) > end(dir.path()) {
+        while end_of_frames(segments(dir.path()).last().unwrap()) > end(dir.path()) {
             assert!(began.elapsed() < Duration::from_mins(1), "the end is never noted");
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -116,30 +116,45 @@ fn number(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).ok().map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// Flips a bit of every byte, zeroes every page, cuts at every length. Answers how many of these were refused.
-fn damage_file(dir: &Path, path: &Path, torn: u64) -> usize {
+/// Whether a check of the folder finds something.
+fn is_reported(dir: &Path) -> bool {
+    !verify(dir).unwrap().damages.is_empty()
+}
+
+/// Flips a bit of every byte, zeroes every page, cuts at every length. Whatever `matters` is to be reported, the rest is not.
+/// Answers how many of these were refused.
+fn damage_file(dir: &Path, path: &Path, matters: impl Fn(usize) -> bool) -> usize {
     let whole = fs::read(path).unwrap();
+    let last = (0..whole.len()).rev().find(|&at| matters(at)).unwrap();
     let file = File::options().write(true).open(path).unwrap();
     let (step, from) = (number("LONGSHORE_DAMAGE_STEP", 7), number("LONGSHORE_DAMAGE_FROM", 3));
     let mut refused = 0;
     for at in (from..whole.len()).step_by(step) {
         file.write_all_at(&[whole[at] ^ 1 << (at % 8)], at as u64).unwrap();
-        refused += usize::from(is_refused(dir, torn));
+        refused += usize::from(is_refused(dir, 0));
+        assert_eq!(is_reported(dir), matters(at), "a bit of byte {at} of {path:?}");
         file.write_all_at(&whole[at..=at], at as u64).unwrap();
     }
     for at in (0..whole.len()).step_by(4096) {
         let page = &whole[at..whole.len().min(at + 4096)];
         file.write_all_at(&vec![0; page.len()], at as u64).unwrap();
-        refused += usize::from(is_refused(dir, torn));
+        refused += usize::from(is_refused(dir, 0));
+        assert_eq!(is_reported(dir), at <= last, "the page at byte {at} of {path:?}");
         file.write_all_at(page, at as u64).unwrap();
     }
     for length in (from..whole.len()).rev().step_by(step) {
         file.set_len(length as u64).unwrap();
-        refused += usize::from(is_refused(dir, torn));
+        refused += usize::from(is_refused(dir, 0));
+        assert_eq!(is_reported(dir), length <= last, "{path:?} cut at {length}");
     }
     file.write_all_at(&whole, 0).unwrap();
-    assert!(!is_refused(dir, 0), "a whole log is refused");
+    assert!(!is_refused(dir, 0) && !is_reported(dir), "a whole log is refused");
     refused
+}
+
+/// Bytes of a segment that say something.
+fn of_segment(end: u64) -> impl Fn(usize) -> bool {
+    move |at| (0..12).contains(&at) || (16..64).contains(&at) || (4096..end as usize).contains(&at)
 }
 
 /// Where the last segment is known to end.
@@ -147,10 +162,9 @@ fn end(dir: &Path) -> u64 {
     EndFile::read(&dir.join("log")).unwrap().unwrap().at
 }
 
-/// Where its frames end.
-fn end_of_frames(dir: &Path) -> u64 {
-    let path = segments(dir).pop().unwrap();
-    let file = File::open(&path).unwrap();
+/// Where the frames of a segment end.
+fn end_of_frames(path: &Path) -> u64 {
+    let file = File::open(path).unwrap();
     let header = Header::read(&file, names::number_of(path.file_name().unwrap()).unwrap()).unwrap();
     let mut window = Window::new(&file, file.metadata().unwrap().len());
     let mut at = SEGMENT_HEADER_BYTES;
@@ -164,7 +178,7 @@ fn end_of_frames(dir: &Path) -> u64 {
 fn a_log_that_was_closed_is_whole_or_refused() {
     let dir = folder(ONE, Ended::InOrder);
     let [segment] = &segments(dir.path())[..] else { panic!("more than one segment") };
-    let refused = damage_file(dir.path(), segment, 0);
+    let refused = damage_file(dir.path(), segment, of_segment(end(dir.path())));
     // Each bit of a frame but in payloads, and each length: of either there is one for each step.
     let damaged = 2 * (end(dir.path()) as usize - 4096 - 5 * 600) / number("LONGSHORE_DAMAGE_STEP", 7);
     assert!(refused >= damaged, "{refused} of {damaged}");
@@ -174,7 +188,7 @@ fn a_log_that_was_closed_is_whole_or_refused() {
 fn a_log_of_a_killed_server_is_whole_or_refused() {
     let dir = folder(ONE, Ended::Killed);
     let [segment] = &segments(dir.path())[..] else { panic!("more than one segment") };
-    assert!(damage_file(dir.path(), segment, 0) > 1_000);
+    assert!(damage_file(dir.path(), segment, of_segment(end(dir.path()))) > 1_000);
 }
 
 /// As an older program left it, or a copy: the last commit may be torn, none before it.
@@ -203,7 +217,7 @@ fn no_segment_can_be_missing_or_damaged() {
         for path in &files {
             let aside = dir.path().join("aside");
             fs::rename(path, &aside).unwrap();
-            assert!(is_refused(dir.path(), 0), "{ended:?} {path:?} missing");
+            assert!(is_refused(dir.path(), 0) && is_reported(dir.path()), "{ended:?} {path:?} missing");
             fs::rename(&aside, path).unwrap();
         }
         for first in 0..files.len() {
@@ -213,10 +227,11 @@ fn no_segment_can_be_missing_or_damaged() {
             for path in &files[first..] {
                 fs::remove_file(aside.path().join("log").join(path.file_name().unwrap())).unwrap();
             }
+            assert!(is_reported(aside.path()), "{ended:?} the last {} missing", files.len() - first);
             assert!(is_refused(aside.path(), 0), "{ended:?} the last {} missing", files.len() - first);
         }
         for path in [&files[1], &files[files.len() - 1]] {
-            damage_file(dir.path(), path, 0);
+            damage_file(dir.path(), path, of_segment(end_of_frames(path)));
         }
         assert!(!is_refused(dir.path(), 0));
     }
@@ -225,5 +240,6 @@ fn no_segment_can_be_missing_or_damaged() {
 #[test]
 fn a_damaged_word_on_the_end_is_refused_or_ignored() {
     let dir = folder(ONE, Ended::InOrder);
-    damage_file(dir.path(), &dir.path().join("log-end"), 0);
+    let says_something = |at: usize| (0..48).contains(&at);
+    damage_file(dir.path(), &dir.path().join("log-end"), says_something);
 }

@@ -1,0 +1,189 @@
+//! Reading everything in a data folder that has a checksum or a length, and comparing.
+
+use std::fs::{self, File};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use longshore_model::JobKey;
+
+use super::catalog;
+use super::index::{Column, Index, Segment};
+use super::names;
+use super::payload::{Beside, Kept};
+use super::record::{Outcome, RawRecord, Record, each};
+use super::scan::{Found, read_range};
+use super::walk::{Damage, Part, Walker, walk};
+use super::{error, job_row};
+use crate::StoreError;
+
+/// The folder of large payloads in a data folder.
+const BLOBS: &str = "blobs";
+
+/// What was read, and what of it is not as it was written.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    /// Files of the log.
+    pub segments: u64,
+    /// Their frames.
+    pub frames: u64,
+    /// The records in these.
+    pub records: u64,
+    /// Payloads with a checksum of their own, and their bytes.
+    pub payloads: u64,
+    /// See [`Self::payloads`].
+    pub payload_bytes: u64,
+    /// Large payloads in files that something needs, and their bytes.
+    pub blobs: u64,
+    /// See [`Self::blobs`].
+    pub blob_bytes: u64,
+    /// Jobs that are there.
+    pub jobs: u64,
+    /// What is damaged.
+    pub damages: Vec<Damage>,
+}
+
+/// Reads the log and the large payloads of a data folder. Changes nothing. Of the folder of a running server the latest
+/// may be missing, and payloads whose jobs end meanwhile.
+pub fn verify(dir: &Path) -> Result<Verified, StoreError> {
+    let log = dir.join(names::LOG);
+    // No segment goes while this is held. A folder that nobody may write to needs none.
+    let hold = File::open(log.join(names::HOLD)).ok().filter(|hold| hold.lock_shared().is_ok());
+    let mut check = Check::new();
+    walk(&log, &mut check)?;
+    drop(hold);
+    check.check_catalog();
+    check.check_blobs(&dir.join(BLOBS));
+    check.verified.jobs = check.index.rows().count() as u64;
+    Ok(check.verified)
+}
+
+/// A payload in a file, and the record that names it.
+struct Blob {
+    job: JobKey,
+    column: Column,
+    slot: usize,
+    at: u32,
+    name: Box<str>,
+    bytes: u64,
+}
+
+struct Check {
+    verified: Verified,
+    index: Index,
+    slot: usize,
+    blobs: Vec<Blob>,
+}
+
+impl Walker for Check {
+    fn segment(&mut self, part: &Part) -> Result<(), StoreError> {
+        self.verified.segments += 1;
+        let (number, salt, file) = (part.header.number, part.header.salt, Arc::clone(&part.file));
+        let end = u32::try_from(part.end).unwrap_or(u32::MAX);
+        let slot = self.index.segments.push(Segment { number, salt, file, end, live_bytes: 0 });
+        self.slot = slot.ok_or_else(|| StoreError::Io("the log has too many segments".into()))?;
+        Ok(())
+    }
+
+    fn frame(&mut self, part: &Part, found: Found<'_>) -> Result<(), StoreError> {
+        let number = part.header.number;
+        self.verified.frames += 1;
+        for raw in each(found.records, 0) {
+            let at = found.records_at + raw.as_ref().map_or(0, |raw| raw.at) as u32;
+            let record = raw.and_then(RawRecord::parse);
+            let record = record.and_then(|record| match record {
+                Record::Job(key, body) => job_row::decode(key, body).map(|_| record),
+                _ => Ok(record),
+            });
+            match record {
+                Ok(record) => {
+                    self.verified.records += 1;
+                    self.payload(part, &found, at, &record);
+                }
+                Err(malformed) => self.damage(Damage::in_segment(number, at, malformed)),
+            }
+        }
+        if let Err((at, malformed)) = self.index.apply(self.slot, found.records_at, found.records) {
+            self.damage(Damage::in_segment(number, at, malformed));
+        }
+        Ok(())
+    }
+
+    fn damage(&mut self, damage: Damage) {
+        // A record that cannot be read cannot be taken in either.
+        if self.verified.damages.last() != Some(&damage) {
+            self.verified.damages.push(damage);
+        }
+    }
+}
+
+impl Check {
+    fn new() -> Self {
+        Self { verified: Verified::default(), index: Index::default(), slot: 0, blobs: Vec::new() }
+    }
+
+    fn payload(&mut self, part: &Part, found: &Found<'_>, at: u32, record: &Record<'_>) {
+        if let Some(beside) = record.beside() {
+            self.verified.payloads += 1;
+            self.verified.payload_bytes += u64::from(beside.bytes);
+            if let Err(what) = check_beside(&part.file, beside, at, found.end) {
+                let place = beside.range(at).start;
+                self.damage(Damage::in_segment(part.header.number, place, what));
+            }
+        }
+        let (job, column, kept) = match *record {
+            Record::Input(job, kept) => (job, Column::Input, kept),
+            Record::Outcome(job, Outcome { output: Some(kept), .. }) => (job, Column::Outcome, kept),
+            _ => return,
+        };
+        if let Kept::Blob(name, bytes) = kept {
+            self.blobs.push(Blob { job, column, slot: self.slot, at, name: name.into(), bytes });
+        }
+    }
+
+    fn check_catalog(&mut self) {
+        let (values, last_endpoint_no) = catalog::values(&self.index);
+        if let Err(error) = catalog::read(&values, last_endpoint_no) {
+            self.damage(Damage { file: names::LOG.into(), at: 0, what: error.to_string() });
+        }
+    }
+
+    /// Those that a record names which still says so.
+    fn check_blobs(&mut self, folder: &Path) {
+        for blob in std::mem::take(&mut self.blobs) {
+            let place = self.index.get(blob.job, blob.column);
+            if place.is_none_or(|place| (place.slot(), place.at()) != (blob.slot, blob.at)) {
+                continue;
+            }
+            self.verified.blobs += 1;
+            self.verified.blob_bytes += blob.bytes;
+            if let Err(what) = check_blob(folder, &blob.name, blob.bytes) {
+                self.damage(Damage { file: format!("{BLOBS}/{}", blob.name), at: 0, what });
+            }
+        }
+    }
+}
+
+/// What is wrong with the payload of the record at this place, if something is.
+pub(super) fn check_beside(file: &File, beside: Beside, record_at: u32, end: u32) -> Result<(), String> {
+    match read_range(file, beside.range(record_at), end) {
+        Ok(bytes) if beside.is(&bytes) => Ok(()),
+        Ok(_) => Err("the payload is damaged".into()),
+        Err(error) => Err(format!("the payload cannot be read: {}", error::from_io(&error))),
+    }
+}
+
+/// What is wrong with a large payload, if something is.
+pub(super) fn check_blob(folder: &Path, name: &str, bytes: u64) -> Result<(), String> {
+    let path = blob_path(folder, name).ok_or("this is no name of a payload")?;
+    match fs::metadata(&path) {
+        Ok(data) if data.is_file() && data.len() == bytes => Ok(()),
+        Ok(data) => Err(format!("the file has {} bytes, and had {bytes}", data.len())),
+        Err(error) => Err(format!("the payload cannot be read: {error}")),
+    }
+}
+
+/// Where a large payload is; `None` if its name leads out of the folder.
+pub(super) fn blob_path(folder: &Path, name: &str) -> Option<PathBuf> {
+    let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    (is_inside && !name.is_empty()).then(|| folder.join(name))
+}

@@ -1,0 +1,202 @@
+//! Reading all of a log that may be damaged: whatever is whole, and the places of what is not. Changes nothing.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::end_file::EndFile;
+use super::format::SEGMENT_HEADER_BYTES;
+use super::log::End;
+use super::names;
+use super::record::{RawRecord, Record, each};
+use super::scan::{Found, Window, frame_at};
+use super::search::{Next, next_frame};
+use super::segment::Header;
+use crate::StoreError;
+
+/// Something in a data folder that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file, from the data folder.
+    pub file: String,
+    /// Where in it.
+    pub at: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Damage {
+    /// In a segment.
+    pub(super) fn in_segment(number: u64, at: impl Into<u64>, what: impl fmt::Display) -> Self {
+        let file = format!("{}/{}", names::LOG, names::segment(number));
+        Self { file, at: at.into(), what: what.to_string() }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, byte {}: {}", self.file, self.at, self.what)
+    }
+}
+
+/// What is done with what a walk finds.
+pub(super) trait Walker {
+    /// A segment begins.
+    fn segment(&mut self, part: &Part) -> Result<(), StoreError>;
+
+    /// A whole frame of it, but for its payloads.
+    fn frame(&mut self, part: &Part, found: Found<'_>) -> Result<(), StoreError>;
+
+    /// Something is damaged.
+    fn damage(&mut self, damage: Damage);
+}
+
+/// A segment that is walked through.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub header: Header,
+    pub file: Arc<File>,
+    /// Nothing from here on is a frame.
+    pub end: u64,
+    /// What comes before this was durable.
+    durable: u64,
+}
+
+/// Reads the log in this folder, from its first segment to its last.
+pub(super) fn walk(log: &Path, walker: &mut dyn Walker) -> Result<(), StoreError> {
+    let known = EndFile::read(log).unwrap_or_else(|error| {
+        let what = match error {
+            StoreError::Corrupt(_) => "it is damaged".to_owned(),
+            other => other.to_string(),
+        };
+        walker.damage(Damage { file: names::END.into(), at: 0, what });
+        None
+    });
+    let numbers =
+        names::numbers_in(log).map_err(|error| StoreError::Io(format!("cannot read `log`: {error}")))?;
+    let mut parts = Vec::new();
+    for &number in &numbers {
+        match open(log, number) {
+            Ok(part) => parts.push(part),
+            Err(damage) => walker.damage(damage),
+        }
+    }
+    let oldest = oldest(&parts);
+    let newest = numbers.last().copied().into_iter().chain(known.map(|known| known.number)).max();
+    for missing in (oldest..=newest.unwrap_or(0)).filter(|number| numbers.binary_search(number).is_err()) {
+        walker.damage(Damage::in_segment(missing, 0_u32, "the file is missing"));
+    }
+    // Those before were given up.
+    parts.retain(|part| part.header.number >= oldest);
+    for at in 0..parts.len() {
+        let seal = parts.get(at + 1).map(|next| next.header);
+        seal_part(&mut parts[at], seal, known, walker);
+        walk_part(&parts[at], walker)?;
+    }
+    Ok(())
+}
+
+fn open(log: &Path, number: u64) -> Result<Part, Damage> {
+    let unreadable =
+        |error: io::Error| Damage::in_segment(number, 0_u32, format_args!("cannot be read: {error}"));
+    let file = File::open(log.join(names::segment(number))).map_err(unreadable)?;
+    let header = Header::read(&file, number).map_err(|error| {
+        let what = match error {
+            StoreError::Corrupt(_) => "the header is damaged".to_owned(),
+            other => other.to_string(),
+        };
+        Damage::in_segment(number, 0_u32, what)
+    })?;
+    let end = file.metadata().map_err(unreadable)?.len();
+    Ok(Part { header, file: Arc::new(file), end, durable: 0 })
+}
+
+/// The first segment that belongs to the log.
+fn oldest(parts: &[Part]) -> u64 {
+    let Some(newest) = parts.last() else { return 1 };
+    let mut oldest = newest.header.oldest;
+    let mut window = Window::new(&newest.file, newest.end);
+    let mut at = SEGMENT_HEADER_BYTES;
+    while let Ok(Some(found)) = frame_at(&mut window, newest.header.salt, at) {
+        let records = each(found.records, 0).flatten().filter_map(|raw| RawRecord::parse(raw).ok());
+        for record in records {
+            if let Record::Oldest(named) = record {
+                oldest = named.clamp(1, newest.header.number);
+            }
+        }
+        at = found.end;
+    }
+    oldest
+}
+
+/// Finds out how far a segment goes: what the one behind it says, or what is known of the log's end.
+fn seal_part(part: &mut Part, seal: Option<Header>, known: Option<End>, walker: &mut dyn Walker) {
+    let Header { number, salt, .. } = part.header;
+    if let Some(seal) = seal.filter(|seal| seal.number == number + 1) {
+        if seal.previous_salt != salt {
+            walker.damage(Damage::in_segment(number, 24_u32, "the segment behind it continues another one"));
+        } else if seal.previous_end > part.end {
+            let what = format_args!("the file ends here, and it went on to byte {}", seal.previous_end);
+            walker.damage(Damage::in_segment(number, part.end, what));
+        } else {
+            part.end = seal.previous_end;
+        }
+        part.durable = part.end;
+    } else if let Some(known) = known.filter(|known| (known.number, known.salt) == (number, salt)) {
+        if known.at > part.end {
+            let what = format_args!("the file ends here, and it went on to byte {}", known.at);
+            walker.damage(Damage::in_segment(number, part.end, what));
+        }
+        part.durable = known.at;
+    }
+}
+
+fn walk_part(part: &Part, walker: &mut dyn Walker) -> Result<(), StoreError> {
+    let Header { number, salt, .. } = part.header;
+    walker.segment(part)?;
+    let mut window = Window::new(&part.file, part.end);
+    let mut at = SEGMENT_HEADER_BYTES;
+    while u64::from(at) < part.end {
+        let mut why = "there is no whole frame".to_owned();
+        match frame_at(&mut window, salt, at) {
+            Ok(Some(found)) => {
+                at = found.end;
+                walker.frame(part, found)?;
+                continue;
+            }
+            Ok(None) => {}
+            Err(error) => why = format!("cannot be read: {error}"),
+        }
+        // What is behind a torn end says nothing of what is before it.
+        let synced_over = if u64::from(at) < part.durable { SEGMENT_HEADER_BYTES - 1 } else { at };
+        let next = next_frame(&part.file, salt, at, synced_over, part.end);
+        let next = next.unwrap_or_else(|error| {
+            why = format!("cannot be read: {error}");
+            Next::TooMany
+        });
+        match next {
+            Next::At(next) => {
+                walker.damage(Damage::in_segment(number, at, format_args!("{why} before byte {next}")));
+                at = next;
+            }
+            Next::TooMany => {
+                walker.damage(Damage::in_segment(number, at, format_args!("{why} from here on")));
+                return Ok(());
+            }
+            Next::None => {
+                if u64::from(at) < part.durable {
+                    let end = part.durable;
+                    walker.damage(Damage::in_segment(
+                        number,
+                        at,
+                        format_args!("{why} before the end at byte {end}"),
+                    ));
+                }
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
