@@ -2,13 +2,17 @@
 
 import http.client
 import json
+import os
 import shutil
 import socket
 import ssl
+import tempfile
+from pathlib import Path
 
 import pytest
 import requests
 
+from harness import processes
 from harness.certificates import Authority
 from harness.client import Api, Endpoint, unique
 from harness.fake_worker import FakeWorker
@@ -276,3 +280,53 @@ def test_the_audit_log_has_a_bound(fresh_server):
     assert sum(path.stat().st_size for path in (server.data / "audit").iterdir()) < 3 * 2500
     newest = entries(api)
     assert 5 < len(newest) < 40 and newest[0]["fields"] == ["imageName", "name"]
+
+
+# What workers can see of the server
+
+
+NOBODY = 65_534
+
+
+def environment(pid: int) -> str:
+    return Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+
+
+@pytest.fixture
+def confined(fresh_server):
+    """A server that runs as an ordinary user, whose rights its workers have. Run by root, it may still read root's files,
+    for the interpreter may be one of them; that does not open other processes."""
+    with tempfile.TemporaryDirectory(prefix="longshore-e2e-") as folder:
+        prefix = ()
+        if os.geteuid() == 0:
+            os.chown(folder, NOBODY, NOBODY)
+            user = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+            reads = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
+            prefix = ("setpriv", *user, *reads, "env", f"HOME={folder}")
+        server = fresh_server(folder=Path(folder), prefix=prefix)
+        yield server
+        server.close()
+
+
+def test_a_handler_of_the_same_user_reads_no_key(confined):
+    endpoint = Api(confined).endpoint("spy.py", workersMin=1, workersMax=1)
+    record = endpoint.runsync({"server": confined.process.pid}, wait_ms=60000)
+    assert record["status"] == "COMPLETED", record
+    seen = record["output"]
+    assert seen["uid"] != 0, "root sees everything: this would show nothing"
+    refused = {"environ": "PermissionError", "memory": "PermissionError", "files": "PermissionError"}
+    assert (seen["server"], seen["shim"]) == (refused, refused)
+    if os.geteuid() == 0:
+        for pid in (confined.process.pid, seen["pid"]):
+            assert ADMIN_KEY not in environment(pid), "not even root finds it there"
+            assert "PATH=" in environment(pid)
+    metrics = requests.get(f"{confined.url}/metrics", headers=KEY, timeout=60).text
+    for name in ("process_resident_memory_bytes", "process_open_fds"):
+        assert any(line.startswith(name + " ") for line in metrics.splitlines()), "the server still sees itself"
+    # Who cannot be looked into is found all the same.
+    before = processes.worker_pids(confined.port)
+    confined.kill()
+    confined.start()
+    assert endpoint.runsync({"server": confined.process.pid}, wait_ms=60000)["status"] == "COMPLETED"
+    assert processes.worker_pids(confined.port).keys() == before.keys(), "the same worker"
+

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use longshore_model::{EndpointId, Placement, WorkerId};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::log::RotatedLog;
@@ -58,6 +58,7 @@ const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(2);
 /// Runs the shim of the worker whose folder this is, until the worker and all that it started are gone.
 pub fn main(scratch: &Path) -> ExitCode {
     let scratch = Scratch::at(scratch);
+    hide();
     match start(&scratch) {
         Ok(worker) => {
             answer(STARTED);
@@ -72,6 +73,24 @@ pub fn main(scratch: &Path) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Lets no other process of the same user look into this one, which knows its worker's secrets. Not so where `/proc` hides
+/// what cannot be looked into (`hidepid`): the next server has to find the shims.
+fn hide() {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    if !mounts.lines().any(hides_processes) {
+        // Where the kernel knows no such thing, there is nothing to hide from.
+        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
+/// Whether a line of the mounts is a `/proc` that shows processes only to those who may look into them.
+fn hides_processes(mount: &str) -> bool {
+    let mut words = mount.split(' ').skip(1);
+    let (place, kind, options) = (words.next(), words.next(), words.next().unwrap_or_default());
+    let shows = |option: &str| matches!(option.strip_prefix("hidepid="), None | Some("0" | "off"));
+    place == Some("/proc") && kind == Some("proc") && !options.split(',').all(shows)
 }
 
 /// The server may be gone already; then nobody needs the answer.
@@ -139,7 +158,7 @@ fn spawn(order: &Order, scratch: &Scratch) -> Result<(Child, PipeReader), String
 }
 
 /// The server's own settings, its admin key among them, are none of the worker's business.
-fn own_settings() -> impl Iterator<Item = OsString> {
+pub(crate) fn own_settings() -> impl Iterator<Item = OsString> {
     std::env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| name.as_encoded_bytes().starts_with(b"LONGSHORE_"))
@@ -204,6 +223,28 @@ fn wait_for(worker: Pid) -> Option<WaitStatus> {
             Ok(Some((pid, status))) if pid == worker => return Some(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proc_that_hides_processes_is_known() {
+        for mount in
+            ["proc /proc proc rw,hidepid=2 0 0", "proc /proc proc rw,gid=5,hidepid=invisible,nosuid 0 0"]
+        {
+            assert!(hides_processes(mount), "{mount}");
+        }
+        for mount in [
+            "proc /proc proc rw,nosuid 0 0",
+            "proc /proc proc rw,hidepid=0 0 0",
+            "x /x ext4 hidepid=2 0 0",
+            "",
+        ] {
+            assert!(!hides_processes(mount), "{mount}");
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) enum Fatal {
     WeakKey,
     #[error("cannot keep the key: {0}")]
     Key(String),
+    #[error("cannot take the secrets out of the environment: {0}")]
+    Confidential(io::Error),
     #[error("cannot start the program's threads: {0}")]
     Runtime(io::Error),
     #[error("cannot watch for signals: {0}")]

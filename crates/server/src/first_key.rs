@@ -3,6 +3,7 @@
 use longshore_engine::Engine;
 use longshore_model::Millis;
 
+use crate::confidential;
 use crate::fatal::Fatal;
 
 /// Names the operator's key.
@@ -12,7 +13,7 @@ const CHARS_MIN: usize = 16;
 /// Makes sure that somebody can get in. Answers the text of a key that was made just now: the only moment at
 /// which it is known.
 pub(crate) async fn ensure(engine: &Engine) -> Result<Option<String>, Fatal> {
-    if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()) {
+    if let Some(text) = confidential::variable(VARIABLE) {
         let text = text.trim();
         if text.chars().count() < CHARS_MIN {
             return Err(Fatal::WeakKey);

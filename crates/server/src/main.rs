@@ -1,5 +1,6 @@
 //! The `longshore` program: settings → parts → run → drain.
 
+mod confidential;
 mod descriptors;
 mod dev_host;
 mod fatal;
@@ -35,6 +36,11 @@ fn main() -> ExitCode {
     if let Command::WorkerShim(args) = &command {
         // One of these lives beside every worker: it stays small and needs no runtime.
         return longshore_launch::shim::main(&args.scratch);
+    }
+    if let Command::Serve(_) | Command::Dev(_) = &command
+        && let Err(error) = confidential::hide()
+    {
+        return Fatal::Confidential(error).report();
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

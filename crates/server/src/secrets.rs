@@ -10,7 +10,7 @@ use longshore_vault::{MasterKey, Vault};
 
 use crate::fatal::Fatal;
 use crate::settings::Settings;
-use crate::{parts, serve};
+use crate::{confidential, parts, serve};
 
 /// Holds keys that are not in a file.
 const VARIABLE: &str = "LONGSHORE_SECRETS_KEY";
@@ -18,7 +18,7 @@ const VARIABLE: &str = "LONGSHORE_SECRETS_KEY";
 /// The keys of the variable and, behind them, those of the file.
 pub(crate) fn vault(settings: &Settings) -> Result<Vault, Fatal> {
     let mut keys = Vec::new();
-    if let Some(text) = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()) {
+    if let Some(text) = confidential::variable(VARIABLE) {
         keys = read(VARIABLE, &text)?;
     }
     let path = &settings.secrets_key_file;

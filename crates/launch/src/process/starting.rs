@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::ShimCommand;
 use crate::scratch::{Scratch, State};
-use crate::shim::{Order, STARTED};
+use crate::shim::{Order, STARTED, own_settings};
 use crate::{LaunchError, LogLimits, WorkerSpec};
 
 /// A shim whose worker runs.
@@ -35,7 +35,11 @@ pub(super) fn start(
 }
 
 fn start_in(shim: &ShimCommand, scratch: &Scratch, order: &Order) -> Result<Started, String> {
-    let mut child = Command::new(&shim.program)
+    let mut command = Command::new(&shim.program);
+    for name in own_settings() {
+        command.env_remove(name);
+    }
+    let mut child = command
         .arg0(shim.shown_as.as_deref().unwrap_or(shim.program.as_os_str()))
         .args(&shim.arguments)
         .arg(scratch.path())

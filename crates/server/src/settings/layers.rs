@@ -12,8 +12,14 @@ const PREFIX: &str = "LONGSHORE_";
 /// Tables whose names are the operator's: each is one value, set as a whole.
 const OPEN_TABLES: [&str; 1] = ["prices"];
 /// Variables that are not settings.
-const OTHER_VARIABLES: [&str; 5] =
-    ["LONGSHORE_ADMIN_KEY", "LONGSHORE_SECRETS_KEY", CONFIG_VARIABLE, "LONGSHORE_URL", "LONGSHORE_API_KEY"];
+const OTHER_VARIABLES: [&str; 6] = [
+    "LONGSHORE_ADMIN_KEY",
+    "LONGSHORE_SECRETS_KEY",
+    CONFIG_VARIABLE,
+    "LONGSHORE_URL",
+    "LONGSHORE_API_KEY",
+    crate::confidential::MARK,
+];
 /// Orchestrators set variables of their own with our prefix; only those this close to a setting are mistakes.
 const TYPING_MISTAKES_MAX: usize = 2;
 
