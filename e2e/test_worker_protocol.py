@@ -489,3 +489,18 @@ def test_chunks_of_a_lost_attempt_are_dropped_and_offsets_go_on(endpoint, worker
     assert endpoint.ok("GET", f"/stream/{job}") == [{"output": "b0"}]
     assert endpoint.ok("GET", f"/stream/{job}?offset=2") == [{"output": "b0"}]
     assert endpoint.ok("GET", f"/stream/{job}?offset=3") == []
+
+
+@pytest.mark.parametrize("route", ["job-take", "job-take-batch", "job-stop"])
+def test_a_worker_that_hung_up_is_given_nothing(endpoint, worker, route):
+    """The end of what it sends is all that is seen of a worker that has gone: a job that it got would be lost until it is
+    missed."""
+    with socket.create_connection(("127.0.0.1", endpoint.api.server.port), timeout=60) as connection:
+        connection.sendall(
+            f"GET /v2/{endpoint.id}/{route}/gone?job_in_progress=0 HTTP/1.1\r\nHost: x\r\nAuthorization: {worker.token}\r\n\r\n".encode()
+        )
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1000) == b"", "its poll has ended, and nothing came"
+    job = endpoint.run()
+    assert worker.take()["id"] == job
+    assert "retries" not in endpoint.status(job)

@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use crate::Edge;
+use crate::half_close::HalfClose;
 use crate::lingering::Lingering;
 use crate::stalls::Stalls;
 use crate::tls::Tls;
@@ -67,7 +68,9 @@ pub(crate) async fn converse(
         .max_header_size(HEAD_BYTES_MAX)
         // That is checked when a head is complete; this is what an incomplete one may fill.
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Stalls::around(stream)), service);
+        // Whether a client that sends nothing more has gone is seen to by the stream.
+        .half_close(true)
+        .serve_connection(TokioIo::new(HalfClose::around(Stalls::around(stream))), service);
     let mut connection = pin!(connection);
     let mut closes = pin!(closing.changed());
     let mut patience = pin!(turns.patience_runs_out());

@@ -2,6 +2,7 @@
 //! shape, one log line.
 
 mod cors;
+mod doubtful;
 mod request_id;
 
 use std::convert::Infallible;
@@ -128,7 +129,11 @@ impl Edge {
     }
 
     fn route(&self, request: Request, heard: &mut Heard) -> Answering {
-        let request = match &self.express {
+        if let Err(doubt) = doubtful::check(&request) {
+            heard.is_openai = openai::is_address(request.uri().path());
+            return Box::pin(ready(doubt.into_response()));
+        }
+        let mut request = match &self.express {
             Some(state) => match express::answer(state, request) {
                 Ok((line, answering)) => {
                     heard.express = Some((state.clone(), line));
@@ -147,7 +152,6 @@ impl Edge {
         if !self.part.has(request.uri().path()) {
             return Box::pin(ready(Failure::no_such_route().into_response()));
         }
-        let mut request = request;
         request.extensions_mut().insert(heard.id.clone());
         // What is logged meanwhile has the request's name. The express has no time for this: 2 000 instructions.
         let trace = heard.trace.as_ref().map(tracing::field::display);

@@ -13,6 +13,7 @@ mod events;
 mod express;
 mod files;
 mod graphql;
+mod half_close;
 mod hex;
 mod jobs;
 mod json_body;

@@ -9,13 +9,14 @@ use std::task::{Context, Poll, Wake as _};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
 use http::header::EXPECT;
+use http::{Request, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
+use crate::peer;
 use crate::waking::keeping_wakes;
 
 /// The most bytes that are thrown away for one request: any body that some route takes.
@@ -30,6 +31,8 @@ static DISCARDS: Semaphore = Semaphore::const_new(256);
 /// A request's body, which outlives a handler that did not read it.
 pub(crate) struct Lingering {
     inner: Option<Incoming>,
+    /// How its request stands when all of it is here.
+    whole: peer::Request,
     /// The sender waits to be told that its body is wanted (`Expect: 100-continue`), which the first read does.
     /// Without that there is nothing to throw away.
     unasked: bool,
@@ -39,11 +42,15 @@ impl Lingering {
     /// Wraps a request's body, if it has one.
     pub(crate) fn body_of(request: Request<Incoming>) -> Request<axum::body::Body> {
         let (head, inner) = request.into_parts();
+        let whole =
+            if head.version < Version::HTTP_11 { peer::Request::WholeOfOld } else { peer::Request::Whole };
         let body = if inner.is_end_stream() {
+            peer::set_request(whole);
             axum::body::Body::empty()
         } else {
+            peer::set_request(peer::Request::Coming);
             let unasked = head.headers.contains_key(EXPECT);
-            axum::body::Body::new(Self { inner: Some(inner), unasked })
+            axum::body::Body::new(Self { inner: Some(inner), whole, unasked })
         };
         Request::from_parts(head, body)
     }
@@ -64,8 +71,12 @@ impl Body for Lingering {
         if let Some(wake) = wake.filter(|_| !inner.is_end_stream()) {
             wake.wake();
         }
+        let is_whole = matches!(polled, Poll::Ready(None)) || inner.is_end_stream();
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.inner = None;
+        }
+        if is_whole {
+            peer::set_request(self.whole);
         }
         polled
     }

@@ -3,7 +3,7 @@
 //! Known to the connection's task, in which all of its requests are answered: carried in the requests instead, it
 //! would cost each of them three allocations.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -21,6 +21,21 @@ tokio::task_local! {
 struct Connection {
     peer: Peer,
     shown: RefCell<Shown>,
+    request: Cell<Request>,
+}
+
+/// How a connection's request stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// It is not here yet, or not all of it.
+    #[default]
+    Coming,
+    /// It is here as a whole and being answered.
+    Whole,
+    /// The same, and its client knows no words before the answer, such as `100 Continue`: it speaks HTTP/1.0.
+    WholeOfOld,
+    /// It is here as a whole, and the answer is for those alone who are still there.
+    HandsOver,
 }
 
 /// The other end of a connection.
@@ -48,11 +63,32 @@ impl Peer {
 
     /// Lets everything in `connection` know that it is about this client.
     pub(crate) fn serve<F: Future>(self, connection: F) -> impl Future<Output = F::Output> {
-        CONNECTION.scope(Box::new(Connection { peer: self, shown: RefCell::default() }), connection)
+        CONNECTION.scope(
+            Box::new(Connection { peer: self, shown: RefCell::default(), request: Cell::default() }),
+            connection,
+        )
     }
 }
 
 /// Looks at what the client of the request that is being answered showed last; none outside of a connection.
 pub(crate) fn shown<T>(look: impl FnOnce(&mut Shown) -> T) -> Option<T> {
     CONNECTION.try_with(|connection| look(&mut connection.shown.borrow_mut())).ok()
+}
+
+/// How the request stands that is being answered.
+pub(crate) fn request() -> Request {
+    CONNECTION.try_with(|connection| connection.request.get()).unwrap_or_default()
+}
+
+/// Says how the connection's request stands; nothing outside of a connection.
+pub(crate) fn set_request(request: Request) {
+    let _elsewhere = CONNECTION.try_with(|connection| connection.request.set(request));
+}
+
+/// Says that the request that is being answered is one whose answer hands something over: a client that sends nothing
+/// more has hung up, and must not be given it. Of no effect before the whole request is here.
+pub(crate) fn hands_over() {
+    if request() != Request::Coming {
+        set_request(Request::HandsOver);
+    }
 }

@@ -13,6 +13,8 @@ use http::Response;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, sleep_until};
 
+use crate::peer;
+
 /// How long a connection may be idle between requests, or take to send a later request's head. A worker whose
 /// handler blocks for long must find its connection open when it reports: its client library keeps connections
 /// for 15 s, others for 90 s, and a result posted into a closed one is lost.
@@ -102,6 +104,7 @@ impl HttpBody for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
+        peer::set_request(peer::Request::Coming);
         let since_ms = self.turns.began.elapsed().as_millis() as u64;
         self.turns.state.store(since_ms, Ordering::Relaxed);
     }

@@ -10,8 +10,8 @@ use longshore_model::limits::{STREAM_WAIT_MS_DEFAULT, WAIT_MS_MAX};
 use super::call::Call;
 use super::events::events as follow;
 use crate::errors::Failure;
-use crate::events;
 use crate::json_body::JsonBody;
+use crate::{events, peer};
 
 /// An answer holds no further chunk once it has this many bytes of them.
 const ANSWER_BYTES: usize = 20_000_000;
@@ -40,6 +40,10 @@ pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure
         Some(offset) => StreamFrom::Offset(offset),
         None => StreamFrom::Drained,
     };
+    if let StreamFrom::Drained = from {
+        // Chunks that nobody reads would be lost.
+        peer::hands_over();
+    }
     let (state, endpoint) = call.into_wait();
     let mut page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
     for chunk in &mut page.chunks {

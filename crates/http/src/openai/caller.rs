@@ -3,6 +3,8 @@
 use longshore_engine::EndpointHandle;
 use longshore_model::JobId;
 
+use crate::peer;
+
 /// A caller. Dropped, as it is when its connection breaks, it cancels the job.
 pub(super) struct Caller {
     pub(super) endpoint: EndpointHandle,
@@ -12,6 +14,8 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) fn new(endpoint: EndpointHandle, job: JobId) -> Self {
+        // Hanging up is how they cancel.
+        peer::hands_over();
         Self { endpoint, job, waits: true }
     }
 

@@ -17,7 +17,7 @@ use super::address::{WorkerPath, WorkerQuery, segment};
 use super::job_object;
 use crate::errors::Failure;
 use crate::json_body::JsonBody;
-use crate::{HttpState, keys};
+use crate::{HttpState, keys, peer};
 
 /// No poll is answered with nothing or an error sooner than this.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -129,6 +129,8 @@ fn poll<Q: Question>(
     let hold = state.worker_hold();
     let question = question(&WorkerQuery::parse(path.worker, head.uri.query()));
     let admitted = admit(state, path, &head.headers);
+    // Jobs for a worker that has gone would be lost until it is missed.
+    peer::hands_over();
     async move {
         let answer = match admitted {
             Ok((endpoint, worker)) => question.ask(endpoint, worker, hold).await.map_err(refused),
