@@ -1,14 +1,17 @@
 """Requests that no honest client sends, byte by byte: each is refused or hung up on, none costs more than its share of
 memory, and the server answers the next one."""
 
+import gzip
 import json
 import sys
+from http.client import HTTPResponse
 
 import pytest
 
 from harness.client import ADMIN_KEY, Api
 from harness.fake_worker import FakeWorker
 from harness.siege import GoodClient, Vitals, Wire, head
+from harness.waiting import until
 
 BAD = {400}
 TOO_LARGE = {431, None}
@@ -85,6 +88,14 @@ def framings(path: str) -> dict[str, tuple[bytes, set[int | None]]]:
             BAD,
         ),
         "chunked, but not last": (head(start, "Transfer-Encoding: chunked, identity") + b"0\r\n\r\n" + SMUGGLED, BAD),
+        "packed below the chunks": (
+            head(start, "Transfer-Encoding: gzip, chunked") + b"c\r\n{\"input\":{}}\r\n0\r\n\r\n" + SMUGGLED,
+            BAD,
+        ),
+        "chunked twice": (
+            head(start, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + b"c\r\n{\"input\":{}}\r\n0\r\n\r\n",
+            BAD,
+        ),
         "an unknown encoding": (head(start, "Transfer-Encoding: xchunked") + b"0\r\n\r\n" + SMUGGLED, BAD),
         "chunks in HTTP/1.0": (
             head(start, "Transfer-Encoding: chunked").replace(b"HTTP/1.1", b"HTTP/1.0") + b"0\r\n\r\n" + SMUGGLED,
@@ -316,3 +327,166 @@ def test_many_idempotency_keys(besieged):
         assert vitals.grown_mb() < 20 + count * 0.003
     too_long = endpoint.call("POST", "/run", data=body, headers={"Idempotency-Key": "k" * 256})
     assert too_long.status_code == 400
+
+
+ROUTES = ["POST {mount}/run", "GET {mount}/health", "POST {mount}/run/", "GET /v1/endpoints", "GET /healthz", "POST /nowhere"]
+"""Past the router and through it, with a key and without, and where nothing is."""
+
+
+@pytest.mark.parametrize("line", ROUTES)
+@pytest.mark.parametrize("header", ["Host: longshore", "Host: elsewhere", f"Authorization: Bearer {ADMIN_KEY}", "authorization: x"])
+def test_a_header_that_decides_comes_once(server, endpoint, line, header):
+    """A proxy may have looked at the other one."""
+    with Wire(server.port) as wire:
+        wire.send(head(line.format(mount=endpoint.mount), header, "Content-Length: 12") + b'{"input":{}}')
+        answer = wire.answer()
+    assert answer.startswith(b"HTTP/1.1 400 "), answer[:300]
+    body = json.loads(answer.split(b"\r\n\r\n", 1)[1])
+    assert set(body) == {"error", "code"} and body["code"] == "doubled_header"
+    assert header.split(":")[0].lower() in body["error"].lower()
+    assert endpoint.health()["jobs"]["inQueue"] == 0
+
+
+STILL_THERE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def test_a_client_that_half_closes_gets_its_answer(server, endpoint, worker):
+    """Its request is whole; that it says nothing more does not mean that it has gone."""
+    body = b'{"input":{"n":1}}'
+    length = f"Content-Length: {len(body)}"
+    with Wire(server.port) as wire:
+        wire.send(head(f"POST {endpoint.mount}/runsync?wait=60000", length) + body)
+        wire.half_close()
+        job = worker.take()
+        first = wire.socket.recv(len(STILL_THERE))
+        assert first == STILL_THERE, "after a while it is asked, in a word that clients skip, whether it is still there"
+        worker.done(job["id"], {"output": "done"})
+        answer = wire.answer()
+    while answer.startswith(STILL_THERE):
+        answer = answer.removeprefix(STILL_THERE)
+    assert answer.startswith(b"HTTP/1.1 200 ") and b'"output":"done"' in answer, answer[:500]
+    for line in (f"POST {endpoint.mount}/run", f"POST {endpoint.mount}/retry/x", "POST /v1/endpoints", "GET /healthz"):
+        with Wire(server.port) as wire:
+            wire.send(head(line, length) + body)
+            wire.half_close()
+            answer = wire.answer().replace(STILL_THERE, b"")
+        assert answer.count(b"HTTP/1.1 ") == 1 and answer.partition(b"\r\n\r\n")[2], (line, answer)
+    with Wire(server.port) as wire:
+        wire.send(head("GET /healthz") * 3)
+        wire.half_close()
+        assert wire.answer().count(b"HTTP/1.1 200 OK") == 3, "those that came before its end, too"
+    with Wire(server.port) as wire:
+        wire.send(head(f"POST {endpoint.mount}/run", "Content-Length: 100") + body)
+        wire.half_close()
+        assert wire.first_status() in (400, None), "half a request is none"
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/1.0"])
+def test_a_client_of_python_half_closes_and_gets_its_answer(server, endpoint, version):
+    """The client library skips the words before the answer, and an old one is sent none."""
+    with Wire(server.port) as wire:
+        wire.send(head(f"POST {endpoint.mount}/runsync?wait=4000", "Content-Length: 12").replace(b"HTTP/1.1", version.encode()) + b'{"input":{}}')
+        wire.half_close()
+        answer = HTTPResponse(wire.socket)
+        answer.begin()
+        assert answer.status == 200 and json.loads(answer.read())["status"] == "IN_QUEUE"
+
+
+@pytest.mark.parametrize("end", ["half_close", "reset", "close"])
+def test_a_client_that_goes_is_noticed_long_before_its_wait_is_over(server, endpoint, end):
+    """Its connection ends; the client of a half-closed one goes a moment after it has closed its side."""
+    with Vitals(server.process.pid) as vitals:
+        before = vitals.descriptors()
+        wires = [Wire(server.port) for _ in range(20)]
+        for wire in wires:
+            wire.send(head(f"POST {endpoint.mount}/runsync?wait=300000", "Content-Length: 12") + b'{"input":{}}')
+        until(lambda: endpoint.health()["jobs"]["inQueue"] == 20, "all wait")
+        assert vitals.descriptors() >= before + 20
+        for wire in wires:
+            getattr(wire, end)()
+        if end == "half_close":
+            for wire in wires:
+                assert wire.socket.recv(len(STILL_THERE)) == STILL_THERE
+                wire.close()
+        until(lambda: vitals.descriptors() < before + 10, "the connections end", 10)
+    endpoint.ok("POST", "/purge-queue")
+
+
+def test_chunks_are_not_taken_out_for_a_reader_who_has_gone(server, endpoint, worker):
+    job = endpoint.run()
+    worker.take()
+    with Wire(server.port) as wire:
+        wire.send(head(f"GET {endpoint.mount}/stream/{job}?wait=60000"))
+        wire.half_close()
+        assert wire.answer() == b"", "it counts as gone"
+    worker.chunk(job, "kept")
+    assert endpoint.ok("GET", f"/stream/{job}?wait=0") == [{"output": "kept"}]
+    with Wire(server.port) as wire:
+        wire.send(head(f"GET {endpoint.mount}/stream/{job}?offset=0&wait=60000"))
+        wire.half_close()
+        assert b"kept" in wire.answer(), "nothing is taken out by this one"
+
+
+def packed(text: bytes) -> bytes:
+    return gzip.compress(text)
+
+
+BOMB = packed(b" " * 300_000_000)
+GZIP = {"Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize("body, encoding, status, code", [
+    (packed(b'{"input":{"n":1}}'), "gzip", 200, None),
+    (packed(b'{"input":{"n":1}}'), "GZIP", 200, None),
+    (b'{"input":{"n":1}}', "identity", 200, None),
+    (packed(b'{"input":{"t":"' + b"x" * 9_999_979 + b'"}}'), "gzip", 200, None),
+    (packed(b'{"input":{"t":"' + b"x" * 9_999_985 + b'"}}'), "gzip", 413, "body_too_large"),
+    (BOMB, "gzip", 413, "body_too_large"),
+    (packed(b'{"input":{"n":1}}')[:-5], "gzip", 400, "bad_gzip"),
+    (b'{"input":{"n":1}}', "gzip", 400, "bad_gzip"),
+    (b'{"input":{"n":1}}', "br", 415, "unsupported_encoding"),
+    (packed(packed(b'{"input":{"n":1}}')), "gzip, gzip", 415, "unsupported_encoding"),
+], ids=lambda value: str(value)[:20])
+def test_bodies_come_packed_with_gzip_or_not_at_all(server, endpoint, worker, body, encoding, status, code):
+    headers = {"Content-Encoding": encoding}
+    with Vitals(server.process.pid) as vitals:
+        answer = endpoint.call("POST", "/run", data=body, headers=headers)
+        assert (answer.status_code, answer.json().get("code")) == (status, code), answer.text
+        assert vitals.grown_mb() < 60
+    if status == 200:
+        job = worker.take()
+        assert job["input"] == {"n": 1} or len(job["input"]["t"]) == 9_999_979
+    else:
+        assert set(answer.json()) == {"error", "code"} and endpoint.health()["jobs"]["inQueue"] == 0
+    if status == 415:
+        assert answer.headers["Accept-Encoding"] == "gzip, identity"
+    stranger = endpoint.call("POST", "/run", data=body, headers={**headers, "Authorization": "Bearer wrong"})
+    assert stranger.status_code == 401, "whoever has no key learns nothing of it"
+
+
+def test_a_packed_body_is_understood_everywhere(api, endpoint, worker):
+    """Also through the router, in the management API and from workers; and the same request, packed or not, is the same."""
+    body = {"input": {"n": 1}}
+    key = {"Idempotency-Key": "once"}
+    first = endpoint.call("POST", "/run", data=packed(json.dumps(body).encode()), headers={**GZIP, **key})
+    assert endpoint.call("POST", "/run", data=json.dumps(body), headers=key).json()["id"] == first.json()["id"]
+    made = api.call("POST", "/v1/templates", data=packed(b'{"name":"packed","imageName":"x"}'), headers=GZIP)
+    assert made.status_code in (200, 201) and made.json()["name"] == "packed", made.text
+    api.call("DELETE", f"/v1/templates/{made.json()['id']}")
+    assert api.call("POST", "/v1/templates", data=b"{}", headers={"Content-Encoding": "zstd"}).status_code == 415
+    asked = endpoint.call("POST", "/openai/v1/completions", data=b"{}", headers={"Content-Encoding": "br"})
+    assert asked.status_code == 415 and set(asked.json()) == {"error"}, asked.text
+    job = worker.take()["id"]
+    worker.session.headers.update(GZIP)
+    worker.done(job, packed(b'{"output":{"n":1}}'))
+    assert endpoint.status(job)["output"] == {"n": 1}
+
+
+@pytest.mark.parametrize("body, headers, reason", [(BOMB, GZIP, "over"), (b"x", GZIP, "gzip"), (b"x", {"Content-Encoding": "br"}, "identity")])
+def test_a_workers_report_that_cannot_be_unpacked_fails_its_job(endpoint, worker, body, headers, reason):
+    job = endpoint.run()
+    worker.take()
+    worker.session.headers.update(headers)
+    worker.done(job, body)
+    record = endpoint.status(job)
+    assert record["status"] == "FAILED" and reason in record["error"], record

@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::errors::Failure;
+use crate::unpacking::Unreadable;
 
 /// A sender that is silent for so long within a body has gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -206,10 +207,17 @@ async fn next_data(body: &mut Body, began: &mut Option<Instant>) -> Result<Optio
                 // An empty piece or trailers.
                 _ => {}
             },
-            Some(Err(_)) => {
-                return Err(Failure::bad_request("body_incomplete", "the body broke off before its end"));
-            }
+            Some(Err(error)) => return Err(broken(&error)),
         }
+    }
+}
+
+/// Why no more of a body comes.
+fn broken(error: &axum::Error) -> Failure {
+    match Unreadable::of(error) {
+        Some(unreadable @ Unreadable::Encoding) => Failure::unsupported_encoding(unreadable.to_string()),
+        Some(unreadable @ Unreadable::Gzip) => Failure::bad_request("bad_gzip", unreadable.to_string()),
+        None => Failure::bad_request("body_incomplete", "the body broke off before its end"),
     }
 }
 

@@ -25,6 +25,7 @@ use tracing::Instrument as _;
 
 use crate::errors::Failure;
 use crate::express::Line;
+use crate::unpacking::unpack;
 use crate::{HttpState, express, keys, openai};
 
 use self::cors::Cors;
@@ -128,11 +129,12 @@ impl Edge {
         CatchPanic { answering }.map(move |response| Ok(heard.close(response)))
     }
 
-    fn route(&self, request: Request, heard: &mut Heard) -> Answering {
+    fn route(&self, mut request: Request, heard: &mut Heard) -> Answering {
         if let Err(doubt) = doubtful::check(&request) {
             heard.is_openai = openai::is_address(request.uri().path());
             return Box::pin(ready(doubt.into_response()));
         }
+        unpack(&mut request);
         let mut request = match &self.express {
             Some(state) => match express::answer(state, request) {
                 Ok((line, answering)) => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
-use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT_ENCODING, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use longshore_engine::{AskError, CatalogError, Refusal};
 
@@ -82,6 +82,11 @@ impl Failure {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
     }
 
+    /// A body in a form that nobody here reads.
+    pub(crate) fn unsupported_encoding(text: String) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", text)
+    }
+
     /// The client did not send its body in time.
     pub(crate) fn body_timeout(text: &'static str) -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", text)
@@ -112,6 +117,16 @@ impl Failure {
     /// The status of the response.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// Whether the body came packed in a way that cannot be undone.
+    pub(crate) fn is_about_packing(&self) -> bool {
+        matches!(self.code, "unsupported_encoding" | "bad_gzip")
+    }
+
+    /// The sentence.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The code in the response.
@@ -209,6 +224,9 @@ impl IntoResponse for Failure {
         if let Some(standing) = self.standing {
             standing.write(headers);
         }
+        if self.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip, identity"));
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -250,6 +268,7 @@ mod tests {
             (Failure::method_not_allowed(), 405, "method_not_allowed", None),
             (refused(Refusal::KeyReused).into(), 409, "idempotency_key_reused", None),
             (Failure::body_too_large(10), 413, "body_too_large", None),
+            (Failure::unsupported_encoding("x".to_owned()), 415, "unsupported_encoding", None),
             (refused(Refusal::Full).into(), 429, "queue_full", Some("5")),
             (Failure::internal(), 500, "internal", None),
             (unavailable().into(), 503, "unavailable", Some("1")),

@@ -38,6 +38,7 @@ mod state;
 mod tests;
 mod tls;
 mod turns;
+mod unpacking;
 mod waking;
 mod window;
 mod workers;

@@ -65,6 +65,10 @@ async fn read(body: Body, budget: &BytesBudget) -> Result<Result<ReadBody, Strin
         Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => Ok(Err(format!(
             "the worker's report is over {WORKER_BODY_BYTES_MAX} bytes; upload large results and return their address"
         ))),
+        // Any other refusal would be the end of its result, and nobody would learn why.
+        Err(failure) if failure.is_about_packing() => {
+            Ok(Err(format!("the worker's report cannot be read: {}", failure.text())))
+        }
         Err(failure) => Err(failure),
     }
 }
