@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Uri;
 use longshore_model::{End, Endpoint, JobId, JobKey, Millis};
 use tokio::sync::mpsc;
 
@@ -141,6 +142,7 @@ pub(crate) struct HookDue<H> {
 pub(crate) struct Webhooks<H> {
     due: mpsc::UnboundedSender<HookDue<H>>,
     progress: mpsc::Sender<(H, JobId)>,
+    allow_private: bool,
 }
 
 impl<H: HookOwner> Webhooks<H> {
@@ -156,10 +158,16 @@ impl<H: HookOwner> Webhooks<H> {
         let (due, owed) = mpsc::unbounded_channel();
         let lanes = Lanes::new(settings.calls_per_host_max, settings.bytes_max, settings.breaker.clone());
         let caller = Caller::new(&settings, lanes.clone(), post);
+        let allow_private = settings.allow_private;
         let (progress, told) = mpsc::channel(PROGRESS_QUEUE);
         host.spawn(Box::pin(progress::run(settings.progress_pause, caller.clone(), told)));
         host.spawn(Box::pin(dispatch::run(settings, lanes, caller, log, owed)));
-        Self { due, progress }
+        Self { due, progress, allow_private }
+    }
+
+    /// Whether a call to this address may be made, as far as that is known before its name is looked up.
+    pub fn may_call(&self, target: &Uri) -> bool {
+        self.allow_private || !address::is_never_public(target)
     }
 
     /// Makes the call when its time comes. Returns at once.

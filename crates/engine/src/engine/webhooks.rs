@@ -1,5 +1,6 @@
-//! The secrets with which an endpoint's webhooks are signed.
+//! Webhooks: whom they may reach, and the secrets with which an endpoint's are signed.
 
+use http::Uri;
 use longshore_model::{EndpointId, Millis, RecordKind};
 
 use super::Engine;
@@ -40,6 +41,11 @@ impl Engine {
         let shown = secrets.shown(now);
         handle.shared.set_secrets(secrets);
         Ok(NewWebhookSecret { text, created_at: now, secrets: shown })
+    }
+
+    /// Whether webhooks at this address may be called, as far as that is known before its name is looked up.
+    pub fn may_call_webhook(&self, target: &Uri) -> bool {
+        self.inner.ground.hooks.may_call(target)
     }
 
     /// Removes an endpoint's secrets: its webhooks are not signed any more.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
+use http::Uri;
 use http::uri::Authority;
 use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, TTL_MS_MAX, TTL_MS_MIN};
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -36,15 +37,17 @@ pub(super) struct Envelope {
 /// What a worker would see of this body of a submit: the members, without the braces around them; none where the
 /// submit is refused. Public for those who count its instructions.
 pub fn members_of_submit(body: &Bytes) -> Option<Bytes> {
-    parse(body, |_| Ok(None)).ok().map(|envelope| envelope.members)
+    parse(body, |_| Ok(None), |_| true).ok().map(|envelope| envelope.members)
 }
 
 /// Checks a request's body. The text of a failure says where, never what: there may be secrets in it.
 ///
-/// `seal` makes the member that is kept in place of an `s3Config`, if that is not to be kept as it is.
+/// `seal` makes the member that is kept in place of an `s3Config`, if that is not to be kept as it is. `may_be_called` says
+/// whether there may ever be a call to the address of a webhook.
 pub(super) fn parse(
     body: &Bytes,
     seal: impl FnOnce(&str) -> Result<Option<String>, Failure>,
+    may_be_called: impl FnOnce(&Uri) -> bool,
 ) -> Result<Envelope, Failure> {
     let text = std::str::from_utf8(body).map_err(|error| {
         let at = error.valid_up_to();
@@ -85,7 +88,7 @@ pub(super) fn parse(
     };
     Ok(Envelope {
         members: members_text,
-        webhook: webhook(members.present("webhook"))?,
+        webhook: webhook(members.present("webhook"), may_be_called)?,
         low_priority: policy.low_priority,
         execution_timeout_ms: policy.execution_timeout_ms,
         ttl_ms: policy.ttl_ms,
@@ -137,22 +140,35 @@ fn span_ms(name: &str, raw: &str, min: u64, max: u64) -> Result<u32, Failure> {
     })
 }
 
-/// Whether there is a webhook to call.
-fn webhook(raw: Option<&str>) -> Result<bool, Failure> {
+/// Whether there is a webhook to call, at an address that `may_be_called`.
+fn webhook(raw: Option<&str>, may_be_called: impl FnOnce(&Uri) -> bool) -> Result<bool, Failure> {
     let Some(raw) = raw else { return Ok(false) };
-    if serde_json::from_str::<String>(raw).is_ok_and(|url| is_webhook(&url)) {
-        return Ok(true);
-    }
-    Err(Failure::bad_request("bad_webhook", "`webhook` must be an absolute http or https URL"))
+    let url =
+        serde_json::from_str::<String>(raw).ok().and_then(|url| web_address(&url)).ok_or_else(|| {
+            Failure::bad_request("bad_webhook", "`webhook` must be an absolute http or https URL")
+        })?;
+    if may_be_called(&url) { Ok(true) } else { Err(webhook_never_allowed()) }
+}
+
+/// An address at which nobody is ever called.
+pub(crate) fn webhook_never_allowed() -> Failure {
+    Failure::bad_request(
+        "webhook_never_allowed",
+        "`webhook` is an address of a private network or of the server's machine, which the server's settings do not allow to be called",
+    )
 }
 
 /// Whether this is an address that can be called.
 pub(crate) fn is_webhook(url: &str) -> bool {
-    url.parse::<http::Uri>().is_ok_and(|url| {
-        let scheme = url.scheme_str().unwrap_or_default();
-        let web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-        web && url.authority().is_some_and(has_host_and_port)
-    })
+    web_address(url).is_some()
+}
+
+/// An absolute http or https URL.
+pub(crate) fn web_address(url: &str) -> Option<Uri> {
+    let url = url.parse::<Uri>().ok()?;
+    let scheme = url.scheme_str().unwrap_or_default();
+    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    (is_web && url.authority().is_some_and(has_host_and_port)).then_some(url)
 }
 
 /// Whether there is a host, and after it a port or nothing. Without this a port over 65535 would be taken for
@@ -270,7 +286,7 @@ mod tests {
     use super::*;
 
     fn parsed(body: &str) -> Envelope {
-        parse(&Bytes::copy_from_slice(body.as_bytes()), |_| Ok(None)).unwrap()
+        parse(&Bytes::copy_from_slice(body.as_bytes()), |_| Ok(None), |_| true).unwrap()
     }
 
     fn members(body: &str) -> String {
@@ -278,7 +294,7 @@ mod tests {
     }
 
     fn code(body: impl AsRef<[u8]>) -> &'static str {
-        parse(&Bytes::copy_from_slice(body.as_ref()), |_| Ok(None)).unwrap_err().code()
+        parse(&Bytes::copy_from_slice(body.as_ref()), |_| Ok(None), |_| true).unwrap_err().code()
     }
 
     #[test]
@@ -286,7 +302,7 @@ mod tests {
         let body = Bytes::from_static(
             b" {\"x\": [1.0, 1e400, 18446744073709551617],\n\"input\":{\"a\" : \"\\u00e9\"}, \"s3Config\":{\"accessId\":\"i\"} }\n",
         );
-        let members = parse(&body, |_| Ok(None)).unwrap().members;
+        let members = parse(&body, |_| Ok(None), |_| true).unwrap().members;
         assert_eq!(members, body.slice(2..body.len() - 3));
         assert_eq!(members.as_ptr(), body[2..].as_ptr());
     }
@@ -304,7 +320,7 @@ mod tests {
     fn a_sealed_config_stands_in_front_of_what_else_there_is() {
         let sealed = |body: &'static str| {
             let seal = |config: &str| Ok(Some(format!(r#""s3Config":"sealed {}""#, config.len())));
-            let members = parse(&Bytes::from_static(body.as_bytes()), seal).unwrap().members;
+            let members = parse(&Bytes::from_static(body.as_bytes()), seal, |_| true).unwrap().members;
             String::from_utf8(members.to_vec()).unwrap()
         };
         let body =
@@ -418,6 +434,14 @@ mod tests {
     }
 
     #[test]
+    fn a_webhook_that_may_not_be_called_is_refused() {
+        let body = Bytes::from_static(br#"{"input":{},"webhook":"http://u:p@[::1]:80/x"}"#);
+        let refused = parse(&body, |_| Ok(None), |url| url.host() != Some("[::1]")).unwrap_err();
+        assert_eq!(refused.code(), "webhook_never_allowed");
+        assert!(parse(&body, |_| Ok(None), |_| true).unwrap().webhook);
+    }
+
+    #[test]
     fn an_s3_config_is_an_object() {
         assert_eq!(code(r#"{"input":{},"s3Config":"x"}"#), "bad_s3_config");
         assert_eq!(members(r#"{"input":{},"s3Config":null}"#), r#""input":{},"s3Config":null"#);
@@ -443,7 +467,8 @@ mod tests {
         for body in
             [r#"{"input":{},"webhook":"hunter2"}"#, r#"{"input":"hunter2"}"#, "\"hunter2\"", r#"{"hunter2"}"#]
         {
-            let failure = parse(&Bytes::copy_from_slice(body.as_bytes()), |_| Ok(None)).unwrap_err();
+            let failure =
+                parse(&Bytes::copy_from_slice(body.as_bytes()), |_| Ok(None), |_| true).unwrap_err();
             assert!(!format!("{failure:?}").contains("hunter2"), "{failure:?}");
         }
     }
@@ -472,7 +497,7 @@ mod tests {
 
     /// Whatever came in: a failure, or members that make a JSON object with an `input`.
     fn holds(body: &[u8]) -> Result<(), TestCaseError> {
-        if let Ok(envelope) = parse(&Bytes::copy_from_slice(body), |_| Ok(None)) {
+        if let Ok(envelope) = parse(&Bytes::copy_from_slice(body), |_| Ok(None), |_| true) {
             let text = [b"{", envelope.members.as_ref(), b"}"].concat();
             let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&text).unwrap();
             prop_assert!(object["input"].is_object());

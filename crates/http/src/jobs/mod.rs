@@ -21,8 +21,8 @@ use axum::response::Response;
 use longshore_model::Operation::{Jobs, Read};
 
 use self::call::{Call, Gate};
-pub(crate) use self::envelope::is_webhook;
 pub use self::envelope::members_of_submit;
+pub(crate) use self::envelope::{is_webhook, web_address, webhook_never_allowed};
 use self::stream::Shape;
 use crate::HttpState;
 use crate::edge::Answering;

@@ -55,9 +55,9 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
     let body = std::mem::take(&mut call.body);
     let ReadBody { bytes, permit } = body::read(body, bytes_max, call.state.budget()).await?;
     let id = call.state.engine().mint_job(sync);
-    let envelope = envelope::parse(&bytes, |config| {
-        call.state.engine().sealed_s3_config(id, config).map_err(|_| Failure::internal())
-    })?;
+    let engine = call.state.engine();
+    let seal = |config: &str| engine.sealed_s3_config(id, config).map_err(|_| Failure::internal());
+    let envelope = envelope::parse(&bytes, seal, |url| engine.may_call_webhook(url))?;
     let submission = Submission {
         id,
         members: envelope.members,

@@ -21,6 +21,7 @@ use super::views::Extras;
 use super::{Answer, PathId, pods, read_body, schemas, templates, to_the_end, views};
 use crate::HttpState;
 use crate::errors::Failure;
+use crate::jobs::{web_address, webhook_never_allowed};
 use crate::operations::page::Page;
 use crate::operations::parameter::{Kind, Parameter, query};
 use crate::operations::schema::{object, text, texts_by_name, with_example};
@@ -95,6 +96,7 @@ fn example() -> Value {
 async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    check_webhook(&state, &members)?;
     let birth = || Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let (template, inline) = match (members.remove("template"), members.get("templateId")) {
         (Some(Value::Object(inline)), None) => {
@@ -111,6 +113,15 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");
     let view = shown(&state, &stored, Some(&template), Extras { template: inline, workers: None });
     Ok(Tag::of(state.engine(), &*stored).answer(view))
+}
+
+/// Refuses a webhook at an address that is never called. One that is there already stays: the settings can change.
+fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), Failure> {
+    let url = members.get("webhook").and_then(Value::as_str).and_then(web_address);
+    match url {
+        Some(url) if !state.engine().may_call_webhook(&url) => Err(webhook_never_allowed()),
+        _ => Ok(()),
+    }
 }
 
 /// Stores an endpoint, and before it the template that came with it: both or neither.
@@ -217,6 +228,7 @@ async fn update(
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     may_name(&state, &key, ENDPOINT_FIELDS, &members)?;
+    check_webhook(&state, &members)?;
     let present = endpoint.record();
     let template = if members.contains_key("templateId") {
         template_of(&state, &members)?

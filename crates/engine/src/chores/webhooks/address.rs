@@ -2,6 +2,53 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use http::Uri;
+
+/// Whether no lookup can make this a receiver on the public internet: an address that is written out, in any spelling
+/// that lookups take for one, or a name of this machine.
+pub(super) fn is_never_public(target: &Uri) -> bool {
+    let host = target.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let host = host.trim_end_matches('.');
+    if let Some(address) = written(host) {
+        return !is_public(address);
+    }
+    let last = host.rsplit('.').next().unwrap_or_default();
+    last.eq_ignore_ascii_case("localhost")
+}
+
+/// The address that a host is written as.
+fn written(host: &str) -> Option<IpAddr> {
+    // An IPv6 address may name one of the machine's networks behind it.
+    let v6 = host.split('%').next().unwrap_or_default();
+    v6.parse().ok().or_else(|| written_in_numbers(host).map(IpAddr::V4))
+}
+
+/// An IPv4 address as the system's lookups read it (`inet_aton`): one to four numbers, each decimal, octal or
+/// hexadecimal, the last of which fills what is left.
+fn written_in_numbers(host: &str) -> Option<Ipv4Addr> {
+    let numbers: Vec<u32> = host.split('.').map(number).collect::<Option<_>>()?;
+    let (last, others) = numbers.split_last().filter(|(_, others)| others.len() <= 3)?;
+    let mut address = *last;
+    if u64::from(*last) >> (32 - 8 * others.len()) != 0 {
+        return None;
+    }
+    for (place, byte) in others.iter().enumerate() {
+        address |= u32::from(u8::try_from(*byte).ok()?) << (24 - 8 * place);
+    }
+    Some(Ipv4Addr::from(address))
+}
+
+fn number(text: &str) -> Option<u32> {
+    let (digits, radix) = match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&text[2..], 16),
+        [b'0', _, ..] => (&text[1..], 8),
+        _ => (text, 10),
+    };
+    // The parser would take a sign.
+    let begins_well = digits.starts_with(|first: char| first.is_ascii_hexdigit());
+    u32::from_str_radix(digits, radix).ok().filter(|_| begins_well)
+}
+
 /// Whether the address belongs to the public internet.
 ///
 /// Everything that is set aside for another purpose is not: private, shared, loopback, link-local, multicast,
@@ -85,6 +132,26 @@ mod tests {
             "2001::1 2001:2::1 2001:10::1 2001:20::1 2001:db8::1 3fff:fff::1 100::1 5f00::1 4000::1",
             false,
         );
+    }
+
+    #[test]
+    fn what_can_never_be_public_is_known_in_every_spelling() {
+        let never = |host: &str| is_never_public(&format!("http://{host}/a?b").parse().expect(host));
+        for host in "127.0.0.1 127.1 127.0.1 2130706433 0x7f000001 0X7F.1 0177.0.0.1 017700000001 0x7f.0.0x0.01 0 \
+            127.0.0.1. 10.1 0xa000001 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 192.168.257 \
+            [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] [0:0:0:0:0:ffff:a9fe:a9fe] [64:ff9b::10.0.0.1] [fe80::1] \
+            [fd00::1] localhost LOCALHOST localhost. a.localhost user:pass@127.0.0.1 8.8.8.8@10.0.0.1 127.0.0.1:8080"
+            .split_whitespace()
+        {
+            assert!(never(host), "{host}");
+        }
+        for host in "8.8.8.8 134744072 0x08080808 010.8.8.8 8.526344 [2606:4700::1111] [::ffff:8.8.8.8] example.com \
+            localhost.example.com notlocalhost 127.0.0.1.example.com 10.example 127.0.0.1@example.com 0x.example \
+            a.b.c 1.2.3.4.5 256.1.1.1 1.16777216 4294967296 08.1 0x 1.2.3.0x 10.0.0.g -1.2"
+            .split_whitespace()
+        {
+            assert!(!never(host), "{host}");
+        }
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) enum Verdict {
     Accepted(Made),
     /// It said something else, or nothing.
     Failed(Made),
+    /// Nobody was called, for the receiver may not be.
+    Refused(Made),
     /// It can never be made; the text says why.
     Impossible(String),
     /// Nobody is owed this call any more.
@@ -107,6 +109,7 @@ impl Caller {
         let latency_ms = started.elapsed().as_millis() as u64;
         let answer = answer.unwrap_or_else(|_| Err(PostError::Silent("no answer in time".to_owned())));
         let is_accepted = matches!(&answer, Ok(PostAnswer { status: StatusCode::OK, .. }));
+        let is_refused = matches!(&answer, Err(PostError::Forbidden(_)));
         let is_back = match &answer {
             Ok(_) => slot.answered(),
             Err(PostError::Silent(_)) => {
@@ -128,7 +131,11 @@ impl Caller {
         let answer = body.map(|body| String::from_utf8_lossy(&body).into_owned());
         let attempt = DeliveryAttempt { attempt, at, latency_ms, status, answer, error };
         let made = Made { slot, is_back, receiver, attempt };
-        if is_accepted { Verdict::Accepted(made) } else { Verdict::Failed(made) }
+        match (is_accepted, is_refused) {
+            (true, _) => Verdict::Accepted(made),
+            (_, true) => Verdict::Refused(made),
+            _ => Verdict::Failed(made),
+        }
     }
 
     /// Builds the call and finds room for it.

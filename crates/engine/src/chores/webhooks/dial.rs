@@ -17,6 +17,7 @@ use http::uri::Scheme;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::Intercept;
 use hyper_util::rt::TokioIo;
+use thiserror::Error;
 use tokio::net::TcpStream;
 use tower::Service;
 
@@ -158,9 +159,12 @@ fn is_number(host: &str) -> bool {
     last.starts_with(|first: char| first.is_ascii_digit())
 }
 
+/// Why a receiver is not dialled. The system refuses to dial some, too, and with the same kind of error; those may be
+/// there later.
+#[derive(Debug, Error)]
+#[error("{0} is not a public address; allow private webhooks in the server's settings to call it")]
+pub(super) struct Forbidden(IpAddr);
+
 fn forbidden(address: IpAddr) -> io::Error {
-    let text = format!(
-        "{address} is not a public address; allow private webhooks in the server's settings to call it"
-    );
-    io::Error::new(io::ErrorKind::PermissionDenied, text)
+    io::Error::new(io::ErrorKind::PermissionDenied, Forbidden(address))
 }

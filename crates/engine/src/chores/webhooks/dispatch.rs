@@ -205,6 +205,13 @@ impl<H: HookOwner> Dispatcher<H> {
                     self.try_again(&ticket);
                 }
             }
+            Verdict::Refused(made) => {
+                // Another attempt would end the same way: it is the server's settings that refuse.
+                ticket.due.attempts += 1;
+                self.made(&mut ticket, made, DeliveryState::Failed);
+                tracing::warn!(job = %ticket.due.job, "webhook given up: its receiver may not be called");
+                self.settle(&ticket);
+            }
             Verdict::Impossible(reason) => self.give_up(&ticket, "", reason),
             Verdict::NotWanted => self.settle(&ticket),
             Verdict::NotOwed => self.forget(&ticket),

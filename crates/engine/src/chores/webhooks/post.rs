@@ -15,7 +15,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::WebhookSettings;
-use super::dial::{Dialer, Resolve, SystemResolver};
+use super::dial::{Dialer, Forbidden, Resolve, SystemResolver};
 use super::proxy::Proxies;
 
 /// How much of an answer is kept.
@@ -126,7 +126,8 @@ fn why(error: &(dyn Error + 'static)) -> PostError {
             text = format!("{text}: {inner}");
         }
         let io = error.downcast_ref::<io::Error>();
-        is_forbidden |= io.is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        let refusal = io.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<Forbidden>());
+        is_forbidden |= refusal.is_some();
         cause = error.source();
     }
     if is_forbidden { PostError::Forbidden(text) } else { PostError::Silent(text) }

@@ -82,7 +82,7 @@ fn to_deliver(mut members: Vec<(String, String)>) -> Vec<(String, String)> {
 /// What must hold of any body: it is refused with a 400, or its members are those of the body, byte for byte and
 /// in order, without the server's own.
 fn holds(body: &[u8]) -> Result<(), TestCaseError> {
-    let envelope = match parse(&Bytes::copy_from_slice(body), |_| Ok(None)) {
+    let envelope = match parse(&Bytes::copy_from_slice(body), |_| Ok(None), |_| true) {
         Ok(envelope) => envelope,
         Err(failure) => {
             prop_assert_eq!(failure.status().as_u16(), 400);
@@ -103,7 +103,7 @@ fn holds(body: &[u8]) -> Result<(), TestCaseError> {
 /// What every JSON parser takes must not be refused as "no JSON".
 fn agrees(body: &[u8]) -> Result<(), TestCaseError> {
     if let (Ok(serde_json::Value::Object(object)), Err(failure)) =
-        (serde_json::from_slice(body), parse(&Bytes::copy_from_slice(body), |_| Ok(None)))
+        (serde_json::from_slice(body), parse(&Bytes::copy_from_slice(body), |_| Ok(None), |_| true))
     {
         prop_assert!(failure.code() != "bad_json", "{failure:?}");
         let input = object.get("input");
@@ -143,7 +143,7 @@ proptest! {
     #[test]
     fn a_good_envelope_with_any_input_is_delivered(input in object(NAMES), ttl in TTL_MS_MIN..=TTL_MS_MAX) {
         let body = format!("{{\"policy\":{{\"ttl\":{ttl}}},\"input\":{input},\"webhook\":\"http://a/\"}}");
-        let envelope = parse(&Bytes::from(body.clone().into_bytes()), |_| Ok(None)).unwrap();
+        let envelope = parse(&Bytes::from(body.clone().into_bytes()), |_| Ok(None), |_| true).unwrap();
         prop_assert_eq!(envelope.members.as_ref(), &body.as_bytes()[1..body.len() - 1]);
         prop_assert_eq!((envelope.ttl_ms, envelope.webhook), (Some(ttl as u32), true));
     }
