@@ -1,11 +1,13 @@
 """What survives: `kill -9` at chosen moments, restarts, and folders that are not ours to touch."""
 
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
+from harness.server import binary
 from harness.waiting import until
 
 
@@ -269,3 +271,66 @@ def test_second_server_is_refused_although_the_lock_file_was_removed(fresh_serve
     server.kill()
     server.start()
     assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs)
+
+
+def store_command(server, *arguments: str):
+    """`longshore store`, which needs no server. Answers its exit code and what it printed."""
+    done = subprocess.run([binary(), "store", *arguments], capture_output=True, text=True, timeout=60, cwd=server.folder)
+    assert "panicked" not in done.stderr, done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_store_verify_tells_a_whole_folder_from_a_damaged_one(fresh_server):
+    server = fresh_server()
+    endpoint, jobs = filled(server)
+    endpoint.run({"text": "x" * 3_000_000})
+    code, said = store_command(server, "verify", str(server.data))
+    assert code == 0 and "nothing is damaged" in said, said
+    assert server.terminate() == 0
+    code, said = store_command(server, "verify", str(server.data))
+    assert code == 0 and f"{len(jobs) + 1} jobs" in said and "1 large payload with" in said, said
+    segment = newest_segment(server)
+    whole = segment.read_bytes()
+    flip_in_first_frame(segment)
+    code, said = store_command(server, "verify", str(server.data))
+    assert code == 1 and f"log/{segment.name}, byte 4096: " in said and "damaged: 1 place;" in said, said
+    segment.write_bytes(whole)
+    (blob,) = [path for path in (server.data / "blobs").rglob("*") if path.is_file()]
+    blob.write_bytes(blob.read_bytes()[:-1])
+    code, said = store_command(server, "verify", str(server.data))
+    assert code == 1 and f"blobs/{blob.relative_to(server.data / 'blobs')}" in said, said
+    for nothing in (server.folder / "nothing", server.folder):
+        code, said = store_command(server, "verify", str(nothing))
+        assert code == 1 and "no data folder" in said, said
+
+
+def test_store_recover_keeps_what_can_be_read(fresh_server):
+    server = fresh_server()
+    endpoint, jobs = filled(server)
+    text = "x" * 3_000_000
+    large = endpoint.run({"text": text})
+    new = server.folder / "new"
+    code, said = store_command(server, "recover", str(server.data), "--to", str(new))
+    assert code == 1 and "in use" in said, said
+    assert server.terminate() == 0
+    segment = newest_segment(server)
+    damaged = bytearray(segment.read_bytes())
+    lost = jobs[20]
+    at = damaged.index(b'"n":20') if b'"n":20' in damaged else damaged.index(b'"n": 20')
+    damaged[at] ^= 1
+    segment.write_bytes(damaged)
+    assert "damaged" in refused_start(server)
+    code, said = store_command(server, "recover", str(server.data), "--to", str(new))
+    assert code == 0 and f"damaged: log/{segment.name}, byte " in said and f"{len(jobs)} jobs, 1 large payload" in said, said
+    assert segment.read_bytes() == damaged
+    code, again = store_command(server, "recover", str(server.data), "--to", str(new))
+    assert code == 1 and "not empty" in again, again
+    server.data = new
+    code, said = store_command(server, "verify", str(new))
+    assert code == 0, said
+    server.start()
+    assert endpoint.is_gone(lost)
+    assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs if job != lost)
+    worker = FakeWorker(endpoint)
+    taken = {job["id"]: job["input"] for job in worker.take_batch(100)}
+    assert taken[large] == {"text": text} and len(taken) == len(jobs)

@@ -14,6 +14,7 @@ use crate::login::LoginArgs;
 use crate::logs::LogsArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::resources::{EndpointCommand, KeyCommand, TemplateCommand};
+use crate::store::{STORE_EXAMPLES, StoreCommand};
 use crate::top::TopArgs;
 use crate::workers::WorkersArgs;
 
@@ -225,6 +226,9 @@ pub enum Command {
     /// Make keys that secrets are sealed under, and move to a new one
     #[command(subcommand, after_help = SECRETS_EXAMPLES)]
     Secrets(SecretsCommand),
+    /// Check a data folder, or keep what can be read of a damaged one
+    #[command(subcommand, after_help = STORE_EXAMPLES)]
+    Store(StoreCommand),
     /// Run one worker in its own session; the server starts it.
     #[command(hide = true)]
     WorkerShim(ShimArgs),

@@ -25,6 +25,7 @@ mod resources;
 mod rfc3339;
 mod screen;
 mod stop;
+mod store;
 mod table;
 mod top;
 mod traceback;
@@ -38,6 +39,7 @@ pub use args::{
 };
 pub use deploy::{CodeWorkerArgs, code_worker};
 pub use doctor::{DoctorArgs, ServerPlan};
+pub use store::{RecoverArgs, StoreCommand, VerifyArgs};
 
 use exit::Outcome;
 
@@ -75,6 +77,7 @@ pub async fn run(command: &Command) -> ExitCode {
         | Command::Serve(_)
         | Command::Doctor(_)
         | Command::Secrets(_)
+        | Command::Store(_)
         | Command::WorkerShim(_) => Err(exit::Failure::usage("this command is not run here")),
     })
 }

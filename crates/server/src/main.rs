@@ -13,6 +13,7 @@ mod secrets;
 mod serve;
 mod service;
 mod settings;
+mod store;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
         && let Err(error) = confidential::hide()
     {
         return Fatal::Confidential(error).report();
+    }
+    if let Command::Store(command) = &command {
+        return store::run(command);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

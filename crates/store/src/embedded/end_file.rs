@@ -34,7 +34,7 @@ impl EndFile {
         let path = path(log);
         let damaged = || {
             StoreError::Corrupt(format!(
-                "`{}`: what the log's end was is not readable; if nothing else is damaged, remove that \
+                "`{}`: what the log's end was is not readable; if `longshore store verify` finds nothing else, remove that \
                  file, else restore the data folder from a backup",
                 names::END
             ))

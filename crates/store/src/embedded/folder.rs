@@ -56,6 +56,18 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Keeps servers away from a folder that is there, without changing anything in it.
+    pub fn lock_as_it_is(dir: &Path) -> Result<File, StoreError> {
+        let folder = File::open(dir).map_err(|error| unusable(dir, format!("cannot be read: {error}")))?;
+        match wait_for_lock(&folder) {
+            Ok(()) => Ok(folder),
+            Err(TryLockError::WouldBlock) => {
+                Err(unusable(dir, "is in use by a server; stop that one, or take a copy of the folder"))
+            }
+            Err(TryLockError::Error(error)) => Err(unusable(dir, format!("cannot be locked: {error}"))),
+        }
+    }
+
     /// The folder of the log in it.
     pub fn log(&self) -> PathBuf {
         self.dir.join(names::LOG)

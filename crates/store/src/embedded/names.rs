@@ -35,9 +35,12 @@ pub(super) const LOG: &str = "log";
 /// The file beside that folder that says how far the log goes.
 pub(super) const END: &str = "log-end";
 
-/// The numbers of the segments in the folder of a log, ascending.
+/// The numbers of the segments in the folder of a log, ascending; none where there is no such folder.
 pub(super) fn numbers_in(log: &Path) -> io::Result<Vec<u64>> {
-    let files = fs::read_dir(log)?.collect::<io::Result<Vec<_>>>()?;
+    let files = match fs::read_dir(log) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files?.collect::<io::Result<Vec<_>>>()?,
+    };
     let mut numbers: Vec<u64> = files.iter().filter_map(|file| number_of(&file.file_name())).collect();
     numbers.sort_unstable();
     Ok(numbers)

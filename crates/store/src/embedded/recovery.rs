@@ -42,6 +42,13 @@ pub(super) struct Recovered {
     pub oldest: u64,
 }
 
+impl Recovered {
+    /// A log without segments.
+    pub fn nothing() -> Self {
+        Self { index: Index::default(), end: End::NOTHING, frames: Vec::new(), oldest: 1 }
+    }
+}
+
 /// A segment that was found.
 struct Opened {
     file: File,
@@ -57,8 +64,7 @@ pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreE
         return Err(corrupt(known.number, 0_u32, "the file is missing"));
     }
     let Some(newest) = newest else {
-        let end = End { number: 0, salt: 0, at: 0 };
-        return Ok(Recovered { index: Index::default(), end, frames: Vec::new(), oldest: 1 });
+        return Ok(Recovered::nothing());
     };
     let newest = open(dir, newest)?;
     let tail = Tail::of(&newest, known)?;

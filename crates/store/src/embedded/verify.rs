@@ -17,7 +17,7 @@ use super::{error, job_row};
 use crate::StoreError;
 
 /// The folder of large payloads in a data folder.
-const BLOBS: &str = "blobs";
+pub(super) const BLOBS: &str = "blobs";
 
 /// What was read, and what of it is not as it was written.
 #[derive(Clone, Debug, Default)]

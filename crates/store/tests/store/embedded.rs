@@ -8,6 +8,7 @@ mod killed;
 mod model;
 mod power_cut;
 mod reclaim;
+mod salvage;
 mod segment;
 mod torn_log;
 

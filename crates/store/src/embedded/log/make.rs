@@ -24,6 +24,11 @@ pub(in super::super) struct End {
     pub at: u64,
 }
 
+impl End {
+    /// Of a log without segments.
+    pub const NOTHING: Self = Self { number: 0, salt: 0, at: 0 };
+}
+
 /// Why there is no new segment, and whether a crash may show that there is one.
 pub(super) struct Failed {
     pub error: io::Error,

@@ -1,0 +1,87 @@
+//! `longshore store`: a data folder is checked, or what can be read of it is kept.
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use longshore_cli::{RecoverArgs, StoreCommand, VerifyArgs};
+use longshore_store::{Damage, StoreError};
+
+use crate::fatal::Fatal;
+
+/// Blocks: nothing else runs in this program.
+pub(crate) fn run(command: &StoreCommand) -> ExitCode {
+    let ended = match command {
+        StoreCommand::Verify(args) => verify(args),
+        StoreCommand::Recover(args) => recover(args),
+    };
+    ended.unwrap_or_else(|error| Fatal::Store(error).report())
+}
+
+fn verify(args: &VerifyArgs) -> Result<ExitCode, StoreError> {
+    expect_log(&args.dir)?;
+    let found = longshore_store::verify(&args.dir)?;
+    let mut lines: Vec<String> = found.damages.iter().map(Damage::to_string).collect();
+    lines.push(format!(
+        "read: {} of the log, {} with {}; {}",
+        count(found.segments, "file"),
+        count(found.frames, "frame"),
+        count(found.records, "record"),
+        count(found.jobs, "job"),
+    ));
+    lines.push(format!(
+        "read: {} with {}; {} with {}",
+        count(found.payloads, "payload"),
+        count(found.payload_bytes, "byte"),
+        count(found.blobs, "large payload"),
+        count(found.blob_bytes, "byte"),
+    ));
+    let places = found.damages.len() as u64;
+    lines.push(if places == 0 {
+        "nothing is damaged".into()
+    } else {
+        format!(
+            "damaged: {}; restore the data folder from a backup, or keep what can be read with `longshore store recover`",
+            count(places, "place")
+        )
+    });
+    tell(&lines);
+    Ok(if places == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn recover(args: &RecoverArgs) -> Result<ExitCode, StoreError> {
+    expect_log(&args.dir)?;
+    let kept = longshore_store::salvage(&args.dir, &args.to)?;
+    let mut lines: Vec<String> = kept.damages.iter().map(|damage| format!("damaged: {damage}")).collect();
+    lines.extend(kept.dropped.iter().map(|(job, why)| format!("dropped: job {job}: {why}")));
+    lines.push(format!(
+        "kept in {}: {}, {}",
+        args.to.display(),
+        count(kept.jobs, "job"),
+        count(kept.blobs, "large payload")
+    ));
+    if !kept.left.is_empty() {
+        lines.push(format!("not copied, do so where you need them: {}", kept.left.join(", ")));
+    }
+    tell(&lines);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A typing error is no damage.
+fn expect_log(dir: &Path) -> Result<(), StoreError> {
+    if dir.join("log").is_dir() || dir.join("log-end").exists() {
+        return Ok(());
+    }
+    let dir = dir.display();
+    Err(StoreError::Unusable(format!("{dir} is no data folder: there is no `log` in it")))
+}
+
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Where nobody reads it, the exit code says it too.
+fn tell(lines: &[String]) {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let _ = lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
+}

@@ -1,0 +1,251 @@
+//! What can be read of a damaged data folder, in a new one.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use longshore_model::{Durability, JobKey};
+
+use super::encode;
+use super::error::from_io;
+use super::folder::Folder;
+use super::frame::Frame;
+use super::index::Column;
+use super::limits::LogLimits;
+use super::log::Log;
+use super::names;
+use super::payload::Kept;
+use super::ranks::Ranks;
+use super::read;
+use super::record::{Outcome, RawRecord, Record, each};
+use super::recovery::Recovered;
+use super::scan::{Found, read_range};
+use super::verify::{BLOBS, blob_path, check_beside, check_blob};
+use super::walk::{Damage, Part, Walker, walk};
+use super::{catalog, job_row};
+use crate::{Payload, StoreError, Write};
+
+/// So many jobs are read at once.
+const PAGE_JOBS: usize = 1_000;
+
+/// What became of a damaged data folder.
+#[derive(Clone, Debug, Default)]
+pub struct Salvaged {
+    /// Jobs that are kept.
+    pub jobs: u64,
+    /// Large payloads that are kept.
+    pub blobs: u64,
+    /// What could not be read.
+    pub damages: Vec<Damage>,
+    /// Jobs that are dropped, although they could be read: the id, and why.
+    pub dropped: Vec<(String, &'static str)>,
+    /// What else is in the old folder, and is not in the new one.
+    pub left: Vec<String>,
+}
+
+/// Writes what can be read of the log and the large payloads of a data folder into another one, which must be empty or not
+/// there. The old one stays as it is.
+///
+/// What a lost record said is as it was before: a job may stand where it stood earlier, and one that was removed may be
+/// back. A job that has not ended and of which the input or the endpoint is lost is dropped.
+pub fn salvage(dir: &Path, to: &Path) -> Result<Salvaged, StoreError> {
+    let _lock = Folder::lock_as_it_is(dir)?;
+    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(StoreError::Unusable(format!("{} is not empty; name a new folder", to.display())));
+    }
+    let left = left(dir).map_err(|error| from_io(&error))?;
+    let folder = Folder::open(to)?;
+    let log = Log::open(&folder.log(), LogLimits::default(), Recovered::nothing())?;
+    let blobs = dir.join(BLOBS);
+    let salvaged = Salvaged { left, ..Salvaged::default() };
+    let mut salvage = Salvage { log, blobs: &blobs, with_blobs: BTreeSet::new(), salvaged };
+    walk(&dir.join(names::LOG), &mut salvage)?;
+    salvage.drop_incomplete()?;
+    salvage.copy_blobs(&to.join(BLOBS))?;
+    salvage.log.seal()?;
+    Ok(salvage.salvaged)
+}
+
+fn left(dir: &Path) -> io::Result<Vec<String>> {
+    let ours = [names::LOG, names::END, BLOBS, "lock"];
+    let mut left = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !ours.contains(&&*name) {
+            left.push(name);
+        }
+    }
+    left.sort_unstable();
+    Ok(left)
+}
+
+struct Salvage<'a> {
+    log: Log,
+    /// The old folder of large payloads.
+    blobs: &'a Path,
+    /// Jobs that had large payloads at some time.
+    with_blobs: BTreeSet<JobKey>,
+    salvaged: Salvaged,
+}
+
+impl Walker for Salvage<'_> {
+    fn segment(&mut self, _: &Part) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn frame(&mut self, part: &Part, found: Found<'_>) -> Result<(), StoreError> {
+        let mut frame = self.log.blank_frame();
+        for raw in each(found.records, 0) {
+            let at = found.records_at + raw.as_ref().map_or(0, |raw| raw.at) as u32;
+            let copied = raw.map_err(|malformed| (u64::from(at), malformed.to_string()));
+            let copied = copied.and_then(|raw| self.copy(&mut frame, part, raw, at, found.end));
+            if let Err((at, what)) = copied {
+                self.damage(Damage::in_segment(part.header.number, at, what));
+            }
+        }
+        if frame.is_empty() {
+            self.log.unused(frame);
+            return Ok(());
+        }
+        self.log.append(frame, Durability::Buffered)?;
+        if self.log.is_overdue() { self.log.sync() } else { Ok(()) }
+    }
+
+    fn damage(&mut self, damage: Damage) {
+        self.salvaged.damages.push(damage);
+    }
+}
+
+impl Salvage<'_> {
+    /// Adds a record to the frame, if all of it can be read; if not, where and why.
+    fn copy(
+        &mut self,
+        frame: &mut Frame,
+        part: &Part,
+        raw: RawRecord<'_>,
+        at: u32,
+        end: u32,
+    ) -> Result<(), (u64, String)> {
+        let malformed = |malformed: super::coding::Malformed| (u64::from(at), malformed.to_string());
+        let record = raw.parse().map_err(malformed)?;
+        match record {
+            // The new log begins with its first segment.
+            Record::Oldest(_) => return Ok(()),
+            Record::Job(key, body) => _ = job_row::decode(key, body).map_err(malformed)?,
+            // A file that is gone is no damage if the job went later. So the job is looked at in the end.
+            Record::Input(job, Kept::Blob(..))
+            | Record::Outcome(job, Outcome { output: Some(Kept::Blob(..)), .. }) => {
+                self.with_blobs.insert(job);
+            }
+            _ => {}
+        }
+        let Some(beside) = record.beside() else {
+            frame.copy(raw.bytes, None);
+            return Ok(());
+        };
+        let range = beside.range(at);
+        check_beside(&part.file, beside, at, end).map_err(|what| (range.start, what))?;
+        let payload =
+            read_range(&part.file, range, end).map_err(|error| (u64::from(at), error.to_string()))?;
+        frame.copy(raw.bytes, Some((beside.place_of_distance(raw.bytes.len()), payload.into())));
+        Ok(())
+    }
+
+    /// Drops the jobs that nobody could run: an endless row of failures would be no help.
+    fn drop_incomplete(&mut self) -> Result<(), StoreError> {
+        let shared = Arc::clone(self.log.shared());
+        let (values, last) = catalog::values(&shared.index());
+        let endpoints: BTreeSet<_> =
+            catalog::read(&values, last)?.endpoints.iter().map(|endpoint| endpoint.no).collect();
+        let mut numbers: Vec<_> = shared.index().rows().map(|(job, _)| job.endpoint).collect();
+        numbers.dedup();
+        for endpoint in numbers {
+            let mut after = JobKey { endpoint, seq: 0 };
+            loop {
+                let rows = read::jobs(&shared, after, PAGE_JOBS)?;
+                let Some(last) = rows.last() else { break };
+                after = last.key;
+                let mut gone = Vec::new();
+                for row in &rows {
+                    let why = if !endpoints.contains(&endpoint) {
+                        "its endpoint is lost"
+                    } else if !row.state.is_terminal() && !self.has_input(row.key)? {
+                        "its input is lost"
+                    } else {
+                        self.salvaged.jobs += 1;
+                        continue;
+                    };
+                    self.salvaged.dropped.push((row.id.to_string(), why));
+                    gone.push(Write::DeleteJob(row.key));
+                }
+                self.write(&gone)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_input(&self, job: JobKey) -> Result<bool, StoreError> {
+        if self.log.shared().index().get(job, Column::Input).is_none() {
+            return Ok(false);
+        }
+        if !self.with_blobs.contains(&job) {
+            return Ok(true);
+        }
+        Ok(match read::input(self.log.shared(), job)? {
+            Some(Payload::Blob(blob)) => check_blob(self.blobs, &blob.name, blob.bytes).is_ok(),
+            input => input.is_some(),
+        })
+    }
+
+    fn write(&mut self, writes: &[Write]) -> Result<(), StoreError> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let mut frame = self.log.blank_frame();
+        encode::batch(&mut frame, &mut Ranks::new(std::iter::empty(), 0), writes)?;
+        self.log.append(frame, Durability::Buffered)
+    }
+
+    /// Copies the large payloads that are needed; what names one that is not there goes.
+    fn copy_blobs(&mut self, to: &Path) -> Result<(), StoreError> {
+        let shared = Arc::clone(self.log.shared());
+        for job in std::mem::take(&mut self.with_blobs) {
+            if shared.index().get(job, Column::Row).is_none() {
+                continue;
+            }
+            let output = read::outcome(&shared, job)?.and_then(|outcome| outcome.output);
+            for payload in [read::input(&shared, job)?, output.clone()].into_iter().flatten() {
+                let Payload::Blob(blob) = &payload else { continue };
+                let is_output = output.as_ref() == Some(&payload);
+                match copy_blob(self.blobs, to, &blob.name, blob.bytes) {
+                    Ok(()) => self.salvaged.blobs += 1,
+                    Err(what) => {
+                        self.damage(Damage { file: format!("{BLOBS}/{}", blob.name), at: 0, what });
+                        if is_output {
+                            self.write(&[Write::ClearOutcome(job)])?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn copy_blob(from: &Path, to: &Path, name: &str, bytes: u64) -> Result<(), String> {
+    check_blob(from, name, bytes)?;
+    let (Some(old), Some(new)) = (blob_path(from, name), blob_path(to, name)) else {
+        return Err("this is no name of a payload".into());
+    };
+    let copied = || {
+        let folder = new.parent().unwrap_or(to);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        fs::copy(&old, &new)?;
+        File::open(&new)?.sync_all()?;
+        File::open(folder)?.sync_all()
+    };
+    copied().map_err(|error: io::Error| format!("it cannot be copied: {error}"))
+}
