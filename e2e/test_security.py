@@ -133,7 +133,8 @@ def test_management_has_an_address_of_its_own(fresh_server):
         assert requests.get(f"{server.url}{path}", headers=KEY, timeout=60).status_code == 404, path
         assert requests.get(f"{server.url}{path}", timeout=60).status_code == 404, path
     assert requests.get(f"{management}/v1/endpoints", headers=KEY, timeout=60).json() == []
-    assert requests.get(f"{management}/metrics", timeout=60).status_code == 200
+    assert requests.get(f"{management}/metrics", timeout=60).status_code == 401
+    assert requests.get(f"{management}/metrics", headers=KEY, timeout=60).status_code == 200
     template = {"name": "t", "imageName": "i"}
     made = requests.post(f"{management}/v1/endpoints", headers=KEY, json={"template": template}, timeout=60).json()
     token = requests.post(f"{management}/v1/endpoints/{made['id']}/worker-token", headers=KEY, timeout=60).json()
@@ -330,3 +331,31 @@ def test_a_handler_of_the_same_user_reads_no_key(confined):
     assert endpoint.runsync({"server": confined.process.pid}, wait_ms=60000)["status"] == "COMPLETED"
     assert processes.worker_pids(confined.port).keys() == before.keys(), "the same worker"
 
+
+def test_metrics_take_a_key_and_show_what_it_may_see(fresh_server):
+    server = fresh_server()
+    api = Api(server)
+    here, elsewhere = api.external(name="here"), api.external(name="elsewhere")
+    assert api.call("GET", "/metrics", headers={"Authorization": None}).status_code == 401
+    assert api.call("GET", "/metrics", headers={"Authorization": "Bearer nonsense"}).status_code == 401
+    whole = api.call("GET", "/metrics").text
+    assert here.id in whole and elsewhere.id in whole and "longshore_commits_failed_total" in whole
+    scopes = [{"scope": "read", "endpointIds": [here.id]}]
+    key = api.ok("POST", "/v1/apikeys", json={"name": "here", "scopes": scopes})["key"]
+    page = Api(server, key).call("GET", "/metrics").text
+    assert f'longshore_jobs{{endpoint="{here.id}",state="IN_QUEUE"}} 0' in page
+    assert elsewhere.id not in page and "elsewhere" not in page
+    for name in ("longshore_commit", "longshore_http", "longshore_build", "process_"):
+        assert name not in page, name
+    jobs = api.ok("POST", "/v1/apikeys", json={"name": "jobs", "scopes": [{"scope": "jobs"}]})["key"]
+    assert Api(server, jobs).call("GET", "/metrics").status_code == 401
+    server.terminate()
+
+
+def test_metrics_can_be_public(fresh_server):
+    server = fresh_server(flags=("--metrics-public",))
+    api = Api(server)
+    endpoint = api.external()
+    answer = api.call("GET", "/metrics", headers={"Authorization": None})
+    assert answer.status_code == 200 and endpoint.id in answer.text
+    server.terminate()

@@ -281,6 +281,9 @@ pub struct ServeArgs {
     /// Answer /v1 and /metrics there, and nowhere else
     #[arg(long, value_name = "ADDR")]
     pub management_listen: Option<String>,
+    /// Answer /metrics without a key
+    #[arg(long)]
+    pub metrics_public: bool,
     /// Speak TLS with the certificate in this file (PEM)
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,

@@ -44,6 +44,13 @@ pub(crate) fn endpoints(page: &str) -> BTreeMap<String, EndpointNumbers> {
     all
 }
 
+/// When the numbers were taken, in seconds since 1970; none from servers that do not say. Whoever asks twice within a
+/// second gets the same page.
+pub(crate) fn taken_at_s(page: &str) -> Option<f64> {
+    let mut samples = page.lines().filter_map(sample);
+    samples.find(|(name, ..)| *name == "longshore_metrics_time_seconds").map(|(.., value)| value)
+}
+
 /// One line: name, labels, value.
 fn sample(line: &str) -> Option<(&str, BTreeMap<String, String>, f64)> {
     if line.starts_with('#') {
@@ -93,6 +100,10 @@ mod tests {
             longshore_job_delay_seconds_sum{endpoint=\"e1\"} 0.5\n\
             longshore_workers{endpoint=\"e1\",condition=\"idle\"} 2\n\
             process_resident_memory_bytes 5\nnonsense{\nno value\n";
+        assert_eq!(
+            (taken_at_s(page), taken_at_s("longshore_metrics_time_seconds 7.25\n")),
+            (None, Some(7.25))
+        );
         let all = endpoints(page);
         let one = &all["e1"];
         assert_eq!((one.name.as_str(), one.queued, one.completed), ("a \"b\", c", 4.0, 1_000.0));

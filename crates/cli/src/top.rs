@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::exit::{Exit, Outcome, cannot};
 use crate::jobs::span;
-use crate::metrics::{EndpointNumbers, endpoints};
+use crate::metrics::{EndpointNumbers, endpoints, taken_at_s};
 use crate::output::OutputFormat;
 use crate::remote::{Remote, Session};
 use crate::stop::StopRequest;
@@ -23,6 +23,10 @@ const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// With `--once`: long enough for a rate, short enough to wait for.
 const ONCE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// With `--once`: a server answers with the same page for a second.
+const AGAIN: Duration = Duration::from_millis(200);
+const SAME_MAX: Duration = Duration::from_secs(5);
 
 const COLUMNS: &[Column] = &[
     Column::new("ENDPOINT", "endpoint"),
@@ -53,13 +57,27 @@ pub struct TopArgs {
 /// What the server said, and when.
 struct Reading {
     at: Instant,
+    /// As the server says it.
+    taken_at_s: Option<f64>,
     endpoints: BTreeMap<String, EndpointNumbers>,
 }
 
 impl Reading {
     async fn take(client: &Client) -> Result<Self, ClientError> {
         let page = client.metrics().await?;
-        Ok(Self { at: Instant::now(), endpoints: endpoints(&page) })
+        Ok(Self { at: Instant::now(), taken_at_s: taken_at_s(&page), endpoints: endpoints(&page) })
+    }
+
+    /// Whether the server answered both with the same page.
+    fn is_same(&self, other: &Self) -> bool {
+        self.taken_at_s.is_some() && self.taken_at_s == other.taken_at_s
+    }
+
+    /// The time since an earlier reading.
+    fn seconds_since(&self, before: &Self) -> f64 {
+        let said = self.taken_at_s.zip(before.taken_at_s).map(|(now, before)| now - before);
+        let measured = || self.at.duration_since(before.at).as_secs_f64();
+        said.filter(|seconds| *seconds > 0.0).unwrap_or_else(measured).max(0.001)
     }
 }
 
@@ -71,7 +89,11 @@ pub(crate) async fn top(args: &TopArgs) -> Outcome {
     let mut before = Reading::take(&session.client).await?;
     if args.once {
         tokio::time::sleep(interval).await;
-        let now = Reading::take(&session.client).await?;
+        let mut now = Reading::take(&session.client).await?;
+        while now.is_same(&before) && now.at.duration_since(before.at) < SAME_MAX {
+            tokio::time::sleep(AGAIN).await;
+            now = Reading::take(&session.client).await?;
+        }
         session.output.records(COLUMNS, &rows(&before, &now)?)?;
         return Ok(Exit::Success);
     }
@@ -86,6 +108,7 @@ pub(crate) async fn top(args: &TopArgs) -> Outcome {
             () = stop.requested() => break Ok(Exit::Success),
         }
         match Reading::take(&session.client).await {
+            Ok(now) if now.is_same(&before) => {}
             Ok(now) => {
                 show(&session, redraws, &before, &now)?;
                 before = now;
@@ -138,7 +161,7 @@ fn screen_size() -> (usize, usize) {
 
 /// The endpoints with the longest queues first.
 fn rows(before: &Reading, now: &Reading) -> Outcome<Vec<Box<RawValue>>> {
-    let seconds = now.at.duration_since(before.at).as_secs_f64().max(0.001);
+    let seconds = now.seconds_since(before);
     let mut endpoints: Vec<(&String, &EndpointNumbers)> = now.endpoints.iter().collect();
     endpoints.sort_by(|(_, a), (_, b)| b.queued.total_cmp(&a.queued).then_with(|| a.name.cmp(&b.name)));
     let row = |(id, numbers): (&String, &EndpointNumbers)| {
@@ -177,11 +200,25 @@ mod tests {
         let at = Instant::now();
         let reading = |after_s, numbers| Reading {
             at: at + Duration::from_secs(after_s),
+            taken_at_s: None,
             endpoints: BTreeMap::from([("id".to_owned(), numbers)]),
         };
         let rows =
             rows(&reading(0, numbers(10.0, 10.0, 5.0)), &reading(2, numbers(15.0, 20.0, 6.0))).unwrap();
         assert!(rows[0].get().contains("\"donePerSecond\":2.5"), "{}", rows[0]);
         assert!(rows[0].get().contains("\"delayMs\":100"), "{}", rows[0]);
+        // The server knows better how far they are apart.
+        let said = |after_s, taken_at_s| Reading {
+            taken_at_s: Some(taken_at_s),
+            ..reading(after_s, numbers(0.0, 0.0, 0.0))
+        };
+        assert!(said(2, 7.0).is_same(&said(1, 7.0)) && !said(2, 7.5).is_same(&said(1, 7.0)));
+        assert_eq!(
+            (
+                said(9, 7.5).seconds_since(&said(1, 7.0)),
+                reading(9, numbers(0.0, 0.0, 0.0)).seconds_since(&said(1, 7.0))
+            ),
+            (0.5, 8.0)
+        );
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn unknown_method(State(state): State<HttpState>, uri: Uri, hea
 /// Whether a stranger must not even learn that a path does not exist.
 fn is_guarded(uri: &Uri) -> bool {
     let first = uri.path().split('/').nth(1);
-    matches!(first, Some("v1" | "v2" | "sdk" | "graphql" | "openai"))
+    matches!(first, Some("v1" | "v2" | "sdk" | "graphql" | "openai" | "metrics"))
 }
 
 /// A handler at work.

@@ -9,7 +9,7 @@ use longshore_model::limits::TAKE_HOLD_MS_MAX;
 use crate::AuditLog;
 use crate::body::BytesBudget;
 use crate::files::NoFiles;
-use crate::metrics::RequestCounts;
+use crate::metrics::{PageCache, RequestCounts};
 use crate::rate_limits::RateLimiter;
 use crate::{Prices, RateLimits, ServerFiles};
 
@@ -28,6 +28,8 @@ pub struct HttpSettings {
     pub audit: Option<AuditLog>,
     /// What workers cost.
     pub prices: Prices,
+    /// Whether `/metrics` needs no key.
+    pub metrics_public: bool,
 }
 
 impl Default for HttpSettings {
@@ -39,6 +41,7 @@ impl Default for HttpSettings {
             workers_url: None,
             audit: None,
             prices: Prices::default(),
+            metrics_public: false,
         }
     }
 }
@@ -58,6 +61,8 @@ struct Shared {
     workers_url: Option<String>,
     audit: Option<AuditLog>,
     requests: RequestCounts,
+    metrics_public: bool,
+    metrics_page: Arc<PageCache>,
     prices: Prices,
     files: Arc<dyn ServerFiles>,
 }
@@ -87,6 +92,8 @@ impl HttpState {
             workers_url: settings.workers_url.clone(),
             audit: settings.audit.clone(),
             requests,
+            metrics_public: settings.metrics_public,
+            metrics_page: Arc::default(),
             prices,
             files,
         };
@@ -130,6 +137,15 @@ impl HttpState {
     /// Where workers from outside are told to find the server, if that was said.
     pub(crate) fn workers_url(&self) -> Option<&str> {
         self.shared.workers_url.as_deref()
+    }
+
+    /// Whether `/metrics` needs no key.
+    pub(crate) fn metrics_public(&self) -> bool {
+        self.shared.metrics_public
+    }
+
+    pub(crate) fn metrics_page(&self) -> &Arc<PageCache> {
+        &self.shared.metrics_page
     }
 
     pub(crate) fn requests(&self) -> &RequestCounts {

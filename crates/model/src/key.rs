@@ -142,6 +142,12 @@ impl ApiKey {
         self.scopes.iter().any(|scope| scope.grants(operation))
     }
 
+    /// The endpoints that the scopes name on which the key permits `operation`; a scope for all of them names none.
+    pub fn endpoints_for(&self, operation: Operation) -> impl Iterator<Item = &EndpointId> {
+        let granted = self.scopes.iter().filter(move |scope| scope.grants(operation));
+        granted.flat_map(KeyScope::endpoint_ids)
+    }
+
     /// Whether the key permits `operation` on `endpoint` (none: on the catalog) at `now`.
     pub fn permits(&self, operation: Operation, endpoint: Option<&EndpointId>, now: Millis) -> bool {
         let granted = |scope: &KeyScope| scope.grants(operation) && scope.covers(endpoint);

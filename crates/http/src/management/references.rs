@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use longshore_engine::{Engine, LiveKey};
-use longshore_model::{Endpoint, KeyScope, Operation, SharedWith, Template, TemplateId};
+use longshore_model::{Endpoint, Operation, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::fields::{Field, Kind, Resource};
@@ -126,12 +126,11 @@ struct Rights<'a> {
 impl<'a> Rights<'a> {
     fn of(state: &'a HttpState, key: &LiveKey) -> Self {
         let engine = state.engine();
-        let managed = key.scopes.iter().filter(|scope| matches!(scope, KeyScope::Manage { .. }));
         // The id of an endpoint that is gone may be the slug of another by now.
         let found =
             |id| engine.endpoint(&format!("{id}")).map(|handle| handle.record()).filter(|it| it.id == id);
-        let endpoints: Vec<_> =
-            managed.flat_map(KeyScope::endpoint_ids).filter_map(|id| found(*id)).collect();
+        let managed = key.endpoints_for(Operation::Manage);
+        let endpoints: Vec<_> = managed.filter_map(|id| found(*id)).collect();
         let templates = endpoints.iter().filter_map(|it| engine.template(&it.template_id)).collect();
         Self { engine, endpoints, templates }
     }

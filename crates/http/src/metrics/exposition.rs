@@ -3,6 +3,9 @@
 use std::fmt::{Display, Write as _};
 
 use longshore_engine::HistogramSnapshot;
+use longshore_model::EndpointId;
+
+use super::page::{About, Page};
 
 /// The content type of the format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -11,6 +14,7 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 #[derive(Debug, Default)]
 pub(super) struct Exposition {
     text: String,
+    parts: Vec<(usize, About)>,
 }
 
 /// The name and value of a label.
@@ -28,8 +32,28 @@ pub(super) enum Kind {
 }
 
 impl Exposition {
-    /// Begins a family.
+    /// Begins a family about the whole process.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
+        self.begin(About::Server);
+        self.head(name, kind, help);
+    }
+
+    /// Begins a family whose samples are of endpoints.
+    pub fn family_of_endpoints(&mut self, name: &str, kind: Kind, help: &str) {
+        self.begin(About::Endpoints);
+        self.head(name, kind, help);
+    }
+
+    /// The samples that follow are of the endpoint in this place.
+    pub fn endpoint(&mut self, place: usize) {
+        self.begin(About::Endpoint(place));
+    }
+
+    fn begin(&mut self, about: About) {
+        self.parts.push((self.text.len(), about));
+    }
+
+    fn head(&mut self, name: &str, kind: Kind, help: &str) {
         let kind = match kind {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
@@ -66,9 +90,9 @@ impl Exposition {
         self.write(format_args!(" {}\n", histogram.cumulative.last().unwrap_or(&0)));
     }
 
-    /// The page.
-    pub fn into_text(self) -> String {
-        self.text
+    /// The page; the ids of the endpoints by their places.
+    pub fn into_page(self, endpoints: &[EndpointId]) -> Page {
+        Page::new(self.text, self.parts, endpoints)
     }
 
     fn labels(&mut self, labels: &[Label<'_>], last: Option<Label<'_>>) {
@@ -111,6 +135,6 @@ wait_seconds_bucket{endpoint="a",le="+Inf"} 4
 wait_seconds_sum{endpoint="a"} 9.001
 wait_seconds_count{endpoint="a"} 4
 "#;
-        assert_eq!(page.into_text(), expected);
+        assert_eq!(page.into_page(&[]).whole(), expected);
     }
 }

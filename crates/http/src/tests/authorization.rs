@@ -14,11 +14,12 @@ use crate::mint_key;
 ///
 /// `open` nothing · `list` to look at the whole catalog · `look` to look at one endpoint · `manage` to change the
 /// catalog · `change` to change one endpoint · `read` to look at jobs · `jobs` to hand in and change jobs · `work` to
-/// work for the endpoint · `some` to hand in jobs of any endpoint
+/// work for the endpoint · `some` to hand in jobs of any endpoint · `any` to look at any
+/// endpoint
 const ROUTES: &str = "
     GET     /healthz                                   open
     GET     /readyz                                    open
-    GET     /metrics                                   open
+    GET     /metrics                                   any
     GET     /v1/openapi.json                           open
     GET     /v1/docs                                   open
     GET     /v1/docs/style.css                         open
@@ -118,40 +119,40 @@ const ROUTES: &str = "
 /// Who may do what. `yes`: it is done. `-`: 401, whether or not what the path names exists, before the body is
 /// read, and nothing changes. `here` is the endpoint of the path, `elsewhere` another one.
 const MATRIX: &str = "
-                                     | open | list | look | manage | change | read | jobs | work   | some
-    no header                        | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    an empty header                  | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    a scheme and nothing             | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    another scheme                   | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    bytes that are no text           | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    an unknown key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    a key and one letter more        | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    a key and one letter less        | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    an expired key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    a disabled key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    a deleted key                    | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    a key without scopes             | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    the operator's key               | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -    | yes
-    the same, bare                   | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -    | yes
-    manage                           | yes  | yes  | yes  | yes    | yes    | -    | -    | -    | -
-    manage here                      | yes  | -    | yes  | -      | yes    | -    | -    | -    | -
-    manage elsewhere                 | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    read                             | yes  | yes  | yes  | -      | -      | yes  | -    | -    | -
-    read, bare                       | yes  | yes  | yes  | -      | -      | yes  | -    | -    | -
-    read here                        | yes  | -    | yes  | -      | -      | yes  | -    | -    | -
-    read elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    jobs                             | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes
-    jobs here                        | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes
-    jobs here, bare                  | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes
-    jobs elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -    | yes
-    read here, jobs elsewhere        | yes  | -    | yes  | -      | -      | yes  | -    | -    | yes
-    jobs here, read elsewhere        | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes
-    manage, jobs elsewhere           | yes  | yes  | yes  | yes    | yes    | -    | -    | -    | yes
-    a worker's token                 | yes  | -    | -    | -      | -      | -    | -    | yes  | -
-    a worker's token, bare           | yes  | -    | -    | -      | -      | -    | -    | yes  | -
-    a worker's token of elsewhere    | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    a worker's token, one digit off  | yes  | -    | -    | -      | -      | -    | -    | -    | -
-    elsewhere's token, our name      | yes  | -    | -    | -      | -      | -    | -    | -    | -
+                                     | open | list | look | manage | change | read | jobs | work   | some | any
+    no header                        | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    an empty header                  | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    a scheme and nothing             | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    another scheme                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    bytes that are no text           | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    an unknown key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    a key and one letter more        | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    a key and one letter less        | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    an expired key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    a disabled key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    a deleted key                    | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    a key without scopes             | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    the operator's key               | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -    | yes  | yes
+    the same, bare                   | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -    | yes  | yes
+    manage                           | yes  | yes  | yes  | yes    | yes    | -    | -    | -    | -    | yes
+    manage here                      | yes  | -    | yes  | -      | yes    | -    | -    | -    | -    | yes
+    manage elsewhere                 | yes  | -    | -    | -      | -      | -    | -    | -    | -    | yes
+    read                             | yes  | yes  | yes  | -      | -      | yes  | -    | -    | -    | yes
+    read, bare                       | yes  | yes  | yes  | -      | -      | yes  | -    | -    | -    | yes
+    read here                        | yes  | -    | yes  | -      | -      | yes  | -    | -    | -    | yes
+    read elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | yes
+    jobs                             | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | -
+    jobs here                        | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | -
+    jobs here, bare                  | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | -
+    jobs elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -    | yes  | -
+    read here, jobs elsewhere        | yes  | -    | yes  | -      | -      | yes  | -    | -    | yes  | yes
+    jobs here, read elsewhere        | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | yes
+    manage, jobs elsewhere           | yes  | yes  | yes  | yes    | yes    | -    | -    | -    | yes  | yes
+    a worker's token                 | yes  | -    | -    | -      | -      | -    | -    | yes  | -    | -
+    a worker's token, bare           | yes  | -    | -    | -      | -      | -    | -    | yes  | -    | -
+    a worker's token of elsewhere    | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    a worker's token, one digit off  | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+    elsewhere's token, our name      | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
 ";
 
 /// One row of the table: a kind of key, and what it may do.

@@ -33,6 +33,8 @@ fn shape(headers: &HeaderMap) -> (Vec<&str>, Option<&[u8]>) {
 
 /// The lines of `/metrics` that count requests of a route of jobs and workers.
 async fn counted(direct: &Direct) -> Vec<(String, u64)> {
+    // A page is good for a second.
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     let page = direct.ask("GET", "/metrics", "").await.body;
     let page = String::from_utf8(page.to_vec()).unwrap();
     let lines = page.lines().filter(|line| line.contains("/v2/{endpoint}"));

@@ -199,7 +199,7 @@ async fn metrics_count_jobs_requests_and_commits() {
     let server = Server::start().await;
     let job = server.running("w1").await;
     server.report(&format!("job-done/w1/{job}"), r#"{"output": 1}"#).await;
-    let page = server.served().ask("GET /metrics", b"").await;
+    let page = server.fixture.ask("GET /metrics", "").await;
     assert_eq!(page.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let text = page.text();
     let endpoint = &server.endpoint;

@@ -18,6 +18,7 @@ mod limiting;
 mod listing;
 mod logging;
 mod management;
+mod metrics;
 mod openai;
 mod parking;
 mod premises;

@@ -90,6 +90,7 @@ impl Layers {
                 "allow_private_webhooks",
                 args.allow_private_webhooks.then(|| "true".to_owned()),
             ),
+            ("--metrics-public", "metrics_public", args.metrics_public.then(|| "true".to_owned())),
         ];
         for (flag, name, text) in flags {
             if let Some(text) = text {

@@ -72,6 +72,7 @@ pub(crate) struct Settings {
     pub(crate) audit_file_bytes_max: u64,
     pub(crate) audit_files_max: usize,
     allow_private_webhooks: bool,
+    metrics_public: bool,
     webhook_attempts_max: u32,
     webhook_retry_delay_ms: u64,
     webhook_retry_factor: u32,
@@ -130,6 +131,8 @@ impl Settings {
         settings.rate_limits.switch_off();
         settings.allow_private_webhooks = true;
         settings.shutdown_grace_ms = 1_000;
+        // It listens on the loopback address alone, for one person who tries things out with curl.
+        settings.metrics_public = true;
         // Whoever tries a handler out wants it to find the GPU, however many workers there are.
         settings.gpu_sharing = GpuSharing::Off;
         Ok(settings)
@@ -278,6 +281,7 @@ impl Settings {
             workers_url: None,
             audit: None,
             prices: self.prices.clone().into(),
+            metrics_public: self.metrics_public,
         }
     }
 }

@@ -1,0 +1,172 @@
+//! The families of numbers, each filled for every endpoint or for the whole process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use longshore_engine::{EndpointHandle, EndpointMetrics, Engine, Health, Histogram};
+use longshore_model::Endpoint;
+
+use super::exposition::{Exposition, Kind, Label};
+use super::page::Page;
+use super::process;
+use super::requests::RequestCounts;
+use crate::HttpState;
+
+/// An endpoint that does not tell its numbers in time is left out of the families that need it.
+const HEALTH_WAIT: Duration = Duration::from_secs(2);
+/// How many endpoints are asked at once.
+const ASKED_AT_ONCE: usize = 256;
+const TAKEN_AT: &str = "longshore_metrics_time_seconds";
+const MS_PER_SECOND: f64 = 1_000.0;
+const US_PER_SECOND: f64 = 1_000_000.0;
+
+/// One endpoint's numbers at this moment.
+struct Numbers {
+    handle: EndpointHandle,
+    record: Arc<Endpoint>,
+    health: Option<Health>,
+}
+
+/// Asks every endpoint and writes all families down.
+pub(super) async fn render(state: HttpState) -> Option<Page> {
+    let numbers = numbers(state.engine()).await;
+    // So many lines take long enough to be in everybody's way.
+    let written = tokio::task::spawn_blocking(move || {
+        let mut page = Exposition::default();
+        // For everybody, as a page may be a second old.
+        page.family_of_endpoints(
+            TAKEN_AT,
+            Kind::Gauge,
+            "when these numbers were taken, in seconds since 1970",
+        );
+        page.sample(TAKEN_AT, &[], state.engine().now().0 as f64 / MS_PER_SECOND);
+        endpoints(&mut page, &numbers);
+        jobs(&mut page, &numbers);
+        commits(&mut page, state.engine());
+        requests(&mut page, state.requests());
+        process_numbers(&mut page);
+        let ids: Vec<_> = numbers.iter().map(|one| one.record.id).collect();
+        page.into_page(&ids)
+    });
+    written.await.inspect_err(|error| tracing::error!(%error, "the metrics could not be written down")).ok()
+}
+
+async fn numbers(engine: &Engine) -> Vec<Numbers> {
+    let mut numbers = Vec::new();
+    for handles in engine.endpoints().chunks(ASKED_AT_ONCE) {
+        let ask = |handle: &EndpointHandle| {
+            let handle = handle.clone();
+            async move {
+                let health = tokio::time::timeout(HEALTH_WAIT, handle.health()).await;
+                Numbers { record: handle.record(), health: health.ok().and_then(Result::ok), handle }
+            }
+        };
+        numbers.extend(join_all(handles.iter().map(ask)).await);
+    }
+    numbers
+}
+
+/// Gauges and counters of every endpoint.
+fn endpoints(page: &mut Exposition, numbers: &[Numbers]) {
+    page.family_of_endpoints("longshore_endpoint_info", Kind::Gauge, "names of an endpoint; always 1");
+    for (place, Numbers { record, .. }) in numbers.iter().enumerate() {
+        let slug = record.slug.as_deref().unwrap_or_default();
+        let labels = [("endpoint", record.id.as_str()), ("name", &record.name), ("slug", slug)];
+        page.endpoint(place);
+        page.sample("longshore_endpoint_info", &labels, 1);
+    }
+    let mut family = |name: &str, kind: Kind, help: &str, label: &str, values: &dyn Fn(&Health) -> Values| {
+        page.family_of_endpoints(name, kind, help);
+        for (place, Numbers { record, health, .. }) in numbers.iter().enumerate() {
+            page.endpoint(place);
+            for (value, number) in health.iter().flat_map(values) {
+                let labels: [Label<'_>; 2] = [("endpoint", record.id.as_str()), (label, value)];
+                page.sample(name, &labels, number);
+            }
+        }
+    };
+    family("longshore_jobs", Kind::Gauge, "jobs that wait or run", "state", &|health| {
+        vec![("IN_QUEUE", health.in_queue), ("IN_PROGRESS", health.in_progress)]
+    });
+    family("longshore_jobs_total", Kind::Counter, "what became of jobs, ever", "event", &|health| {
+        let counters = &health.counters;
+        vec![
+            ("completed", counters.completed),
+            ("failed", counters.failed),
+            ("cancelled", counters.cancelled),
+            ("retried", counters.retried),
+        ]
+    });
+    family("longshore_workers", Kind::Gauge, "workers by condition", "condition", &|health| {
+        let workers = &health.workers;
+        [
+            ("idle", workers.idle),
+            ("initializing", workers.initializing),
+            ("ready", workers.ready),
+            ("running", workers.running),
+            ("throttled", workers.throttled),
+            ("unhealthy", workers.unhealthy),
+        ]
+        .map(|(condition, number)| (condition, u64::from(number)))
+        .into()
+    });
+}
+
+/// Values of a label, each with its number.
+type Values = Vec<(&'static str, u64)>;
+
+/// Distributions of every endpoint.
+fn jobs(page: &mut Exposition, numbers: &[Numbers]) {
+    let mut family = |name: &str, help: &str, histogram: fn(&EndpointMetrics) -> &Histogram| {
+        page.family_of_endpoints(name, Kind::Histogram, help);
+        for (place, Numbers { record, handle, .. }) in numbers.iter().enumerate() {
+            let snapshot = histogram(handle.metrics()).snapshot();
+            page.endpoint(place);
+            page.histogram(name, &[("endpoint", record.id.as_str())], &snapshot, MS_PER_SECOND);
+        }
+    };
+    family("longshore_job_delay_seconds", "how long jobs waited before a worker took them", |of| {
+        &of.delay_ms
+    });
+    family("longshore_job_execution_seconds", "how long jobs ran until they were over", |of| {
+        &of.execution_ms
+    });
+}
+
+fn commits(page: &mut Exposition, engine: &Engine) {
+    let metrics = engine.metrics();
+    let name = "longshore_commit_seconds";
+    page.family(name, Kind::Histogram, "how long commits took until they were durable");
+    page.histogram(name, &[], &metrics.commit_us.snapshot(), US_PER_SECOND);
+    let name = "longshore_commit_commands";
+    page.family(name, Kind::Histogram, "how many commands shared a commit");
+    page.histogram(name, &[], &metrics.commit_batch.snapshot(), 1.0);
+    let name = "longshore_commits_failed_total";
+    page.family(name, Kind::Counter, "commits that the store refused");
+    page.sample(name, &[], metrics.commits_failed());
+}
+
+fn requests(page: &mut Exposition, counts: &RequestCounts) {
+    let name = "longshore_http_requests_total";
+    page.family(name, Kind::Counter, "requests by route, method and status");
+    for one in counts.snapshot() {
+        let status = one.status.to_string();
+        let labels = [("route", one.route.as_str()), ("method", one.method), ("status", &status)];
+        page.sample(name, &labels, one.count);
+    }
+}
+
+fn process_numbers(page: &mut Exposition) {
+    page.family("longshore_build_info", Kind::Gauge, "the version that runs; always 1");
+    page.sample("longshore_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let numbers = process::read();
+    if let Some(bytes) = numbers.resident_bytes {
+        page.family("process_resident_memory_bytes", Kind::Gauge, "resident memory");
+        page.sample("process_resident_memory_bytes", &[], bytes);
+    }
+    if let Some(files) = numbers.open_files {
+        page.family("process_open_fds", Kind::Gauge, "open file descriptors");
+        page.sample("process_open_fds", &[], files);
+    }
+}

@@ -1,0 +1,77 @@
+//! `/metrics`: who sees which numbers.
+
+use longshore_model::{KeyScope, Millis};
+
+use super::direct::{ADMIN, Direct, Reply, request};
+use crate::{HttpSettings, HttpState, mint_key, router};
+
+/// Time stands still.
+const TAKEN_AT: &str = "longshore_metrics_time_seconds 1700000000";
+
+async fn key(direct: &Direct, scopes: Vec<KeyScope>) -> String {
+    let minted = mint_key("a test's", scopes, Millis(0)).unwrap();
+    direct.engine.put_key(minted.record).await.unwrap();
+    minted.text
+}
+
+async fn page(direct: &Direct, key: &str) -> String {
+    let reply = direct.send(request("GET", "/metrics", Some(key), "")).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    String::from_utf8(reply.body.to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limited_key_sees_the_numbers_of_its_endpoints_alone() {
+    let direct = Direct::start().await;
+    let (here, other) = (direct.endpoint.to_string(), direct.other.to_string());
+    let whole = page(&direct, ADMIN).await;
+    assert!(whole.contains(&here) && whole.contains(&other) && whole.contains("process_open_fds"));
+    for scope in [
+        KeyScope::Read { endpoint_ids: vec![direct.endpoint] },
+        KeyScope::Manage { endpoint_ids: vec![direct.endpoint] },
+    ] {
+        let seen = page(&direct, &key(&direct, vec![scope]).await).await;
+        let is_mine = |line: &&str| {
+            let about_all = ["longshore_commit", "longshore_http", "longshore_build", "process_"];
+            let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
+            !line.contains(&other) && !about_all.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let expected: Vec<&str> = whole.lines().filter(is_mine).collect();
+        assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
+        assert!(seen.contains(&format!("longshore_jobs{{endpoint=\"{here}\",state=\"IN_QUEUE\"}} 0")));
+    }
+    // One that may look at all sees all, and one whose endpoint is gone sees none.
+    assert_eq!(
+        page(&direct, &key(&direct, vec![KeyScope::Read { endpoint_ids: vec![] }]).await).await,
+        whole
+    );
+    direct.ask("DELETE", "/v1/endpoints/other", "").await;
+    let gone = key(&direct, vec![KeyScope::Read { endpoint_ids: vec![direct.other] }]).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    assert!(page(&direct, &gone).await.lines().all(|line| line.starts_with('#') || line == TAKEN_AT));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_is_the_same_for_a_second() {
+    let direct = Direct::start().await;
+    let first = page(&direct, ADMIN).await;
+    direct.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await;
+    assert_eq!(page(&direct, ADMIN).await, first);
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let later = page(&direct, ADMIN).await;
+    assert!(later.contains(&format!("{{endpoint=\"{}\",state=\"IN_QUEUE\"}} 1", direct.endpoint)), "{later}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_public_page_takes_no_key() {
+    let direct = Direct::start().await;
+    let ask = async |direct: &Direct| -> Reply { direct.send(request("GET", "/metrics", None, "")).await };
+    assert_eq!(ask(&direct).await.status, 401);
+    let settings = HttpSettings { metrics_public: true, ..HttpSettings::default() };
+    let edge = router(HttpState::new(direct.engine.clone(), &settings));
+    let public = Direct { edge, ..direct };
+    let reply = ask(&public).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(String::from_utf8_lossy(&reply.body).contains(public.other.as_str()));
+}
