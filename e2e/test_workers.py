@@ -10,6 +10,7 @@ import pytest
 
 from harness import processes
 from harness.client import HANDLERS, Api
+from harness.server import QUICK
 from harness.waiting import holds, until
 
 
@@ -263,6 +264,36 @@ def test_worker_that_ended_while_the_server_was_away_is_noticed(fresh_server, tm
 
 
 # Workers from outside
+
+
+def test_workers_whose_server_is_gone_for_good_end_and_say_little(fresh_server, tmp_path):
+    server = fresh_server(config=QUICK + "orphan_ms = 6_000\n")
+    endpoint = Api(server).endpoint("sleep_async.py", workersMin=1, workersMax=1, maxRetries=0)
+    job, note = running_job(endpoint, tmp_path, seconds=600)
+    (worker,) = endpoint.workers()
+    log = server.data / "workers" / "live" / worker.worker / "log"
+    server.kill()
+    until(lambda: not processes.worker_pids(server.port), "the worker and all that it started are gone", 40)
+    text = log.read_text()
+    assert len(text) < 100_000, "it repeats itself a thousand times a second"
+    assert "more times: " in text and "the server has been away for 6 s: ending the worker" in text, text[-2000:]
+    server.start()
+    until(lambda: started(note) == [job, job], "the job runs again", 40)
+    assert "retries" not in endpoint.status(job), "the job is not blamed"
+    endpoint.cancel(job)
+
+
+def test_processes_of_a_worker_whose_shim_was_killed_end(fresh_server, tmp_path):
+    """A handler's daemon, in a session of its own and without a parent, would keep its GPU for ever."""
+    server = fresh_server()
+    endpoint = Api(server).endpoint("daemon.py", workersMax=1)
+    daemon = int(endpoint.runsync({}, wait_ms=40000)["output"]["daemon"])
+    (worker,) = [worker for worker in endpoint.workers() if worker.pid != daemon]
+    shim = processes.parent(worker.pid)
+    assert processes.parent(daemon) == shim and os.getsid(daemon) == daemon
+    processes.send(shim, signal.SIGKILL)
+    until(lambda: not processes.lives(daemon), "the daemon is gone", 20)
+    assert endpoint.runsync({}, wait_ms=40000)["status"] == "COMPLETED", "a fresh worker takes its place"
 
 
 def test_external_worker_serves_and_counts(api, tmp_path):

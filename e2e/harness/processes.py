@@ -31,6 +31,16 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
+def parent(pid: int) -> int:
+    """The pid of a process's parent."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs."""
+    return not _is_zombie(pid)
+
+
 def worker_pids(port: int) -> dict[int, dict[str, str]]:
     """Every live process whose environment says that it works for the server on `port`."""
     found = {}

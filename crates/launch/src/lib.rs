@@ -3,12 +3,14 @@
 //! A [`Launcher`] runs workers somewhere: as processes here, later as containers or pods. Workers outlive the
 //! server: after a restart [`Launcher::adopt`] finds the living ones.
 
+mod fold;
 #[cfg(test)]
 mod hostile;
 mod log;
 mod memory;
 mod mirror;
 mod nvidia;
+mod presence;
 mod proc;
 mod process;
 mod scratch;

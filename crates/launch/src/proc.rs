@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
 /// A process for sure: its number alone is given out again later.
@@ -34,25 +34,60 @@ impl Identity {
             && Stat::read(self.pid).is_some_and(|stat| stat.start_ticks == self.start_ticks && !stat.ended)
     }
 
-    /// Ends every process of the session that this process leads or led. Without its leader a session cannot be
-    /// signalled as a whole, and its members may be in several process groups.
-    pub(crate) fn kill_session(&self) {
+    /// The value of [`MARK`] for what this shim starts.
+    pub(crate) fn mark(&self) -> String {
+        let Self { pid, start_ticks, boot_id } = self;
+        format!("{pid}-{start_ticks}-{boot_id}")
+    }
+
+    /// Ends all that this shim started, as far as it can still be told, and the shim: what is in its session, what carries
+    /// its mark, and what those started. Without the shim, what left the session has become a child of the system's first
+    /// process, and neither its parent nor its session says any more where it came from.
+    pub(crate) fn kill_all(&self) {
         let reused = || Stat::read(self.pid).is_some_and(|stat| stat.start_ticks != self.start_ticks);
         if self.pid().is_none() || boot_id().as_ref() != Some(&self.boot_id) || reused() {
             return;
         }
-        // A member may start another one while the list is made: look again until there is none.
+        // A process may start another one while the list is made: look again until there is none.
         for _ in 0..KILL_ROUNDS {
-            let members = processes(|stat| {
-                stat.session == self.pid && stat.start_ticks >= self.start_ticks && !stat.ended
-            });
-            if members.is_empty() {
+            let left = self.left_behind();
+            if left.is_empty() {
                 return;
             }
-            kill_all(&members);
+            left.iter().for_each(Stat::kill);
             thread::sleep(KILL_PAUSE);
         }
     }
+
+    fn left_behind(&self) -> Vec<Stat> {
+        let marked = format!("{MARK}={}", self.mark()).into_bytes();
+        // Nothing that it started is older than it: nobody else's process is looked at twice.
+        let (mut found, mut others): (Vec<Stat>, Vec<Stat>) =
+            processes(|stat| stat.start_ticks >= self.start_ticks && !stat.ended)
+                .into_iter()
+                .partition(|stat| stat.session == self.pid || has_variable(stat.pid, &marked));
+        loop {
+            let belongs =
+                |stat: &Stat| found.iter().any(|it| it.pid == stat.parent || it.pid == stat.session);
+            let (more, rest): (Vec<Stat>, Vec<Stat>) = others.into_iter().partition(belongs);
+            if more.is_empty() {
+                return found;
+            }
+            found.extend(more);
+            others = rest;
+        }
+    }
+}
+
+/// Stands in the environment of everything that a worker starts, and says under which shim. What is started with an
+/// environment made anew lacks it.
+pub(crate) const MARK: &str = "LONGSHORE_WORKER_MARK";
+
+/// Whether the environment that a process began with has this variable with this value.
+fn has_variable(pid: i32, variable: &[u8]) -> bool {
+    // Another user's process, or one that ended meanwhile: not ours to end.
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry == variable)
 }
 
 /// How often a list of processes is made and killed before giving up, and the pause between.
@@ -68,23 +103,16 @@ pub(crate) fn end_children() {
         if children.is_empty() {
             return;
         }
-        kill_all(&children);
+        children.iter().for_each(Stat::kill);
         thread::sleep(KILL_PAUSE);
     }
 }
 
-fn kill_all(pids: &[i32]) {
-    for pid in pids.iter().filter_map(|&pid| Pid::from_raw(pid)) {
-        // It may have ended meanwhile.
-        let _ = rustix::process::kill_process(pid, Signal::KILL);
-    }
-}
-
-/// The numbers of the processes that `fits`.
-fn processes(fits: impl Fn(&Stat) -> bool) -> Vec<i32> {
+/// The processes that `fits`.
+fn processes(fits: impl Fn(&Stat) -> bool) -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter(|&pid| Stat::read(pid).is_some_and(|stat| fits(&stat))).collect()
+    numbers.filter_map(Stat::read).filter(fits).collect()
 }
 
 fn boot_id() -> Option<String> {
@@ -93,6 +121,7 @@ fn boot_id() -> Option<String> {
 
 /// The part of `/proc/<pid>/stat` that is needed here.
 struct Stat {
+    pid: i32,
     ended: bool,
     parent: i32,
     session: i32,
@@ -101,17 +130,31 @@ struct Stat {
 
 impl Stat {
     fn read(pid: i32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Ends this very process, and nobody who has been given its number since.
+    fn kill(&self) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let handle = pidfd_open(pid, PidfdFlags::empty());
+        if Self::read(self.pid).is_none_or(|now| now.start_ticks != self.start_ticks) {
+            return;
+        }
+        // It may have ended meanwhile. Old kernels and some sandboxes have no such handles.
+        let _ = match handle {
+            Ok(handle) => pidfd_send_signal(handle, Signal::KILL),
+            Err(_) => kill_process(pid, Signal::KILL),
+        };
     }
 
     /// The second field is the program's name in brackets and may hold anything, brackets too.
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(pid: i32, text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
         let ended = matches!(fields.next()?, "Z" | "X");
         let parent = fields.next()?.parse().ok()?;
         let session = fields.nth(1)?.parse().ok()?;
         let start_ticks = fields.nth(15)?.parse().ok()?;
-        Some(Self { ended, parent, session, start_ticks })
+        Some(Self { pid, ended, parent, session, start_ticks })
     }
 }
 
@@ -125,9 +168,9 @@ mod tests {
     #[test]
     fn a_program_name_cannot_confuse_the_parser() {
         let text = "42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
-        let stat = Stat::parse(text).unwrap();
+        let stat = Stat::parse(42, text).unwrap();
         assert_eq!((stat.ended, stat.parent, stat.session, stat.start_ticks), (false, 7, 41, 777));
-        assert!(Stat::parse("garbage").is_none());
+        assert!(Stat::parse(42, "garbage").is_none());
     }
 
     #[test]
@@ -146,7 +189,7 @@ mod tests {
 
         #[test]
         fn any_line_about_a_process_is_survived(line in spoiled(Just("42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0"), &[b")", b" ", b"-", b"99999999999"])) {
-            let _ = Stat::parse(&String::from_utf8_lossy(&line));
+            let _ = Stat::parse(42, &String::from_utf8_lossy(&line));
         }
     }
 }

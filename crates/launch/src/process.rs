@@ -6,18 +6,21 @@ mod watch;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use longshore_model::{EndpointId, VolumeId, WorkerId};
 use rustix::process::Signal;
-use tokio::sync::{mpsc, watch as condition};
+use tokio::sync::{OnceCell, mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
+use crate::presence;
 use crate::proc::Identity;
 use crate::scratch::{Scratch, State};
+use crate::shim::Care;
 use crate::volumes::Volumes;
 use crate::{Exited, LaunchError, LaunchFuture, Launcher, LogLimits, Present, WorkerSpec};
 
@@ -47,6 +50,8 @@ impl ShimCommand {
 const GRACE_LEFT: Duration = Duration::from_secs(3);
 /// How long a killed worker may take to vanish.
 const KILL_WAIT: Duration = Duration::from_secs(5);
+/// How long workers go on without a server, unless the server says otherwise.
+const ORPHANS_ENDED_AFTER: Duration = Duration::from_mins(10);
 
 /// Runs workers as processes of this machine.
 ///
@@ -54,11 +59,13 @@ const KILL_WAIT: Duration = Duration::from_secs(5);
 pub struct ProcessLauncher {
     shared: Arc<Shared>,
     shim: ShimCommand,
-    log_limits: LogLimits,
+    care: Care,
     volumes: Volumes,
     exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
     /// One for every worker; they end with the launcher.
     watches: Mutex<JoinSet<()>>,
+    /// Tells the shims that this server is there. Not the case where that could not be made.
+    presence: OnceCell<Option<File>>,
 }
 
 /// What the watches need, too.
@@ -81,20 +88,45 @@ impl ProcessLauncher {
         let dir = std::path::absolute(&dir).unwrap_or(dir);
         let volumes = Volumes::at(dir.join("volumes"));
         let (ended, exits) = mpsc::unbounded_channel();
+        let care = Care {
+            log: LogLimits::default(),
+            presence: dir.join("server.lock"),
+            orphans_ended_after: Some(ORPHANS_ENDED_AFTER),
+        };
         Self {
             shared: Arc::new(Shared { dir, running: Mutex::default(), ended }),
             shim,
-            log_limits: LogLimits::default(),
+            care,
             volumes,
             exits: Mutex::new(Some(exits)),
             watches: Mutex::default(),
+            presence: OnceCell::new(),
         }
+    }
+
+    /// Shows the shims that this server is there, from now on until it is dropped.
+    async fn appear(&self) {
+        let held = self.presence.get_or_init(async || {
+            let path = self.care.presence.clone();
+            let held = in_background(move || presence::hold(&path)).await;
+            held.map_err(|error| error.to_string()).and_then(|held| held.map_err(|error| error.to_string())).inspect_err(
+                |error| tracing::error!(%error, path = %self.care.presence.display(), "workers will take this server for gone"),
+            ).ok()
+        });
+        held.await;
     }
 
     /// The same with other limits for the logs of workers that are started from now on.
     #[must_use]
     pub fn with_log_limits(mut self, log_limits: LogLimits) -> Self {
-        self.log_limits = log_limits;
+        self.care.log = log_limits;
+        self
+    }
+
+    /// The same with another time that workers which are started from now on go on without a server; none: for ever.
+    #[must_use]
+    pub fn with_orphans_ended_after(mut self, after: Option<Duration>) -> Self {
+        self.care.orphans_ended_after = after;
         self
     }
 
@@ -122,6 +154,7 @@ impl ProcessLauncher {
     }
 
     async fn adopt_all(&self) -> Result<Vec<Present>, LaunchError> {
+        self.appear().await;
         let shared = self.shared.clone();
         let found = in_background(move || shared.live_states()).await??;
         let mut present = Vec::new();
@@ -143,10 +176,11 @@ impl ProcessLauncher {
     }
 
     async fn start_one(&self, mut spec: WorkerSpec) -> Result<(), LaunchError> {
+        self.appear().await;
         self.volumes.tell(&spec.volumes, &mut spec.env);
         let scratch = self.shared.live(&spec.worker);
-        let (shim, limits) = (self.shim.clone(), self.log_limits);
-        let started = in_background(move || starting::start(&shim, &scratch, spec, limits)).await??;
+        let (shim, care) = (self.shim.clone(), self.care.clone());
+        let started = in_background(move || starting::start(&shim, &scratch, spec, care)).await??;
         self.watch(started.state, watch::Watched::Child(started.shim));
         Ok(())
     }
@@ -195,7 +229,7 @@ impl Shared {
             return Ok(());
         }
         let shim = state.shim.clone();
-        in_background(move || shim.kill_session()).await?;
+        in_background(move || shim.kill_all()).await?;
         if vanishes(KILL_WAIT).await {
             return Ok(());
         }

@@ -2,19 +2,20 @@
 //!
 //! It starts the worker, keeps its output and notes how it ended. It belongs to no server: a server that
 //! restarts finds it and the worker as they were. It has to stay small, since there is one for every worker:
-//! one thread that waits, one that copies, no runtime.
+//! one thread that waits, one that copies and looks whether there is a server, no runtime.
 //!
 //! The server gives it the order on its standard input, so that secrets are never on disk or in an argument
 //! list, and reads one line back: `ok`, or why the worker could not be started.
 
+mod output;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, PipeReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use longshore_model::{EndpointId, Placement, WorkerId};
@@ -26,6 +27,7 @@ use crate::mirror::mirror;
 use crate::proc::{self, Identity};
 use crate::scratch::{Exit, Scratch, State};
 use crate::{LogLimits, WorkerSpec};
+use output::Orphaning;
 
 /// What the shim is to start. Not `Debug`: the environment holds secrets.
 #[derive(Serialize, Deserialize)]
@@ -38,14 +40,24 @@ pub(crate) struct Order {
     env: BTreeMap<String, String>,
     private_home: bool,
     placement: Placement,
-    log: LogLimits,
+    care: Care,
+}
+
+/// How a launcher wants its workers to be looked after.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Care {
+    pub(crate) log: LogLimits,
+    /// What the server holds a lock on for as long as it is there.
+    pub(crate) presence: PathBuf,
+    /// How long the server may be away before its workers are ended; none: for ever.
+    pub(crate) orphans_ended_after: Option<Duration>,
 }
 
 impl Order {
-    pub(crate) fn new(spec: WorkerSpec, log: LogLimits) -> Self {
+    pub(crate) fn new(spec: WorkerSpec, care: Care) -> Self {
         let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home, placement, .. } =
             spec;
-        Self { worker, endpoint, version, command, workdir, env, private_home, placement, log }
+        Self { worker, endpoint, version, command, workdir, env, private_home, placement, care }
     }
 }
 
@@ -127,17 +139,19 @@ fn start(scratch: &Scratch) -> Result<Attended, String> {
     };
     keep(&state)?;
 
-    let log = RotatedLog::open(&scratch.log(), order.log)
+    let log = RotatedLog::open(&scratch.log(), order.care.log)
         .map_err(|e| format!("cannot open the log in {}: {e}", scratch.path().display()))?;
-    let (child, output) = spawn(&order, scratch)?;
+    let (child, output) = spawn(&order, scratch, &state.shim)?;
     let since = Instant::now();
     let pid = Pid::from_child(&child);
     state.process = Identity::of(pid);
     keep(&state)?;
-    Ok(Attended { pid, since, output_ended: copy(output, log)? })
+    let Care { presence, orphans_ended_after: after, .. } = order.care;
+    let orphaning = Orphaning { presence, after, scratch: scratch.clone(), worker: state.process };
+    Ok(Attended { pid, since, output_ended: output::keep(output, log, orphaning)? })
 }
 
-fn spawn(order: &Order, scratch: &Scratch) -> Result<(Child, PipeReader), String> {
+fn spawn(order: &Order, scratch: &Scratch, shim: &Identity) -> Result<(Child, PipeReader), String> {
     let cwd = prepare_cwd(order, scratch)?;
     let (program, arguments) = order.command.split_first().ok_or("the command is empty")?;
     let (output, input) = io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
@@ -151,7 +165,7 @@ fn spawn(order: &Order, scratch: &Scratch) -> Result<(Child, PipeReader), String
     if let Some(home) = prepare_home(order, scratch)? {
         command.env("HOME", home);
     }
-    command.envs(&order.env);
+    command.envs(&order.env).env(proc::MARK, shim.mark());
     // `command` holds the pipe's other end: with it dropped, the output ends when the worker's does.
     let child = command.spawn().map_err(|e| format!("cannot start `{program}`: {e}"))?;
     Ok((child, output))
@@ -182,27 +196,6 @@ fn prepare_home(order: &Order, scratch: &Scratch) -> Result<Option<PathBuf>, Str
     mirror(Path::new(&real), &home, |name| name == ".runpod")
         .map_err(|e| format!("cannot make the worker's home folder: {e}"))?;
     Ok(Some(home))
-}
-
-/// Copies the worker's output to its log until both ends of the worker's pipe are closed.
-fn copy(mut output: PipeReader, mut log: RotatedLog) -> Result<mpsc::Receiver<()>, String> {
-    let (ended, output_ended) = mpsc::channel();
-    let copying = move || {
-        let mut buffer = [0; 16 * 1024];
-        while let Ok(bytes) = output.read(&mut buffer) {
-            if bytes == 0 {
-                break;
-            }
-            // A full disk must not stop the worker: the pipe is emptied whatever becomes of the output.
-            let _ = log.write(&buffer[..bytes]);
-        }
-        let _ = ended.send(());
-    };
-    thread::Builder::new()
-        .stack_size(128 * 1024)
-        .spawn(copying)
-        .map_err(|e| format!("cannot start a thread: {e}"))?;
-    Ok(output_ended)
 }
 
 /// Waits until the worker ends, then ends what it left behind.

@@ -33,7 +33,16 @@ impl Server {
     }
 
     fn with(dir: &TempDir, shim: ShimCommand, limits: LogLimits) -> Self {
-        let launcher = ProcessLauncher::new(dir.path().join("workers"), shim).with_log_limits(limits);
+        Self::of(ProcessLauncher::new(dir.path().join("workers"), shim).with_log_limits(limits))
+    }
+
+    /// One whose workers end so long after it, if no other takes its place.
+    fn orphaning(dir: &TempDir, after: Option<Duration>) -> Self {
+        let shim = ShimCommand { program: SHIM.into(), arguments: vec![], shown_as: None };
+        Self::of(ProcessLauncher::new(dir.path().join("workers"), shim).with_orphans_ended_after(after))
+    }
+
+    fn of(launcher: ProcessLauncher) -> Self {
         let exits = launcher.exits().unwrap();
         Self { launcher, exits }
     }
@@ -294,6 +303,109 @@ async fn a_worker_without_its_shim_is_lost_and_ended() {
     let exited = server.exited().await;
     assert_eq!((exited.code, exited.signal), (None, None));
     assert!(!is_alive(&pid));
+}
+
+/// A worker that leaves a process of another session behind, whose parent has ended.
+const LEAVES_A_DAEMON: &str =
+    "setsid sh -c '(setsid sh -c \"echo child=\\$\\$; exec sleep 600\" &)'; sleep 600";
+
+async fn daemon_and_shim(server: &Server, worker: &WorkerId) -> (String, rustix::process::Pid) {
+    let log = server.prints(worker, "child=").await;
+    let child = log.trim().rsplit_once('=').unwrap().1.to_owned();
+    let state = fs::read(server.launcher.log_path(worker).unwrap().with_file_name("state.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
+    let shim = state["shim"]["pid"].as_i64().unwrap() as i32;
+    (child, rustix::process::Pid::from_raw(shim).unwrap())
+}
+
+#[tokio::test]
+async fn what_a_worker_left_in_another_session_ends_although_its_shim_was_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    let worker = server.start(LEAVES_A_DAEMON).await;
+    let (child, shim) = daemon_and_shim(&server, &worker).await;
+    let mut stranger = std::process::Command::new("setsid")
+        .args(["sleep", "600"])
+        .env("LONGSHORE_WORKER_MARK", "1-2-another")
+        .spawn()
+        .unwrap();
+    rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
+    let exited = server.exited().await;
+    assert_eq!((exited.worker, exited.code, exited.signal), (worker, None, None));
+    assert!(!is_alive(&child), "gone when its end is told");
+    assert!(stranger.try_wait().unwrap().is_none(), "somebody else's process lives");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[tokio::test]
+async fn the_next_server_ends_what_a_killed_shim_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    let worker = server.start(LEAVES_A_DAEMON).await;
+    let (child, shim) = daemon_and_shim(&server, &worker).await;
+    drop(server);
+    rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
+    let mut server = Server::on(&dir);
+    assert_eq!(server.adopt().await, []);
+    assert_eq!(server.exited().await.worker, worker);
+    assert!(!is_alive(&child));
+}
+
+#[tokio::test]
+async fn a_worker_whose_server_is_gone_is_ended_by_its_shim() {
+    let dir = tempfile::tempdir().unwrap();
+    let soon = Duration::from_millis(200);
+    let server = Server::orphaning(&dir, Some(soon));
+    let worker = server.start("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done").await;
+    let log = server.prints(&worker, "ready").await;
+    assert!(!log.contains("bye"));
+    let folder = server.launcher.log_path(&worker).unwrap().with_file_name("");
+    drop(server);
+    eventually(|| folder.join("exit.json").exists().then_some(())).await;
+    let mut server = Server::on(&dir);
+    assert_eq!(server.adopt().await, []);
+    let exited = server.exited().await;
+    assert_eq!((exited.code, exited.asked), (Some(0), true), "no retry is counted");
+    let lines: Vec<&str> = exited.log_tail.lines().collect();
+    // In between the shell may say that its child was terminated.
+    assert_eq!(lines[..2], ["ready", "[longshore] the server has been away for 0 s: ending the worker"]);
+    assert_eq!(lines.last(), Some(&"bye"));
+}
+
+#[tokio::test]
+async fn a_worker_that_heeds_no_sigterm_does_not_outlive_its_server_either() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::orphaning(&dir, Some(Duration::from_millis(100)));
+    let worker = server.start("trap '' TERM; echo pid=$$; while :; do sleep 0.05; done").await;
+    let log = server.prints(&worker, "pid=").await;
+    let pid = log.trim().rsplit_once('=').unwrap().1.to_owned();
+    drop(server);
+    eventually(|| (!is_alive(&pid)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn repeated_lines_are_folded_while_the_server_is_away_and_only_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::orphaning(&dir, None);
+    let script = "n=0; while :; do echo polling; echo failed; n=$((n+1)); echo step $n; sleep 0.001; done";
+    let worker = server.start(script).await;
+    server.prints(&worker, "step 50").await;
+    let path = server.launcher.log_path(&worker).unwrap();
+    let log = || fs::read_to_string(&path).unwrap();
+    assert!(log().matches("polling\n").count() >= 50, "all is written while the server is there");
+    drop(server);
+    let steps = |log: &str| log.matches("step ").count();
+    // By then the shim has looked: what it began to leave out is less than what goes on.
+    let left_out = |log: &str| steps(log).saturating_sub(log.matches("polling\n").count());
+    eventually(|| (left_out(&log()) > 200).then_some(())).await;
+    let server = Server::on(&dir);
+    server.adopt().await;
+    let log = eventually(|| Some(log()).filter(|log| log.contains(" more times: polling\n"))).await;
+    assert!(
+        log.contains(" more times: failed\n") && log.contains("step 99\nstep 100\n") == log.contains("x\n")
+    );
+    server.launcher.stop(&worker, GRACE).await.unwrap();
 }
 
 #[tokio::test]

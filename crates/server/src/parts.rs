@@ -55,9 +55,12 @@ pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, Fol
 }
 
 /// Runs workers as processes of this machine.
-pub(crate) fn process_launcher(data_dir: &Path) -> Arc<dyn Launcher> {
+pub(crate) fn process_launcher(settings: &Settings) -> Arc<dyn Launcher> {
     let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
-    Arc::new(ProcessLauncher::new(workers_dir(data_dir), shim).with_volumes(data_dir.join("volumes")))
+    let launcher = ProcessLauncher::new(workers_dir(&settings.data_dir), shim)
+        .with_volumes(settings.data_dir.join("volumes"))
+        .with_orphans_ended_after(settings.orphans_ended_after());
+    Arc::new(launcher)
 }
 
 /// Where the workers' folders are.

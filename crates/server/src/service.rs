@@ -61,7 +61,7 @@ impl Service {
         let mut http = settings.http();
         // Otherwise what a request came to is what workers can reach.
         http.workers_url = listeners.management.is_some().then(|| server_url.clone());
-        let launcher = parts::process_launcher(&settings.data_dir);
+        let launcher = parts::process_launcher(settings);
         let vault = secrets::vault(settings)?;
         let engine = parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;
         if !engine.vault().is_sealing() {

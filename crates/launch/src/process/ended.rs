@@ -44,7 +44,7 @@ impl Shared {
             let scratch = shared.live(&state.worker);
             let exit = scratch.exit().unwrap_or_else(|| {
                 // The shim was killed. Nobody watches over its worker any more.
-                state.shim.kill_session();
+                state.shim.kill_all();
                 scratch.exit().unwrap_or_default()
             });
             let exited = Exited {

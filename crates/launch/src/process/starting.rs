@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::ShimCommand;
 use crate::scratch::{Scratch, State};
-use crate::shim::{Order, STARTED, own_settings};
-use crate::{LaunchError, LogLimits, WorkerSpec};
+use crate::shim::{Care, Order, STARTED, own_settings};
+use crate::{LaunchError, WorkerSpec};
 
 /// A shim whose worker runs.
 pub(super) struct Started {
@@ -20,14 +20,14 @@ pub(super) fn start(
     shim: &ShimCommand,
     scratch: &Scratch,
     spec: WorkerSpec,
-    limits: LogLimits,
+    care: Care,
 ) -> Result<Started, LaunchError> {
     let worker = spec.worker.clone();
     let failed = |reason: String| LaunchError(format!("worker {worker} was not started: {reason}"));
     scratch
         .create()
         .map_err(|e| failed(format!("cannot make its folder {}: {e}", scratch.path().display())))?;
-    start_in(shim, scratch, &Order::new(spec, limits)).map_err(|reason| {
+    start_in(shim, scratch, &Order::new(spec, care)).map_err(|reason| {
         // What is left in there is no worker's; should it stay, the next server removes it.
         let _ = scratch.remove();
         failed(reason)

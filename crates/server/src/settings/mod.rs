@@ -58,6 +58,7 @@ pub(crate) struct Settings {
     ping_interval_ms: u64,
     stop_grace_ms: u64,
     kill_grace_ms: u64,
+    orphan_ms: u64,
     worker_hold_ms: u64,
     server_url: String,
     jobs_max: u64,
@@ -146,6 +147,11 @@ impl Settings {
     /// How often the use of keys is written down.
     pub(crate) fn key_use_interval(&self) -> Duration {
         Duration::from_millis(self.key_use_interval_ms)
+    }
+
+    /// How long workers go on without a server; none: for ever.
+    pub(crate) fn orphans_ended_after(&self) -> Option<Duration> {
+        (self.orphan_ms > 0).then(|| Duration::from_millis(self.orphan_ms))
     }
 
     /// The address that workers are given, if it is not the one that the server listens on.

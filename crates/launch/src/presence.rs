@@ -1,0 +1,93 @@
+//! Whether a server is there for the workers of a folder.
+//!
+//! A server holds a lock for as long as it runs, however it ends. Nothing here depends on what a clock shows or on a
+//! server that is kept from working for a while, and a server that restarts is back as soon as it has the lock.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often the lock is tried: a shim that looks whether it is held has it for a moment.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Says that a server is there, until the answer is dropped.
+pub(crate) fn hold(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let file =
+        OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+    for _ in 0..TRIES {
+        match file.try_lock_shared() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::other("another program holds its lock"))
+}
+
+/// Whether a server is there. Where nobody can tell, it is.
+fn is_held(path: &Path) -> bool {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        // The lock goes with the file.
+        Ok(file) => file.try_lock().is_err(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+/// How long the server has been away, as far as was noticed.
+#[derive(Debug, Default)]
+pub(crate) struct Absence {
+    since: Option<Instant>,
+}
+
+impl Absence {
+    /// Looks now; none while the server is there.
+    pub(crate) fn look(&mut self, path: &Path, now: Instant) -> Option<Duration> {
+        self.note(is_held(path), now)
+    }
+
+    fn note(&mut self, is_there: bool, now: Instant) -> Option<Duration> {
+        self.since = if is_there { None } else { self.since.or(Some(now)) };
+        self.lasts(now)
+    }
+
+    /// How long it has lasted; none while the server is there.
+    pub(crate) fn lasts(&self, now: Instant) -> Option<Duration> {
+        self.since.map(|since| now.duration_since(since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_there_until_it_lets_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("workers/server.lock");
+        assert!(!is_held(&path));
+        let (one, other) = (hold(&path).unwrap(), hold(&path).unwrap());
+        assert!(is_held(&path));
+        drop(one);
+        assert!(is_held(&path), "its successor is there");
+        drop(other);
+        assert!(!is_held(&path) && path.exists());
+    }
+
+    #[test]
+    fn an_absence_begins_anew_whenever_the_server_was_back() {
+        let (mut absence, now) = (Absence::default(), Instant::now());
+        let s = Duration::from_secs;
+        assert_eq!(absence.note(true, now), None);
+        assert_eq!(absence.note(false, now + s(1)), Some(s(0)));
+        assert_eq!(absence.note(false, now + s(500)), Some(s(499)));
+        assert_eq!(absence.note(true, now + s(501)), None);
+        assert_eq!(absence.note(false, now + s(900)), Some(s(0)));
+    }
+}
