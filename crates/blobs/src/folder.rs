@@ -103,6 +103,16 @@ impl FolderBlobs {
         Ok(())
     }
 
+    /// Refuses to say of anything that it is missing while the whole folder is: its disk may not be mounted.
+    fn check_there(&self) -> io::Result<()> {
+        fs::metadata(self.root.join(TEMPORARY)).map(drop).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("the folder {} is not as it was opened: {error}", self.root.display()),
+            )
+        })
+    }
+
     fn durable_folders(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,7 +124,13 @@ impl Blobs for FolderBlobs {
     }
 
     fn get(&self, name: &str) -> BlobFuture<'_, Option<Bytes>> {
-        self.blocking(name, |_, path| absent_is_none(read(path)))
+        self.blocking(name, |blobs, path| {
+            let bytes = absent_is_none(read(path))?;
+            if bytes.is_none() {
+                blobs.check_there()?;
+            }
+            Ok(bytes)
+        })
     }
 
     fn delete(&self, name: &str) -> BlobFuture<'_, ()> {

@@ -117,6 +117,22 @@ async fn a_failed_put_leaves_nothing_behind() {
     assert_eq!(blobs.get("7/1.input").await.unwrap(), None);
 }
 
+#[tokio::test]
+async fn nothing_is_missing_while_the_whole_folder_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("blobs");
+    let blobs = FolderBlobs::open(&root).unwrap();
+    blobs.put("7/x", Bytes::from_static(b"kept")).await.unwrap();
+    assert_eq!(blobs.get("7/y").await.unwrap(), None);
+    // Its disk is not mounted any more.
+    fs::rename(&root, dir.path().join("away")).unwrap();
+    fs::create_dir(&root).unwrap();
+    assert!(matches!(blobs.get("7/x").await, Err(BlobError::Io(_))));
+    fs::remove_dir(&root).unwrap();
+    fs::rename(dir.path().join("away"), &root).unwrap();
+    assert_eq!(blobs.get("7/x").await.unwrap().unwrap(), "kept");
+}
+
 #[test]
 fn a_folder_that_cannot_be_made_is_refused_with_its_name() {
     let dir = TempDir::new().unwrap();

@@ -19,6 +19,19 @@ pub enum AskError {
     /// The change could not be made durable, or the server is stopping; asking again later may help.
     #[error("the change could not be kept: {0}")]
     Unavailable(String),
+    /// What is stored of the job cannot be read now; asking again later may help.
+    #[error("what is stored of the job cannot be read now: {0}")]
+    Unreadable(String),
+    /// What is stored of the job is damaged or missing; asking again does not help.
+    #[error("what is stored of the job is damaged: {0}")]
+    Damaged(String),
+}
+
+impl AskError {
+    /// Whether the disk is to blame, or what is on it.
+    pub(crate) fn is_of_reading(&self) -> bool {
+        matches!(self, Self::Unreadable(_) | Self::Damaged(_))
+    }
 }
 
 /// Why the catalog did not change.

@@ -5,6 +5,7 @@ mod fleet;
 pub(crate) mod follow;
 mod payloads;
 mod streams;
+pub(crate) mod take;
 pub(crate) mod webhooks;
 mod workers;
 

@@ -16,6 +16,7 @@ mod key_map;
 mod live_key;
 mod measure;
 mod randomness;
+mod read_faults;
 mod recent;
 mod record;
 mod secrets;

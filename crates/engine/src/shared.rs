@@ -14,6 +14,7 @@ use crate::actor::ask::Ask;
 use crate::chores::webhooks::signing::Secrets;
 use crate::chores::webhooks::{HookDue, HookLog, Webhooks};
 use crate::host::{Clock, Host};
+use crate::read_faults::ReadFaults;
 use crate::recent::Recent;
 use crate::stops::Stops;
 use crate::supervisor::{FleetEvent, FleetStatus};
@@ -28,6 +29,7 @@ pub(crate) struct Ground {
     pub(crate) settings: EngineSettings,
     pub(crate) vault: Arc<Vault>,
     pub(crate) recent: Recent,
+    pub(crate) read_faults: ReadFaults,
     pub(crate) metrics: Arc<EngineMetrics>,
     pub(crate) hooks: Webhooks<EndpointHandle>,
     pub(crate) hook_log: Arc<dyn HookLog>,
@@ -175,9 +177,15 @@ impl Shared {
             Payload::Blob(reference) => reference,
         };
         match self.ground.blobs.get(&reference.name).await {
-            Ok(Some(bytes)) => Ok(bytes),
-            Ok(None) => Err(AskError::Unavailable(format!("the file {} is missing", reference.name))),
-            Err(error) => Err(AskError::Unavailable(error.to_string())),
+            Ok(Some(bytes)) if bytes.len() as u64 == reference.bytes => Ok(bytes),
+            Ok(Some(bytes)) => Err(AskError::Damaged(format!(
+                "the file `blobs/{}` has {} bytes instead of {}",
+                reference.name,
+                bytes.len(),
+                reference.bytes
+            ))),
+            Ok(None) => Err(AskError::Damaged(format!("the file `blobs/{}` is missing", reference.name))),
+            Err(error) => Err(AskError::Unreadable(error.to_string())),
         }
     }
 

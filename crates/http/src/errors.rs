@@ -145,6 +145,16 @@ impl From<AskError> for Failure {
                 tracing::warn!(%reason, "an endpoint could not keep a change");
                 Self::unavailable("unavailable", "the server cannot keep the change at the moment; ask again")
             }
+            // The engine has said in the log which file it is.
+            AskError::Unreadable(_) => Self::unavailable(
+                "unreadable",
+                "what is stored of the job cannot be read from the server's disk at the moment; ask again",
+            ),
+            AskError::Damaged(_) => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "damaged",
+                "what is stored of the job is damaged on the server's disk; the server's log says which file",
+            ),
         }
     }
 }
@@ -272,6 +282,8 @@ mod tests {
             (refused(Refusal::Full).into(), 429, "queue_full", Some("5")),
             (Failure::internal(), 500, "internal", None),
             (unavailable().into(), 503, "unavailable", Some("1")),
+            (AskError::Unreadable("/secret".to_owned()).into(), 503, "unreadable", Some("1")),
+            (AskError::Damaged("/secret".to_owned()).into(), 500, "damaged", None),
         ] {
             let (shown_status, shown_retry, body) = shown(failure).await;
             assert_eq!((shown_status, body["code"].as_str()), (status, Some(code)));

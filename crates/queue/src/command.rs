@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{End, Idempotency, JobId, WorkerId};
+use longshore_model::{Attempt, End, Idempotency, JobId, WorkerId};
 
 /// One request to the machine. Whoever sends it waits for the [`crate::Reply`] in the effects.
 #[derive(Clone, Debug)]
@@ -35,6 +35,16 @@ pub enum Command {
         worker: WorkerId,
         /// The job.
         job: JobId,
+    },
+    /// A job was handed out, and never left: what its worker was to get could not be read. It waits and is tried again
+    /// later, or is over. Means nothing to a job that was taken back meanwhile.
+    Undelivered {
+        /// The job.
+        job: JobId,
+        /// The attempt that it was handed out in.
+        attempt: Attempt,
+        /// What the client is told if its input is lost for good; none if it may be read later.
+        damage: Option<String>,
     },
     /// A worker shows that it lives. Any request of a worker does; only pings say what it holds.
     Ping {

@@ -26,6 +26,7 @@ mod restart;
 mod retry;
 mod slices;
 mod stop;
+mod undelivered;
 mod webhook;
 
 use expect_test::Expect;

@@ -10,7 +10,7 @@ use crate::{Change, Effects, Queue, Reply};
 impl Queue {
     /// Handles what is due, a slice at a time; [`Queue::next_deadline`] says when to come again.
     pub(crate) fn tick(&mut self, now: Millis, out: &mut Effects) -> Reply {
-        let mut done = self.cancel_purged(now, out);
+        let mut done = self.cancel_purged(now, out) + self.return_aside(now, out);
         while done < SLICE {
             let due = self.deadlines.first().filter(|(at, _)| *at <= now);
             let Some((at, slot)) = due else { break };

@@ -43,8 +43,8 @@ impl Lanes {
     }
 
     /// The normal job that is next in line.
-    pub(crate) fn first_normal(&self) -> Option<Slot> {
-        self.normal.first().map(|(_, slot)| slot)
+    pub(crate) fn first_normal(&self) -> Option<(i64, Slot)> {
+        self.normal.first()
     }
 
     pub(crate) fn len(&self) -> u64 {

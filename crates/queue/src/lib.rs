@@ -9,7 +9,7 @@
 //! ```text
 //!            submit.rs             take.rs                 report.rs
 //!  (none) ───────────► IN_QUEUE ───────────► IN_PROGRESS ───────────► COMPLETED, FAILED
-//!                       │ ▲  ▲  lose.rs, ping.rs │ │
+//!                       │ ▲  ▲  lose.rs, ping.rs │ │   (also undelivered.rs)
 //!                       │ │  └───────────────────┘ ├─ expire.rs ────► TIMED_OUT
 //!       cancel.rs, purge.rs  retry.rs              └─ cancel.rs ────► CANCELLED
 //!                       ▼ └───── FAILED, TIMED_OUT
@@ -23,6 +23,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod aside;
 mod cancel;
 mod command;
 mod demolish;
@@ -44,6 +45,7 @@ mod report;
 mod retry;
 mod submit;
 mod take;
+mod undelivered;
 mod view;
 mod workers;
 

@@ -66,6 +66,7 @@ impl Queue {
     pub(crate) fn end(&mut self, slot: Slot, state: JobState, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         self.leave(slot, now);
+        self.aside.forget(slot);
         let retention_ms = if self.jobs[slot].id.is_sync() {
             self.settings.sync_retention_ms
         } else {
@@ -140,6 +141,7 @@ impl Queue {
     pub(crate) fn remove(&mut self, slot: Slot, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         self.leave(slot, now);
+        self.aside.forget(slot);
         let Some(row) = self.jobs.remove(slot) else { return };
         if let Some(idempotency) = row.idempotency()
             && self.idempotent.get(&idempotency.key) == Some(&slot)
@@ -171,7 +173,9 @@ impl Queue {
         let row = &self.jobs[slot];
         match row.state {
             JobState::InQueue => {
-                self.ready.remove(row.low_priority, row.order, slot);
+                if self.aside.is_unused() || !self.aside.remove(row.low_priority, row.order, slot) {
+                    self.ready.remove(row.low_priority, row.order, slot);
+                }
                 self.purging.remove(row.low_priority, row.order, slot);
             }
             JobState::InProgress => {

@@ -11,11 +11,12 @@ use crate::{Effects, Queue, Reply, Signal};
 
 impl Queue {
     pub(crate) fn purge(&mut self, now: Millis, out: &mut Effects) -> Reply {
-        let removed = self.ready.len();
+        let removed = self.queued();
         if removed > 0 {
             // Jobs that came after an earlier purge within the same millisecond carry later times than now.
             self.counters.purged_until = now.max(self.enqueued_last);
             self.purging.append(&mut self.ready);
+            self.aside.append_to(&mut self.purging);
             out.signals.push(Signal::Demand);
         }
         Reply::Purged(removed)

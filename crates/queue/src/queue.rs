@@ -6,6 +6,7 @@ use alloc::collections::BTreeMap;
 use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_planted::{Bug, planted};
 
+use crate::aside::Aside;
 use crate::index::Index;
 use crate::jobs::{Jobs, Slot};
 use crate::lanes::Lanes;
@@ -44,6 +45,8 @@ pub struct Queue {
 
     // Volatile: gone with a restart.
     pub(crate) workers: Workers,
+    /// Jobs that wait and are not in `ready`.
+    pub(crate) aside: Aside,
 }
 
 impl Queue {
@@ -64,6 +67,7 @@ impl Queue {
             order_last: 0,
             enqueued_last: Millis(0),
             workers: Workers::default(),
+            aside: Aside::default(),
         }
     }
 
@@ -78,6 +82,7 @@ impl Queue {
             Command::Finish { worker, job, verdict } => self.finish(now, &worker, job, verdict, out),
             Command::Progress { worker, job } => self.progress(now, &worker, job, out),
             Command::Append { worker, job } => self.append(now, &worker, job),
+            Command::Undelivered { job, attempt, damage } => self.undelivered(now, job, attempt, damage, out),
             Command::Ping { worker, holds } => self.ping(now, &worker, holds.as_deref(), out),
             Command::Alive(worker) => self.alive(now, &worker),
             Command::Cancel(job) => self.cancel(now, job, out),
@@ -109,7 +114,7 @@ impl Queue {
             return Some(Millis(0));
         }
         let job = self.deadlines.first().map(|(at, _)| at);
-        job.into_iter().chain(self.workers.next_check()).min()
+        job.into_iter().chain(self.workers.next_check()).chain(self.aside.next_return()).min()
     }
 
     fn configure(&mut self, settings: Settings, out: &mut Effects) -> Reply {

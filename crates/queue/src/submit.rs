@@ -15,7 +15,7 @@ impl Queue {
         if let Some(known) = self.known(now, &submit) {
             return known;
         }
-        if self.ready.len() >= self.settings.jobs_max || self.last_seq >= JobKey::SEQ_MAX {
+        if self.queued() >= self.settings.jobs_max || self.last_seq >= JobKey::SEQ_MAX {
             return Reply::Refused(Refusal::Full);
         }
         let row = self.row_of(now, submit);

@@ -63,7 +63,7 @@ impl Queue {
     pub fn position(&self, id: JobId) -> Option<u64> {
         let row = &self.jobs[self.jobs.find(id)?];
         let waits = self.state_seen(row) == JobState::InQueue;
-        waits.then(|| self.ready.len_before(row.order) + 1)
+        waits.then(|| self.ready.len_before(row.order) + self.aside.lanes.len_before(row.order) + 1)
     }
 
     /// The job as it is stored, also when its time is over and only its webhook keeps it.
@@ -119,16 +119,18 @@ impl Queue {
 
     /// How many jobs wait.
     pub fn queued(&self) -> u64 {
-        self.ready.len()
+        self.ready.len() + self.aside.lanes.len()
     }
 
     /// The endpoint's load.
     pub fn load(&self) -> Load {
+        let lanes = [&self.ready, &self.aside.lanes];
+        let first_normal = lanes.iter().filter_map(|lanes| lanes.first_normal()).min();
         Load {
-            queued: self.ready.len(),
-            queued_normal: self.ready.len_normal(),
+            queued: self.queued(),
+            queued_normal: self.ready.len_normal() + self.aside.lanes.len_normal(),
             running: self.running,
-            first_normal_since: self.ready.first_normal().map(|slot| self.jobs[slot].enqueued_at()),
+            first_normal_since: first_normal.map(|(_, slot)| self.jobs[slot].enqueued_at()),
         }
     }
 

@@ -9,6 +9,7 @@ use longshore_store::{OutcomeRow, Payload, StoreError, StreamRow};
 use tokio::sync::oneshot;
 
 use crate::committer::Release;
+use crate::handle::take::Undelivered;
 use crate::tail::Tail;
 use crate::{Accepted, AskError};
 
@@ -26,6 +27,8 @@ pub(crate) enum Ask {
     Submit { submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Accepted> },
     /// A worker asks for jobs; held until there is one.
     Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>> },
+    /// Jobs that were handed out did not leave.
+    Undelivered { jobs: Vec<Undelivered>, reply: Answer<()> },
     /// Answer the worker's open takes now, with nothing unless a job is on its way to them.
     Unpark { worker: WorkerId },
     /// A worker reports how a job came out. Answers whether it counted.
@@ -86,6 +89,14 @@ pub(crate) enum FollowLook {
 }
 
 /// A store's failure as a client hears of it.
+/// What it means to somebody who reads that the store could not.
+pub(crate) fn unread(error: &StoreError) -> AskError {
+    match error {
+        StoreError::Corrupt(_) => AskError::Damaged(error.to_string()),
+        _ => AskError::Unreadable(error.to_string()),
+    }
+}
+
 pub(crate) fn unavailable(error: &StoreError) -> AskError {
     AskError::Unavailable(error.to_string())
 }
@@ -149,6 +160,7 @@ impl Ask {
             Self::Take { reply, .. } => no(reply, why),
             Self::Finish { reply, .. } => no(reply, why),
             Self::Progress { reply, .. }
+            | Self::Undelivered { reply, .. }
             | Self::HookAttempted { reply, .. }
             | Self::ReleasePolls { reply }
             | Self::Demolish { reply } => no(reply, why),

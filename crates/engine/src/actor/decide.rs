@@ -10,6 +10,7 @@ use super::Actor;
 use super::ask::{Answer, Appended, Ask, FollowLook, StreamLook, Watch, answer, refuse};
 use super::parked::ParkedTake;
 use super::rows::{Carried, file_of};
+use crate::handle::take::Undelivered;
 use crate::tail::TailNews;
 use crate::{Accepted, AskError};
 
@@ -18,6 +19,7 @@ impl Actor {
         match ask {
             Ask::Submit { submit, input, watch, reply } => self.submit(submit, input, watch, reply),
             Ask::Take { worker, slots, says_busy, reply } => self.take(worker, slots, says_busy, reply),
+            Ask::Undelivered { jobs, reply } => self.undelivered(jobs, reply),
             Ask::Unpark { worker } => self.unpark(&worker),
             Ask::Finish { worker, job, verdict, outcome, reply } => {
                 self.finish(worker, job, verdict, outcome, reply);
@@ -98,6 +100,14 @@ impl Actor {
         } else {
             self.hand_over(rows, reply);
         }
+    }
+
+    /// The last one first, so that all of them keep their order.
+    fn undelivered(&mut self, jobs: Vec<Undelivered>, reply: Answer<()>) {
+        for Undelivered { job, attempt, damage } in jobs.into_iter().rev() {
+            self.apply(Command::Undelivered { job, attempt, damage });
+        }
+        self.releases.push(answer(reply, ()));
     }
 
     fn unpark(&mut self, worker: &WorkerId) {

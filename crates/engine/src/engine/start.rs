@@ -17,6 +17,7 @@ use crate::chores::metering::Meter;
 use crate::chores::webhooks::Webhooks;
 use crate::gpus::Gpus;
 use crate::host::Clock;
+use crate::read_faults::ReadFaults;
 use crate::recent::Recent;
 use crate::secrets::{self, TOKEN_KEY};
 use crate::shared::{Ground, Shared};
@@ -54,6 +55,7 @@ impl Engine {
             blobs: parts.blobs,
             clock: Clock::new(Arc::clone(&parts.host)),
             recent: Recent::new(parts.settings.recent_bytes_max),
+            read_faults: ReadFaults::default(),
             settings: parts.settings,
             vault: parts.vault,
             metrics: Arc::default(),

@@ -81,12 +81,7 @@ impl EndpointHandle {
 
     /// The job as it is.
     pub async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> {
-        let snapshot = self.snapshot(self.visible(job).await?).await;
-        if let Err(AskError::Unavailable(_)) = &snapshot {
-            // Its payload may be gone since a moment ago: because the job is, or because there is a newer one.
-            return self.snapshot(self.visible(job).await?).await;
-        }
-        snapshot
+        self.snapshot(self.visible(job).await?).await
     }
 
     async fn visible(&self, job: JobId) -> Result<JobRow, AskError> {
@@ -197,7 +192,8 @@ impl EndpointHandle {
     /// A job's submitted members (as in [`Submission::members`]).
     pub async fn members(&self, job: JobId) -> Result<Bytes, AskError> {
         let row = self.inspect(move |queue, _| queue.stored(job)).await?;
-        self.input(&row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
+        let row = row.ok_or(AskError::Refused(Refusal::NoSuchJob))?;
+        self.input(&row).await.inspect_err(|error| self.note_unread(job, "input", error))
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

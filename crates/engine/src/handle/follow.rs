@@ -9,7 +9,7 @@ use longshore_store::ChunkRow;
 use tokio::time::{Instant, sleep_until};
 
 use super::EndpointHandle;
-use crate::actor::ask::{Ask, FollowLook, unavailable};
+use crate::actor::ask::{Ask, FollowLook, unread};
 use crate::tail::{Sight, Tail, TailLook};
 use crate::{AskError, JobSnapshot};
 
@@ -134,11 +134,7 @@ impl Follower {
     }
 
     async fn snapshot(&self, look: TailLook) -> Result<JobSnapshot, AskError> {
-        match self.endpoint.snapshot(look.row).await {
-            // Its payload may be gone since a moment ago, because there is a newer one.
-            Err(AskError::Unavailable(_)) => self.endpoint.status(self.job).await,
-            snapshot => snapshot,
-        }
+        self.endpoint.snapshot(look.row).await
     }
 
     async fn chunks(&mut self, look: &TailLook) -> Result<Vec<ChunkRow>, AskError> {
@@ -147,7 +143,8 @@ impl Follower {
         } else {
             let store = &self.endpoint.shared.ground.store;
             let stored = store.chunks(look.row.key, self.position, BYTES_MAX).await;
-            stored.map_err(|error| unavailable(&error))?
+            let stored = stored.map_err(|error| unread(&error));
+            stored.inspect_err(|error| self.endpoint.note_unread(self.job, "stream", error))?
         };
         // Later chunks may be there already, of a later attempt perhaps, which is told before them.
         chunks.retain(|chunk| chunk.offset < look.next);

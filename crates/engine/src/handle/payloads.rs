@@ -1,12 +1,12 @@
 //! Rows and their payloads, put together.
 
 use bytes::Bytes;
-use longshore_model::{JobRow, JobState};
+use longshore_model::{JobId, JobRow, JobState};
 use longshore_queue::{Queue, Refusal};
 use longshore_store::{OutcomeRow, Payload};
 
 use super::EndpointHandle;
-use crate::actor::ask::unavailable;
+use crate::actor::ask::unread;
 use crate::{AskError, JobSnapshot};
 
 /// Outputs and errors over this size are left out of lists, in bytes.
@@ -15,6 +15,28 @@ const LISTED_BYTES_MAX: usize = 4096;
 impl EndpointHandle {
     /// The job with its output and error; as it is now where it went on since its row was read.
     pub(super) async fn snapshot(&self, row: JobRow) -> Result<JobSnapshot, AskError> {
+        let id = row.id;
+        match self.read_snapshot(row).await {
+            // Boxed, as it is rare.
+            Err(error) if error.is_of_reading() => Box::pin(self.snapshot_again(id)).await,
+            snapshot => snapshot,
+        }
+    }
+
+    /// What was to be read may be gone since a moment ago: because the job is, or because there is a newer value. What
+    /// cannot be read now either is not there to be read.
+    async fn snapshot_again(&self, id: JobId) -> Result<JobSnapshot, AskError> {
+        let row = self.present(id).await?;
+        let runs = row.state == JobState::InProgress;
+        let snapshot = self.read_snapshot(row).await.map_err(|error| match error {
+            // There may be yet another value.
+            AskError::Damaged(reason) if runs => AskError::Unreadable(reason),
+            error => error,
+        });
+        snapshot.inspect_err(|error| self.note_unread(id, "output", error))
+    }
+
+    async fn read_snapshot(&self, row: JobRow) -> Result<JobSnapshot, AskError> {
         if row.state == JobState::InQueue {
             // Nothing came out of it yet; most answers to a submit are this.
             return Ok(JobSnapshot { row, now: self.now(), output: None, error: None });
@@ -28,9 +50,21 @@ impl EndpointHandle {
         Ok(JobSnapshot { row, now: self.now(), output, error })
     }
 
-    /// The job with its output and error as far as they are small.
+    /// The job with its output and error as far as they are small. One whose outcome cannot be read says so in its
+    /// place: the others of the list are shown all the same.
     pub(super) async fn small_snapshot(&self, row: JobRow) -> Result<JobSnapshot, AskError> {
-        let (row, outcome) = self.with_outcome(row).await?;
+        let seen = row.clone();
+        let (row, outcome) = match self.with_outcome(row).await {
+            Err(error) if error.is_of_reading() => {
+                self.note_unread(seen.id, "output", &error);
+                let error = match error {
+                    AskError::Damaged(_) => "what is stored of the job is damaged on the server's disk",
+                    _ => "what is stored of the job cannot be read at the moment",
+                };
+                (seen, OutcomeRow { output: None, error: Some(error.into()) })
+            }
+            read => read?,
+        };
         let output = match outcome.output {
             Some(Payload::Inline(bytes)) if bytes.len() <= LISTED_BYTES_MAX => Some(bytes),
             _ => None,
@@ -53,14 +87,23 @@ impl EndpointHandle {
             if !may_be_later {
                 return Ok((row, outcome.unwrap_or_default()));
             }
-            let id = row.id;
-            let seen = move |queue: &Queue, now| queue.visible(id, now).or_else(|| queue.stored(id));
-            let present = self.inspect(seen).await?.ok_or(AskError::Refused(Refusal::NoSuchJob))?;
+            let present = self.present(row.id).await?;
             if (present.state, present.attempt) == (row.state, row.attempt) {
                 return Ok((row, outcome.unwrap_or_default()));
             }
             row = present;
         }
+    }
+
+    /// The job's row as it is now.
+    async fn present(&self, id: JobId) -> Result<JobRow, AskError> {
+        let seen = move |queue: &Queue, now| queue.visible(id, now).or_else(|| queue.stored(id));
+        self.inspect(seen).await?.ok_or(AskError::Refused(Refusal::NoSuchJob))
+    }
+
+    /// Says in the log that a part of a job could not be read, if that is what the error says.
+    pub(super) fn note_unread(&self, job: JobId, part: &str, error: &AskError) {
+        self.shared.ground.read_faults.note(self.now(), self.shared.id, job, part, error);
     }
 
     async fn outcome(&self, row: &JobRow) -> Result<Option<OutcomeRow>, AskError> {
@@ -74,7 +117,7 @@ impl EndpointHandle {
         {
             return Ok(Some(outcome));
         }
-        ground.store.outcome(row.key).await.map_err(|error| unavailable(&error))
+        ground.store.outcome(row.key).await.map_err(|error| unread(&error))
     }
 
     /// The members of the job's submitted JSON object.
@@ -89,11 +132,11 @@ impl EndpointHandle {
     async fn fetched_input(&self, row: &JobRow, recent: Option<Payload>) -> Result<Bytes, AskError> {
         let payload = match recent {
             Some(payload) => Some(payload),
-            None => self.shared.ground.store.input(row.key).await.map_err(|error| unavailable(&error))?,
+            None => self.shared.ground.store.input(row.key).await.map_err(|error| unread(&error))?,
         };
         match payload {
             Some(payload) => self.shared.fetch(payload).await,
-            None => Err(AskError::Unavailable(format!("the input of job {} is missing", row.id))),
+            None => Err(AskError::Damaged("the store has no input of the job".to_owned())),
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::EndpointHandle;
-use crate::actor::ask::{Ask, StreamLook, unavailable};
+use crate::actor::ask::{Ask, StreamLook, unread};
 use crate::{AskError, StreamFrom, StreamPage};
 
 /// Chunks of one page, in bytes.
@@ -84,7 +84,8 @@ impl EndpointHandle {
             return Ok(Vec::new());
         }
         let chunks = self.shared.ground.store.chunks(row.key, start, PAGE_BYTES_MAX).await;
-        let mut chunks = chunks.map_err(|error| unavailable(&error))?;
+        let chunks = chunks.map_err(|error| unread(&error));
+        let mut chunks = chunks.inspect_err(|error| self.note_unread(row.id, "stream", error))?;
         // Later chunks may be there already; they belong to a later look, with its own state of the job.
         chunks.retain(|chunk| chunk.offset < stream.next);
         Ok(chunks)

@@ -6,48 +6,16 @@ use bytes::Bytes;
 use longshore_model::{JobId, WorkerId};
 use longshore_queue::{Command, Verdict};
 use longshore_store::{OutcomeRow, Payload};
-use tokio::sync::oneshot;
 
 use super::EndpointHandle;
-use crate::actor::ask::{Appended, Ask, unavailable};
-use crate::secrets::opened;
+use crate::actor::ask::{Appended, Ask, unread};
 use crate::supervisor::FleetEvent;
-use crate::{AskError, Outcome, TakeAsk, TakenJob};
-
-/// How long a poll whose hold is over waits for the actor's answer.
-const LAST_WORD: Duration = Duration::from_secs(2);
+use crate::{AskError, Outcome};
 
 /// Chunks that are looked at together when their bytes are counted, after a restart.
 const COUNTED_BYTES: usize = 1_000_000;
 
 impl EndpointHandle {
-    /// Jobs for a worker; empty when `hold_ms` passed without one.
-    pub async fn take(&self, worker: WorkerId, ask: TakeAsk) -> Result<Vec<TakenJob>, AskError> {
-        let TakeAsk { slots, says_busy, hold_ms } = ask;
-        let (reply, mut answer) = oneshot::channel();
-        self.tell(Ask::Take { worker: worker.clone(), slots, says_busy, reply })?;
-        let mut held = tokio::time::timeout(Duration::from_millis(hold_ms), &mut answer).await;
-        if held.is_err() {
-            // A job may be on its way to the disk in this very moment: whoever assigned it has the last word.
-            self.tell(Ask::Unpark { worker })?;
-            held = tokio::time::timeout(LAST_WORD, &mut answer).await;
-        }
-        let rows = match held {
-            Ok(Ok(rows)) => rows?,
-            Ok(Err(_)) => return Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
-            Err(_) => {
-                answer.close();
-                answer.try_recv().unwrap_or_else(|_| Ok(Vec::new()))?
-            }
-        };
-        let mut jobs = Vec::with_capacity(rows.len());
-        for row in rows {
-            let members = opened(&self.shared.ground.vault, row.id, self.input(&row).await?);
-            jobs.push(TakenJob { row, members });
-        }
-        Ok(jobs)
-    }
-
     /// A job's outcome. A report that no longer counts is `Ok` too.
     pub async fn finish(&self, worker: WorkerId, job: JobId, outcome: Outcome) -> Result<(), AskError> {
         let (verdict, row) = match outcome {
@@ -137,18 +105,18 @@ impl EndpointHandle {
 
     /// Reads where a stream stands and tells the actor.
     pub(super) async fn warm_stream(&self, key: longshore_model::JobKey) -> Result<(), AskError> {
-        let stored = self.shared.ground.store.stream(key).await.map_err(|error| unavailable(&error))?;
+        let stored = self.shared.ground.store.stream(key).await.map_err(|error| unread(&error))?;
         self.tell(Ask::Warm { key, stream: stored.unwrap_or_default(), bytes: None })
     }
 
     /// The same for somebody who wants to append, and must know how much there is.
     async fn warm_stream_with_bytes(&self, key: longshore_model::JobKey) -> Result<(), AskError> {
         let store = &self.shared.ground.store;
-        let stored = store.stream(key).await.map_err(|error| unavailable(&error))?;
+        let stored = store.stream(key).await.map_err(|error| unread(&error))?;
         let (mut offset, mut bytes) = (0, 0);
         loop {
             let chunks = store.chunks(key, offset, COUNTED_BYTES).await;
-            let chunks = chunks.map_err(|error| unavailable(&error))?;
+            let chunks = chunks.map_err(|error| unread(&error))?;
             let Some(last) = chunks.last() else { break };
             offset = last.offset + 1;
             bytes += chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum::<u64>();

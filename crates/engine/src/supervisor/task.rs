@@ -290,7 +290,7 @@ impl<P: Port> Task<P> {
                 self.close(false);
                 Ok(None)
             }
-            Err(AskError::Refused(_) | AskError::Unavailable(_)) => Err(NoAnswer),
+            Err(_) => Err(NoAnswer),
         }
     }
 

@@ -1,5 +1,6 @@
 //! An engine to test on, and short words for what clients and workers do.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -231,6 +232,12 @@ pub(crate) struct BreakableStore {
     pub(crate) commits: AtomicU64,
     commit_ms: AtomicU64,
     read_ms: AtomicU64,
+    /// Jobs whose rows cannot be read, and why.
+    unreadable: Mutex<HashMap<JobKey, StoreError>>,
+    /// Every row.
+    unread: AtomicBool,
+    /// How often an input was asked for.
+    pub(crate) inputs: AtomicU64,
     /// How often somebody asked for an outcome, or for chunks.
     pub(crate) looks: AtomicU64,
     /// The writes in the largest batch so far.
@@ -240,6 +247,27 @@ pub(crate) struct BreakableStore {
 impl BreakableStore {
     pub(crate) fn set_broken(&self, broken: bool) {
         self.broken.store(broken, Ordering::SeqCst);
+    }
+
+    /// Nothing of this job can be read, until it can.
+    pub(crate) fn set_unreadable(&self, job: JobKey, why: Option<StoreError>) {
+        let mut unreadable = self.unreadable.lock().unwrap();
+        match why {
+            Some(why) => _ = unreadable.insert(job, why),
+            None => _ = unreadable.remove(&job),
+        }
+    }
+
+    /// Whether nothing of any job can be read.
+    pub(crate) fn set_unread(&self, unread: bool) {
+        self.unread.store(unread, Ordering::SeqCst);
+    }
+
+    fn check_readable(&self, job: JobKey) -> Result<(), StoreError> {
+        if self.unread.load(Ordering::SeqCst) {
+            return Err(StoreError::Io("input/output error".to_owned()));
+        }
+        self.unreadable.lock().unwrap().get(&job).map_or(Ok(()), |why| Err(why.clone()))
     }
 
     /// Whether commits, those that fail too, wait where they are.
@@ -320,12 +348,17 @@ impl Store for BreakableStore {
     }
 
     fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
-        self.inner.input(job)
+        self.inputs.fetch_add(1, Ordering::SeqCst);
+        match self.check_readable(job) {
+            Ok(()) => self.inner.input(job),
+            Err(why) => Box::pin(std::future::ready(Err(why))),
+        }
     }
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
         Box::pin(async move {
             self.look().await;
+            self.check_readable(job)?;
             self.inner.outcome(job).await
         })
     }
@@ -337,6 +370,7 @@ impl Store for BreakableStore {
     fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
         Box::pin(async move {
             self.look().await;
+            self.check_readable(job)?;
             self.inner.chunks(job, offset, bytes_max).await
         })
     }

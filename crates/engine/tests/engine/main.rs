@@ -8,6 +8,7 @@ mod ground;
 mod jobs;
 mod keys;
 mod looks;
+mod reads;
 mod restart;
 mod secrets;
 mod streams;

@@ -62,7 +62,11 @@ fn audit_lines(queue: &Queue) {
             None => assert!(row.webhook_owed(), "only an owed webhook keeps a row for ever"),
         }
     }
-    assert_eq!(queue.ready.all(), ready, "who waits is in line");
+    let mut waiting = queue.ready.all();
+    let aside = queue.aside.lanes.all();
+    assert!(waiting.is_disjoint(&aside), "who is set aside is not handed out");
+    waiting.extend(aside);
+    assert_eq!(waiting, ready, "who waits is in line, or set aside");
     assert_eq!(queue.purging.all(), purging, "who is purged is in the other line");
     assert!(queue.deadlines.iter().eq(deadlines), "one deadline per job, until only its webhook keeps it");
     assert_eq!(queue.running, running);

@@ -6,7 +6,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{eprintln, format};
 
-use longshore_model::{Idempotency, JobId, Millis, WorkerId};
+use longshore_model::{Attempt, Idempotency, JobId, Millis, WorkerId};
 
 use super::world::{World, worker};
 use crate::{Command, Reply, Submit, Take, Verdict};
@@ -186,7 +186,12 @@ impl Life {
     fn a_worker_reports(&mut self) {
         let worker = self.worker();
         let Some(job) = self.job() else { return };
-        let command = match self.dice.roll(10) {
+        let command = match self.dice.roll(11) {
+            10 => {
+                let attempt = self.world.queue.stored(job).map_or(Attempt(0), |row| row.attempt);
+                let damage = self.dice.chance(20).then(|| "its input is damaged".to_string());
+                Command::Undelivered { job, attempt, damage }
+            }
             0..3 => {
                 let output_bytes = self.dice.roll(2_500);
                 Command::Finish { worker, job, verdict: Verdict::Completed { output_bytes } }

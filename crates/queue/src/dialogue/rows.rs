@@ -121,6 +121,7 @@ impl Rows {
                     | Command::Ping { .. }
                     | Command::Take(_)
                     | Command::Lose { .. }
+                    | Command::Undelivered { .. }
                     | Command::Tick
             ),
             (Failed | TimedOut, InQueue) => matches!(cause, Command::Retry(_)),

@@ -108,6 +108,12 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
             let holds = jobs.split(',').map(|job| world.job(job, false)).collect();
             Command::Ping { worker: worker(who), holds: Some(holds) }
         }
+        ["unread", job] => undelivered(world, job, None),
+        ["unread", job, attempt] => {
+            let attempt = Attempt(attempt.parse().expect("an attempt"));
+            Command::Undelivered { job: world.job(job, false), attempt, damage: None }
+        }
+        ["damaged", job] => undelivered(world, job, Some("its input is damaged")),
         ["alive", who] => Command::Alive(worker(who)),
         ["cancel", job] => Command::Cancel(world.job(job, false)),
         ["retry", job] => Command::Retry(world.job(job, false)),
@@ -172,6 +178,13 @@ fn take(who: &str, flags: &[&str]) -> Take {
 
 fn finish(world: &mut World, who: &str, job: &str, verdict: Verdict) -> Command {
     Command::Finish { worker: worker(who), job: world.job(job, false), verdict }
+}
+
+/// In the attempt that the job is in.
+fn undelivered(world: &mut World, job: &str, damage: Option<&str>) -> Command {
+    let job = world.job(job, false);
+    let attempt = world.queue.stored(job).map_or(Attempt(0), |row| row.attempt);
+    Command::Undelivered { job, attempt, damage: damage.map(ToString::to_string) }
 }
 
 /// A job, and the one of its ends which `pick` takes.

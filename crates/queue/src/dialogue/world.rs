@@ -69,6 +69,10 @@ impl World {
             *self.rows.streams.entry(key).or_default() += 1;
         }
         for signal in &effects.signals {
+            if let Signal::Deleted(job, _) = signal {
+                // Its id may come again, for a new job.
+                self.ends.remove(job);
+            }
             let Signal::Webhook(job, _, end) = signal else { continue };
             let ends = self.ends.entry(*job).or_default();
             if matches!(cause, Command::RepeatWebhook { .. }) {
@@ -120,7 +124,7 @@ impl World {
 }
 
 fn line_of(queue: &Queue) -> Vec<JobId> {
-    let mut line: Vec<_> = queue.ready.all().into_iter().collect();
+    let mut line: Vec<_> = queue.ready.all().into_iter().chain(queue.aside.lanes.all()).collect();
     line.sort_by_key(|(_, order, _)| *order);
     line.into_iter().map(|(_, _, slot)| queue.jobs[slot].id).collect()
 }

@@ -172,10 +172,8 @@ impl Spot {
         window: &mut Window<'_>,
         look: impl FnOnce(Record<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let failed = |error: io::Error| {
-            StoreError::Io(format!("cannot read `log/{}`: {error}", names::segment(self.number)))
-        };
         let at = u64::from(self.at);
+        let failed = |error: io::Error| self.failed(at, &error);
         // A kind and a length are at most eleven bytes.
         let first = window.get(at, 11.min(u64::from(self.end).saturating_sub(at))).map_err(failed)?;
         let length =
@@ -192,13 +190,21 @@ impl Spot {
             return Err(self.malformed(Malformed("a payload within the segment")));
         }
         let mut bytes = vec![0; beside.bytes as usize];
-        self.file.read_exact_at(&mut bytes, range.start).map_err(|error| {
-            StoreError::Io(format!("cannot read `log/{}`: {error}", names::segment(self.number)))
-        })?;
+        let read = self.file.read_exact_at(&mut bytes, range.start);
+        read.map_err(|error| self.failed(range.start, &error))?;
         if !beside.is(&bytes) {
             return Err(corrupt(self.number, range.start, "the payload is damaged"));
         }
         Ok(bytes.into())
+    }
+
+    /// What a failed read at this place means. A file that ends before what is known to be in it was cut off: that does
+    /// not pass.
+    fn failed(&self, at: u64, error: &io::Error) -> StoreError {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return corrupt(self.number, at, "the file is shorter than what was written to it");
+        }
+        StoreError::Io(format!("cannot read `log/{}`, byte {at}: {error}", names::segment(self.number)))
     }
 
     fn malformed(&self, malformed: Malformed) -> StoreError {

@@ -197,7 +197,11 @@ fn unread(error: AskError) -> Verdict {
     match error {
         // The job or its endpoint was deleted: nobody waits for this call any more.
         AskError::Refused(_) | AskError::Gone => Verdict::NotOwed,
-        AskError::Unavailable(text) => Verdict::Unreadable(text),
+        AskError::Unavailable(text) | AskError::Unreadable(text) => Verdict::Unreadable(text),
+        AskError::Damaged(_) => Verdict::Impossible(
+            "what is stored of the job is damaged on the server's disk; the server's log says where"
+                .to_owned(),
+        ),
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use longshore_model::{Durability, EndpointNo};
-use longshore_store::{Batch, EmbeddedStore, LogLimits, Store, StoreError};
+use longshore_store::{Batch, EmbeddedStore, LogLimits, Payload, Store, StoreError, Write};
 use tempfile::TempDir;
 
 use super::fresh;
-use crate::rows::{SHARD, claim, commit, job, put};
+use crate::rows::{SHARD, claim, commit, job, key, put};
 
 /// The text of a refusal, which must name the folder.
 fn refusal(dir: &Path) -> String {
@@ -50,6 +50,21 @@ async fn nobody_else_can_read_what_is_kept() {
     let made = dir.path().join("some/where");
     drop(EmbeddedStore::open(&made).unwrap());
     assert_eq!(open_to_others(&made), 0);
+}
+
+/// It does not pass, as other errors of reading may.
+#[tokio::test]
+async fn a_payload_that_was_cut_off_while_the_store_is_open_is_damaged() {
+    let (store, dir) = fresh();
+    let epoch = claim(&store).await;
+    commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
+    let large = Payload::Inline(vec![1; 50_000].into());
+    commit(&store, epoch, vec![Write::PutInput(key(1, 1), large.clone())]).await.unwrap();
+    assert_eq!(store.input(key(1, 1)).await.unwrap(), Some(large));
+    let log = fs::File::options().write(true).open(dir.path().join("log/0000000001.log")).unwrap();
+    log.set_len(20_000).unwrap();
+    let StoreError::Corrupt(text) = store.input(key(1, 1)).await.unwrap_err() else { panic!("not damaged") };
+    assert!(text.contains("log/0000000001.log") && text.contains("shorter"), "{text}");
 }
 
 #[tokio::test]

@@ -1,0 +1,188 @@
+//! A disk that cannot be read, or not in one place: nobody pays for it but the job that it concerns.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use longshore_blobs::Blobs as _;
+use longshore_engine::{AskError, EndpointHandle, Engine, ListQuery, StreamFrom, TakeAsk, TakenJob};
+use longshore_model::{JobId, JobKey, JobState};
+use longshore_store::StoreError;
+
+use crate::ground::{DEADLINE, Disks, done, eventually, job, one_endpoint, output, take, worker};
+
+/// JSON that becomes a file.
+fn large() -> String {
+    format!("\"{}\"", "x".repeat(2_000))
+}
+
+fn eio() -> StoreError {
+    StoreError::Io("input/output error".to_owned())
+}
+
+/// Jobs of an engine that has forgotten what it wrote, and must read it.
+async fn stored_jobs(disks: &Disks, count: usize) -> (Engine, EndpointHandle, Vec<JobId>) {
+    let (engine, demo) = one_endpoint(disks).await;
+    let mut jobs = Vec::new();
+    for n in 0..count {
+        jobs.push(demo.submit(job(&engine, &n.to_string())).await.unwrap().id);
+    }
+    drop((engine, demo));
+    let engine = disks.start().await;
+    let demo = engine.endpoint("demo").unwrap();
+    (engine, demo, jobs)
+}
+
+async fn key(demo: &EndpointHandle, job: JobId) -> JobKey {
+    demo.status(job).await.unwrap().row.key
+}
+
+async fn batch(demo: &EndpointHandle, slots: u32) -> Result<Vec<TakenJob>, AskError> {
+    demo.take(worker("w1"), TakeAsk { slots, says_busy: Some(false), hold_ms: 30_000 }).await
+}
+
+fn ids(jobs: &[TakenJob]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.row.id).collect()
+}
+
+#[tokio::test]
+async fn a_missing_file_in_a_batch_fails_its_job_alone() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let mut jobs = Vec::new();
+    for _ in 0..7 {
+        jobs.push(demo.submit(job(&engine, &large())).await.unwrap().id);
+    }
+    let lost = jobs.remove(3);
+    disks.blobs.delete(&format!("1/{lost}.input")).await.unwrap();
+    let taken = batch(&demo, 10).await.unwrap();
+    assert_eq!(ids(&taken), jobs);
+    for job in jobs {
+        done(&demo, "w1", job, "7").await;
+        let job = demo.status(job).await.unwrap();
+        assert_eq!((job.row.state, job.row.retries), (JobState::Completed, 0));
+    }
+    eventually(async || demo.status(lost).await.unwrap().row.state == JobState::Failed).await;
+    let error = demo.status(lost).await.unwrap().error.unwrap();
+    assert!(error.contains("input is damaged on the server's disk"), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_of_another_length_is_damaged() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let cut = demo.submit(job(&engine, &large())).await.unwrap().id;
+    let good = demo.submit(job(&engine, "1")).await.unwrap().id;
+    disks.blobs.put(&format!("1/{cut}.input"), Bytes::from_static(b"\"input\":1")).await.unwrap();
+    assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, good, "the poll goes on to the next job");
+    eventually(async || demo.status(cut).await.unwrap().row.state == JobState::Failed).await;
+}
+
+#[tokio::test]
+async fn an_unreadable_input_waits_and_the_others_of_the_batch_are_delivered() {
+    let disks = Disks::new();
+    let (_engine, demo, jobs) = stored_jobs(&disks, 3).await;
+    let bad = key(&demo, jobs[1]).await;
+    disks.store.set_unreadable(bad, Some(eio()));
+    assert_eq!(ids(&batch(&demo, 3).await.unwrap()), [jobs[0], jobs[2]]);
+    eventually(async || demo.status(jobs[1]).await.unwrap().row.state == JobState::InQueue).await;
+    disks.store.set_unreadable(bad, None);
+    let later = take(&demo, "w2", 60_000).await;
+    assert_eq!(ids(&later), [jobs[1]]);
+    assert_eq!((later[0].row.retries, later[0].row.redeliveries), (0, 0), "nothing is counted");
+    done(&demo, "w2", jobs[1], "7").await;
+    assert_eq!(demo.status(jobs[1]).await.unwrap().row.state, JobState::Completed);
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_read_fails_no_job_and_is_not_asked_all_the_time() {
+    let disks = Disks::new();
+    let (_engine, demo, jobs) = stored_jobs(&disks, 10).await;
+    disks.store.set_unread(true);
+    let asked = disks.store.inputs.load(Ordering::SeqCst);
+    let began = Instant::now();
+    let mut refused = 0;
+    while began.elapsed() < Duration::from_millis(1_500) {
+        // A worker that asks again at once.
+        let ask = TakeAsk { slots: 2, says_busy: Some(false), hold_ms: 100 };
+        match demo.take(worker("w1"), ask).await {
+            Err(AskError::Unreadable(_)) => refused += 1,
+            other => assert_eq!(other.unwrap().len(), 0),
+        }
+    }
+    assert!(refused > 0, "the worker is told");
+    let reads = disks.store.inputs.load(Ordering::SeqCst) - asked;
+    assert!(reads <= 40, "each job is tried at 0 and 1 s, not {reads} times together");
+    disks.store.set_unread(false);
+    for _ in 0..10 {
+        let taken = take(&demo, "w1", 60_000).await;
+        assert_eq!((taken[0].row.retries, taken[0].row.redeliveries), (0, 0));
+        done(&demo, "w1", taken[0].row.id, "7").await;
+    }
+    for job in jobs {
+        assert_eq!(demo.status(job).await.unwrap().row.state, JobState::Completed);
+    }
+    assert!(began.elapsed() < DEADLINE);
+}
+
+#[tokio::test]
+async fn what_was_not_delivered_comes_back_also_while_nothing_can_be_written() {
+    let disks = Disks::new();
+    let (_engine, demo, jobs) = stored_jobs(&disks, 2).await;
+    let bad = key(&demo, jobs[0]).await;
+    disks.store.set_unreadable(bad, Some(eio()));
+    disks.store.set_held(true);
+    let taking = tokio::spawn({
+        let demo = demo.clone();
+        async move { batch(&demo, 2).await }
+    });
+    let before = disks.store.commits.load(Ordering::SeqCst);
+    eventually(async || disks.store.commits.load(Ordering::SeqCst) > before).await;
+    disks.store.set_broken(true);
+    disks.store.set_held(false);
+    assert_eq!(ids(&taking.await.unwrap().unwrap()), [jobs[1]], "the good one is delivered");
+    eventually(async || disks.store.commits.load(Ordering::SeqCst) > before + 1).await;
+    disks.store.set_unreadable(bad, None);
+    disks.store.set_broken(false);
+    let later = async || {
+        let ask = TakeAsk { slots: 1, says_busy: None, hold_ms: 1_000 };
+        demo.take(worker("w2"), ask).await.is_ok_and(|taken| ids(&taken) == [jobs[0]])
+    };
+    eventually(later).await;
+}
+
+#[tokio::test]
+async fn an_output_that_cannot_be_read_is_no_empty_success() {
+    let disks = Disks::new();
+    let (_engine, demo, jobs) = stored_jobs(&disks, 2).await;
+    for result in ["7", &large()] {
+        let id = take(&demo, "w1", 60_000).await[0].row.id;
+        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1")]).await.unwrap();
+        done(&demo, "w1", id, result).await;
+    }
+    let (small, large) = (jobs[0], jobs[1]);
+    let bad = key(&demo, small).await;
+    drop(demo);
+    let engine = disks.start().await;
+    let demo = engine.endpoint("demo").unwrap();
+
+    disks.store.set_unreadable(bad, Some(eio()));
+    assert!(matches!(demo.status(small).await, Err(AskError::Unreadable(_))));
+    assert!(matches!(demo.wait(small, DEADLINE).await, Err(AskError::Unreadable(_))));
+    let stream = demo.read_stream(small, StreamFrom::Offset(0), Duration::ZERO).await;
+    assert!(matches!(stream, Err(AskError::Unreadable(_))), "{stream:?}");
+    let page = demo.list(ListQuery { state: None, limit: 9, before: None }).await.unwrap();
+    assert_eq!(page.jobs.len(), 2, "a list shows what it can");
+    assert!(page.jobs[1].error.as_deref().unwrap().contains("cannot be read"), "{page:?}");
+    disks.store.set_unreadable(bad, Some(StoreError::Corrupt("byte 7".to_owned())));
+    assert!(matches!(demo.status(small).await, Err(AskError::Damaged(_))));
+    disks.store.set_unreadable(bad, None);
+    assert_eq!(output(&demo.status(small).await.unwrap()), "7");
+
+    for file in disks.blobs.list("1").await.unwrap() {
+        if file.contains(".output.") {
+            disks.blobs.delete(&file).await.unwrap();
+        }
+    }
+    assert!(matches!(demo.status(large).await, Err(AskError::Damaged(_))));
+}

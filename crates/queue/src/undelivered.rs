@@ -1,0 +1,63 @@
+//! A job was handed out, and its input could not be read: its worker never got it.
+
+use alloc::string::String;
+
+use longshore_model::{Attempt, JobId, JobState, Millis};
+
+use crate::jobs::Slot;
+use crate::queue::SLICE;
+use crate::{Change, Effects, Queue, Reply, Signal};
+
+impl Queue {
+    /// Back to its place in the line and tried again later, or over with this error. No retry is counted: nothing ran.
+    pub(crate) fn undelivered(
+        &mut self,
+        now: Millis,
+        job: JobId,
+        attempt: Attempt,
+        damage: Option<String>,
+        out: &mut Effects,
+    ) -> Reply {
+        let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
+        let row = &self.jobs[slot];
+        if row.state != JobState::InProgress || row.attempt() != attempt || row.delete_at() <= now {
+            // It was taken back meanwhile, or its time is over.
+            return Reply::Ignored;
+        }
+        let key = row.key();
+        if let Some(error) = damage {
+            out.changes.push(Change::KeepError(key, error));
+            self.end(slot, JobState::Failed, now, out);
+        } else {
+            self.put_back(slot, false, "its input could not be read", now, out);
+            self.set_aside(slot, now);
+        }
+        Reply::Recorded(key)
+    }
+
+    fn set_aside(&mut self, slot: Slot, now: Millis) {
+        let row = &self.jobs[slot];
+        if row.state == JobState::InQueue {
+            self.ready.remove(row.low_priority, row.order, slot);
+            self.aside.put(row.low_priority, row.order, slot, now);
+        }
+    }
+
+    /// Lets a slice of the jobs whose time has come be handed out again. Answers how many.
+    pub(crate) fn return_aside(&mut self, now: Millis, out: &mut Effects) -> usize {
+        let mut done = 0;
+        while done < SLICE
+            && let Some(slot) = self.aside.due(now)
+        {
+            let row = &self.jobs[slot];
+            self.aside.remove(row.low_priority, row.order, slot);
+            self.ready.insert(row.low_priority, row.order, slot);
+            done += 1;
+        }
+        if done > 0 {
+            out.signals.push(Signal::Ready);
+            out.signals.push(Signal::Demand);
+        }
+        done
+    }
+}
