@@ -14,7 +14,7 @@
  *     DISK_FAULTS_CONTROL  a file of at least CONTROL_BYTES that says what fails now; it is mapped into memory,
  *                          so write to it in place. Lines of `OPERATION ERROR [END-OF-PATH]`, ended by a zero
  *                          byte or the end of the file, for example `write ENOSPC` or `sync EIO .log`.
- *                          Operations: write (and truncate), sync, create (and mkdir, rename).
+ *                          Operations: write (and truncate), sync, create (and mkdir, rename), read.
  *
  * A failing write is a short one first, each half as long as what was asked, until nothing can be halved: so do
  * disks fill up. A failed sync behaves as Linux does since 4.13: the program's own view of the file keeps what was
@@ -309,6 +309,32 @@ static ssize_t write_at(int fd, const void *data, size_t bytes, off64_t at, cons
     pthread_mutex_unlock(&turn);
     errno = saved;
     return done;
+}
+
+/* The error that a read of this descriptor ends with now, or 0. Reads are many, most of them of sockets: a look at the
+ * control first. */
+static int read_fault(int fd) {
+    char path[PATH_MAX];
+    ino_t file;
+    if (!control || !memmem(control, strnlen(control, CONTROL_BYTES), "read ", 5)) return 0;
+    return name_of_fd(fd, path, &file) ? fault("read", path) : 0;
+}
+
+ssize_t read(int fd, void *data, size_t bytes) {
+    int error = read_fault(fd);
+    return error ? fails(error) : REAL(read)(fd, data, bytes);
+}
+
+ssize_t pread64(int fd, void *data, size_t bytes, off64_t at) {
+    int error = read_fault(fd);
+    return error ? fails(error) : REAL(pread64)(fd, data, bytes, at);
+}
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t at) { return pread64(fd, data, bytes, at); }
+
+ssize_t readv(int fd, const struct iovec *parts, int count) {
+    int error = read_fault(fd);
+    return error ? fails(error) : REAL(readv)(fd, parts, count);
 }
 
 ssize_t write(int fd, const void *data, size_t bytes) {

@@ -115,6 +115,27 @@ fn a_failed_sync_is_heard_once_and_made_up_for_by_no_later_one() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_read_again_later() {
+    let Some(disk) = Recorded::here() else {
+        record("a_file_that_cannot_be_read_is_read_again_later", &[]).unwrap();
+        return;
+    };
+    let disk = disk.unwrap();
+    let path = disk.folder.join("a");
+    fs::write(&path, b"kept").unwrap();
+    fs::write(disk.folder.join("b"), b"other").unwrap();
+    let a = File::open(&path).unwrap();
+    disk.fail("read EIO /a").unwrap();
+    let mut bytes = [0; 4];
+    assert_eq!(fs::read(&path).unwrap_err().raw_os_error(), Some(5));
+    assert_eq!(a.read_exact_at(&mut bytes, 0).unwrap_err().raw_os_error(), Some(5));
+    assert_eq!(fs::read(disk.folder.join("b")).unwrap(), b"other");
+    disk.fail("").unwrap();
+    a.read_exact_at(&mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"kept");
+}
+
+#[test]
 fn a_full_disk_takes_a_part_and_then_nothing() {
     let Some(disk) = Recorded::here() else {
         record("a_full_disk_takes_a_part_and_then_nothing", &[]).unwrap();
