@@ -1,12 +1,20 @@
-"""Deployed code on the server's disk: it is what was sent, whatever became of it meanwhile, and archives cost no memory."""
+"""Deployed code on the server's disk: it is what was sent, whatever became of it meanwhile, wherever its data folder and
+the server's program are, and archives cost no memory."""
 
 import io
 import shutil
+import signal
+import sys
 import tarfile
 import zlib
 from pathlib import Path
 
-from harness.client import Api, unique
+import pytest
+
+from harness import processes
+from harness.client import HANDLERS, Api, Endpoint, unique
+from harness.server import Server, binary
+from harness.waiting import until
 
 GZIP = {"Content-Type": "application/gzip"}
 MEGABYTE = 1_000_000
@@ -71,3 +79,98 @@ def test_a_name_of_hundreds_of_megabytes_costs_no_memory(fresh_server):
         assert answer.json()["code"] == "bad_archive" and "has more than" in answer.text, answer.text
     grown = peak_bytes(server.process.pid) - before
     assert grown < 50 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB"
+
+
+# Data folders that move.
+
+
+def deployed(api: Api, text: str, command: list[str] | None = None) -> tuple[Endpoint, Path]:
+    """An endpoint whose workers run deployed code that answers `{text: input}`, and the code's file on the server."""
+    name = unique("moves")
+    worker = (HANDLERS / "echo.py").read_text().replace('"echo"', f'"{text}"')
+    manifest = f'command = ["{sys.executable}", "-u", "worker.py"]\n'
+    version = keep(api, name, archive({"worker.py": worker, "longshore.toml": manifest})).json()
+    assert version["workdir"] == f"code:{version['hash']}" and version["command"] == []
+    template = {"name": name, "imageName": "code", "workdir": version["workdir"], "dockerStartCmd": command or []}
+    made = api.ok("POST", "/v1/templates", json=template)
+    assert made["workdir"] == version["workdir"]
+    endpoint = api.endpoint(templateId=made["id"], slug=name)
+    return endpoint, api.server.data / "code" / name / version["hash"] / "worker.py"
+
+
+def end_workers(server: Server) -> None:
+    """As when the machine goes."""
+    for worker in server.workers():
+        processes.signal_worker(worker, signal.SIGKILL)
+    until(lambda: not server.workers(), "the workers are gone")
+
+
+def elsewhere(tmp_path: Path, make: callable) -> Server:
+    """A server on a folder of `make(folder)`, with its program in another place."""
+    folder = tmp_path / "elsewhere" / "deep"
+    folder.mkdir(parents=True)
+    make(folder)
+    server = Server(folder)
+    server.program = str(shutil.copy(binary(), folder / "another-name"))
+    return server
+
+
+@pytest.mark.parametrize("names_folder", [False, True], ids=["by-hash", "by-folder"])
+def test_a_folder_that_was_moved_runs_its_code_with_a_program_in_another_place(tmp_path, fresh_server, names_folder):
+    server = fresh_server()
+    api = Api(server)
+    endpoint, file = deployed(api, "first")
+    assert endpoint.runsync({"n": 1})["output"]["first"] == {"n": 1}
+    if names_folder:
+        # As a program before this one has kept it.
+        old = {"workdir": str(file.parent), "dockerStartCmd": [binary(), "code-worker", str(file.parent)]}
+        api.ok("PATCH", f"/v1/templates/{endpoint.record['templateId']}", json=old)
+    server.terminate()
+    end_workers(server)
+
+    moved = elsewhere(tmp_path, lambda folder: shutil.move(server.data, folder / "data"))
+    try:
+        moved.start()
+        there = Api(moved)
+        assert Endpoint(there, endpoint.record).runsync({"n": 2})["output"]["first"] == {"n": 2}
+        template = there.ok("GET", f"/v1/templates/{endpoint.record['templateId']}")
+        assert template["workdir"] == f"code:{file.parent.name}" and template["dockerStartCmd"] == []
+        assert (moved.data / file.relative_to(server.data)).exists()
+    finally:
+        moved.close()
+
+
+def test_a_copy_beside_its_original_runs_its_own_code_and_leaves_the_others_workers_alone(tmp_path, fresh_server):
+    server = fresh_server()
+    endpoint, file = deployed(Api(server), "first", [sys.executable, "-u", "worker.py"])
+    endpoint.runsync({"n": 1})
+    [worker] = endpoint.workers()
+    server.terminate()
+
+    def copy(folder: Path) -> None:
+        shutil.copytree(server.data, folder / "data", symlinks=True)
+        copied = folder / "data" / file.relative_to(server.data)
+        copied.write_text(copied.read_text().replace('"first"', '"copy"'))
+
+    copied = elsewhere(tmp_path, copy)
+    server.start()
+    try:
+        copied.start()
+        assert Endpoint(Api(copied), endpoint.record).runsync({"n": 2})["output"]["copy"] == {"n": 2}
+        assert not list(copied.data.glob(f"workers/*/{worker.worker}")), "the original's worker is not the copy's"
+    finally:
+        copied.close()
+    assert endpoint.runsync({"n": 3})["output"]["first"] == {"n": 3}
+    assert [each.pid for each in endpoint.workers()] == [worker.pid], "it lives on"
+
+
+def test_code_that_is_not_there_is_refused(api):
+    for code, reason in (("0" * 64, "not here"), ("x", "no hash of code"), ("../../etc", "no hash of code")):
+        body = {"name": unique("code"), "imageName": "x", "workdir": f"code:{code}"}
+        endpoint = {"name": unique("code"), "template": body}
+        for path, asked in (("/v1/templates", body), ("/v1/endpoints", endpoint)):
+            answer = api.call("POST", path, json=asked)
+            assert answer.status_code == 400 and reason in answer.text, answer.text
+        template = api.template()
+        answer = api.call("PATCH", f"/v1/templates/{template['id']}", json={"workdir": f"code:{code}"})
+        assert answer.status_code == 400 and reason in answer.text, answer.text

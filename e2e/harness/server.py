@@ -52,6 +52,7 @@ class Server:
         self.flags = flags
         self.environment: dict[str, str] = {}
         """Added to what the process gets."""
+        self.program = binary()
         # A program that becomes the server, such as `prlimit --nofile=400`.
         self.prefix = prefix
         # Who vouches for the server's certificate: a file, if it is to speak TLS.
@@ -73,7 +74,7 @@ class Server:
         """Starts the process without waiting for anything."""
         port_file = self.folder / "port"
         port_file.unlink(missing_ok=True)
-        command = [*self.prefix, binary(), "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data)]
+        command = [*self.prefix, self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(self.data)]
         command += ["--port-file", str(port_file), "--config", str(self.config), *self.flags, *more]
         # No proxy and no key of the person who runs the tests may leak in.
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("RUNPOD_", "LONGSHORE_"))}

@@ -7,6 +7,7 @@ mod actor;
 mod ask;
 mod catalog;
 mod chores;
+mod code_paths;
 mod committer;
 mod engine;
 mod gpus;

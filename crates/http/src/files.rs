@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use longshore_model::{EndpointId, Millis, WorkerId};
+use longshore_model::{CodeHash, EndpointId, Millis, WorkerId};
 
 /// The file that a worker's output goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +20,8 @@ pub struct WorkerLog {
 pub struct CodeVersion {
     /// What was deployed under one name are versions of the same.
     pub name: String,
-    /// Lower-case hex of the SHA-256 of its archive.
-    pub hash: String,
-    /// The folder that it is in.
-    pub workdir: String,
-    /// The command line that runs it as a worker.
-    pub command: Vec<String>,
+    /// The SHA-256 of its archive.
+    pub hash: CodeHash,
     /// How many files it has.
     pub files: u64,
     /// How many bytes they have together.
@@ -34,8 +30,8 @@ pub struct CodeVersion {
     pub created_at: Millis,
 }
 
-/// Whether a template runs in this folder.
-pub type IsUsed = Box<dyn Fn(&str) -> bool + Send>;
+/// Whether a template runs the code with this hash.
+pub type IsUsed = Box<dyn Fn(&CodeHash) -> bool + Send>;
 
 /// Code was not kept.
 #[derive(Debug, thiserror::Error)]
@@ -57,20 +53,18 @@ pub trait ServerFiles: Send + Sync {
     /// The workers of an endpoint that have ended and whose logs are still here, oldest first.
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<WorkerId>;
 
-    /// Keeps the archive of a folder, a gzipped tar. The same archive again is the same version. Versions beyond a
-    /// bound are removed, oldest first, except where `is_used` says that a template runs in this folder.
-    fn keep_code(
-        &self,
-        name: &str,
-        archive: Bytes,
-        is_used: &dyn Fn(&str) -> bool,
-    ) -> Result<CodeVersion, CodeError>;
+    /// Keeps the archive of a folder, a gzipped tar. The same archive again is the same version, and is put back where it
+    /// is not what it was.
+    fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError>;
 
     /// The versions under a name, newest first.
     fn code_versions(&self, name: &str) -> Vec<CodeVersion>;
 
-    /// Begins to remove everything under names of which no version is used, except what came a moment ago. Does not
-    /// block.
+    /// Whether this code is here. It will be for a day, whether it is used or not.
+    fn has_code(&self, code: &CodeHash) -> bool;
+
+    /// Begins to remove what was found unused for a day: names of which no version is used, and of others the oldest
+    /// versions beyond a bound. To be called again and again; does not block.
     fn forget_code(&self, is_used: IsUsed);
 }
 
@@ -86,17 +80,16 @@ impl ServerFiles for NoFiles {
         Vec::new()
     }
 
-    fn keep_code(
-        &self,
-        _name: &str,
-        _archive: Bytes,
-        _is_used: &dyn Fn(&str) -> bool,
-    ) -> Result<CodeVersion, CodeError> {
+    fn keep_code(&self, _name: &str, _archive: Bytes) -> Result<CodeVersion, CodeError> {
         Err(CodeError::Unavailable("this server keeps no code".to_owned()))
     }
 
     fn code_versions(&self, _name: &str) -> Vec<CodeVersion> {
         Vec::new()
+    }
+
+    fn has_code(&self, _code: &CodeHash) -> bool {
+        false
     }
 
     fn forget_code(&self, _is_used: IsUsed) {}

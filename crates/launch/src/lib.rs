@@ -3,6 +3,7 @@
 //! A [`Launcher`] runs workers somewhere: as processes here, later as containers or pods. Workers outlive the
 //! server: after a restart [`Launcher::adopt`] finds the living ones.
 
+mod code;
 mod fold;
 #[cfg(test)]
 mod hostile;
@@ -17,6 +18,7 @@ mod scratch;
 pub mod shim;
 mod volumes;
 
+pub use code::CodeFolders;
 pub use log::LogLimits;
 pub use memory::MemoryLauncher;
 pub use nvidia::nvidia_gpus;
@@ -29,7 +31,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
-use longshore_model::{EndpointId, Placement, VolumeId, WorkerId};
+use longshore_model::{CodeHash, EndpointId, Placement, VolumeId, WorkerId};
 use tokio::sync::mpsc;
 
 /// What a [`Launcher`] method returns.
@@ -49,8 +51,10 @@ pub struct WorkerSpec {
     pub endpoint: EndpointId,
     /// The endpoint's version that it was started for.
     pub version: u32,
-    /// Program and arguments; never empty.
+    /// Program and arguments; empty only where `code` says what to run.
     pub command: Vec<String>,
+    /// The deployed code that it runs in place of a `workdir`; without a command, the code says itself how it is run.
+    pub code: Option<CodeHash>,
     /// The folder whose entries it sees in the folder it runs in; none means an empty folder. Workers never
     /// share the folder itself: some SDK versions keep a file of running jobs in it.
     pub workdir: Option<PathBuf>,
@@ -74,6 +78,7 @@ impl fmt::Debug for WorkerSpec {
             .field("endpoint", &self.endpoint)
             .field("version", &self.version)
             .field("command", &self.command)
+            .field("code", &self.code)
             .field("workdir", &self.workdir)
             .field("volumes", &self.volumes)
             .field("env", &self.env.keys())
@@ -160,6 +165,11 @@ pub trait Launcher: Send + Sync + 'static {
     /// Removes a directory that was set aside, with everything in it.
     fn remove_volume(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Whether workers can be started that run this code. Looks at the disk, shortly.
+    fn finds_code(&self, _code: &CodeHash) -> bool {
+        false
     }
 
     /// The file that a worker's output goes to, also for a while after its end; none where there is no file.

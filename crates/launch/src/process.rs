@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::{EndpointId, VolumeId, WorkerId};
+use longshore_model::{CodeHash, EndpointId, VolumeId, WorkerId};
 use rustix::process::Signal;
 use tokio::sync::{OnceCell, mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
+use crate::code::{CodeFolders, DeployedCode};
 use crate::presence;
 use crate::proc::Identity;
 use crate::scratch::{Scratch, State};
@@ -61,6 +62,7 @@ pub struct ProcessLauncher {
     shim: ShimCommand,
     care: Care,
     volumes: Volumes,
+    code: Option<DeployedCode>,
     exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
     /// One for every worker; they end with the launcher.
     watches: Mutex<JoinSet<()>>,
@@ -98,6 +100,7 @@ impl ProcessLauncher {
             shim,
             care,
             volumes,
+            code: None,
             exits: Mutex::new(Some(exits)),
             watches: Mutex::default(),
             presence: OnceCell::new(),
@@ -134,6 +137,14 @@ impl ProcessLauncher {
     #[must_use]
     pub fn with_volumes(mut self, dir: PathBuf) -> Self {
         self.volumes = Volumes::at(dir);
+        self
+    }
+
+    /// The same with deployed code in `folders`, each of which the command line `runner` runs when the folder's path is
+    /// added to it.
+    #[must_use]
+    pub fn with_code(mut self, folders: CodeFolders, runner: Vec<String>) -> Self {
+        self.code = Some(DeployedCode { folders, runner });
         self
     }
 
@@ -180,7 +191,14 @@ impl ProcessLauncher {
         self.volumes.tell(&spec.volumes, &mut spec.env);
         let scratch = self.shared.live(&spec.worker);
         let (shim, care) = (self.shim.clone(), self.care.clone());
-        let started = in_background(move || starting::start(&shim, &scratch, spec, care)).await??;
+        let code = self.code.clone();
+        let started = in_background(move || {
+            if let Some(code) = code {
+                code.resolve(&mut spec)?;
+            }
+            starting::start(&shim, &scratch, spec, care)
+        });
+        let started = started.await??;
         self.watch(started.state, watch::Watched::Child(started.shim));
         Ok(())
     }
@@ -282,6 +300,10 @@ impl Launcher for ProcessLauncher {
     fn remove_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
         let (volumes, volume) = (self.volumes.clone(), *volume);
         Box::pin(async move { in_background(move || volumes.remove(&volume)).await? })
+    }
+
+    fn finds_code(&self, code: &CodeHash) -> bool {
+        self.code.as_ref().is_some_and(|here| here.folders.find(code).is_some())
     }
 
     fn log_path(&self, worker: &WorkerId) -> Option<PathBuf> {

@@ -13,7 +13,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use longshore_model::{EndpointId, Placement, WorkerId};
@@ -31,9 +31,19 @@ pub(crate) struct State {
     /// Unknown of a worker that an older program started.
     #[serde(default)]
     pub(crate) placement: Placement,
+    /// The folder that this was written into; unknown of a worker that an older program started.
+    #[serde(default)]
+    pub(crate) folder: Option<FolderIdentity>,
     pub(crate) shim: Identity,
     /// None for the moment between the shim's start and the worker's.
     pub(crate) process: Option<Identity>,
+}
+
+/// A folder, wherever it is moved; a copy of it is another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FolderIdentity {
+    device: u64,
+    inode: u64,
 }
 
 /// How a worker ended.
@@ -63,6 +73,16 @@ impl Scratch {
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
+    }
+
+    pub(crate) fn identity(&self) -> Option<FolderIdentity> {
+        let facts = fs::metadata(&self.0).ok()?;
+        Some(FolderIdentity { device: facts.dev(), inode: facts.ino() })
+    }
+
+    /// Whether the worker that wrote this state was started in this folder, and not in one that this is a copy of.
+    pub(crate) fn is_of(&self, state: &State) -> bool {
+        state.folder.is_none() || state.folder == self.identity()
     }
 
     pub(crate) fn log(&self) -> PathBuf {

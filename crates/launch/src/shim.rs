@@ -131,6 +131,7 @@ fn start(scratch: &Scratch) -> Result<Attended, String> {
         endpoint: order.endpoint,
         version: order.version,
         placement: order.placement.clone(),
+        folder: scratch.identity(),
         shim,
         process: None,
     };

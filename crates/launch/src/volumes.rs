@@ -61,8 +61,18 @@ impl Volumes {
     }
 
     /// After a start: brings back what was set aside of volumes that are `known`, and answers which ones were set aside
-    /// and are not. Of what never was a volume, empty directories go, and others stay: there may be something in them.
+    /// and are not. Of what never was a volume, empty directories go, and others stay: there may be something in them. Known
+    /// volumes without a directory, of a backup without volumes, get an empty one.
     pub(crate) fn settle(&self, known: &[VolumeId]) -> Result<Vec<VolumeId>, LaunchError> {
+        let deleted = self.take_up(known)?;
+        for volume in known.iter().filter(|volume| !self.path(volume).is_dir()) {
+            tracing::warn!(%volume, "the directory of a volume was missing: it is empty now");
+            self.make(volume)?;
+        }
+        Ok(deleted)
+    }
+
+    fn take_up(&self, known: &[VolumeId]) -> Result<Vec<VolumeId>, LaunchError> {
         let entries = match fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|error| {
@@ -162,6 +172,10 @@ mod tests {
 
         assert_eq!(volumes.settle(&[kept, still_known]).unwrap(), [deleted]);
         volumes.remove(&deleted).unwrap();
+        assert!(!volumes.path(&never_made).exists());
+        assert_eq!(volumes.settle(&[kept, still_known, never_made]).unwrap(), []);
+        assert!(volumes.path(&never_made).is_dir(), "a known volume has a directory");
+        fs::remove_dir(volumes.path(&never_made)).unwrap();
         for volume in [kept, still_known, unknown] {
             assert_eq!(fs::read_to_string(volumes.path(&volume).join("weights")).unwrap(), volume.as_str());
         }

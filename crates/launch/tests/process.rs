@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use longshore_launch::{
-    Exited, LaunchError, Launcher, LogLimits, Present, ProcessLauncher, ShimCommand, WorkerSpec,
+    CodeFolders, Exited, LaunchError, Launcher, LogLimits, Present, ProcessLauncher, ShimCommand, WorkerSpec,
 };
-use longshore_model::{EndpointId, Gpu, Millis, Placement, WorkerId};
+use longshore_model::{CodeHash, EndpointId, Gpu, Millis, Placement, WorkerId};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -83,6 +83,7 @@ fn sh(script: &str) -> WorkerSpec {
         endpoint: EndpointId::mint(7),
         version: 3,
         command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        code: None,
         workdir: None,
         volumes: vec![],
         env: BTreeMap::new(),
@@ -505,4 +506,69 @@ async fn an_unmodified_python_program_finds_its_neighbours() {
         server.launcher.start(spec).await.unwrap();
         assert_eq!(server.exited().await.log_tail, "hello data");
     }
+}
+
+fn launcher(dir: &Path) -> ProcessLauncher {
+    let shim = ShimCommand { program: SHIM.into(), arguments: vec![], shown_as: None };
+    ProcessLauncher::new(dir.to_owned(), shim)
+}
+
+async fn next(exits: &mut UnboundedReceiver<Exited>) -> Exited {
+    tokio::time::timeout(DEADLINE, exits.recv()).await.expect("an exit in time").unwrap()
+}
+
+#[tokio::test]
+async fn deployed_code_is_found_where_it_is_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let hash = "c0".repeat(32);
+    let put = |place: &str, text: &str| {
+        let folder = dir.path().join(place).join("code/hello").join(&hash);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("word"), text).unwrap();
+    };
+    put("here", "original");
+    put("there", "copy");
+    for (place, word) in [("here", "original"), ("there", "copy")] {
+        let folders = CodeFolders::at(&dir.path().join(place).join("code"));
+        let runner = ["sh", "-c", "cat word \"$0/word\""].map(str::to_owned).to_vec();
+        let launcher = launcher(&dir.path().join(place)).with_code(folders, runner);
+        let code: CodeHash = hash.parse().unwrap();
+        assert!(launcher.finds_code(&code));
+        let mut exits = launcher.exits().unwrap();
+        launcher.start(WorkerSpec { command: Vec::new(), code: Some(code.clone()), ..sh("") }).await.unwrap();
+        assert_eq!(next(&mut exits).await.log_tail, [word, word].concat(), "{place}");
+        let own = sh("echo mine; cat word");
+        launcher.start(WorkerSpec { code: Some(code), ..own }).await.unwrap();
+        assert_eq!(next(&mut exits).await.log_tail, format!("mine\n{word}"), "{place}");
+        let other: CodeHash = "0".repeat(64).parse().unwrap();
+        assert!(!launcher.finds_code(&other));
+        let error = launcher.start(WorkerSpec { code: Some(other), ..sh("true") }).await.unwrap_err();
+        assert!(error.to_string().contains("deploy it again"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_copied_folder_of_a_worker_is_no_worker() {
+    let dir = tempfile::tempdir().unwrap();
+    let original = dir.path().join("original");
+    let first = launcher(&original);
+    let spec = sh("exec sleep 1000");
+    first.start(spec.clone()).await.unwrap();
+    drop(first);
+    let copy = dir.path().join("copy");
+    let folder = |at: &Path| at.join("live").join(spec.worker.as_str());
+    fs::create_dir_all(folder(&copy)).unwrap();
+    fs::copy(folder(&original).join("state.json"), folder(&copy).join("state.json")).unwrap();
+
+    let second = launcher(&copy);
+    assert_eq!(second.adopt().await.unwrap(), []);
+    assert!(!folder(&copy).exists());
+
+    let moved = dir.path().join("moved");
+    fs::rename(&original, &moved).unwrap();
+    let third = launcher(&moved);
+    let mut exits = third.exits().unwrap();
+    assert_eq!(third.adopt().await.unwrap().len(), 1, "it lives, and is the moved folder's");
+    third.stop(&spec.worker, Duration::from_secs(5)).await.unwrap();
+    next(&mut exits).await;
 }

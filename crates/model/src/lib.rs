@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod code;
 mod counters;
 mod end;
 mod endpoint;
@@ -22,6 +23,7 @@ mod template;
 mod time;
 mod worker;
 
+pub use code::{CodeHash, ParseCodeError};
 pub use counters::Counters;
 pub use end::End;
 pub use endpoint::{

@@ -24,7 +24,7 @@ pub struct Template {
     /// The command line's end.
     #[serde(default)]
     pub docker_start_cmd: Vec<String>,
-    /// The folder in which a process worker runs.
+    /// The folder in which a process worker runs, or deployed code as `code:<hash>`.
     #[serde(default)]
     pub workdir: Option<String>,
     /// Environment of the worker. Values are secrets: never logged.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longshore_blobs::FolderBlobs;
 use longshore_engine::{Engine, FolderHookLog, HttpPost, Parts, ThisMachine};
-use longshore_launch::{Launcher, ProcessLauncher, ShimCommand};
+use longshore_launch::{CodeFolders, Launcher, ProcessLauncher, ShimCommand};
 use longshore_store::EmbeddedStore;
 use longshore_vault::Vault;
 
@@ -14,6 +14,9 @@ use crate::settings::Settings;
 
 /// The hidden subcommand of this program that watches over one worker.
 const SHIM_SUBCOMMAND: &str = "worker-shim";
+
+/// The hidden subcommand of this program that makes a version's environment and becomes its handler.
+const CODE_SUBCOMMAND: &str = "code-worker";
 
 /// An engine on the data folder. `server_url` is where workers find the server.
 pub(crate) async fn start_engine(
@@ -57,10 +60,18 @@ pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, Fol
 /// Runs workers as processes of this machine.
 pub(crate) fn process_launcher(settings: &Settings) -> Arc<dyn Launcher> {
     let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
+    // Also when the program's file was replaced by an upgrade meanwhile: the shim is this program, and starts the worker.
+    let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
     let launcher = ProcessLauncher::new(workers_dir(&settings.data_dir), shim)
         .with_volumes(settings.data_dir.join("volumes"))
+        .with_code(CodeFolders::at(&code_dir(&settings.data_dir)), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
     Arc::new(launcher)
+}
+
+/// Where deployed code is.
+pub(crate) fn code_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("code")
 }
 
 /// Where the workers' folders are.

@@ -10,7 +10,7 @@ use longshore_launch::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::fatal::Fatal;
 use crate::files::DataFiles;
@@ -19,6 +19,9 @@ use crate::{descriptors, parts, secrets};
 
 /// One connection of so many is for operators, where they have an address of their own.
 const OPERATORS_SHARE: usize = 16;
+
+/// How often code is looked for that nothing runs; it goes when it was found so for a day.
+const CODE_LOOK: Duration = Duration::from_hours(1);
 
 /// Where a server listens.
 pub(crate) struct Listeners {
@@ -72,7 +75,6 @@ impl Service {
         let admitted = admit(&engine).await?;
         let files = Arc::new(DataFiles::new(&settings.data_dir));
         let shown: Arc<dyn ServerFiles> = Arc::<DataFiles>::clone(&files);
-        longshore_http::forget_unused_code(&engine, shown.as_ref());
         http.audit = Some(audit_log(settings)?);
         let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
             .with_origins(settings.origins());
@@ -97,6 +99,7 @@ impl Service {
         let mut noting = JoinSet::new();
         noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
         noting.spawn(note_usage(engine.clone()));
+        noting.spawn(forget_unused_code(engine.clone(), Arc::clone(&files)));
         let grace = settings.shutdown_grace();
         Ok((Self { engine, launcher, files, noting, closing, serving, grace }, admitted))
     }
@@ -148,6 +151,16 @@ async fn note_usage(engine: Engine) {
         if let Err(error) = engine.note_usage().await {
             tracing::warn!(%error, "the time of workers could not be noted, trying again in a minute");
         }
+    }
+}
+
+/// Looks at intervals for code that nothing runs; not at the start, when nothing may run yet that will.
+async fn forget_unused_code(engine: Engine, files: Arc<DataFiles>) {
+    let mut interval = tokio::time::interval_at(Instant::now() + CODE_LOOK, CODE_LOOK);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        longshore_http::forget_unused_code(&engine, files.as_ref());
     }
 }
 

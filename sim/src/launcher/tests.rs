@@ -21,6 +21,7 @@ fn spec(worker: &str) -> WorkerSpec {
         endpoint: "abcdefghijklm1".parse().unwrap(),
         version: 3,
         command: vec!["worker".to_owned()],
+        code: None,
         workdir: None::<PathBuf>,
         volumes: vec![],
         env: variables(worker),

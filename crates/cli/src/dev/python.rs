@@ -1,5 +1,7 @@
 //! The handler's Python environment: found or made in `.longshore/venv`, with the requirements installed.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -15,6 +17,8 @@ use crate::screen::{Screen, span};
 const PROBE: &str = "import sys; print('.'.join(map(str, sys.version_info[:3]))); import venv, ensurepip";
 /// Lies in the environment and says what was installed into it.
 const STAMP: &str = "longshore-installed.txt";
+/// Where a script says who runs it.
+const SCRIPT_HEAD_BYTES: u64 = 8_192;
 /// What a folder without `requirements.txt` gets.
 const DEFAULT_REQUIREMENTS: &str = "runpod";
 
@@ -68,11 +72,28 @@ fn command(project: &Project, venv: &Path) -> Vec<String> {
                 let ours = bin.join(&*program);
                 if !program.contains('/') && ours.exists() {
                     *program = ours.display().to_string();
+                    if is_script_of_elsewhere(&ours, &bin) {
+                        command.insert(0, bin.join("python").display().to_string());
+                    }
                 }
             }
             command
         }
     }
+}
+
+/// Installed scripts begin with the path of their interpreter. Where the environment was moved or copied that is another
+/// one, perhaps of the folder that it was copied from.
+fn is_script_of_elsewhere(script: &Path, bin: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(script).and_then(|file| file.take(SCRIPT_HEAD_BYTES).read_to_end(&mut head));
+    let head = String::from_utf8_lossy(&head);
+    // Where the path is long, the first line names the shell, and the second one the interpreter.
+    let names: String = head.lines().take(2).collect();
+    read.is_ok()
+        && names.starts_with("#!")
+        && names.contains("python")
+        && !names.contains(&*bin.to_string_lossy())
 }
 
 /// An environment breaks when its interpreter is upgraded away or the folder moves.
@@ -190,4 +211,27 @@ async fn responds(program: &str) -> bool {
         .kill_on_drop(true)
         .status();
     status.await.is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_of_an_environment_that_was_moved_are_run_by_its_own_interpreter() {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path();
+        for (text, is_elsewhere) in [
+            ("#!/old/venv/bin/python3\nimport x", true),
+            ("#!/bin/sh\n'''exec' \"/old/venv/bin/python\" \"$0\"\n", true),
+            (&*format!("#!{}/python\nimport x", bin.display()), false),
+            ("#!/bin/bash\necho", false),
+            ("\u{7f}ELF python", false),
+            ("", false),
+        ] {
+            std::fs::write(bin.join("serve"), text).unwrap();
+            assert_eq!(is_script_of_elsewhere(&bin.join("serve"), bin), is_elsewhere, "{text}");
+        }
+        assert!(!is_script_of_elsewhere(&bin.join("missing"), bin));
+    }
 }

@@ -15,6 +15,7 @@ use crate::actor::{Actor, LoadedQueue, load_queue};
 use crate::catalog::Catalog;
 use crate::chores::metering::Meter;
 use crate::chores::webhooks::Webhooks;
+use crate::code_paths;
 use crate::gpus::Gpus;
 use crate::host::Clock;
 use crate::read_faults::ReadFaults;
@@ -37,9 +38,18 @@ impl Engine {
         let epochs = store.claim(shards.clone()).await?;
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
         let mut stored = store.catalog().await?;
-        let writes = secrets::open_catalog(&parts.vault, &mut stored)?;
+        let mut writes = secrets::open_catalog(&parts.vault, &mut stored)?;
         if !writes.is_empty() {
             tracing::info!(records = writes.len(), "sealing secrets under the present key");
+        }
+        let is_here = |code: &_| parts.launcher.as_ref().is_some_and(|launcher| launcher.finds_code(code));
+        let renamed = code_paths::name_by_hash(&parts.vault, &mut stored.templates, is_here)?;
+        if !renamed.is_empty() {
+            tracing::info!(templates = renamed.len(), "naming deployed code by its hash");
+        }
+        // The later one of two of a template counts, and says both.
+        writes.extend(renamed);
+        if !writes.is_empty() {
             store
                 .commit(
                     ShardId::CATALOG,

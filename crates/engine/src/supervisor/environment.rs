@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use longshore_launch::WorkerSpec;
-use longshore_model::{ComputeType, Endpoint, Gpu, Placement, Template, WorkerId};
+use longshore_model::{CodeHash, ComputeType, Endpoint, Gpu, Placement, Template, WorkerId};
 
 use super::WorkerSettings;
 
@@ -19,7 +19,9 @@ pub(super) fn spec(
 ) -> Result<WorkerSpec, String> {
     let command: Vec<String> =
         template.docker_entrypoint.iter().chain(&template.docker_start_cmd).cloned().collect();
-    if command.is_empty() {
+    let code = template.workdir.as_deref().and_then(CodeHash::in_workdir).transpose();
+    let code = code.map_err(|error| format!("the workdir of template `{}`: {error}", template.name))?;
+    if command.is_empty() && code.is_none() {
         return Err(format!("template `{}` has no command: set its dockerStartCmd", template.name));
     }
     let private_home =
@@ -30,7 +32,8 @@ pub(super) fn spec(
         endpoint: endpoint.id,
         version: endpoint.version,
         command,
-        workdir: template.workdir.as_ref().map(PathBuf::from),
+        workdir: template.workdir.as_ref().filter(|_| code.is_none()).map(PathBuf::from),
+        code,
         volumes: endpoint.volumes().filter_map(|id| id.parse().ok()).collect(),
         env,
         private_home,
@@ -164,6 +167,25 @@ mod tests {
             spec(&an_endpoint(), &template, &WorkerSettings::default(), "", worker, Placement::default())
                 .unwrap_err();
         assert_eq!(reason, "template `hello` has no command: set its dockerStartCmd");
+    }
+
+    #[test]
+    fn deployed_code_needs_neither_a_command_nor_a_folder() {
+        let hash = "0a".repeat(32);
+        let workdir = Some(format!("code:{hash}"));
+        let template =
+            Template { docker_entrypoint: vec![], docker_start_cmd: vec![], workdir, ..a_template() };
+        let spec = |template: &Template| {
+            let worker = mint_worker(0).unwrap();
+            spec(&an_endpoint(), template, &WorkerSettings::default(), "", worker, Placement::default())
+        };
+        let run = spec(&template).unwrap();
+        assert_eq!((run.code, run.workdir), (Some(hash.parse().unwrap()), None));
+        assert!(run.command.is_empty());
+        let with_command = Template { docker_start_cmd: vec!["python".into()], ..template.clone() };
+        assert_eq!(spec(&with_command).unwrap().command, ["python"]);
+        let unknown = Template { workdir: Some("code:x".into()), ..template };
+        assert!(spec(&unknown).unwrap_err().contains("no hash of code"));
     }
 
     #[test]

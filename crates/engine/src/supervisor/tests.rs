@@ -74,7 +74,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
     }
 }
 
-pub(super) fn a_template() -> Template {
+pub(crate) fn a_template() -> Template {
     Template {
         id: TemplateId::mint(2),
         name: "hello".into(),

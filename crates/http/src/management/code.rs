@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use longshore_engine::Engine;
 use longshore_model::limits::CODE_BODY_BYTES_MAX;
+use longshore_model::{CodeHash, Template};
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -36,8 +37,8 @@ pub(super) fn group() -> Group {
         Operation::post("CreateCode", "/v1/code", create)
             .summary("keeps the archive of a folder with a handler")
             .about(
-                "A gzipped tar of files and folders, and nothing else. A template runs it with the `workdir` and, as \
-                 `dockerStartCmd`, the `command` of the answer. The same archive is the same version.",
+                "A gzipped tar of files and folders, and nothing else. A template runs it with the `workdir` of the answer, \
+                 `code:` and the hash, and without a command of its own. The same archive is the same version.",
             )
             .takes_bytes("application/gzip")
             .gives("CodeVersion")
@@ -71,9 +72,8 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     let key = may_manage(&state, &headers)?;
     let name = name(&Query::of(&uri)?)?;
     let archive = body::read(body, CODE_BODY_BYTES_MAX, state.budget()).await?;
-    let (files, engine, bytes) = (Arc::clone(state.files()), state.engine().clone(), archive.bytes.clone());
-    let kept = blocking(move || files.keep_code(&name, bytes, &|workdir| is_used(&engine, workdir)));
-    let version = kept.await?.map_err(|error| match error {
+    let (files, bytes) = (Arc::clone(state.files()), archive.bytes.clone());
+    let version = blocking(move || files.keep_code(&name, bytes)).await?.map_err(|error| match error {
         CodeError::Unusable(text) => Failure::bad_request("bad_archive", text),
         CodeError::Unavailable(text) => {
             tracing::warn!(%text, "code could not be kept");
@@ -84,15 +84,36 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     Ok(view(&version).into())
 }
 
-/// Begins to remove code that nothing runs any more. Whoever puts the server together calls it at the start, too.
+/// Begins to remove code that nothing has run for a day. Whoever puts the server together calls it now and then, and not
+/// at the start: what is not used at that moment may be used in the next.
 pub fn forget_unused_code(engine: &Engine, files: &dyn ServerFiles) {
     let engine = engine.clone();
-    files.forget_code(Box::new(move |workdir| is_used(&engine, workdir)));
+    files.forget_code(Box::new(move |code| {
+        let workdir = code.workdir();
+        engine.templates().iter().any(|template| template.workdir.as_ref() == Some(&workdir))
+    }));
 }
 
-/// Whether a template runs in this folder.
-fn is_used(engine: &Engine, workdir: &str) -> bool {
-    engine.templates().iter().any(|template| template.workdir.as_deref() == Some(workdir))
+/// Refuses a `workdir` that names code which is not here. What a template names already is not asked about again.
+pub(super) async fn check_code(
+    state: &HttpState,
+    template: &Template,
+    before: Option<&Template>,
+) -> Result<(), Failure> {
+    let named = template.workdir.as_deref();
+    let Some(code) = named.and_then(CodeHash::in_workdir) else { return Ok(()) };
+    if before.is_some_and(|before| before.workdir.as_deref() == named) {
+        return Ok(());
+    }
+    let code = code.map_err(|error| Failure::bad_request("bad_field", format!("`workdir`: {error}")))?;
+    let files = Arc::clone(state.files());
+    if blocking(move || files.has_code(&code)).await? {
+        return Ok(());
+    }
+    Err(Failure::bad_request(
+        "bad_field",
+        "`workdir` names code that is not here: send it with POST /v1/code first",
+    ))
 }
 
 fn name(query: &Query) -> Result<String, Failure> {
@@ -107,7 +128,7 @@ fn name(query: &Query) -> Result<String, Failure> {
 
 fn view(version: &CodeVersion) -> Value {
     json!({
-        "name": version.name, "hash": version.hash, "workdir": version.workdir, "command": version.command,
+        "name": version.name, "hash": version.hash.as_str(), "workdir": version.hash.workdir(), "command": [],
         "files": version.files, "bytes": version.bytes, "createdAt": rfc3339(version.created_at),
     })
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint};
 use super::base_url::base_url;
+use super::code::check_code;
 use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_endpoint, new_endpoint, new_template};
@@ -108,6 +109,9 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     };
     // The endpoint is checked before the template is stored, so that a refusal leaves nothing behind.
     let endpoint = new_endpoint(members, &template, birth())?;
+    if inline {
+        check_code(&state, &template, None).await?;
+    }
     let own = inline.then(|| Template::clone(&template));
     let stored = to_the_end(&state, |state| async move { store(&state, endpoint, own).await }).await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");

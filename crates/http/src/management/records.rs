@@ -2,8 +2,8 @@
 //! records have on the wire.
 
 use longshore_model::{
-    Endpoint, EndpointId, EndpointNo, Millis, NetworkVolume, PausedFrom, RegistryAuth, RegistryAuthId,
-    Template, TemplateId, VolumeId,
+    CodeHash, Endpoint, EndpointId, EndpointNo, Millis, NetworkVolume, PausedFrom, RegistryAuth,
+    RegistryAuthId, Template, TemplateId, VolumeId,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -174,8 +174,11 @@ fn default_provider(template: &Template) -> &'static str {
     if has_command(template) { "process" } else { "external" }
 }
 
+/// Deployed code says itself how it is run.
 fn has_command(template: &Template) -> bool {
-    !template.docker_entrypoint.is_empty() || !template.docker_start_cmd.is_empty()
+    let runs_code =
+        template.workdir.as_deref().is_some_and(|workdir| CodeHash::in_workdir(workdir).is_some());
+    runs_code || !template.docker_entrypoint.is_empty() || !template.docker_start_cmd.is_empty()
 }
 
 /// Puts the kept values back where a client sent back the mask that it had read.

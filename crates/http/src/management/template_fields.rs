@@ -17,7 +17,7 @@ pub(crate) const TEMPLATE_FIELDS: &[Field] = &[
     Field::new("dockerStartCmd", Kind::Texts, "the end of the command line")
         .names(Resource::Code)
         .default("[]"),
-    Field::new("workdir", PATH, "the folder in which a `process` worker runs")
+    Field::new("workdir", PATH, "the folder in which a `process` worker runs, or `code:<hash>` of deployed code")
         .names(Resource::Code)
         .nullable(),
     Field::new(

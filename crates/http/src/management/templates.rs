@@ -11,7 +11,7 @@ use longshore_model::{SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read};
-use super::code::forget_unused_code;
+use super::code::check_code;
 use super::fields::{Verb, read_members};
 use super::records::{Birth, EXAMPLE, changed_template, new_template};
 use super::references::{
@@ -105,6 +105,7 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
     let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let template = new_template(members, birth)?;
+    check_code(&state, &template, None).await?;
     let stored =
         to_the_end(&state, |state| async move { Ok(state.engine().create_template(template).await?) })
             .await?;
@@ -139,7 +140,8 @@ async fn update(
     may_name(&state, &key, TEMPLATE_FIELDS, &members)?;
     let present = state.engine().template(&id).ok_or_else(no_such_template)?;
     resolve_endpoints(state.engine(), &mut members, &present.endpoints)?;
-    changed_template(&present, members.clone())?;
+    let changed = changed_template(&present, members.clone())?;
+    check_code(&state, &changed, Some(&present)).await?;
     let expected = Expected::of(&headers);
     let by = Arc::clone(&key);
     let stored = to_the_end(&state, |state| async move {
@@ -176,7 +178,6 @@ async fn delete(
     })
     .await?;
     tracing::info!(template = %id, by = %key.id, "template deleted");
-    forget_unused_code(state.engine(), state.files().as_ref());
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,7 +1,7 @@
 //! A server's files that take everything and keep nothing.
 
 use bytes::Bytes;
-use longshore_model::{EndpointId, Millis, WorkerId};
+use longshore_model::{CodeHash, EndpointId, Millis, WorkerId};
 
 use crate::{CodeError, CodeVersion, IsUsed, ServerFiles, WorkerLog};
 
@@ -16,20 +16,13 @@ impl ServerFiles for FakeFiles {
         vec!["w-ended".parse().unwrap()]
     }
 
-    fn keep_code(
-        &self,
-        name: &str,
-        archive: Bytes,
-        _: &dyn Fn(&str) -> bool,
-    ) -> Result<CodeVersion, CodeError> {
+    fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError> {
         if archive.is_empty() {
             return Err(CodeError::Unusable("the archive is empty".to_owned()));
         }
         Ok(CodeVersion {
             name: name.to_owned(),
-            hash: "0".repeat(64),
-            workdir: "/code".to_owned(),
-            command: vec!["run".to_owned()],
+            hash: "0".repeat(64).parse().unwrap(),
             files: 1,
             bytes: archive.len() as u64,
             created_at: Millis(0),
@@ -37,7 +30,11 @@ impl ServerFiles for FakeFiles {
     }
 
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {
-        self.keep_code(name, Bytes::from_static(b"x"), &|_| false).into_iter().collect()
+        self.keep_code(name, Bytes::from_static(b"x")).into_iter().collect()
+    }
+
+    fn has_code(&self, code: &CodeHash) -> bool {
+        code.as_str() == "0".repeat(64)
     }
 
     fn forget_code(&self, _: IsUsed) {}

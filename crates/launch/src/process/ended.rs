@@ -27,6 +27,11 @@ impl Shared {
         for entry in fs::read_dir(&live).map_err(failed)? {
             let scratch = Scratch::at(entry.map_err(failed)?.path());
             match scratch.state() {
+                Some(state) if !scratch.is_of(&state) => {
+                    // The data folder was copied. The worker is that of the original, and its server may live.
+                    tracing::info!(worker = %state.worker, "a copied folder of a worker is removed");
+                    drop(scratch.remove());
+                }
                 Some(state) if scratch.path().ends_with(state.worker.as_str()) => states.push(state),
                 // The server was killed while it made the folder: no worker was started from it. Or the note is
                 // damaged: to believe it would put away the folder of another worker.

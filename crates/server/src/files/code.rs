@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use longshore_http::{CodeError, CodeVersion};
-use longshore_model::Millis;
+use longshore_model::{CodeHash, Millis};
 use ring::digest::{SHA256, digest};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::archive::{BOUNDS, remove, unpack};
 use super::compare::has_all;
 
-/// The hidden subcommand of this program that makes a version's environment and becomes its handler.
-pub(crate) const CODE_SUBCOMMAND: &str = "code-worker";
-/// Versions beyond are removed, oldest first.
-const VERSIONS_MAX: usize = 10;
 /// What the name of a folder ends with that is being removed. No name of code has a dot.
-const GONE: &str = "gone";
+pub(super) const GONE: &str = "gone";
 /// What the name of something begins with that is on its way.
-const DRAFT: &str = ".draft-";
+pub(super) const DRAFT: &str = ".draft-";
 
 /// What is known of a version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,29 +30,22 @@ struct Note {
 
 /// Keeps an archive below `dir`, the folder of its name. Where it is there already, what is there is compared with what
 /// came, and replaced where something is missing or is not as it was sent.
-pub(super) fn keep(
-    dir: &Path,
-    name: &str,
-    archive: &[u8],
-    program: &Path,
-    is_used: &dyn Fn(&str) -> bool,
-) -> Result<CodeVersion, CodeError> {
-    let hash = hex(digest(&SHA256, archive).as_ref());
+pub(super) fn keep(dir: &Path, name: &str, archive: &[u8]) -> Result<CodeVersion, CodeError> {
+    let hash = hash_of(archive)?;
     let unavailable =
         |error: io::Error| CodeError::Unavailable(format!("cannot write to {}: {error}", dir.display()));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unavailable)?;
     // Two that send the same at once have drafts of their own; the second one finds the first one's folder.
     let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(dir).map_err(unavailable)?;
     let unpacked = unpack(archive, draft.path(), BOUNDS)?;
-    let is_new = put_in_place(draft.path(), &dir.join(&hash)).map_err(unavailable)?;
-    if is_new || version(dir, name, &hash, program).is_none() {
-        let created_at = version(dir, name, &hash, program)
-            .map_or_else(|| now_after(dir, name, program), |version| version.created_at);
+    let is_new = put_in_place(draft.path(), &dir.join(hash.as_str())).map_err(unavailable)?;
+    if is_new || version(dir, name, &hash).is_none() {
+        let created_at =
+            version(dir, name, &hash).map_or_else(|| now_after(dir, name), |version| version.created_at);
         let note = Note { files: unpacked.files, bytes: unpacked.bytes, created_at };
         write_note(dir, &hash, &note).map_err(unavailable)?;
     }
-    forget_old(dir, name, program, is_used);
-    version(dir, name, &hash, program)
+    version(dir, name, &hash)
         .ok_or_else(|| CodeError::Unavailable("the version is gone as soon as it was kept".to_owned()))
 }
 
@@ -89,7 +78,7 @@ fn exchange(draft: &Path, folder: &Path) -> io::Result<()> {
 }
 
 /// The note is written last: a version without one is none.
-fn write_note(dir: &Path, hash: &str, note: &Note) -> io::Result<()> {
+fn write_note(dir: &Path, hash: &CodeHash, note: &Note) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(dir)?;
     file.write_all(&serde_json::to_vec(note)?)?;
     file.as_file().sync_all()?;
@@ -103,84 +92,34 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 /// The present, and later than what is there: the oldest ones are removed, whatever the clock says.
-fn now_after(dir: &Path, name: &str, program: &Path) -> Millis {
+fn now_after(dir: &Path, name: &str) -> Millis {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let newest = versions(dir, name, program).first().map_or(0, |newest| newest.created_at.0);
+    let newest = versions(dir, name).first().map_or(0, |newest| newest.created_at.0);
     Millis(newest.saturating_add(1).max(now.as_millis() as u64))
 }
 
 /// The whole versions, newest first.
-pub(super) fn versions(dir: &Path, name: &str, program: &Path) -> Vec<CodeVersion> {
+pub(super) fn versions(dir: &Path, name: &str) -> Vec<CodeVersion> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut versions: Vec<CodeVersion> = entries
-        .filter_map(|entry| version(dir, name, entry.file_name().to_str()?.strip_suffix(".json")?, program))
+        .filter_map(|entry| {
+            version(dir, name, &entry.file_name().to_str()?.strip_suffix(".json")?.parse().ok()?)
+        })
         .collect();
     versions.sort_by_key(|version| std::cmp::Reverse((version.created_at, version.hash.clone())));
     versions
 }
 
-fn version(dir: &Path, name: &str, hash: &str, program: &Path) -> Option<CodeVersion> {
+fn version(dir: &Path, name: &str, hash: &CodeHash) -> Option<CodeVersion> {
     let note: Note = serde_json::from_slice(&fs::read(dir.join(format!("{hash}.json"))).ok()?).ok()?;
-    let folder = dir.join(hash);
-    if !folder.is_dir() {
-        return None;
-    }
-    let (workdir, program) = (folder.to_str()?.to_owned(), program.to_str()?.to_owned());
-    let command = vec![program, CODE_SUBCOMMAND.to_owned(), workdir.clone()];
-    let (files, bytes, created_at) = (note.files, note.bytes, note.created_at);
-    Some(CodeVersion {
-        name: name.to_owned(),
-        hash: hash.to_owned(),
-        workdir,
-        command,
-        files,
-        bytes,
-        created_at,
-    })
+    let Note { files, bytes, created_at } = note;
+    let version = CodeVersion { name: name.to_owned(), hash: hash.clone(), files, bytes, created_at };
+    dir.join(hash.as_str()).is_dir().then_some(version)
 }
 
-fn forget_old(dir: &Path, name: &str, program: &Path, is_used: &dyn Fn(&str) -> bool) {
-    for old in versions(dir, name, program).into_iter().skip(VERSIONS_MAX) {
-        if !is_used(&old.workdir) && fs::remove_file(dir.join(format!("{}.json", old.hash))).is_ok() {
-            remove(Path::new(&old.workdir));
-        }
-    }
-}
-
-/// Removes the folders below `code` of which no template runs a version, unless something came into one a moment ago:
-/// between the archive and the template that runs it there is a moment.
-pub(super) fn forget_unused(code: &Path, fresh: Duration, is_used: &dyn Fn(&str) -> bool) {
-    for folder in fs::read_dir(code).into_iter().flatten().flatten() {
-        let path = folder.path();
-        let changed = folder.metadata().and_then(|facts| facts.modified()).ok();
-        let age = changed.and_then(|changed| changed.elapsed().ok());
-        if is_gone(&path) || age.is_some_and(|age| age >= fresh) && !runs(&path, is_used) {
-            forget(&path);
-        }
-    }
-}
-
-/// Whether a template runs one of the folders in this one.
-fn runs(dir: &Path, is_used: &dyn Fn(&str) -> bool) -> bool {
-    // What cannot be read is left alone.
-    let Ok(entries) = fs::read_dir(dir) else { return true };
-    entries.flatten().any(|entry| entry.path().to_str().is_some_and(is_used))
-}
-
-/// Renames it first: what comes meanwhile makes a folder of its own, and a removal that is cut short is known by the name.
-fn forget(path: &Path) {
-    let gone = if is_gone(path) { path.to_owned() } else { path.with_extension(GONE) };
-    match fs::rename(path, &gone) {
-        Ok(()) => {
-            tracing::info!(path = %path.display(), "code that nothing runs any more is removed");
-            remove(&gone);
-        }
-        Err(error) => tracing::warn!(path = %path.display(), %error, "code that nothing runs stays"),
-    }
-}
-
-fn is_gone(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == GONE)
+fn hash_of(archive: &[u8]) -> Result<CodeHash, CodeError> {
+    let hash = hex(digest(&SHA256, archive).as_ref());
+    hash.parse().map_err(|_| CodeError::Unavailable(format!("{hash} is no hash")))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -195,26 +134,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_archive_is_the_same_version_and_old_ones_go_unless_they_run() {
+    fn the_same_archive_is_the_same_version() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("hello");
-        let keep = |text: &str, is_used: &dyn Fn(&str) -> bool| {
-            keep(&dir, "hello", &archive_of(&[("handler.py", text)]), Path::new("/bin/longshore"), is_used)
-                .unwrap()
-        };
-        let first = keep("0", &|_| false);
-        assert_eq!(keep("0", &|_| false), first);
-        assert_eq!((first.files, first.bytes, first.hash.len()), (1, 1, 64));
-        assert_eq!(first.command[1..], ["code-worker".to_owned(), first.workdir.clone()]);
-        for number in 1..=VERSIONS_MAX {
-            keep(&number.to_string(), &|workdir| workdir == first.workdir);
-        }
-        assert_eq!(fs::read_to_string(Path::new(&first.workdir).join("handler.py")).unwrap(), "0");
-        keep("x", &|_| false);
-        assert!(!Path::new(&first.workdir).exists());
-        let kept = versions(&dir, "hello", Path::new("/bin/longshore"));
-        assert_eq!(kept.len(), VERSIONS_MAX);
-        assert!(kept.is_sorted_by_key(|version| std::cmp::Reverse(version.created_at)));
+        let keep = |text: &str| keep(&dir, "hello", &archive_of(&[("handler.py", text)])).unwrap();
+        let first = keep("0");
+        assert_eq!(keep("0"), first);
+        assert_eq!((first.files, first.bytes), (1, 1));
+        let second = keep("1");
+        assert_eq!(versions(&dir, "hello"), [second, first.clone()]);
+        fs::remove_dir_all(dir.join(first.hash.as_str())).unwrap();
+        assert_eq!(versions(&dir, "hello").len(), 1, "a note without its folder is no version");
     }
 
     #[test]
@@ -223,9 +153,9 @@ mod tests {
         let dir = dir.path();
         let files = [("handler.py", "print()"), ("lib/a.py", "a"), ("lib/b.py", "bb")];
         let archive = archive_of(&files);
-        let keep = || keep(dir, "hello", &archive, Path::new("/bin/longshore"), &|_| false).unwrap();
+        let keep = || keep(dir, "hello", &archive).unwrap();
         let first = keep();
-        let folder = Path::new(&first.workdir);
+        let folder = &dir.join(first.hash.as_str());
         let assert_whole = |what: &str| {
             assert_eq!(keep(), first, "{what}");
             for (path, text) in files {
@@ -258,42 +188,14 @@ mod tests {
     #[test]
     fn a_version_is_newer_than_those_before_whatever_the_clock_says() {
         let dir = tempfile::tempdir().unwrap();
-        let (dir, program) = (dir.path(), Path::new("/bin/longshore"));
-        let keep = |text: &str| {
-            keep(dir, "hello", &archive_of(&[("handler.py", text)]), program, &|_| false).unwrap()
-        };
+        let dir = dir.path();
+        let keep = |text: &str| keep(dir, "hello", &archive_of(&[("handler.py", text)])).unwrap();
         let first = keep("1");
         let note = Note { files: 1, bytes: 1, created_at: Millis(9_000_000_000_000) };
         fs::write(dir.join(format!("{}.json", first.hash)), serde_json::to_vec(&note).unwrap()).unwrap();
         let mut kept = vec![first.hash];
         kept.extend(["2", "3", "4"].map(|text| keep(text).hash));
-        let found = versions(dir, "hello", program).into_iter().rev().map(|version| version.hash);
+        let found = versions(dir, "hello").into_iter().rev().map(|version| version.hash);
         assert_eq!(found.collect::<Vec<_>>(), kept);
-    }
-
-    #[test]
-    fn code_that_no_template_runs_is_removed_a_while_after_it_came() {
-        let dir = tempfile::tempdir().unwrap();
-        let code = dir.path().join("code");
-        let keep = |name: &str| {
-            let archive = archive_of(&[("handler.py", name)]);
-            keep(&code.join(name), name, &archive, Path::new("/bin/longshore"), &|_| false).unwrap().workdir
-        };
-        let (runs, _unused) = (keep("runs"), keep("unused"));
-        fs::create_dir(code.join("half.gone")).unwrap();
-        let names = || {
-            let entries = fs::read_dir(&code).unwrap();
-            let mut names: Vec<_> =
-                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-            names.sort();
-            names
-        };
-        let is_used = |workdir: &str| workdir == runs;
-        forget_unused(&code, Duration::from_hours(1), &is_used);
-        assert_eq!(names(), ["runs", "unused"]);
-        forget_unused(&code, Duration::ZERO, &is_used);
-        assert_eq!(names(), ["runs"]);
-        assert!(Path::new(&runs).join("handler.py").exists());
-        forget_unused(&dir.path().join("nothing"), Duration::ZERO, &is_used);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! workers/…                     the launcher's: see its description of a worker's folder
-//! code/<name>/<hash>/           a deployed folder, as it was sent
+//! code/<name>/<hash>/           a deployed folder, as it was sent; templates name it `code:<hash>`
 //! code/<name>/<hash>.json       what is known of it; written last, so that half a version is none
 //! code/<name>/env-<…>/          a Python environment, shared by the versions that need the same
 //! ```
@@ -11,30 +11,30 @@ mod archive;
 mod code;
 mod compare;
 mod extensions;
+mod forget;
 #[cfg(test)]
 mod hostile;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use longshore_http::{CodeError, CodeVersion, IsUsed, ServerFiles, WorkerLog};
-use longshore_model::{EndpointId, WorkerId};
+use longshore_launch::CodeFolders;
+use longshore_model::{CodeHash, EndpointId, WorkerId};
 use serde::Deserialize;
 
+use self::forget::Unused;
 use crate::parts;
-
-/// Code that came so lately is about to be run.
-const CODE_FRESH: Duration = Duration::from_mins(1);
 
 /// See the module.
 pub(crate) struct DataFiles {
     workers: PathBuf,
-    code: PathBuf,
-    /// The program that runs deployed code: this one.
-    program: PathBuf,
+    code: CodeFolders,
+    unused: Arc<Unused>,
     closed: AtomicBool,
 }
 
@@ -43,9 +43,9 @@ impl DataFiles {
     pub(crate) fn new(data_dir: &Path) -> Self {
         // Workers have folders of their own: a relative path would lead elsewhere from there.
         let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
-        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("longshore"));
+        let code = CodeFolders::at(&parts::code_dir(&data_dir));
         let closed = AtomicBool::new(false);
-        Self { workers: parts::workers_dir(&data_dir), code: data_dir.join("code"), program, closed }
+        Self { workers: parts::workers_dir(&data_dir), code, unused: Arc::default(), closed }
     }
 
     /// The server is stopping: nobody follows a log any longer.
@@ -83,23 +83,35 @@ impl ServerFiles for DataFiles {
         ended.into_iter().map(|(_, worker)| worker).collect()
     }
 
-    fn keep_code(
-        &self,
-        name: &str,
-        archive: Bytes,
-        is_used: &dyn Fn(&str) -> bool,
-    ) -> Result<CodeVersion, CodeError> {
-        code::keep(&self.code.join(name), name, &archive, &self.program, is_used)
+    fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError> {
+        let dir = self.code.path().join(name);
+        // Before and after: it takes its time, and is to be run then.
+        self.unused.touch(&dir);
+        let kept = code::keep(&dir, name, &archive);
+        if let Ok(version) = &kept {
+            self.unused.touch(&dir);
+            self.unused.touch(&dir.join(version.hash.as_str()));
+        }
+        kept
     }
 
     fn code_versions(&self, name: &str) -> Vec<CodeVersion> {
-        code::versions(&self.code.join(name), name, &self.program)
+        code::versions(&self.code.path().join(name), name)
+    }
+
+    fn has_code(&self, code: &CodeHash) -> bool {
+        let Some(folder) = self.code.find(code) else { return false };
+        if let Some(name) = folder.parent() {
+            self.unused.touch(name);
+        }
+        self.unused.touch(&folder);
+        folder.is_dir()
     }
 
     fn forget_code(&self, is_used: IsUsed) {
-        let code = self.code.clone();
+        let (code, unused) = (self.code.clone(), Arc::clone(&self.unused));
         // Nobody waits for it.
-        std::thread::spawn(move || code::forget_unused(&code, CODE_FRESH, &is_used));
+        std::thread::spawn(move || unused.look(code.path(), Instant::now(), &is_used));
     }
 }
 

@@ -1,0 +1,64 @@
+//! Deployed code as folders of this machine, and how workers run it.
+//!
+//! Templates name code by its hash. Where it is, and which program runs it, is found out when a worker starts: neither is
+//! kept, so both may move.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use longshore_model::CodeHash;
+
+use crate::{LaunchError, WorkerSpec};
+
+/// The folder of deployed code: `<name>/<hash>/` for each version.
+#[derive(Clone, Debug)]
+pub struct CodeFolders(PathBuf);
+
+impl CodeFolders {
+    /// The folders in `dir`, which need not be there yet.
+    pub fn at(dir: &Path) -> Self {
+        // Workers have folders of their own: a relative path would lead elsewhere from there.
+        Self(std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()))
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The folder of this code, under whatever name it was deployed.
+    pub fn find(&self, code: &CodeHash) -> Option<PathBuf> {
+        let names = fs::read_dir(&self.0).ok()?.flatten().map(|entry| entry.path());
+        // What is being removed has an extension, and no name of code has.
+        let names = names.filter(|name| name.extension().is_none());
+        names.map(|name| name.join(code.as_str())).find(|folder| folder.is_dir())
+    }
+}
+
+/// How deployed code is run.
+#[derive(Clone, Debug)]
+pub(crate) struct DeployedCode {
+    pub(crate) folders: CodeFolders,
+    /// The command line that runs the folder after it as a worker.
+    pub(crate) runner: Vec<String>,
+}
+
+impl DeployedCode {
+    /// Puts the folder of the code that the worker runs into `spec`, and the command line where it has none of its own.
+    pub(crate) fn resolve(&self, spec: &mut WorkerSpec) -> Result<(), LaunchError> {
+        let Some(code) = &spec.code else { return Ok(()) };
+        let dir = self.folders.path().display();
+        let folder = self.folders.find(code).ok_or_else(|| {
+            LaunchError(format!(
+                "worker {} was not started: there is no code {code} in {dir}: deploy it again",
+                spec.worker
+            ))
+        })?;
+        if spec.command.is_empty() {
+            let text = folder.to_str().ok_or_else(|| LaunchError(format!("the path {dir} is not text")))?;
+            spec.command = self.runner.iter().cloned().chain([text.to_owned()]).collect();
+        }
+        spec.workdir = Some(folder);
+        Ok(())
+    }
+}
