@@ -162,8 +162,7 @@ def deep(levels: int, opening: str = "[", closing: str = "]") -> str:
 
 
 INPUTS = {
-    "a million arrays deep": '{"a":' + deep(1_000_000) + "}",
-    "a million objects deep": '{"a":' * 1_000_000 + "1" + "}" * 1_000_000,
+    "as deep as may be": '{"a":' + deep(510) + "}",
     "a number of a million digits": '{"a":' + "9" * 1_000_000 + "}",
     "an enormous exponent": '{"a":1e999999999,"b":-1e-999999999}',
     "a hundred thousand members": "{" + ",".join(f'"k{n}":1' for n in range(100_000)) + "}",
@@ -194,10 +193,36 @@ def test_an_input_that_comes_twice_or_in_disguise(endpoint, worker, body):
     assert worker.take()["input"] == {"n": 2}
 
 
+TOO_DEEP = {
+    # name: a body, and the byte of the bracket that goes too deep
+    "an input": ('{"input":{"a":' + deep(511) + "}}", 14 + 510),
+    "an input in a thousand flat ones": ('{"x":[' + ",".join(["[]"] * 1_000) + '],"input":{"a":' + deep(2_000) + "}}", 3005 + 15 + 510),
+    "a million arrays": ('{"input":{"a":' + deep(1_000_000) + "}}", 14 + 510),
+    "a million objects": ('{"input":' + '{"a":' * 1_000_000 + "1" + "}" * 1_000_001, 9 + 511 * 5),
+    "around the input": ('{"a":' * 100_000 + '{"input":{}}' + "}" * 100_000, 512 * 5),
+    "a policy": ('{"input":{},"policy":{"ttl":' + deep(1_000_000) + "}}", 28 + 510),
+    "a webhook": ('{"input":{},"webhook":' + deep(1_000_000) + "}", 22 + 511),
+    "nothing closed": ('{"input":{"a":' + "[" * 1_000_000, 14 + 510),
+}
+
+
+@pytest.mark.parametrize("path", ["/run", "/runsync", "/openai/v1/completions"])
+@pytest.mark.parametrize("name", TOO_DEEP)
+def test_json_that_is_nested_too_deep_is_refused_with_the_place(endpoint, name, path):
+    """A worker in Python could not read it, nor anything that came with it."""
+    body, at = TOO_DEEP[name]
+    answer = endpoint.call("POST", path, data=body)
+    assert answer.status_code == 400, answer.text[:300]
+    said = answer.json()["error"]
+    if path.startswith("/openai"):
+        said, code = said["message"], said["code"]
+    else:
+        code = answer.json()["code"]
+    assert code == "nested_too_deep" and f"512 levels: see byte {at}" in said, said
+    assert endpoint.health()["jobs"]["inQueue"] == 0
+
+
 NO_JOBS = {
-    "deep around the input": '{"a":' * 100_000 + '{"input":{}}' + "}" * 100_000,
-    "a deep policy": '{"input":{},"policy":{"ttl":' + deep(1_000_000) + "}}",
-    "a deep webhook": '{"input":{},"webhook":' + deep(1_000_000) + "}",
     "a webhook of a megabyte": '{"input":{},"webhook":"http://' + "a" * 1_000_000 + '"}',
     "an enormous ttl": '{"input":{},"policy":{"ttl":1e999999999}}',
     "a ttl of a million digits": '{"input":{},"policy":{"ttl":' + "9" * 1_000_000 + "}}",
@@ -208,7 +233,7 @@ NO_JOBS = {
     "overlong UTF-8": b'{"input":{"a":"\xc0\x80"}}',
     "a surrogate in UTF-8": b'{"input":{"a":"\xed\xa0\x80"}}',
     "UTF-16": '{"input":{}}'.encode("utf-16"),
-    "nothing closed": '{"input":{"a":' + "[" * 1_000_000,
+    "nothing closed": '{"input":{"a":' + "[" * 400,
 }
 
 
@@ -248,6 +273,17 @@ def test_a_workers_report_that_is_made_to_hurt(endpoint, worker, name, kind):
     assert any(state in status.content[:200] for state in (b"COMPLETED", b"FAILED", b"IN_PROGRESS"))
     if kind == "job-done":
         assert b"IN_PROGRESS" not in status.content[:200]
+
+
+def test_an_output_that_is_nested_too_deep_fails_its_job(endpoint, worker):
+    """Whoever lists jobs would read none of them."""
+    for kind in ("job-done", "job-stream"):
+        job = endpoint.run()
+        worker.take()
+        assert worker.post(kind, job, '{"output":' + deep(512) + "}").status_code == 200
+        record = endpoint.status(job)
+        assert record["status"] == "FAILED" and "512 levels at byte 521" in record["error"], record
+    assert len(endpoint.ok("GET", "/requests")["requests"]) == 2
 
 
 PATHS = [

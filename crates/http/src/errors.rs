@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use longshore_engine::{AskError, CatalogError, Refusal};
+use longshore_model::limits::JSON_LEVELS_MAX;
 
 use crate::json_body::JsonBody;
 use crate::rate_limits::Standing;
@@ -80,6 +81,12 @@ impl Failure {
     pub(crate) fn body_too_large(bytes_max: usize) -> Self {
         let text = format!("the body is over {bytes_max} bytes; hand large data over by URL");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
+    }
+
+    /// A body whose values are nested so deep that parsers end there.
+    pub(crate) fn nested_too_deep(at: usize) -> Self {
+        let text = format!("the body is nested deeper than {JSON_LEVELS_MAX} levels: see byte {at}");
+        Self::bad_request("nested_too_deep", text)
     }
 
     /// A body in a form that nobody here reads.
@@ -268,6 +275,7 @@ mod tests {
             (refused(Refusal::NotRetryable).into(), 400, "job_not_retryable", None),
             (refused(Refusal::NotRepeatable).into(), 400, "webhook_not_repeatable", None),
             (CatalogError::Conflict("x".to_owned()).into(), 400, "conflict", None),
+            (Failure::nested_too_deep(9), 400, "nested_too_deep", None),
             (Failure::unauthorized(), 401, "unauthorized", None),
             (refused(Refusal::NoSuchJob).into(), 404, "job_not_found", None),
             (AskError::Gone.into(), 404, "endpoint_not_found", None),

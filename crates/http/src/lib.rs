@@ -21,6 +21,7 @@ mod keys;
 mod lingering;
 mod management;
 mod metrics;
+mod nesting;
 mod openai;
 mod operations;
 mod peer;

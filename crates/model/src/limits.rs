@@ -15,6 +15,8 @@ pub const CODE_BODY_BYTES_MAX: usize = 64_000_000;
 pub const CHUNK_BYTES_MAX: usize = 1_000_000;
 /// The longest `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// How deep JSON may be nested: parsers of clients and workers go as deep as a document does, and end there.
+pub const JSON_LEVELS_MAX: usize = 512;
 
 /// `wait` of `/runsync` and `/status-sync`: least, default and most.
 pub const WAIT_MS_MIN: u64 = 1_000;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::errors::Failure;
+use crate::nesting::too_deep_at;
 
 /// The most members of an object that is looked into.
 const MEMBERS_MAX: usize = 256;
@@ -59,6 +60,9 @@ pub(super) fn parse(
     }
     if !text.starts_with('{') {
         return Err(Failure::bad_request("bad_json", "the body must be a JSON object with `input`"));
+    }
+    if let Some(at) = too_deep_at(body) {
+        return Err(Failure::nested_too_deep(at));
     }
     let members: Members<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
     match members.get("input") {
@@ -448,11 +452,23 @@ mod tests {
     }
 
     #[test]
-    fn depth_does_not_matter() {
-        let deep = 1_000_000;
-        let body = format!(r#"{{"input":{{"a":{}{}}}}}"#, "[".repeat(deep), "]".repeat(deep));
-        assert_eq!(members(&body).len(), body.len() - 2);
-        assert_eq!(code(format!(r#"{{"input":{{"a":{}"#, "[".repeat(deep))), "bad_json");
+    fn a_body_is_512_levels_deep_at_most() {
+        let body = |levels: usize| {
+            format!(r#" {{"input":{{"a":{}{}}}}}"#, "[".repeat(levels - 2), "]".repeat(levels - 2))
+        };
+        assert_eq!(members(&body(512)).len(), body(512).len() - 3);
+        let refused = parse(&Bytes::from(body(513)), |_| Ok(None), |_| true).unwrap_err();
+        assert_eq!(
+            (refused.code(), refused.text().ends_with("byte 525")),
+            ("nested_too_deep", true),
+            "{refused:?}"
+        );
+        assert_eq!(body(513).as_bytes()[525..527], *b"[]");
+        for levels in [2_000, 1_000_000] {
+            assert_eq!(code(body(levels)), "nested_too_deep");
+            assert_eq!(code(format!(r#"{{"input":{{"a":{}"#, "[".repeat(levels))), "nested_too_deep");
+        }
+        assert_eq!(code(format!(r#"{{"input":{{"a":{}"#, "[".repeat(400))), "bad_json");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::HttpState;
 use crate::body::{self, ReadBody};
 use crate::errors::Failure;
+use crate::nesting::too_deep_at;
 
 /// A request for a worker.
 #[derive(Debug)]
@@ -47,6 +48,9 @@ impl Asked {
         let ReadBody { bytes, permit } = body::read(body, RUNSYNC_BODY_BYTES_MAX, state.budget()).await?;
         if bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self::without_body(uri));
+        }
+        if let Some(at) = too_deep_at(&bytes) {
+            return Err(Failure::nested_too_deep(at));
         }
         let not_json = |_| not_an_object();
         let whole: &RawValue = serde_json::from_slice(&bytes).map_err(not_json)?;

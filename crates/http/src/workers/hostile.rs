@@ -14,6 +14,7 @@ use super::chunks::split;
 use super::job_object;
 use super::lenient::{plain_text, read_json};
 use super::report::Report;
+use crate::nesting::too_deep_at;
 
 const NAMES: Names = &["output", "output", "error", "status", "stopPod", "IN_PROGRESS", "a"];
 
@@ -155,6 +156,7 @@ proptest! {
     #[test]
     fn numbers_that_json_does_not_know_become_null_and_the_rest_stays((sent, meant) in pythonic()) {
         let body = Bytes::from(format!("{{\"output\": {sent}}}"));
+        prop_assume!(too_deep_at(&body).is_none());
         let output = Report::parse(&body).unwrap().output.unwrap();
         prop_assert_eq!(std::str::from_utf8(&output).unwrap(), meant);
     }

@@ -6,10 +6,12 @@ use std::fmt;
 
 use bytes::Bytes;
 use longshore_engine::Outcome;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use longshore_model::limits::JSON_LEVELS_MAX;
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::lenient::{plain_text, read_json};
+use crate::nesting::too_deep_at;
 
 /// A post about a job.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +29,11 @@ pub(super) struct Report {
 impl Report {
     /// Reads a post's body.
     pub fn parse(body: &Bytes) -> serde_json::Result<Self> {
+        if let Some(at) = too_deep_at(body) {
+            // Lists of jobs show outputs: one that ends its reader's parser would hide the others.
+            let text = format!("it is nested deeper than {JSON_LEVELS_MAX} levels at byte {at}");
+            return Err(serde_json::Error::custom(text));
+        }
         read_json(body, |body| {
             let members: Members<'_> = serde_json::from_slice(body)?;
             // The slices point into `body`, so they share its memory instead of copying it.
@@ -207,9 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_no_stack_overflow() {
-        let deep = format!(r#"{{"output": {}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
-        assert!(parse(&deep).output.is_some());
+    fn a_report_is_512_levels_deep_at_most() {
+        let deep =
+            |levels: usize| format!(r#"{{"output": {}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert!(parse(&deep(512)).output.is_some());
+        for levels in [513, 2_000, 200_000] {
+            let error = Report::parse(&Bytes::from(deep(levels))).unwrap_err().to_string();
+            assert!(error.contains("512 levels at byte 522"), "{error}");
+        }
     }
 
     #[test]

@@ -143,6 +143,7 @@ proptest! {
     #[test]
     fn a_good_envelope_with_any_input_is_delivered(input in object(NAMES), ttl in TTL_MS_MIN..=TTL_MS_MAX) {
         let body = format!("{{\"policy\":{{\"ttl\":{ttl}}},\"input\":{input},\"webhook\":\"http://a/\"}}");
+        prop_assume!(too_deep_at(body.as_bytes()).is_none());
         let envelope = parse(&Bytes::from(body.clone().into_bytes()), |_| Ok(None), |_| true).unwrap();
         prop_assert_eq!(envelope.members.as_ref(), &body.as_bytes()[1..body.len() - 1]);
         prop_assert_eq!((envelope.ttl_ms, envelope.webhook), (Some(ttl as u32), true));
