@@ -172,6 +172,26 @@ def test_concurrent_handler_shares_one_worker(api):
     assert len({endpoint.status(job)["workerId"] for job in jobs}) == 1
 
 
+@pytest.mark.parametrize("place", [0, 4, 9])
+def test_a_job_that_python_cannot_read_fails_alone(api, place):
+    """A number of more than 4300 digits ends Python's parser, and the SDK drops all that came in the same answer."""
+    endpoint = api.endpoint("eight_at_once.py", env={"AT_ONCE": "10"}, workersMax=0, maxConcurrency=10)
+    unreadable = '{"input":{"seconds":0.05,"n":' + "7" * 5_000 + "}}"
+    jobs = []
+    for n in range(10):
+        body = unreadable if n == place else '{"input":{"seconds":0.05}}'
+        jobs.append(endpoint.ok("POST", "/run", data=body)["id"])
+    api.ok("PATCH", f"/v1/endpoints/{endpoint.id}", json={"workersMin": 1, "workersMax": 1})
+    culprit = jobs.pop(place)
+    for job in jobs:
+        record = endpoint.wait_for(job, timeout_s=60)
+        assert record["status"] == "COMPLETED" and "retries" not in record, record
+    record = endpoint.wait_for(culprit, timeout_s=120)
+    assert record["status"] == "FAILED" and "4300 digits" in record["error"] and "6 times" in record["error"], record
+    readable = endpoint.run({"seconds": 0})
+    assert endpoint.wait_for(readable)["status"] == "COMPLETED"
+
+
 def test_progress_update(api, tmp_path):
     endpoint = api.endpoint("progress.py", workersMax=1)
     go = tmp_path / "go"

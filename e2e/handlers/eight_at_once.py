@@ -1,6 +1,7 @@
-"""Runs up to eight jobs at once and says how many it saw at once."""
+"""Runs up to eight jobs at once, or `AT_ONCE`, and says how many it saw at once."""
 
 import asyncio
+import os
 
 import runpod
 
@@ -17,4 +18,5 @@ async def handler(job):
         running -= 1
 
 
-runpod.serverless.start({"handler": handler, "concurrency_modifier": lambda _: 8})
+AT_ONCE = int(os.environ.get("AT_ONCE", "8"))
+runpod.serverless.start({"handler": handler, "concurrency_modifier": lambda _: AT_ONCE})

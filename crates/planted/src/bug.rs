@@ -46,6 +46,8 @@ bugs! {
     OneRunTooMany,
     /// A delivery whose answer got lost counts as a retry.
     LostAnswerCounted,
+    /// Jobs that were dropped together are handed out together again.
+    DroppedInBatches,
     /// The jobs that run at a crash are nobody's afterwards.
     LeaseNotLoaded,
     /// A managed worker that went silent loses its jobs but is left running.

@@ -6,6 +6,7 @@
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes the expectations so")]
 
+mod alone;
 mod audit;
 mod print;
 mod random;

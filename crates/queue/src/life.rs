@@ -19,6 +19,14 @@ pub(crate) enum Place {
     Back,
 }
 
+/// What a job comes back from.
+pub(crate) enum Loss<'a> {
+    /// A worker that may have run it, and this happened.
+    Worker(&'a str),
+    /// A worker that never showed that it had it.
+    Delivery,
+}
+
 impl Queue {
     /// Puts the job into the line. The caller has set everything else and pushes the row afterwards.
     pub(crate) fn enqueue(&mut self, slot: Slot, place: Place, now: Millis, out: &mut Effects) {
@@ -105,14 +113,14 @@ impl Queue {
         &mut self,
         slot: Slot,
         counts: bool,
-        reason: &str,
+        loss: &Loss<'_>,
         now: Millis,
         out: &mut Effects,
     ) {
         let max_retries = self.settings.max_retries;
         let row = &self.jobs[slot];
         if counts && row.retries() >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
-            let error = exhausted(row, reason);
+            let error = exhausted(row, loss);
             out.changes.push(Change::KeepError(row.key(), error));
             self.end(slot, JobState::Failed, now, out);
             return;
@@ -223,11 +231,22 @@ pub(crate) fn deadline(row: &PackedRow) -> Option<Millis> {
     }
 }
 
-fn exhausted(row: &PackedRow, reason: &str) -> String {
-    match row.retries() {
-        0 => alloc::format!("the job was given up after it ran once: {reason}"),
-        retries => {
-            alloc::format!("the job was given up after it ran {} times: {reason}", u32::from(retries) + 1)
+fn exhausted(row: &PackedRow, loss: &Loss<'_>) -> String {
+    let retries = u32::from(row.retries());
+    match loss {
+        Loss::Worker(reason) if retries == 0 => {
+            alloc::format!("the job was given up after it ran once: {reason}")
+        }
+        Loss::Worker(reason) => {
+            alloc::format!("the job was given up after it ran {} times: {reason}", retries + 1)
+        }
+        Loss::Delivery => {
+            let deliveries = u32::from(row.redeliveries()) + retries + 1;
+            alloc::format!(
+                "the job was given up after it was handed out {deliveries} times and dropped without a sign that it \
+                 arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long \
+                 for Python"
+            )
         }
     }
 }

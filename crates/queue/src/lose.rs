@@ -5,6 +5,7 @@ use alloc::string::String;
 use longshore_model::{JobId, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
+use crate::life::Loss;
 use crate::{Effects, Queue, Reply, Signal};
 
 impl Queue {
@@ -27,7 +28,12 @@ impl Queue {
         let mut held = self.workers.get(id).map(|worker| worker.held.clone()).unwrap_or_default();
         self.sort_last_first(&mut held);
         for held in held {
-            self.put_back(held.slot, counts, reason, now, out);
+            if counts && !held.confirmed {
+                // What ended the worker may have been the answer that it came in.
+                let row = self.jobs[held.slot].changed();
+                row.redeliveries = row.redeliveries.max(1);
+            }
+            self.put_back(held.slot, counts, &Loss::Worker(reason), now, out);
         }
     }
 

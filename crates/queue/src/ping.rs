@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use longshore_model::{JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
+use crate::life::Loss;
 use crate::workers::{Held, Stopping};
 use crate::{Effects, Queue, Reply, Signal};
 
@@ -17,6 +18,8 @@ const MISSED_PINGS_MAX: u8 = 2;
 /// Deliveries that nobody confirmed before further ones count as retries: a job that kills its worker's answer
 /// every time must not go round for ever.
 const REDELIVERIES_MAX: u8 = 3;
+/// What a worker did that had the job for sure.
+const DROPPED: &str = "its worker dropped it without reporting a result";
 
 impl Queue {
     pub(crate) fn ping(
@@ -77,7 +80,8 @@ impl Queue {
             if !counts {
                 row.changed().redeliveries += 1;
             }
-            self.put_back(held.slot, counts, "its worker dropped it without reporting a result", now, out);
+            let loss = if held.confirmed { Loss::Worker(DROPPED) } else { Loss::Delivery };
+            self.put_back(held.slot, counts, &loss, now, out);
         }
     }
 

@@ -4,6 +4,7 @@ use longshore_model::{JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
+use crate::life::Loss;
 use crate::{Change, Effects, Queue, Reply, Verdict};
 
 impl Queue {
@@ -47,7 +48,7 @@ impl Queue {
                 }
             }
             Verdict::Failed if self.retries_errors(slot) => {
-                self.put_back(slot, true, "its handler reported an error", now, out);
+                self.put_back(slot, true, &Loss::Worker("its handler reported an error"), now, out);
                 return Reply::Ignored;
             }
             Verdict::Failed => {

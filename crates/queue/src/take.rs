@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use longshore_model::{JobRow, Millis, limits};
 use longshore_planted::{Bug, planted};
 
+use crate::jobs::Slot;
 use crate::queue::SLICE;
 use crate::workers::{Held, Worker};
 use crate::{Effects, Queue, Reply, Signal, Take};
@@ -39,8 +40,15 @@ impl Queue {
         while taken.len() < slots {
             let Some(slot) = self.ready.first() else { break };
             if now < self.jobs[slot].delete_at() {
+                let goes_alone = self.goes_alone(slot);
+                if goes_alone && !taken.is_empty() {
+                    break;
+                }
                 self.start(slot, &take.worker, now, out);
                 taken.push(self.jobs[slot].unpacked());
+                if goes_alone {
+                    break;
+                }
             } else if expired < SLICE {
                 expired += 1;
                 self.remove(slot, now, out);
@@ -54,6 +62,14 @@ impl Queue {
             out.signals.push(Signal::Demand);
         }
         taken
+    }
+}
+
+impl Queue {
+    /// Whether the job is in no answer together with others: a worker dropped it before, and gave no sign that it had it.
+    /// A job that a worker cannot read costs it the whole answer, and which one it was nobody knows.
+    fn goes_alone(&self, slot: Slot) -> bool {
+        self.jobs[slot].redeliveries() > 0 && !planted(Bug::DroppedInBatches)
     }
 }
 

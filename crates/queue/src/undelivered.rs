@@ -5,6 +5,7 @@ use alloc::string::String;
 use longshore_model::{Attempt, JobId, JobState, Millis};
 
 use crate::jobs::Slot;
+use crate::life::Loss;
 use crate::queue::SLICE;
 use crate::{Change, Effects, Queue, Reply, Signal};
 
@@ -29,7 +30,7 @@ impl Queue {
             out.changes.push(Change::KeepError(key, error));
             self.end(slot, JobState::Failed, now, out);
         } else {
-            self.put_back(slot, false, "its input could not be read", now, out);
+            self.put_back(slot, false, &Loss::Delivery, now, out);
             self.set_aside(slot, now);
         }
         Reply::Recorded(key)

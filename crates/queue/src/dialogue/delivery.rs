@@ -178,8 +178,8 @@ fn a_job_that_never_arrives_ends_at_last() {
             0s take w1 idle: a; a back in line, redelivery 3; ready
             0s take w1 idle: a; a back in line, retry 1; ready
             0s take w1 idle: a; a back in line, retry 2; ready
-            0s take w1 idle: nothing; a error "the job was given up after it ran 3 times: its worker dropped it without reporting a result"; a FAILED
-            0s status a: FAILED by w1, delay 0s, execution 0s, retries 2, error "the job was given up after it ran 3 times: its worker dropped it without reporting a result", until 1800s
+            0s take w1 idle: nothing; a error "the job was given up after it was handed out 6 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python"; a FAILED
+            0s status a: FAILED by w1, delay 0s, execution 0s, retries 2, error "the job was given up after it was handed out 6 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python", until 1800s
         "#]],
     );
 }

@@ -16,6 +16,9 @@ fn the_jobs_of_a_lost_worker_go_to_the_front_in_their_old_order() {
         lose w1 counted 'exit code 1'
         status a
         take w2 x4
+        take w2 x4
+        take w2 x4
+        take w2 x4
         ",
         expect![[r#"
             0s submit a: accepted
@@ -25,7 +28,10 @@ fn the_jobs_of_a_lost_worker_go_to_the_front_in_their_old_order() {
             0s take w1 x3: a, b, c
             0s lose w1 counted 'exit code 1': c back in line, retry 1; b back in line, retry 1; a back in line, retry 1
             0s status a: IN_QUEUE after w1, retries 1, until 86400s
-            0s take w2 x4: a, b, c, d
+            0s take w2 x4: a
+            0s take w2 x4: b
+            0s take w2 x4: c
+            0s take w2 x4: d
         "#]],
     );
 }
