@@ -33,6 +33,17 @@ impl Query {
         matches!(self.get(name), Some("true" | "1" | ""))
     }
 
+    /// A parameter that is one of some words, if it is there.
+    pub(crate) fn word(&self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, Failure> {
+        let Some(sent) = self.get(name) else { return Ok(None) };
+        let known = words.iter().copied().find(|word| *word == sent);
+        known.map(Some).ok_or_else(|| {
+            let shown: String = sent.chars().take(60).collect();
+            let text = format!("`{name}` is {shown:?}; it must be one of {}", words.join(", "));
+            Failure::bad_request("bad_parameter", text)
+        })
+    }
+
     /// A parameter that is an integer from `min` to `max`, if it is there.
     pub(crate) fn integer(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Failure> {
         let Some(text) = self.get(name) else { return Ok(None) };

@@ -24,6 +24,9 @@ const MEMBERS_USUAL: usize = 8;
 /// What the server says of a job itself, or what breaks the worker's bookkeeping; dropped from a request.
 const RESERVED: [&str; 4] = ["id", "status", "delayTime", "self"];
 
+/// The fields of an `s3Config`.
+const S3_FIELDS: [&str; 4] = ["accessId", "accessSecret", "bucketName", "endpointUrl"];
+
 /// A checked request.
 #[derive(Debug)]
 pub(super) struct Envelope {
@@ -76,9 +79,7 @@ pub(super) fn parse(
         }
     }
     let config = members.present("s3Config");
-    if config.is_some_and(|config| !config.starts_with('{')) {
-        return Err(Failure::bad_request("bad_s3_config", "`s3Config` must be a JSON object"));
-    }
+    config.map(check_s3_config).transpose()?;
     let policy = policy(members.present("policy"))?;
     let sealed = config.map(seal).transpose()?.flatten();
     let members_text = if let Some(sealed) = sealed {
@@ -105,6 +106,22 @@ fn not_json(error: &serde_json::Error) -> Failure {
     }
     let (line, column) = (error.line(), error.column());
     Failure::bad_request("bad_json", format!("the body is not JSON: see line {line}, column {column}"))
+}
+
+/// Checks the fields that have a meaning; others are between the client and its worker. Null stands for a field that is
+/// not there, as it does everywhere in a request.
+fn check_s3_config(raw: &str) -> Result<(), Failure> {
+    let refused = |text: String| Err(Failure::bad_request("bad_s3_config", text));
+    if !raw.starts_with('{') {
+        return refused("`s3Config` must be a JSON object".to_owned());
+    }
+    let members: Members<'_> = serde_json::from_str(raw).map_err(|error| not_json(&error))?;
+    let is_wrong = |name: &&str| members.present(name).is_some_and(|value| !value.starts_with('"'));
+    match S3_FIELDS.iter().find(|name| is_wrong(name)) {
+        None => Ok(()),
+        // What it is instead may be a secret.
+        Some(name) => refused(format!("`s3Config.{name}` must be a string")),
+    }
 }
 
 #[derive(Debug, Default)]
@@ -332,6 +349,22 @@ mod tests {
         assert_eq!(sealed(body), r#""s3Config":"sealed 8","input":{"s3Config":{"a":1}},"x":1"#);
         assert_eq!(sealed(r#"{"input":{},"s3Config":null}"#), r#""input":{},"s3Config":null"#);
         assert_eq!(code(r#"{"input":{},"s3Config":"longshore-sealed:1:x"}"#), "bad_s3_config");
+    }
+
+    #[test]
+    fn the_fields_of_an_s3_config_are_strings() {
+        for field in S3_FIELDS {
+            for value in ["5", "true", "[]", "{}", "1e400"] {
+                let body = format!(r#"{{"input":{{}},"s3Config":{{"{field}":"x","{field}" : {value}}}}}"#);
+                let failure = parse(&Bytes::from(body.clone()), |_| Ok(None), |_| true).unwrap_err();
+                assert_eq!(failure.code(), "bad_s3_config", "{body}");
+                let text = format!("{failure:?}");
+                assert!(text.contains(&format!("`s3Config.{field}` must be a string")), "{text}");
+            }
+        }
+        // As it stands: null is no field, others are not ours.
+        let body = r#""input":{},"s3Config":{"accessId" : null, "bucketName":"b\u0020","region":1.0}"#;
+        assert_eq!(members(&format!("{{{body}}}")), body);
     }
 
     #[test]

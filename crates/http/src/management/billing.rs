@@ -179,10 +179,7 @@ fn word(
     words: &[&'static str],
     default: &'static str,
 ) -> Result<&'static str, Failure> {
-    let Some(sent) = query.get(name) else { return Ok(default) };
-    words.iter().copied().find(|word| *word == sent).ok_or_else(|| {
-        Failure::bad_request("bad_parameter", format!("`{name}` must be one of {}", words.join(", ")))
-    })
+    Ok(query.word(name, words)?.unwrap_or(default))
 }
 
 fn moment(query: &Query, name: &str) -> Result<Option<Millis>, Failure> {

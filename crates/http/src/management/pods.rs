@@ -21,6 +21,9 @@ use crate::operations::schema::{array_of, count, object, text, texts_by_name, ti
 use crate::operations::{Group, Operation};
 use crate::query::Query;
 
+const COMPUTE_TYPES: &[&str] = &["GPU", "CPU"];
+const STATUSES: &[&str] = &["RUNNING", "EXITED", "TERMINATED"];
+
 /// Which workers are shown.
 const FILTERS: &[Parameter] = &[
     query("endpointId", Kind::Text, "only the workers of this endpoint"),
@@ -28,16 +31,12 @@ const FILTERS: &[Parameter] = &[
     query("gpuTypeId", Kind::Texts, "only workers with GPUs of one of these types"),
     query(
         "computeType",
-        Kind::Word { words: &["GPU", "CPU"], default: None },
+        Kind::Word { words: COMPUTE_TYPES, default: None },
         "only workers of such endpoints",
     ),
     query("imageName", Kind::Text, "only workers of this image"),
     query("name", Kind::Text, "only the workers of endpoints with this name"),
-    query(
-        "desiredStatus",
-        Kind::Word { words: &["RUNNING", "EXITED", "TERMINATED"], default: None },
-        "`RUNNING` shows all",
-    ),
+    query("desiredStatus", Kind::Word { words: STATUSES, default: None }, "`RUNNING` shows all"),
 ];
 
 /// The operations on workers.
@@ -94,6 +93,8 @@ pub(super) fn group() -> Group {
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
     let query = Query::of(&uri)?;
+    query.word("computeType", COMPUTE_TYPES)?;
+    query.word("desiredStatus", STATUSES)?;
     let page = Page::of(&uri, &query)?;
     let mut pods = Vec::new();
     for endpoint in state.engine().endpoints() {
