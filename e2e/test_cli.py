@@ -553,3 +553,16 @@ def test_the_session_in_the_manual_is_true(fresh_server, tmp_path):
     if os.environ.get("LONGSHORE_RECORD"):
         before, rest = MANUAL.read_text().split("```console\n")
         MANUAL.write_text(f"{before}```console\n{recorded}```{rest.split('```', 1)[1]}")
+
+
+def test_an_endpoint_is_named_by_a_slug_with_a_slash(cli, api):
+    slug = f"Org/{unique('Model')}.v1_x"
+    endpoint = api.external(slug=slug)
+    assert cli.ok("endpoint", "get", slug, "-o", "json").json["id"] == endpoint.id
+    job = cli.ok("run", slug, "{}", "-o", "json").json["id"]
+    assert cli.ok("status", slug, job, "-o", "json").json["status"] == "IN_QUEUE"
+    assert "1 in queue" in cli.ok("health", slug).out
+    cli.ok("cancel", slug, job)
+    cli.ok("endpoint", "update", slug, "--workers-max", "1")
+    cli.ok("endpoint", "delete", slug, "--yes")
+    assert api.call("GET", f"/v1/endpoints/{endpoint.id}").status_code == 404

@@ -8,6 +8,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::segment::segment;
 use crate::transport::{Call, Transport};
 use crate::{Client, ClientError};
 
@@ -41,7 +42,7 @@ pub struct ExternalWorker {
 impl Client {
     /// A new worker of an endpoint whose workers come from outside.
     pub async fn external_worker(&self, endpoint: &str) -> Result<ExternalWorker, ClientError> {
-        let path = format!("/v1/endpoints/{endpoint}/worker-token");
+        let path = format!("/v1/endpoints/{}/worker-token", segment(endpoint));
         let given: WorkerToken = self.transport.json(Call::post(&path, Bytes::new())).await?;
         let variable = |name: &str| {
             given.env.get(name).cloned().ok_or_else(|| {

@@ -7,6 +7,7 @@ use longshore_model::{JobId, JobState};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::segment::segment;
 use crate::transport::Call;
 use crate::{Client, ClientError, wire};
 
@@ -131,7 +132,7 @@ impl Client {
         request: Bytes,
         idempotency_key: Option<&str>,
     ) -> Result<Job, ClientError> {
-        let path = format!("/v2/{endpoint}/run");
+        let path = format!("/v2/{}/run", segment(endpoint));
         self.job(Call { idempotency_key, ..Call::post(&path, request) }).await
     }
 
@@ -143,18 +144,19 @@ impl Client {
         wait: Duration,
         idempotency_key: Option<&str>,
     ) -> Result<Job, ClientError> {
-        let path = format!("/v2/{endpoint}/runsync?wait={}", wait.as_millis());
+        let path = format!("/v2/{}/runsync?wait={}", segment(endpoint), wait.as_millis());
         self.job(Call { idempotency_key, ..Call::post(&path, request).held(wait) }).await
     }
 
     /// A job as it is.
     pub async fn status(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.job(Call::get(&format!("/v2/{endpoint}/status/{job}?position=true"))).await
+        self.job(Call::get(&format!("/v2/{}/status/{job}?position=true", segment(endpoint)))).await
     }
 
     /// A job once it has ended, or as it is when `wait` has passed.
     pub async fn status_sync(&self, endpoint: &str, job: JobId, wait: Duration) -> Result<Job, ClientError> {
-        let path = format!("/v2/{endpoint}/status-sync/{job}?position=true&wait={}", wait.as_millis());
+        let path =
+            format!("/v2/{}/status-sync/{job}?position=true&wait={}", segment(endpoint), wait.as_millis());
         self.job(Call::get(&path).held(wait)).await
     }
 
@@ -169,38 +171,38 @@ impl Client {
     ) -> Result<StreamPage, ClientError> {
         let wait_ms = wait.as_millis();
         // The mount for client SDKs says the job's state along with the chunks.
-        let path = format!("/sdk/v2/{endpoint}/stream/{job}?offset={offset}&wait={wait_ms}");
+        let path = format!("/sdk/v2/{}/stream/{job}?offset={offset}&wait={wait_ms}", segment(endpoint));
         self.transport.json(Call::get(&path).held(wait)).await
     }
 
     /// Cancels a job; answers it as it is then.
     pub async fn cancel(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.job(Call::post(&format!("/v2/{endpoint}/cancel/{job}"), Bytes::new())).await
+        self.job(Call::post(&format!("/v2/{}/cancel/{job}", segment(endpoint)), Bytes::new())).await
     }
 
     /// Runs a job that failed or timed out once more.
     pub async fn retry(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.job(Call::post(&format!("/v2/{endpoint}/retry/{job}"), Bytes::new())).await
+        self.job(Call::post(&format!("/v2/{}/retry/{job}", segment(endpoint)), Bytes::new())).await
     }
 
     /// Removes what waits in an endpoint's queue.
     pub async fn purge(&self, endpoint: &str) -> Result<Purged, ClientError> {
-        self.transport.json(Call::post(&format!("/v2/{endpoint}/purge-queue"), Bytes::new())).await
+        self.transport.json(Call::post(&format!("/v2/{}/purge-queue", segment(endpoint)), Bytes::new())).await
     }
 
     /// An endpoint's numbers.
     pub async fn health(&self, endpoint: &str) -> Result<Health, ClientError> {
-        self.transport.json(Call::get(&format!("/v2/{endpoint}/health"))).await
+        self.transport.json(Call::get(&format!("/v2/{}/health", segment(endpoint)))).await
     }
 
     /// An endpoint's numbers as the server wrote them: JSON text.
     pub async fn health_text(&self, endpoint: &str) -> Result<Box<RawValue>, ClientError> {
-        self.transport.json(Call::get(&format!("/v2/{endpoint}/health"))).await
+        self.transport.json(Call::get(&format!("/v2/{}/health", segment(endpoint)))).await
     }
 
     /// An endpoint's jobs, newest first: `query` is `status=…&limit=…&cursor=…`, any of them.
     pub async fn requests(&self, endpoint: &str, query: &str) -> Result<JobPage, ClientError> {
-        self.transport.json(Call::get(&format!("/v2/{endpoint}/requests?{query}"))).await
+        self.transport.json(Call::get(&format!("/v2/{}/requests?{query}", segment(endpoint)))).await
     }
 
     async fn job(&self, call: Call<'_>) -> Result<Job, ClientError> {

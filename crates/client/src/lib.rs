@@ -11,6 +11,7 @@ mod logs;
 mod management;
 mod payload;
 mod resources;
+mod segment;
 mod transport;
 mod wire;
 
@@ -21,6 +22,7 @@ pub use jobs::{Chunk, Health, HealthJobs, HealthWorkers, Job, JobPage, Purged, S
 pub use logs::LogLines;
 pub use management::{Endpoint, EndpointSpec, Template, TemplateSpec};
 pub use resources::Collection;
+pub use segment::segment;
 
 use transport::Transport;
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
+use crate::segment::segment;
 use crate::transport::{Call, Pieces};
 use crate::{Client, ClientError};
 
@@ -20,7 +21,7 @@ pub struct LogLines {
 impl Client {
     /// The workers of an endpoint, and with `ended` those whose logs are still there: JSON text.
     pub async fn workers(&self, endpoint: &str, ended: bool) -> Result<Vec<Box<RawValue>>, ClientError> {
-        let path = format!("/v1/endpoints/{endpoint}/workers?ended={ended}");
+        let path = format!("/v1/endpoints/{}/workers?ended={ended}", segment(endpoint));
         self.transport.json(Call::get(&path)).await
     }
 
@@ -33,7 +34,8 @@ impl Client {
         tail: Option<u32>,
         follow: bool,
     ) -> Result<LogLines, ClientError> {
-        let mut path = format!("/v1/endpoints/{endpoint}/workers/{worker}/logs?follow={follow}");
+        let mut path =
+            format!("/v1/endpoints/{}/workers/{}/logs?follow={follow}", segment(endpoint), segment(worker));
         if let Some(tail) = tail {
             let _ = write!(path, "&tail={tail}");
         }

@@ -8,6 +8,7 @@ use longshore_model::{Durability, EndpointId, PausedFrom, Provider, RetryOn, Sca
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::segment::segment;
 use crate::transport::Call;
 use crate::{Client, ClientError};
 
@@ -171,7 +172,7 @@ impl Client {
 
     /// One endpoint, by id or slug.
     pub async fn endpoint(&self, id_or_slug: &str) -> Result<Endpoint, ClientError> {
-        self.manage(Method::GET, &format!("/v1/endpoints/{id_or_slug}"), &()).await
+        self.manage(Method::GET, &format!("/v1/endpoints/{}", segment(id_or_slug)), &()).await
     }
 
     /// Makes an endpoint.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::value::RawValue;
 
+use crate::segment::segment;
 use crate::transport::Call;
 use crate::{Client, ClientError};
 
@@ -53,7 +54,7 @@ impl Client {
 
     /// One record; `query` is empty or asks for more to be shown in it.
     pub async fn get(&self, of: Collection, id: &str, query: &str) -> Result<Box<RawValue>, ClientError> {
-        self.transport.json(Call::get(&format!("{}/{id}?{query}", of.path()))).await
+        self.transport.json(Call::get(&format!("{}/{}?{query}", of.path(), segment(id)))).await
     }
 
     /// Makes a record of the members of a JSON object.
@@ -68,13 +69,13 @@ impl Client {
         id: &str,
         members: Bytes,
     ) -> Result<Box<RawValue>, ClientError> {
-        let path = format!("{}/{id}", of.path());
+        let path = format!("{}/{}", of.path(), segment(id));
         self.transport.json(Call { body: Some(members), ..Call::new(Method::PATCH, &path) }).await
     }
 
     /// Deletes a record. With `drain` the running jobs of an endpoint end first.
     pub async fn delete_from(&self, of: Collection, id: &str, drain: bool) -> Result<(), ClientError> {
-        let path = format!("{}/{id}{}", of.path(), if drain { "?drain=true" } else { "" });
+        let path = format!("{}/{}{}", of.path(), segment(id), if drain { "?drain=true" } else { "" });
         let wait = if drain { DRAIN_TIME_MAX } else { Duration::ZERO };
         self.transport.bytes(Call::new(Method::DELETE, &path).held(wait)).await.map(|_| ())
     }

@@ -59,12 +59,18 @@ impl Catalog {
             return Err(CatalogError::Conflict(format!("template {id} does not exist: create it first")));
         }
         let Some(slug) = &endpoint.slug else { return Ok(()) };
-        match self.by_name.get(slug) {
-            Some(other) if other.record().no != endpoint.no => Err(CatalogError::Conflict(format!(
+        // Names that differ in their case alone would be taken for each other by people.
+        let has_it = |other: &Endpoint| {
+            let is_slug = |name: &str| name.eq_ignore_ascii_case(slug);
+            other.no != endpoint.no
+                && (is_slug(other.id.as_str()) || other.slug.as_deref().is_some_and(is_slug))
+        };
+        match self.endpoints.values().map(EndpointHandle::record).find(|other| has_it(other)) {
+            Some(other) => Err(CatalogError::Conflict(format!(
                 "slug {slug} is taken by endpoint {}: choose another",
-                other.record().id
+                other.id
             ))),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -5,7 +5,10 @@
 //! the request, as much as everything that hyper does. So what comes in for every single job is told by hand here.
 //!
 //! Only requests that are spelled as the documentation spells them: whatever is not exactly one of these, be it for
-//! its method or an escape in its path, goes to the router, which knows these routes too and has the last word.
+//! its method or an escape in its path (other than of a `/` in an endpoint's name), goes to the router, which knows these
+//! routes too and has the last word.
+
+use std::borrow::Cow;
 
 use axum::extract::Request;
 use http::Method;
@@ -39,21 +42,23 @@ enum Route {
 #[derive(Debug, PartialEq, Eq)]
 struct Found<'a> {
     line: Line,
-    endpoint: &'a str,
+    endpoint: Cow<'a, str>,
     worker: &'a str,
     job: &'a str,
 }
 
 fn find<'a>(method: &Method, path: &'a str) -> Option<Found<'a>> {
-    if memchr(b'%', path.as_bytes()).is_some() {
-        return None;
-    }
+    let has_escapes = memchr(b'%', path.as_bytes()).is_some();
     let sdk_rest = path.strip_prefix("/sdk/v2/");
     let is_sdk = sdk_rest.is_some();
     let mut segments = Segments(Some(sdk_rest.or_else(|| path.strip_prefix("/v2/"))?));
-    let (endpoint, operation) = (segments.next()?, segments.next()?);
+    let endpoint = match (segments.next()?, has_escapes) {
+        (name, false) => Cow::Borrowed(name),
+        (name, true) => Cow::Owned(unescaped(name, segments.0?)?),
+    };
+    let operation = segments.next()?;
     let (third, fourth, fifth) = (segments.next(), segments.next(), segments.next());
-    if [Some(endpoint), third, fourth].contains(&Some("")) || fifth.is_some() {
+    if [Some(&*endpoint), third, fourth].contains(&Some("")) || fifth.is_some() {
         return None;
     }
     let (route, worker, job) = match (method.as_str(), operation, third, fourth) {
@@ -69,6 +74,13 @@ fn find<'a>(method: &Method, path: &'a str) -> Option<Found<'a>> {
         _ => return None,
     };
     Some(Found { line: Line { route, is_sdk }, endpoint, worker, job })
+}
+
+/// An endpoint's name with its slashes. None where anything else is escaped, in the name or behind it.
+fn unescaped(name: &str, rest: &str) -> Option<String> {
+    let plain = name.replace("%2F", "/").replace("%2f", "/");
+    let has_escapes = |text: &str| memchr(b'%', text.as_bytes()).is_some();
+    (!has_escapes(&plain) && !has_escapes(rest)).then_some(plain)
 }
 
 /// What is between the slashes.
@@ -87,8 +99,8 @@ impl<'a> Iterator for Segments<'a> {
 
 impl Found<'_> {
     fn answer(&self, state: &HttpState, request: Request) -> Answering {
-        let job_path = JobPath { endpoint: self.endpoint, job: self.job };
-        let worker_path = WorkerPath { endpoint: self.endpoint, worker: self.worker, job: self.job };
+        let job_path = JobPath { endpoint: &self.endpoint, job: self.job };
+        let worker_path = WorkerPath { endpoint: &self.endpoint, worker: self.worker, job: self.job };
         match self.line.route {
             Route::Run => jobs::run(state.clone(), job_path, request),
             Route::Runsync => jobs::runsync(state.clone(), job_path, request),
@@ -147,12 +159,14 @@ mod tests {
     #[test]
     fn what_comes_for_every_job_is_found() {
         let line = |route, is_sdk| Line { route, is_sdk };
-        let run = Found { line: line(Route::Run, false), endpoint: "e", worker: "", job: "" };
+        let run = Found { line: line(Route::Run, false), endpoint: "e".into(), worker: "", job: "" };
         assert_eq!(find(&Method::POST, "/v2/e/run"), Some(run));
-        let status = Found { line: line(Route::Status, true), endpoint: "e", worker: "", job: "j" };
+        let status = Found { line: line(Route::Status, true), endpoint: "e".into(), worker: "", job: "j" };
         assert_eq!(find(&Method::GET, "/sdk/v2/e/status/j"), Some(status));
-        let done = Found { line: line(Route::Done, false), endpoint: "e", worker: "w&x=1", job: "j" };
+        let done = Found { line: line(Route::Done, false), endpoint: "e".into(), worker: "w&x=1", job: "j" };
         assert_eq!(find(&Method::POST, "/v2/e/job-done/w&x=1/j"), Some(done));
+        let sync = Found { line: line(Route::Runsync, false), endpoint: "o/m/n".into(), worker: "", job: "" };
+        assert_eq!(find(&Method::POST, "/v2/o%2Fm%2fn/runsync"), Some(sync));
     }
 
     #[test]
@@ -176,6 +190,10 @@ mod tests {
             "/v2/e/run/",
             "/v2/e/run/x",
             "/v2/e%31/run",
+            "/v2/e%2F%31/run",
+            "/v2/e%2/run",
+            "/v2/e%2F/job-done/w%2F/j",
+            "/v2/e%2Fm",
             "/v1/e/run",
             "/sdk/v2/e/job-done/w/j",
             "/v2/e/job-done/w/j/x",

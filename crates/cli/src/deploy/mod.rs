@@ -65,7 +65,7 @@ pub(crate) async fn deploy(args: &DeployArgs) -> Outcome {
     let project = Project::load(&args.dir)?;
     let session = args.remote.connect()?;
     if args.list {
-        session.output.records(VERSIONS, &session.client.code_versions_text(&project.slug).await?)?;
+        session.output.records(VERSIONS, &session.client.code_versions_text(&project.code_name()).await?)?;
         return Ok(Exit::Success);
     }
     let version = match &args.to {
@@ -108,7 +108,8 @@ async fn upload(session: &Session, project: &Project) -> Outcome<CodeVersion> {
     let bytes = packed.archive.len() as f64;
     let step = session.screen.step(format!("sending {} files", packed.files));
     let sent = Arc::new(AtomicU64::new(0));
-    let upload = session.client.keep_code(&project.slug, packed.archive, Arc::clone(&sent));
+    let name = project.code_name();
+    let upload = session.client.keep_code(&name, packed.archive, Arc::clone(&sent));
     tokio::pin!(upload);
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     let version = loop {
@@ -132,7 +133,7 @@ fn bar(share: f64) -> String {
 
 /// The one version whose hash begins so.
 async fn earlier(session: &Session, project: &Project, hash: &str) -> Outcome<CodeVersion> {
-    let mut versions = session.client.code_versions(&project.slug).await?;
+    let mut versions = session.client.code_versions(&project.code_name()).await?;
     versions.retain(|version| version.hash.starts_with(hash));
     let next = format!("`longshore deploy {} --list` shows those there are", project.dir.display());
     match versions.len() {

@@ -79,6 +79,14 @@ impl Project {
         Ok(Self { dir, slug, program, python, env, endpoint })
     }
 
+    /// The name that its code is kept under: what slugs may have beside these characters, it may not.
+    pub(crate) fn code_name(&self) -> String {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let is_one =
+            self.slug.len() <= SLUG_CHARS_MAX && !self.slug.starts_with('-') && self.slug.chars().all(fits);
+        if is_one { self.slug.clone() } else { slug_of(&self.slug) }
+    }
+
     /// The folder's `requirements.txt`, if there is one.
     pub(crate) fn requirements(&self) -> Option<PathBuf> {
         Some(self.dir.join("requirements.txt")).filter(|path| path.is_file())

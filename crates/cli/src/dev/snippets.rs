@@ -1,5 +1,7 @@
 //! Lines to copy: the running endpoint from curl, Python and JavaScript.
 
+use longshore_client::segment;
+
 use crate::screen::Screen;
 
 /// A sample longer than this is named as a file instead of shown.
@@ -19,6 +21,7 @@ impl Snippets<'_> {
     pub(crate) fn show(&self, screen: &Screen) {
         let (input, data) = self.payload();
         let Self { base_url, slug, key, .. } = self;
+        let slug = segment(slug);
         let blocks = [
             (
                 "curl",

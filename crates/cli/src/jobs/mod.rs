@@ -20,13 +20,13 @@ pub(crate) use request::RequestArgs;
 pub(crate) use stream::stream;
 pub(crate) use submit::{run, runsync};
 
-/// An id or slug of an endpoint; what else is typed there would make another path of the address.
+/// An id or slug of an endpoint; what else is typed there is a mistake.
 pub(crate) fn endpoint_name(text: &str) -> Result<String, String> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if !text.is_empty() && text.chars().all(fits) {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if text.split('/').all(|word| word.starts_with(|c| fits(c) && c != '.') && word.chars().all(fits)) {
         Ok(text.to_owned())
     } else {
-        Err("an endpoint's id or slug has letters, digits and `-` only".to_owned())
+        Err("an endpoint's id or slug has letters, digits, `-`, `_`, `.` and `/` only".to_owned())
     }
 }
 
@@ -179,8 +179,10 @@ mod tests {
 
     #[test]
     fn an_endpoints_name_is_no_path() {
-        assert!(endpoint_name("my-model_2").is_ok());
-        for text in ["", "a/b", "..", "a?b", "ä", "a b"] {
+        for text in ["my-model_2", "Org/Model.v2", "k2x0a8m4q6w1ez"] {
+            assert!(endpoint_name(text).is_ok(), "{text}");
+        }
+        for text in ["", "a//b", "/a", "a/", "a/../b", "..", "a?b", "ä", "a b"] {
             assert!(endpoint_name(text).is_err(), "{text}");
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, RecordKind, ShardId};
+use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, RecordKind, ShardId, is_reserved_slug};
 use longshore_store::{Batch, Catalog as StoredCatalog, HookRow, Store, StoreError, Write};
 use tokio::sync::mpsc;
 
@@ -113,6 +113,13 @@ impl Engine {
         }
         for record in stored.endpoints {
             let deleting = record.deleting;
+            if let Some(slug) = record.slug.as_deref().filter(|slug| !deleting && is_reserved_slug(slug)) {
+                tracing::warn!(
+                    endpoint = %record.id,
+                    slug,
+                    "the slug is reserved for the management API by now: the endpoint keeps its job routes, give it another"
+                );
+            }
             let handle = self.open_endpoint(record, true);
             if deleting {
                 // Its deletion did not end before the server did.

@@ -49,6 +49,7 @@ async fn save_endpoint(rest: &Rest, mut input: Map<String, Value>) -> Resolved {
         ));
     }
     drop_empty(&mut input, "networkVolumeId");
+    drop_empty(&mut input, "minCudaVersion");
     if let Some(kind) = input.remove("flashBootType") {
         input.insert("flashboot".to_owned(), json!(kind == json!("FLASHBOOT")));
     }

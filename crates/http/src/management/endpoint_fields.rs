@@ -14,7 +14,7 @@ const EXECUTION_MS: Kind = Kind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: E
 /// An hour at most.
 const STOP_GRACE_MS: Kind = Kind::Integer { min: 0, max: 3_600_000 };
 const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
-const SLUG: Kind = Kind::Form { matches: is_slug, pattern: "^[a-z0-9][a-z0-9-]{1,62}$" };
+const CUDA_PATTERN: &str = "^[0-9]{1,3}\\.[0-9]{1,3}$";
 
 const WEBHOOK: Kind = Kind::Form { matches: is_webhook, pattern: "^[Hh][Tt][Tt][Pp][Ss]?://.+$" };
 const EVENTS: &[&str] = &["completed", "failed", "cancelled", "timed_out", "progress"];
@@ -27,7 +27,12 @@ const PAUSED_FROM: &[Field] = &[
 /// Every field of an endpoint: what clients may send and what they can read.
 pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people, not blank; the endpoint's id if none is given"),
-    Field::new("slug", SLUG, "a second address of the endpoint under `/v2`; unique").nullable(),
+    Field::new(
+        "slug",
+        Kind::Slug,
+        "a second address of the endpoint under `/v2`, a `/` in it escaped; unique, whatever its case",
+    )
+    .nullable(),
     Field::new("models", Kind::Texts, "the models that its workers serve, as OpenAI's clients name them")
         .default("[]"),
     Field::new("templateId", SHORT_TEXT, "the template that its workers run").names(Resource::Template),
@@ -81,8 +86,18 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("computeType", Kind::Word(&["GPU", "CPU"]), "the hardware class").default(r#""GPU""#),
     Field::new("gpuCount", Kind::Integer { min: 1, max: 1_024 }, "GPUs per worker").default("1"),
     Field::new("gpuTypeIds", Kind::Texts, "GPU types in order of preference").default("[]"),
-    Field::new("allowedCudaVersions", Kind::Texts, "accepted for compatibility").default("[]"),
-    Field::new("minCudaVersion", SHORT_TEXT, "accepted for compatibility").nullable(),
+    Field::new(
+        "allowedCudaVersions",
+        Kind::Forms { matches: is_cuda_version, pattern: CUDA_PATTERN },
+        "accepted for compatibility",
+    )
+    .default("[]"),
+    Field::new(
+        "minCudaVersion",
+        Kind::Form { matches: is_cuda_version, pattern: CUDA_PATTERN },
+        "accepted for compatibility",
+    )
+    .nullable(),
     Field::new("cpuFlavorIds", Kind::Texts, "accepted for compatibility").default("[]"),
     Field::new("dataCenterIds", Kind::Texts, "accepted for compatibility").default("[]"),
     Field::new("networkVolumeId", SHORT_TEXT, "the volume its workers see")
@@ -112,11 +127,11 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("workers", Kind::Objects, "its workers, with `?includeWorkers=true`").read_only(),
 ];
 
-fn is_slug(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    (2..=63).contains(&text.len())
-        && text.bytes().all(|byte| fits(byte) || byte == b'-')
-        && text.bytes().next().is_some_and(fits)
+/// Any version is one: which there are changes every few months.
+fn is_cuda_version(text: &str) -> bool {
+    let is_number =
+        |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
 #[cfg(test)]
@@ -124,12 +139,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slug_is_of_its_form() {
-        for slug in ["ab", "a-", "0a", "my-model-2", &"a".repeat(63)] {
-            assert!(is_slug(slug), "{slug}");
+    fn a_cuda_version_is_two_numbers() {
+        for version in ["12.8", "11.0", "99.123"] {
+            assert!(is_cuda_version(version), "{version}");
         }
-        for text in ["", "a", "-a", "Ab", "a_b", "ä-b", "a b", &"a".repeat(64)] {
-            assert!(!is_slug(text), "{text}");
+        for text in ["", "12", "12.", ".8", "12.8.1", "v12.8", "12.x", "1234.5", "12,8"] {
+            assert!(!is_cuda_version(text), "{text}");
         }
     }
 }

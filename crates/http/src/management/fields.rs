@@ -1,6 +1,7 @@
 //! The fields of the management API's resources as data: one table per resource holds every name, type, limit
 //! and default. Requests are checked against it and the API's document is made from it.
 
+use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, is_slug};
 use serde_json::{Map, Value};
 
 use super::nearest::nearest;
@@ -37,6 +38,10 @@ pub(crate) enum Kind {
     Text { chars_max: usize },
     /// A text of some form.
     Form { matches: fn(&str) -> bool, pattern: &'static str },
+    /// A list of texts of some form.
+    Forms { matches: fn(&str) -> bool, pattern: &'static str },
+    /// The slug of an endpoint.
+    Slug,
     /// A whole number.
     Integer { min: u64, max: u64 },
     /// True or false.
@@ -187,6 +192,10 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
             text.chars().count() <= chars_max && !text.contains('\0')
         }
         (Kind::Form { matches, .. }, Value::String(text)) => matches(text),
+        (Kind::Forms { matches, .. }, Value::Array(items)) => {
+            items.iter().all(|item| item.as_str().is_some_and(matches))
+        }
+        (Kind::Slug, Value::String(text)) => is_slug(text),
         (Kind::Integer { min, max }, Value::Number(number)) => {
             number.as_u64().is_some_and(|number| (min..=max).contains(&number))
         }
@@ -250,6 +259,10 @@ fn allowed(kind: Kind) -> String {
             format!("a string of at most {chars_max} characters, without NUL")
         }
         Kind::Form { pattern, .. } => format!("a string of the form {pattern}"),
+        Kind::Forms { pattern, .. } => format!("a list of strings of the form {pattern}"),
+        Kind::Slug => {
+            format!("a string of {SLUG_CHARS_MIN} to {SLUG_CHARS_MAX} characters of the form {SLUG_PATTERN}")
+        }
         Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
         Kind::Flag => "true or false".to_owned(),
         Kind::Word(words) => format!("one of {}", listed(words)),

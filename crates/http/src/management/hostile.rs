@@ -27,9 +27,12 @@ fn fitting(kind: Kind) -> BoxedStrategy<Value> {
         .prop_map(move |text| text.chars().take(chars_max).collect::<String>().into())
         .boxed(),
         Kind::Secret { .. } => Just(SECRET).prop_map(Value::from).boxed(),
-        Kind::Form { matches, .. } if matches("slug") => {
-            "[a-z0-9][a-z0-9-]{1,62}".prop_map(Value::from).boxed()
-        }
+        // Longer than every reserved word.
+        Kind::Slug => "[A-Za-z0-9][A-Za-z0-9._-]{20,40}(/[A-Za-z0-9][A-Za-z0-9._-]{0,20}){0,2}"
+            .prop_map(Value::from)
+            .boxed(),
+        Kind::Form { matches, .. } if matches("12.8") => Just(json!("12.8")).boxed(),
+        Kind::Forms { .. } => prop::collection::vec("[0-9]{1,2}\\.[0-9]", 0..3).prop_map(Value::from).boxed(),
         Kind::Form { .. } => {
             "(http|https|HTTP)://[a-z0-9]{1,9}(:[1-9][0-9]{0,3})?/[a-z?=]{0,9}".prop_map(Value::from).boxed()
         }

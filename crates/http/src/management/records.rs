@@ -3,7 +3,7 @@
 
 use longshore_model::{
     CodeHash, Endpoint, EndpointId, EndpointNo, Millis, NetworkVolume, PausedFrom, RegistryAuth,
-    RegistryAuthId, Template, TemplateId, VolumeId,
+    RegistryAuthId, Template, TemplateId, VolumeId, is_reserved_slug,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,6 +63,7 @@ pub(super) fn new_endpoint(
     record.extend(members);
     record.insert("templateId".to_owned(), json!(template.id));
     let endpoint: Endpoint = from_members(record)?;
+    check_slug(endpoint.slug.as_deref(), None)?;
     check_endpoint(&endpoint, template)?;
     Ok(endpoint)
 }
@@ -132,6 +133,7 @@ pub(super) fn changed_endpoint(
     template: &Template,
 ) -> Result<Endpoint, Failure> {
     let mut changed: Endpoint = overlaid(endpoint, members)?;
+    check_slug(changed.slug.as_deref(), endpoint.slug.as_deref())?;
     check_endpoint(&changed, template)?;
     let is_paused = |endpoint: &Endpoint| endpoint.workers_max == 0;
     changed.paused_from = match (is_paused(endpoint), is_paused(&changed)) {
@@ -142,6 +144,17 @@ pub(super) fn changed_endpoint(
         (_, false) => None,
     };
     Ok(changed)
+}
+
+/// Refuses a reserved slug, except where the endpoint has it from before it was reserved.
+fn check_slug(slug: Option<&str>, before: Option<&str>) -> Result<(), Failure> {
+    match slug.filter(|slug| Some(*slug) != before && is_reserved_slug(slug)) {
+        None => Ok(()),
+        Some(slug) => require(
+            false,
+            format!("`slug` is {slug:?}, which is reserved for the management API; choose another"),
+        ),
+    }
 }
 
 /// The rules between fields.
@@ -315,6 +328,21 @@ mod tests {
         let changed = changed_endpoint(&endpoint, sent, &template).unwrap();
         let expected = Endpoint { slug: None, idle_timeout_s: 9, ..endpoint };
         assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn a_reserved_slug_is_kept_and_never_given() {
+        let template = template(json!({"name": "t"}));
+        for slug in ["serverless", "Serverless", "openapi.json", "v2"] {
+            let failure = new_endpoint(members(json!({"slug": slug})), &template, BIRTH).unwrap_err();
+            assert!(format!("{failure:?}").contains("reserved for the management API"), "{failure:?}");
+        }
+        let endpoint = new_endpoint(members(json!({"slug": "mine"})), &template, BIRTH).unwrap();
+        changed_endpoint(&endpoint, members(json!({"slug": "catalog"})), &template).unwrap_err();
+        let old = Endpoint { slug: Some("catalog".to_owned()), ..endpoint };
+        changed_endpoint(&old, members(json!({"slug": "catalog", "name": "n"})), &template).unwrap();
+        changed_endpoint(&old, members(json!({"slug": "CATALOG"})), &template).unwrap_err();
+        changed_endpoint(&old, members(json!({"slug": null})), &template).unwrap();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Schemas of resources, made from the tables that requests are checked against.
 
+use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN};
 use serde_json::{Map, Value, json};
 
 use super::fields::{Access, Field, Kind, Verb};
@@ -45,6 +46,12 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
             json!({ "type": "string", "format": "password", "maxLength": chars_max, "pattern": WITHOUT_NUL })
         }
         Kind::Form { pattern, .. } => json!({ "type": "string", "pattern": pattern }),
+        Kind::Forms { pattern, .. } => {
+            json!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
+        }
+        Kind::Slug => json!({
+            "type": "string", "minLength": SLUG_CHARS_MIN, "maxLength": SLUG_CHARS_MAX, "pattern": SLUG_PATTERN,
+        }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Word(words) => json!({ "type": "string", "enum": words }),

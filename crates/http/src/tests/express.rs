@@ -46,6 +46,36 @@ async fn counted(direct: &Direct) -> Vec<(String, u64)> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_slug_with_a_slash_is_one_segment_on_both_ways() {
+    let direct = Direct::start().await;
+    let renamed = direct.ask("PATCH", "/v1/endpoints/demo", r#"{"slug":"Org/Model.v2_x"}"#).await;
+    assert_eq!(renamed.status, 200, "{renamed:?}");
+    let token = direct.engine.worker_token(&direct.endpoint);
+    for (method, path, body) in ASKED {
+        for name in ["Org%2FModel.v2_x", "Org%2fModel.v2_x", "%4Frg%2FModel.v2_x"] {
+            for key in [ADMIN, &token] {
+                let answer = ask(&direct, key, method, &path.replace("{}", name), body).await;
+                let id = direct.endpoint.to_string();
+                let expected = ask(&direct, key, method, &path.replace("{}", &id), body).await;
+                assert_eq!(answer.status, expected.status, "{method} {path} {name}");
+            }
+        }
+        // Matched exactly, and in one segment.
+        for name in ["org%2Fmodel.v2_x", "Org/Model.v2_x", "Org%252FModel.v2_x"] {
+            let answer = ask(&direct, &token, method, &path.replace("{}", name), body).await;
+            assert_ne!(answer.status, 200, "{method} {path} {name}: {answer:?}");
+        }
+    }
+    for path in
+        ["/v2/Org%2FModel.v2_x/health", "/sdk/v2/Org%2FModel.v2_x/requests", "/v1/endpoints/Org%2FModel.v2_x"]
+    {
+        assert_eq!(direct.ask("GET", path, "").await.status, 200, "{path}");
+    }
+    let models = direct.ask("GET", "/v2/Org%2FModel.v2_x/openai/v1/models", "").await;
+    assert_eq!(models.json()["data"][0]["id"], "m", "{models:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_express_and_the_router_answer_the_same() {
     let direct = Direct::start().await;
     let token = direct.engine.worker_token(&direct.endpoint);

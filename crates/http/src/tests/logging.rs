@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use tracing::level_filters::LevelFilter;
 
+use longshore_store::MemoryStore;
+
+use super::direct::Direct;
 use super::fixture::Fixture;
 
 /// What was logged.
@@ -57,4 +60,36 @@ async fn a_request_is_one_line_without_its_secrets() {
     assert!(lines[0].contains("method=POST") && lines[0].contains("path=\"/v2/demo/run\""), "{text}");
     assert!(text.contains("status=400") && text.contains("status=401"), "{text}");
     assert!(!text.contains("hunter2") && !text.contains("operators"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_names_endpoints_with_a_reserved_slug_and_they_go_on() {
+    let store = Arc::new(MemoryStore::new());
+    let direct = Direct::start_on(Arc::clone(&store)).await;
+    let template = direct.ask("GET", "/v1/templates", "").await.json()[0]["id"].clone();
+    let body = format!(r#"{{"slug":"old","templateId":{template},"provider":"external"}}"#);
+    let made = direct.ask("POST", "/v1/endpoints", &body).await.json();
+    let id = made["id"].as_str().unwrap().to_owned();
+    // As a server did that did not know better.
+    let rename = |endpoint: &mut longshore_model::Endpoint| {
+        endpoint.slug = Some("serverless".to_owned());
+        Ok::<_, longshore_engine::CatalogError>(())
+    };
+    direct.engine.update_endpoint("old", rename).await.unwrap();
+    drop(direct);
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _here = tracing::subscriber::set_default(subscriber);
+    Direct::again_on(Arc::clone(&store)).await;
+    tracing::callsite::rebuild_interest_cache();
+    let again = Direct::again_on(store).await;
+    let text = log.text();
+    let line = text.lines().find(|line| line.contains("WARN") && line.contains(&id));
+    assert!(line.is_some_and(|line| line.contains("serverless") && line.contains("reserved")), "{text}");
+    for name in [id.as_str(), "serverless"] {
+        assert_eq!(again.ask("POST", &format!("/v2/{name}/run"), r#"{"input":{}}"#).await.status, 200);
+        let kept = format!(r#"{{"name":"{name}","slug":"serverless"}}"#);
+        assert_eq!(again.ask("PATCH", &format!("/v1/endpoints/{name}"), &kept).await.status, 200);
+    }
 }

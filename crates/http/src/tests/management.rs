@@ -132,7 +132,7 @@ async fn refusals_name_the_field_and_change_nothing() {
         ),
         (json!({ "template": inline, "workersMin": 9 }), "`workersMin` is 9 and `workersMax` is 3"),
         (json!({ "template": inline, "slug": "demo" }), "demo"),
-        (json!({ "template": inline, "slug": "Not" }), "of the form ^[a-z0-9]"),
+        (json!({ "template": inline, "slug": "no slug" }), "of the form ^[A-Za-z0-9]"),
         (json!({ "template": inline, "idleTimeout": 3_601 }), "from 1 to 3600"),
         (json!({ "template": inline, "provider": "process" }), "no command line"),
         (json!({ "template": inline, "id": "x" }), "`id` is set by the server"),
