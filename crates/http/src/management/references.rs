@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use longshore_engine::{Engine, LiveKey};
-use longshore_model::{Endpoint, Operation, SharedWith, Template, TemplateId};
+use longshore_model::{CodeHash, Endpoint, Operation, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::fields::{Field, Kind, Resource};
@@ -17,8 +17,6 @@ use crate::{HttpState, keys};
 
 /// The field that says with which endpoints a resource is shared.
 const ENDPOINTS: &str = "endpoints";
-/// How texts begin that name deployed code.
-const CODE: &str = "code:";
 
 /// Checks that a key may name everything that a request's members name.
 pub(super) fn may_name(
@@ -158,7 +156,9 @@ impl<'a> Rights<'a> {
             Resource::Template => texts.iter().all(|id| self.template(id)),
             Resource::NetworkVolume => texts.iter().all(|id| id.is_empty() || self.volume(id)),
             Resource::RegistryAuth => texts.iter().all(|id| self.registry_auth(id)),
-            Resource::Code => texts.iter().all(|text| !text.starts_with(CODE) || self.code(text)),
+            Resource::Code => {
+                texts.iter().all(|workdir| CodeHash::in_workdir(workdir).is_none() || self.code(workdir))
+            }
             // Even an empty list takes something from others.
             Resource::Endpoint => false,
         }
@@ -190,11 +190,8 @@ impl<'a> Rights<'a> {
     }
 
     /// Code that one of the endpoints runs.
-    fn code(&self, text: &str) -> bool {
-        self.templates.iter().any(|template| {
-            let words = template.docker_entrypoint.iter().chain(&template.docker_start_cmd);
-            words.chain(&template.workdir).any(|used| used == text)
-        })
+    fn code(&self, workdir: &str) -> bool {
+        self.templates.iter().any(|template| template.workdir.as_deref() == Some(workdir))
     }
 
     fn is_shared(&self, with: &SharedWith) -> bool {

@@ -11,12 +11,8 @@ pub(crate) const TEMPLATE_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people; unique, and not blank"),
     Field::new("imageName", Kind::Text { chars_max: 1_000 }, "the container image; a label for `process` workers")
         .default(r#""""#),
-    Field::new("dockerEntrypoint", Kind::Texts, "the beginning of the command line")
-        .names(Resource::Code)
-        .default("[]"),
-    Field::new("dockerStartCmd", Kind::Texts, "the end of the command line")
-        .names(Resource::Code)
-        .default("[]"),
+    Field::new("dockerEntrypoint", Kind::Texts, "the beginning of the command line").default("[]"),
+    Field::new("dockerStartCmd", Kind::Texts, "the end of the command line").default("[]"),
     Field::new("workdir", PATH, "the folder in which a `process` worker runs, or `code:<hash>` of deployed code")
         .names(Resource::Code)
         .nullable(),

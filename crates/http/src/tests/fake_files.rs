@@ -34,7 +34,7 @@ impl ServerFiles for FakeFiles {
     }
 
     fn has_code(&self, code: &CodeHash) -> bool {
-        code.as_str() == "0".repeat(64)
+        !code.as_str().starts_with('f')
     }
 
     fn forget_code(&self, _: IsUsed) {}
