@@ -64,6 +64,39 @@ def test_stream(generator):
     assert job.status() == "COMPLETED"
 
 
+@pytest.fixture(scope="module")
+def large(api):
+    return api.endpoint("large_chunks.py", workersMin=1, workersMax=1)
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "member", "nested"])
+def test_a_large_chunk_comes_in_parts(large, kind):
+    job = runpod.Endpoint(large.id).run({"kind": kind})
+    parts = list(job.stream())
+    whole = large.status(job.job_id)["output"][0]
+    assert len(parts) > 1, "and the job has not failed"
+    if kind == "text":
+        assert "".join(parts) == whole
+    elif kind == "list":
+        assert [element for part in parts for element in part] == whole
+    elif kind == "member":
+        assert (parts[0]["id"], parts[0]["usage"]) == (1, {"tokens": 2})
+        assert "".join(part["text"] for part in parts) == whole["text"]
+    else:
+        assert (parts[0]["f"], parts[0]["a"]["e"], parts[0]["a"]["b"]["d"]) == (3, 2, 1)
+        assert [element for part in parts for element in part["a"]["b"]["c"]] == whole["a"]["b"]["c"]
+
+
+def test_a_yielded_output_with_metrics_is_a_chunk_with_metrics(large):
+    client = runpod.Endpoint(large.id)
+    job = client.run({"kind": "metrics"})
+    assert list(job.stream()) == ["hello"]
+    assert large.ok("GET", f"/stream/{job.job_id}?offset=0") == [{"output": "hello", "metrics": {"tokens": 1, "speed": None}}]
+    assert large.status(job.job_id)["output"] == [{"output": "hello", "metrics": {"tokens": 1, "speed": None}}]
+    other = client.run({"kind": "output"})
+    assert list(other.stream()) == [{"output": "hello", "metrics": {"tokens": 1}, "more": True}]
+
+
 def test_cancel(sleeper):
     job = runpod.Endpoint(sleeper.id).run({"seconds": 60})
     until(lambda: job.status() == "IN_PROGRESS", "the job runs", 40)

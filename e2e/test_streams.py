@@ -48,6 +48,104 @@ def test_one_request_follows_a_job_to_its_end(endpoint, worker):
     assert list(seen) == [], "the answer ends"
 
 
+def test_metrics_are_kept_and_shown_everywhere(fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    job = endpoint.run()
+    worker.take()
+    posts = [
+        '{"output": {"text": ["a"]}, "metrics": {"avg": 1.0, "scenario": "stream", "big": 12345678901234567890}}',
+        '{"output": {"output": "b", "metrics": {"load": NaN, "deep": {"m": [1]}}}}',
+        '{"output": "c", "metrics": "no object"}',
+        '{"output": {"output": "d", "metrics": 1}}',
+    ]
+    for post in posts:
+        assert worker.post("job-stream", job, post).status_code == 200
+    shown = [
+        {"output": {"text": ["a"]}, "metrics": {"avg": 1.0, "scenario": "stream", "big": 12345678901234567890}},
+        {"output": "b", "metrics": {"load": None, "deep": {"m": [1]}}},
+        {"output": "c"},
+        {"output": {"output": "d", "metrics": 1}},
+    ]
+    server.kill()
+    server.start()
+    assert endpoint.ok("GET", f"/stream/{job}?offset=1") == shown[1:]
+    assert endpoint.api.ok("GET", f"/sdk{endpoint.mount}/stream/{job}?offset=0")["stream"] == shown
+    worker.done(job, {"output": [{"output": "b", "metrics": {}}]})
+    assert [event.json for event in events(endpoint, job) if event.id is not None] == shown
+    assert endpoint.ok("GET", f"/stream/{job}") == shown
+    assert endpoint.status(job)["output"] == [{"output": "b", "metrics": {}}], "the output stays what the worker says"
+    document = endpoint.api.ok("GET", "/v1/openapi.json")
+    assert document["components"]["schemas"]["StreamChunk"]["properties"]["metrics"]["type"] == "object"
+
+
+def size_of(chunk: dict) -> int:
+    return len(json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def joined(values: list):
+    """Parts of a value put together, as far as their kind says how."""
+    first = values[0]
+    if isinstance(first, str):
+        return "".join(values)
+    if isinstance(first, list):
+        return [element for value in values for element in value]
+    members = {}
+    for value in values:
+        for name, part in value.items():
+            members.setdefault(name, []).append(part)
+    return {name: joined(parts) if len(parts) > 1 else parts[0] for name, parts in members.items()}
+
+
+TEXT = "🦜é\\\"\n" * 300_000
+
+
+@pytest.mark.parametrize("output", [
+    TEXT,
+    [{"n": n, "text": "x" * 100} for n in range(30_000)],
+    {"id": 1, "text": TEXT, "usage": {"tokens": 2}},
+    {"a": {"b": {"c": ["x" * 1000] * 2500, "d": 1}, "e": 2}, "f": 3},
+    {f"member {n}": n for n in range(100_000)},
+], ids=["text", "list", "a large member", "nested", "many members"])
+@pytest.mark.parametrize("metrics", [None, {"tokens": 7}], ids=["no metrics", "metrics"])
+def test_a_chunk_over_a_megabyte_is_split_whatever_it_is(endpoint, worker, output, metrics):
+    job = endpoint.run()
+    worker.take()
+    post = {"output": output} | ({"metrics": metrics} if metrics else {})
+    for ascii in (True, False):
+        assert worker.post("job-stream", job, json.dumps(post, ensure_ascii=ascii)).status_code == 200
+        chunks = endpoint.ok("GET", f"/stream/{job}")
+        assert len(chunks) > 1 and all(size_of(chunk) <= 1_000_000 for chunk in chunks)
+        assert joined([chunk["output"] for chunk in chunks]) == output
+        assert [chunk.get("metrics") for chunk in chunks] == [metrics] + [None] * (len(chunks) - 1)
+    if isinstance(output, dict) and "id" in output:
+        assert chunks[0]["output"]["usage"] == {"tokens": 2}, "the others go with the first part"
+    worker.done(job, {"output": []})
+    assert endpoint.status(job)["status"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("post", [
+    '{"output": ' + "7" * 2_500_000 + "}",
+    '{"output": {"' + "k" * 2_500_000 + '": 1}}',
+    '{"output": ' + "[" * 600_000 + "]" * 600_000 + "}",
+    '{"output": 1, "metrics": {"text": "' + "m" * 2_500_000 + '"}}',
+    '{"output": "' + "x" * 1_500_000 + '", "metrics": {"text": "' + "m" * 2_500_000 + '"}}',
+], ids=["a number", "a name", "nesting", "metrics", "both"])
+def test_no_chunk_fails_its_job_for_its_size(endpoint, worker, post):
+    job = endpoint.run()
+    worker.take()
+    assert worker.post("job-stream", job, post).status_code == 200
+    # Read as text: what is nested so deep is more than Python's parser takes.
+    answer = endpoint.call("GET", f"/stream/{job}?offset=0")
+    assert answer.status_code == 200 and len(answer.content) > 1_200_000
+    seen = follow(f"{endpoint.api.server.url}{endpoint.mount}/stream/{job}", endpoint.api.key)
+    worker.done(job, {"output": []})
+    chunks = [event.data for event in seen if event.id is not None]
+    assert len(chunks) > 1 and all(len(chunk) <= 1_000_000 for chunk in chunks)
+    assert endpoint.status(job)["status"] == "COMPLETED"
+
+
 def test_several_readers_at_once_during_and_after_the_job(endpoint, worker):
     job = endpoint.run()
     worker.take()

@@ -52,6 +52,8 @@ pub struct Job {
 pub struct Chunk {
     /// What the handler yielded: JSON text.
     pub output: Box<RawValue>,
+    /// What it says beside that: JSON text.
+    pub metrics: Option<Box<RawValue>>,
 }
 
 /// Some chunks, and where the job stands.

@@ -5,7 +5,9 @@ use longshore_model::{
     Counters, Idempotency, JobId, JobRow, JobState, Millis, WorkerCounts, WorkerId, WorkerPhase,
 };
 use longshore_queue::Refusal;
-use longshore_store::{ChunkRow, StoreError};
+use longshore_store::StoreError;
+
+use crate::chunk::StreamChunk;
 
 /// Why an endpoint did not do what was asked. Nothing changed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -182,7 +184,7 @@ pub struct StreamPage {
     /// The job at that moment. When its state is terminal and `more` is false, no chunk comes after these.
     pub job: JobSnapshot,
     /// The chunks, ascending by offset.
-    pub chunks: Vec<ChunkRow>,
+    pub chunks: Vec<StreamChunk>,
     /// More chunks are stored than fit the page.
     pub more: bool,
 }

@@ -7,6 +7,7 @@ mod actor;
 mod ask;
 mod catalog;
 mod chores;
+mod chunk;
 mod code_paths;
 mod committer;
 mod engine;
@@ -40,6 +41,7 @@ pub use chores::webhooks::signing::WebhookSecret;
 pub use chores::webhooks::{
     BreakerSettings, HttpPost, Post, PostAnswer, PostError, PostFuture, WebhookRetries, WebhookSettings,
 };
+pub use chunk::{Chunk, Seam, StreamChunk};
 pub use engine::records::Record;
 pub use engine::webhooks::NewWebhookSecret;
 pub use engine::{Engine, Parts};
@@ -49,7 +51,6 @@ pub use handle::webhooks::DeliveryQuery;
 pub use host::{Host, Task, ThisMachine};
 pub use live_key::{Caller, LiveKey};
 pub use longshore_queue::Refusal;
-pub use longshore_store::ChunkRow;
 pub use measure::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
 pub use record::{write_json_string, write_record, write_record_members};
 pub use secrets::{Resealed, reseal};

@@ -11,7 +11,7 @@ pub const WORKER_BODY_BYTES_MAX: usize = 64_000_000;
 pub const MANAGEMENT_BODY_BYTES_MAX: usize = 1_000_000;
 /// The longest archive of code, in bytes: handlers are small, models are fetched by them.
 pub const CODE_BODY_BYTES_MAX: usize = 64_000_000;
-/// The longest chunk of a stream; longer ones are split.
+/// The longest chunk of a stream as it is shown, `{"output": …}`; longer ones are split.
 pub const CHUNK_BYTES_MAX: usize = 1_000_000;
 /// The longest `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;

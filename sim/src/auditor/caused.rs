@@ -44,7 +44,8 @@ impl Causes<'_> {
                     }
                     Word::Garbled => true,
                     Word::Completed(output) => self.is_too_long(output.as_ref()),
-                    Word::Progress(chunk) => chunk.len() > self.rules.chunk_bytes_max,
+                    // A chunk is never too long: it is split.
+                    Word::Progress(_) => false,
                 }
         })
     }

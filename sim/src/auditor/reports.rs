@@ -22,7 +22,7 @@ impl Auditor {
         let now = self.ledger.now;
         let is_chunk = exchange.operation == Operation::Chunk;
         let word = if is_chunk { read_chunk(&exchange.body) } else { read_result(&exchange.body) };
-        let fails = matches!(word, Word::Failed(..)) || is_chunk && self.is_unsplittable(&word);
+        let fails = matches!(word, Word::Failed(..));
         let ends = fails || matches!(word, Word::Completed(_) | Word::Garbled);
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
         let may_retry = fails && endpoint.settings.may_retry_errors;
@@ -45,17 +45,11 @@ impl Auditor {
         }
     }
 
-    /// Whether this chunk fails its job: it is too large, and a text is all that can be split for certain.
-    fn is_unsplittable(&self, word: &Word) -> bool {
-        matches!(word, Word::Progress(chunk) if chunk.len() > self.rules.chunk_bytes_max && chunk[0] != b'"')
-    }
-
     /// Whether this worker posted since then that the job failed, and the job went back to the queue for that.
     pub(super) fn may_have_failed_in(&self, job: &Job, worker: WorkerNo, since: When) -> bool {
         self.notes.endpoints[job.endpoint.0].settings.may_retry_errors
             && job.posts.iter().chain(&job.chunks).any(|post| {
-                let fails = matches!(post.word, Word::Failed(..)) || self.is_unsplittable(&post.word);
-                fails && post.worker == worker && post.span.may_follow(since)
+                matches!(post.word, Word::Failed(..)) && post.worker == worker && post.span.may_follow(since)
             })
     }
 

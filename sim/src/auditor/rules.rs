@@ -73,7 +73,7 @@ pub struct Rules {
     pub output_bytes_max: usize,
     /// The longest output of a `/runsync` job.
     pub sync_output_bytes_max: usize,
-    /// The longest chunk; longer ones are split.
+    /// The longest output of a chunk, which is at most 1 000 000 bytes as it is shown; longer ones are split.
     pub chunk_bytes_max: usize,
     /// Default of `policy.ttl`.
     pub ttl_ms: u64,
@@ -120,7 +120,7 @@ impl Default for Rules {
             webhook_body_bytes_max: 10_000_000,
             output_bytes_max: 10_000_000,
             sync_output_bytes_max: 20_000_000,
-            chunk_bytes_max: 1_000_000,
+            chunk_bytes_max: 999_989,
             ttl_ms: 86_400_000,
             execution_timeout_ms: 600_000,
             max_retries: 2,

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use longshore_model::JobId;
 use longshore_planted::{Bug, planted};
-use longshore_store::ChunkRow;
 use tokio::time::{Instant, sleep_until};
 
 use super::EndpointHandle;
 use crate::actor::ask::{Ask, FollowLook, unread};
+use crate::chunk::decoded;
 use crate::tail::{Sight, Tail, TailLook};
-use crate::{AskError, JobSnapshot};
+use crate::{AskError, JobSnapshot, StreamChunk};
 
 /// Chunks that are handed over at once, in bytes: what a slow reader holds in memory. A single longer chunk is more.
 const BYTES_MAX: usize = 64 * 1024;
@@ -30,7 +30,7 @@ const REATTACH: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub enum Happening {
     /// Chunks, ascending by offset. Offsets that are left out belong to a lost attempt.
-    Chunks(Vec<ChunkRow>),
+    Chunks(Vec<StreamChunk>),
     /// How the job stands, when that changed: also when it got a new attempt or a progress value.
     Status(Box<JobSnapshot>),
     /// The job is over, and every chunk was handed over before. The last word.
@@ -137,7 +137,7 @@ impl Follower {
         self.endpoint.snapshot(look.row).await
     }
 
-    async fn chunks(&mut self, look: &TailLook) -> Result<Vec<ChunkRow>, AskError> {
+    async fn chunks(&mut self, look: &TailLook) -> Result<Vec<StreamChunk>, AskError> {
         let mut chunks = if let Some(chunks) = self.tail.recent(self.position, BYTES_MAX) {
             chunks
         } else {
@@ -153,6 +153,6 @@ impl Follower {
         }
         // None at all: they were dropped with their attempt.
         self.position = chunks.last().map_or(look.next, |last| last.offset + 1);
-        Ok(chunks)
+        decoded(chunks)
     }
 }

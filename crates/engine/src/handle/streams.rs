@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::EndpointHandle;
 use crate::actor::ask::{Ask, StreamLook, unread};
+use crate::chunk::decoded;
 use crate::{AskError, StreamFrom, StreamPage};
 
 /// Chunks of one page, in bytes.
@@ -37,6 +38,7 @@ impl EndpointHandle {
             let over = row.state.is_terminal() || self.is_stopping() || Instant::now() >= until;
             if !chunks.is_empty() || over {
                 let more = chunks.last().is_some_and(|last| last.offset + 1 < stream.next);
+                let chunks = decoded(chunks)?;
                 return Ok(StreamPage { job: self.snapshot(row).await?, chunks, more });
             }
             // Either there is news, or the actor dropped the wait: look again.

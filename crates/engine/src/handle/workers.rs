@@ -10,7 +10,7 @@ use longshore_store::{OutcomeRow, Payload};
 use super::EndpointHandle;
 use crate::actor::ask::{Appended, Ask, unread};
 use crate::supervisor::FleetEvent;
-use crate::{AskError, Outcome};
+use crate::{AskError, Chunk, Outcome};
 
 /// Chunks that are looked at together when their bytes are counted, after a restart.
 const COUNTED_BYTES: usize = 1_000_000;
@@ -58,9 +58,9 @@ impl EndpointHandle {
         self.ask(|reply| Ask::Progress { worker, job, outcome, reply }).await
     }
 
-    /// Chunks of a job's stream, each JSON text of at most 1 MB.
-    pub async fn append(&self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>) -> Result<(), AskError> {
-        let mut chunks = chunks;
+    /// Chunks of a job's stream, each of at most 1 MB as it is shown.
+    pub async fn append(&self, worker: WorkerId, job: JobId, chunks: Vec<Chunk>) -> Result<(), AskError> {
+        let mut chunks: Vec<Bytes> = chunks.into_iter().map(Chunk::encode).collect();
         loop {
             let worker = worker.clone();
             match self.ask(|reply| Ask::Append { worker, job, chunks, reply }).await? {

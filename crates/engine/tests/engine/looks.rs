@@ -67,7 +67,7 @@ async fn a_job_that_is_deleted_while_its_chunks_are_read_is_not_shown_without_th
         let (engine, demo) = one_endpoint(&disks).await;
         let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
         take(&demo, "w1", 0).await;
-        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1")]).await.unwrap();
+        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
         demo.cancel(id).await.unwrap();
         disks.store.set_read_ms(300);
         let mut follower = demo.follow(id, 0).await.unwrap();

@@ -157,7 +157,7 @@ async fn an_output_that_cannot_be_read_is_no_empty_success() {
     let (_engine, demo, jobs) = stored_jobs(&disks, 2).await;
     for result in ["7", &large()] {
         let id = take(&demo, "w1", 60_000).await[0].row.id;
-        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1")]).await.unwrap();
+        demo.append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
         done(&demo, "w1", id, result).await;
     }
     let (small, large) = (jobs[0], jobs[1]);

@@ -9,13 +9,13 @@ use longshore_model::{JobId, JobState};
 use crate::ground::{Disks, done, job, one_endpoint, take, worker};
 
 async fn append(demo: &EndpointHandle, id: JobId, chunks: &[&'static str]) {
-    let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes())).collect();
+    let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes()).into()).collect();
     demo.append(worker("w1"), id, chunks).await.unwrap();
 }
 
 async fn read(demo: &EndpointHandle, id: JobId, from: StreamFrom) -> Vec<(u64, Bytes)> {
     let StreamPage { chunks, .. } = demo.read_stream(id, from, Duration::ZERO).await.unwrap();
-    chunks.into_iter().map(|chunk| (chunk.offset, chunk.bytes)).collect()
+    chunks.into_iter().map(|chunk| (chunk.offset, chunk.chunk.output)).collect()
 }
 
 fn numbered(from: u64, chunks: &[&'static str]) -> Vec<(u64, Bytes)> {

@@ -93,7 +93,10 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ("RequestPage", object(&page, &["requests", "cursor"])),
         (
             "StreamChunk",
-            with_example(object(&[("output", json!({}))], &["output"]), json!({ "output": "a word" })),
+            with_example(
+                object(&[("output", json!({})), ("metrics", json!({ "type": "object" }))], &["output"]),
+                json!({ "output": "a word", "metrics": { "tokens": 1 } }),
+            ),
         ),
         (
             "PurgeResult",

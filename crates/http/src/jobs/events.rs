@@ -3,11 +3,12 @@
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use longshore_engine::{ChunkRow, Follower, Happening, JobSnapshot};
+use longshore_engine::{Follower, Happening, JobSnapshot, StreamChunk};
 use longshore_model::Operation;
 use longshore_planted::{Bug, planted};
 
 use super::call::Call;
+use super::chunk;
 use super::record;
 use crate::HttpState;
 use crate::errors::Failure;
@@ -78,10 +79,11 @@ impl Following {
         })
     }
 
-    fn write_chunks(&self, chunks: Vec<ChunkRow>, body: &mut JsonBody) -> Option<()> {
-        for chunk in chunks {
-            let bytes = self.sendable(chunk.bytes)?;
-            body.text("id: ").number(chunk.offset).text("\ndata: {\"output\":").raw(&bytes).text("}");
+    fn write_chunks(&self, chunks: Vec<StreamChunk>, body: &mut JsonBody) -> Option<()> {
+        for StreamChunk { offset, chunk } in chunks {
+            let chunk = chunk::try_map(chunk, |json| self.sendable(json).ok_or(())).ok()?;
+            body.text("id: ").number(offset).text("\ndata: ");
+            chunk::write(&chunk, body);
             body.end_event();
         }
         Some(())

@@ -3,6 +3,7 @@
 
 mod call;
 mod change;
+mod chunk;
 mod described;
 mod envelope;
 mod events;

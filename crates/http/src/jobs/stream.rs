@@ -8,6 +8,7 @@ use longshore_model::JobState;
 use longshore_model::limits::{STREAM_WAIT_MS_DEFAULT, WAIT_MS_MAX};
 
 use super::call::Call;
+use super::chunk;
 use super::events::events as follow;
 use crate::errors::Failure;
 use crate::json_body::JsonBody;
@@ -47,7 +48,7 @@ pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure
     let (state, endpoint) = call.into_wait();
     let mut page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
     for chunk in &mut page.chunks {
-        chunk.bytes = state.answers().charge(std::mem::take(&mut chunk.bytes))?;
+        chunk.chunk = chunk::try_map(std::mem::take(&mut chunk.chunk), |json| state.answers().charge(json))?;
     }
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
@@ -64,7 +65,7 @@ fn written(page: &StreamPage, shape: Shape) -> (JsonBody, Option<u64>) {
     let mut bytes = 0;
     let fitting = page.chunks.iter().take_while(|chunk| {
         let fits = bytes < ANSWER_BYTES;
-        bytes += chunk.bytes.len();
+        bytes += chunk.chunk.bytes();
         fits
     });
     let chunks = &page.chunks[..fitting.count()];
@@ -77,10 +78,10 @@ fn written(page: &StreamPage, shape: Shape) -> (JsonBody, Option<u64>) {
         body.text("{\"status\":").string(state.as_str()).text(",\"stream\":");
     }
     for (at, chunk) in chunks.iter().enumerate() {
-        body.text(if at == 0 { "[{\"output\":" } else { "},{\"output\":" });
-        body.raw(&chunk.bytes);
+        body.text(if at == 0 { "[" } else { "," });
+        chunk::write(&chunk.chunk, &mut body);
     }
-    body.text(if chunks.is_empty() { "[]" } else { "}]" });
+    body.text(if chunks.is_empty() { "[]" } else { "]" });
     if let Shape::Envelope = shape {
         body.text("}");
     }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::workers::{plain_text, read_json};
+use crate::workers::{plain_text, read_json, within};
 
 /// Text that a worker yields piece by piece.
 #[derive(Debug, Default)]
@@ -48,12 +48,17 @@ pub(super) fn answer_in(output: Bytes) -> Bytes {
         text.push(&output);
         return text.into_object().unwrap_or(output);
     };
-    let is_text = elements.iter().all(|element| text.push(element.get().as_bytes()));
-    if is_text && let Some(object) = text.into_object() {
-        return object;
-    }
-    match elements.as_slice() {
-        [only] => output.slice_ref(only.get().as_bytes()),
+    // A list is what a generator yielded; of a chunk with metrics the answer is its output.
+    let mut yielded = elements.iter().map(|element| {
+        let element = output.slice_ref(element.get().as_bytes());
+        within(&element).map_or(element, |(output, _)| output)
+    });
+    let Some(first) = yielded.next() else { return output };
+    let is_only = elements.len() == 1;
+    let is_text = text.push(&first) && yielded.all(|element| text.push(&element));
+    match text.into_object() {
+        Some(object) if is_text => object,
+        _ if is_only => first,
         _ => output,
     }
 }
@@ -76,6 +81,8 @@ mod tests {
             ("{\"a\":[1]}", "{\"a\":[1]}"),
             ("[[1]]", "[1]"),
             ("[]", "[]"),
+            (r#"[{"metrics": {}, "output": {"a": 1.0}}]"#, r#"{"a": 1.0}"#),
+            (r#"[{"metrics": 1, "output": {}}]"#, r#"{"metrics": 1, "output": {}}"#),
         ] {
             assert_eq!(answer(output), expected);
         }
@@ -85,6 +92,7 @@ mod tests {
     fn text_that_writes_an_object_is_that_object() {
         for (output, expected) in [
             (r#""{\"a\": 1.0}""#, r#"{"a": 1.0}"#),
+            (r#"[{"output": "{\"a\": 1", "metrics": {}}, "}"]"#, r#"{"a": 1}"#),
             (r#"["{\"a\": 1e400}"]"#, r#"{"a": 1e400}"#),
             (r#"["{", " \"a\": ", "\"x\\ny\"", "}"]"#, r#"{ "a": "x\ny"}"#),
             (r#"["{\"a\": \"\\ud8", "3e\\udd9c ü\"}\n"]"#, r#"{"a": "\ud83e\udd9c ü"}"#),

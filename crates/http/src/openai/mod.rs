@@ -12,6 +12,7 @@ mod fleet;
 mod frames;
 mod joined;
 mod models;
+mod parts;
 mod plain;
 mod problem;
 mod python;

@@ -5,13 +5,14 @@ use std::time::Duration;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::StatusCode;
-use longshore_engine::{EndpointHandle, JobSnapshot, StreamFrom};
+use longshore_engine::{EndpointHandle, JobSnapshot, StreamChunk, StreamFrom};
 use longshore_model::limits::TTL_MS_MAX;
 use longshore_model::{JobId, JobState};
 
 use super::Answered;
 use super::caller::Caller;
 use super::joined::{JoinedText, answer_in};
+use super::parts::Parts;
 use super::problem::Problem;
 use crate::errors::Failure;
 use crate::json_body::JsonBody;
@@ -55,13 +56,15 @@ pub(super) async fn result(
 
 /// The answer in the job's chunks: the object that all of them write as text, or the first chunk.
 async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>, Failure> {
-    let (mut first, mut text, mut next) = (None, JoinedText::default(), 0);
+    let (mut first, mut text) = (None, JoinedText::default());
+    let (mut parts, mut next) = (Parts::default(), 0);
     loop {
         let page = endpoint.read_stream(job, StreamFrom::Offset(next), Duration::ZERO).await?;
-        for chunk in page.chunks {
-            next = chunk.offset.saturating_add(1);
-            let is_text = text.push(&chunk.bytes);
-            let first = first.get_or_insert(chunk.bytes);
+        for StreamChunk { offset, chunk } in page.chunks {
+            next = offset.saturating_add(1);
+            let Some(output) = parts.push(chunk) else { continue };
+            let is_text = text.push(&output);
+            let first = first.get_or_insert(output);
             if !is_text {
                 return Ok(Some(answer_in(first.clone())));
             }

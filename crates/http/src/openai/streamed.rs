@@ -2,12 +2,13 @@
 
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use longshore_engine::{AskError, Follower, Happening, JobSnapshot};
+use longshore_engine::{AskError, Follower, Happening, JobSnapshot, StreamChunk};
 use longshore_model::{Attempt, JobState};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::caller::Caller;
 use super::frames::Frames;
+use super::parts::Parts;
 use super::problem::Problem;
 use super::{Answered, plain};
 use crate::events::{self, COMMENT, KEEP_ALIVE, Next};
@@ -21,6 +22,7 @@ pub(super) fn ends_with_done(path: &str) -> bool {
 struct Streaming {
     follower: Follower,
     frames: Frames,
+    parts: Parts,
     ends_with_done: bool,
     /// The attempt of the chunks that were sent.
     sent: Option<Attempt>,
@@ -48,9 +50,17 @@ enum Step {
 /// After a while the caller is told that its request lives, which is a promise that there is no error to come.
 pub(super) async fn answer(caller: Caller, ends_with_done: bool) -> Answered {
     let follower = caller.endpoint.follow(caller.job, 0).await?;
-    let frames = Frames::default();
-    let (sent, attempt, first, over) = (None, Attempt(0), Vec::new(), false);
-    let mut streaming = Streaming { follower, frames, ends_with_done, sent, attempt, first, over, caller };
+    let mut streaming = Streaming {
+        follower,
+        frames: Frames::default(),
+        parts: Parts::default(),
+        ends_with_done,
+        sent: None,
+        attempt: Attempt(0),
+        first: Vec::new(),
+        over: false,
+        caller,
+    };
     let patience = Instant::now() + KEEP_ALIVE;
     loop {
         let Ok(happening) = timeout_at(patience, streaming.follower.next()).await else {
@@ -134,8 +144,12 @@ impl Streaming {
             Happening::Status(job) => self.status(&job),
             Happening::Chunks(chunks) => {
                 let mut out = Vec::new();
-                for chunk in chunks {
-                    match self.frames.chunk(&chunk.bytes) {
+                for StreamChunk { chunk, .. } in chunks {
+                    // Of text the caller gets the parts as they are.
+                    let is_text = chunk.output.starts_with(b"\"");
+                    let whole = if is_text { Some(chunk.output) } else { self.parts.push(chunk) };
+                    let Some(output) = whole else { continue };
+                    match self.frames.chunk(&output) {
                         Ok(text) => out.extend(text),
                         Err(problem) if out.is_empty() => return Ok(Step::Fail(problem)),
                         // What came before it is part of the answer.
@@ -154,6 +168,9 @@ impl Streaming {
 
     /// An attempt that takes over begins from the start, which nobody could tell from more of the same.
     fn status(&mut self, job: &JobSnapshot) -> Step {
+        if self.attempt != job.row.attempt {
+            self.parts.clear();
+        }
         self.attempt = job.row.attempt;
         let is_other = |sent| sent != job.row.attempt || job.row.state == JobState::InQueue;
         if self.sent.is_some_and(is_other) { Step::Fail(Problem::worker_lost()) } else { Step::Silent }

@@ -238,9 +238,9 @@ async fn a_stream_over_its_limit_fails_the_job() {
     let job = fixture.running().await;
     let piece = bytes::Bytes::from(format!("\"{}\"", "x".repeat(899_998)));
     for _ in 0..2 {
-        fixture.endpoint.append(worker(), job, vec![piece.clone(); 140]).await.unwrap();
+        fixture.endpoint.append(worker(), job, vec![piece.clone().into(); 140]).await.unwrap();
     }
-    fixture.endpoint.append(worker(), job, vec![piece.clone(); 20]).await.unwrap();
+    fixture.endpoint.append(worker(), job, vec![piece.clone().into(); 20]).await.unwrap();
     let record = fixture.ask(&format!("GET /v2/demo/status/{job}"), "").await.json();
     assert_eq!(record["status"], "FAILED");
     assert!(

@@ -101,7 +101,7 @@ impl Fixture {
     }
 
     pub(super) async fn yield_chunks(&self, job: JobId, chunks: &[&'static str]) {
-        let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes())).collect();
+        let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes()).into()).collect();
         self.endpoint.append(worker(), job, chunks).await.unwrap();
     }
 

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::fixture::{Fixture, with_key, worker};
 use super::wire::{Answer, DEADLINE};
+use crate::workers::split;
 
 const CHAT: &str = "POST /v2/demo/openai/v1/chat/completions";
 const STREAMED: &str = r#"{"model":"m","stream":true}"#;
@@ -90,6 +91,27 @@ async fn one_piece_is_the_workers_json_without_any_envelope() {
         let answer = answer.await;
         assert_eq!((answer.status, answer.text()), (200, expected));
         assert_eq!(answer.header("content-type"), Some("application/json"));
+    }
+}
+
+#[tokio::test]
+async fn an_object_over_a_megabyte_comes_whole() {
+    let fixture = Fixture::start().await;
+    let image = format!(r#"{{"created":1,"data":[{{"b64_json":"{}"}}]}}"#, "x".repeat(2_500_000));
+    for (body, expected) in
+        [(r#"{"model":"m"}"#, image.clone()), (STREAMED, format!("data: {image}\n\ndata: [DONE]\n\n"))]
+    {
+        let answer = asked(&fixture, CHAT, body, |job| {
+            let (fixture, image) = (&fixture, &image);
+            async move {
+                let parts = split(Bytes::copy_from_slice(image.as_bytes()).into(), 1_000_000);
+                assert_eq!(parts.len(), 3);
+                fixture.endpoint.append(worker(), job, parts).await.unwrap();
+                fixture.complete(job, "[]").await;
+            }
+        });
+        let answer = answer.await;
+        assert!(answer.status == 200 && answer.text() == expected, "{} bytes", answer.body.len());
     }
 }
 
@@ -333,7 +355,11 @@ async fn a_silent_wait_says_that_it_lives() {
     assert_eq!(timeout(DEADLINE, cold.head()).await.unwrap().0, 200, "held, and promised");
     assert_eq!(cold.piece().await, b": keep-alive\n\n");
     let late = fixture.take().await.row.id;
-    fixture.endpoint.append(worker(), late, vec![Bytes::from_static(b"\"data: 1\\n\\n\"")]).await.unwrap();
+    fixture
+        .endpoint
+        .append(worker(), late, vec![Bytes::from_static(b"\"data: 1\\n\\n\"").into()])
+        .await
+        .unwrap();
     assert_eq!(cold.piece().await, b"data: 1\n\n");
     fixture.fail(late, "{'message': 'vLLM returned HTTP 400: no'}").await;
     assert!(String::from_utf8(cold.piece().await).unwrap().contains("\"no\""));

@@ -318,7 +318,7 @@ async fn trap_33_a_failed_self_check_takes_the_worker_out() {
 }
 
 #[tokio::test]
-async fn a_long_chunk_is_split_and_one_that_cannot_be_fails_the_job() {
+async fn a_long_chunk_is_split_whatever_it_is() {
     let server = Server::start().await;
     let job = server.running("w1").await;
     let text = "é".repeat(800_000);
@@ -330,11 +330,44 @@ async fn a_long_chunk_is_split_and_one_that_cannot_be_fails_the_job() {
     assert_eq!(chunks.len(), 3);
     assert!(chunks.iter().all(|chunk| chunk.len() <= 1_000_000));
     assert_eq!(chunks.concat(), text + "end");
-    let object = json!({ "output": { "text": "x".repeat(1_000_000) } }).to_string();
-    server.report(&format!("job-stream/w1/{job}"), object).await;
+    let object = json!({ "output": { "text": "x".repeat(2_500_000), "n": 1.0 }, "metrics": { "m": 2 } });
+    server.report(&format!("job-stream/w1/{job}"), object.to_string()).await;
+    let number = format!("{{\"output\": {}}}", "7".repeat(1_500_000));
+    server.report(&format!("job-stream/w1/{job}"), number).await;
+    let chunks = server.client(&format!("GET stream/{job}?offset=3"), "").await.json();
+    let chunks = chunks.as_array().unwrap();
+    assert_eq!(chunks.len(), 5);
+    assert!(chunks.iter().all(|chunk| chunk.to_string().len() <= 1_000_000));
+    assert_eq!((&chunks[0]["output"]["n"], &chunks[0]["metrics"]), (&json!(1.0), &json!({ "m": 2 })));
+    let texts = chunks[..3].iter().map(|chunk| chunk["output"]["text"].as_str().unwrap());
+    assert_eq!(texts.collect::<String>(), "x".repeat(2_500_000));
+    let digits = chunks[3..].iter().map(|chunk| chunk["output"].as_str().unwrap());
+    assert_eq!(digits.collect::<String>(), "7".repeat(1_500_000));
+    assert_eq!(server.record(&job).await["status"], "IN_PROGRESS");
+}
+
+#[tokio::test]
+async fn metrics_of_a_chunk_are_shown_wherever_it_is() {
+    let server = Server::start().await;
+    let job = server.running("w1").await;
+    for body in [
+        r#"{"output": "a", "metrics": {"n": 1.0, "x": NaN}}"#,
+        r#"{"output": {"output": ["b"], "metrics": {"deep": {"m": 1e400}}}}"#,
+        r#"{"output": "c", "metrics": 3}"#,
+        r#"{"output": {"output": 1, "metrics": {}, "more": 1}}"#,
+    ] {
+        server.report(&format!("job-stream/w1/{job}"), body).await;
+    }
+    let chunks = r#"[{"output":"a","metrics":{"n": 1.0, "x": null}},{"output":["b"],"metrics":{"deep": {"m": 1e400}}},{"output":"c"},{"output":{"output": 1, "metrics": {}, "more": 1}}]"#;
+    assert_eq!(server.client(&format!("GET stream/{job}?offset=0"), "").await.text(), chunks);
+    assert_eq!(server.client(&format!("GET stream/{job}"), "").await.text(), chunks);
+    server.report(&format!("job-done/w1/{job}"), r#"{"output": [{"output": "a", "metrics": {}}]}"#).await;
     let record = server.record(&job).await;
-    assert_eq!(record["status"], "FAILED");
-    assert!(record["error"].as_str().unwrap().contains("limit of 1000000"), "{record}");
+    assert_eq!(
+        record["output"],
+        json!([{ "output": "a", "metrics": {} }]),
+        "the output is what the worker says"
+    );
 }
 
 /// A worker's question for a job that the server holds open: it counts as idle.

@@ -1,200 +1,195 @@
-//! Stream chunks longer than the wire allows are split: a string on character boundaries, an array on elements.
+//! The chunk that a worker posts, and the chunks that become of it: as it is shown, none is over the limit.
 
 use bytes::Bytes;
+use longshore_engine::{Chunk, Seam};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A chunk that is too long and cannot be split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a stream chunk of {bytes} bytes is over the limit of {limit} and only strings and arrays of smaller values \
-     can be split; yield smaller pieces"
-)]
-pub(super) struct ChunkTooLong {
-    bytes: usize,
-    limit: usize,
+use super::pieces::{Piece, Rooms, pieces};
+
+/// `{"output":` and `}`.
+const FRAME_BYTES: usize = 11;
+/// `,"metrics":`.
+const METRICS_FRAME_BYTES: usize = 11;
+/// A limit below this is taken for this.
+const LIMIT_MIN: usize = 128;
+
+/// An object with these two members and no others.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Both<'a> {
+    #[serde(borrow)]
+    output: &'a RawValue,
+    #[serde(borrow)]
+    metrics: &'a RawValue,
 }
 
-/// The chunk in pieces of at most `limit` bytes each; the chunk itself if it is short enough.
-///
-/// `chunk` must be JSON text. The pieces of a string are strings whose contents, joined, are the content of the
-/// whole; the pieces of an array are arrays whose elements, in order, are the elements of the whole.
-pub(super) fn split(chunk: Bytes, limit: usize) -> Result<Vec<Bytes>, ChunkTooLong> {
-    if chunk.len() <= limit {
-        return Ok(vec![chunk]);
-    }
-    let pieces = match chunk.first() {
-        Some(b'"') => split_string(&chunk, limit),
-        Some(b'[') => split_array(&chunk, limit),
-        _ => None,
-    };
-    pieces.ok_or(ChunkTooLong { bytes: chunk.len(), limit })
+/// Output and metrics of a value that is an object with exactly these two, the second one an object.
+pub(crate) fn within(value: &Bytes) -> Option<(Bytes, Bytes)> {
+    // A list could be read as such an object, too.
+    let both: Both<'_> = value.starts_with(b"{").then(|| serde_json::from_slice(value).ok())??;
+    let share = |raw: &RawValue| value.slice_ref(raw.get().as_bytes());
+    both.metrics.get().starts_with('{').then(|| (share(both.output), share(both.metrics)))
 }
 
-fn split_string(chunk: &[u8], limit: usize) -> Option<Vec<Bytes>> {
-    let content = chunk.get(1..chunk.len() - 1)?;
-    let room = limit.checked_sub(2)?;
-    let mut pieces = Vec::with_capacity(chunk.len() / room.max(1) + 1);
-    let mut start = 0;
-    let mut at = 0;
-    while at < content.len() {
-        let character = character_bytes(&content[at..]);
-        if character > room {
-            return None;
-        }
-        if at + character - start > room {
-            pieces.push(quoted(&content[start..at]));
-            start = at;
-        }
-        at += character;
-    }
-    pieces.push(quoted(&content[start..]));
-    Some(pieces)
-}
-
-fn quoted(content: &[u8]) -> Bytes {
-    let mut piece = Vec::with_capacity(content.len() + 2);
-    piece.push(b'"');
-    piece.extend_from_slice(content);
-    piece.push(b'"');
-    piece.into()
-}
-
-/// The length of the first character of a JSON string's content, as it is written there. A surrogate pair in
-/// two escapes is one character; so is half a pair on its own.
-fn character_bytes(content: &[u8]) -> usize {
-    let length = match content {
-        [b'\\', b'u', ..] => match (surrogate(content, 0xD800), content.get(6..)) {
-            (true, Some(rest)) if surrogate(rest, 0xDC00) => 12,
-            _ => 6,
+/// The chunk that a report means. The SDK posts what a handler yields as the `output`, also where the handler means a
+/// chunk with metrics.
+pub(super) fn posted(output: Bytes, metrics: Option<Bytes>) -> Chunk {
+    let (output, metrics) = match metrics {
+        Some(metrics) => (output, Some(metrics)),
+        None => match within(&output) {
+            Some((output, metrics)) => (output, Some(metrics)),
+            None => (output, None),
         },
-        [b'\\', ..] => 2,
-        [first, ..] if *first >= 0xF0 => 4,
-        [first, ..] if *first >= 0xE0 => 3,
-        [first, ..] if *first >= 0xC0 => 2,
-        _ => 1,
     };
-    length.min(content.len())
+    Chunk { output, metrics, ..Chunk::default() }
 }
 
-/// Whether the content starts with an escape of the kind of surrogate that begins at `base`.
-fn surrogate(content: &[u8], base: u16) -> bool {
-    let digits = content.strip_prefix(b"\\u").and_then(|rest| rest.get(..4));
-    let number = digits
-        .and_then(|digits| std::str::from_utf8(digits).ok())
-        .and_then(|digits| u16::from_str_radix(digits, 16).ok());
-    number.is_some_and(|number| number & 0xFC00 == base)
-}
-
-fn split_array(chunk: &[u8], limit: usize) -> Option<Vec<Bytes>> {
-    // Brackets on both sides.
-    let room = limit.checked_sub(2)?;
-    let elements: Vec<&RawValue> = serde_json::from_slice(chunk).ok()?;
-    let mut pieces = Vec::with_capacity(chunk.len() / limit.max(1) + 1);
-    let mut piece = vec![b'['];
-    for element in elements {
-        let element = element.get().as_bytes();
-        if element.len() > room {
-            return None;
-        }
-        // A comma before it and a bracket after it.
-        if piece.len() > 1 && piece.len() + 1 + element.len() + 1 > limit {
-            piece.push(b']');
-            pieces.push(std::mem::replace(&mut piece, vec![b'[']).into());
-        }
-        if piece.len() > 1 {
-            piece.push(b',');
-        }
-        piece.extend_from_slice(element);
+/// The chunk in parts that are at most `limit` bytes as they are shown; the chunk itself if it is short enough.
+///
+/// The metrics go with the first part. Where they alone are too long, they are split like an output; a chunk that has
+/// only more of one of the two has an empty value of its kind for the other output, and no metrics.
+pub(crate) fn split(chunk: Chunk, limit: usize) -> Vec<Chunk> {
+    let limit = limit.max(LIMIT_MIN);
+    let metrics_bytes = chunk.metrics.as_ref().map_or(0, Bytes::len);
+    let metrics_frame = chunk.metrics.as_ref().map_or(0, |_| METRICS_FRAME_BYTES);
+    if chunk.bytes() + FRAME_BYTES + metrics_frame <= limit {
+        return vec![chunk];
     }
-    piece.push(b']');
-    pieces.push(piece.into());
-    Some(pieces)
+    let room = limit - FRAME_BYTES - metrics_frame;
+    let half = room / 2;
+    let metrics_room = match (metrics_bytes <= half, chunk.output.len() <= half) {
+        (true, _) => metrics_bytes,
+        // The other outputs may be `null`.
+        (false, true) => room - chunk.output.len().max(4),
+        (false, false) => half,
+    };
+    let first = room - metrics_room;
+    let rest = if metrics_bytes <= metrics_room { limit - FRAME_BYTES } else { first };
+    let outputs = pieces(chunk.output.clone(), Rooms { first, rest });
+    let metrics =
+        chunk.metrics.map(|metrics| pieces(metrics, Rooms { first: metrics_room, rest: metrics_room }));
+    joined(outputs, metrics.unwrap_or_default(), &chunk.output)
+}
+
+/// Chunks of the pieces, side by side.
+fn joined(outputs: Vec<Piece>, metrics: Vec<Piece>, whole: &[u8]) -> Vec<Chunk> {
+    let count = outputs.len().max(metrics.len());
+    let (mut outputs, mut metrics) = (outputs.into_iter(), metrics.into_iter());
+    let chunk = |at| {
+        let output = outputs.next().unwrap_or_else(|| nothing_like(whole));
+        let metrics = metrics.next().map(|metrics| metrics.json);
+        let bytes = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        let seam = Seam {
+            goes_on: at + 1 < count,
+            after_comma: output.after_comma,
+            head: bytes(output.head),
+            tail: bytes(output.tail),
+        };
+        Chunk { output: output.json, metrics, seam }
+    };
+    (0..count).map(chunk).collect()
+}
+
+/// What adds nothing to a value of this kind.
+fn nothing_like(whole: &[u8]) -> Piece {
+    let json: &[u8] = match whole.first() {
+        Some(b'"') => b"\"\"",
+        Some(b'[') => b"[]",
+        Some(b'{') => b"{}",
+        _ => b"null",
+    };
+    Piece { json: Bytes::from_static(json), head: json.len(), tail: 0, after_comma: false }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    fn pieces(chunk: &str, limit: usize) -> Vec<String> {
-        let pieces = split(Bytes::copy_from_slice(chunk.as_bytes()), limit).unwrap();
-        pieces.iter().map(|piece| String::from_utf8(piece.to_vec()).unwrap()).collect()
+    fn bytes(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    fn shown(chunk: &Chunk) -> String {
+        let text = |json: &Bytes| String::from_utf8(json.to_vec()).unwrap();
+        match &chunk.metrics {
+            Some(metrics) => format!("{{\"output\":{},\"metrics\":{}}}", text(&chunk.output), text(metrics)),
+            None => format!("{{\"output\":{}}}", text(&chunk.output)),
+        }
+    }
+
+    fn parts(output: &str, metrics: Option<&str>) -> Vec<Chunk> {
+        let parts = split(posted(bytes(output), metrics.map(bytes)), LIMIT_MIN);
+        assert!(parts.iter().all(|part| shown(part).len() <= LIMIT_MIN), "{parts:?}");
+        parts
     }
 
     #[test]
-    fn a_short_chunk_is_one_piece_untouched() {
-        assert_eq!(pieces("{ \"a\" : 1.0 }", 13), ["{ \"a\" : 1.0 }"]);
-        assert_eq!(pieces("null", 4), ["null"]);
-    }
-
-    #[test]
-    fn a_string_is_split_between_characters() {
-        assert_eq!(pieces(r#""abcdef""#, 5), [r#""abc""#, r#""def""#]);
-        assert_eq!(pieces(r#""ab\ncd""#, 5), [r#""ab""#, r#""\nc""#, r#""d""#]);
-        assert_eq!(pieces(r#""äöü""#, 6), [r#""äö""#, r#""ü""#]);
-        assert_eq!(pieces(r#""\\\\\\""#, 5), [r#""\\""#, r#""\\""#, r#""\\""#]);
-    }
-
-    #[test]
-    fn a_surrogate_pair_stays_together_and_half_a_pair_is_survived() {
-        assert_eq!(pieces(r#""a\ud83d\ude00b""#, 14), [r#""a""#, r#""\ud83d\ude00""#, r#""b""#]);
-        assert_eq!(pieces(r#""\ud83d\ud83d\ude00""#, 14), [r#""\ud83d""#, r#""\ud83d\ude00""#]);
-        assert_eq!(pieces(r#""\ude00\ud83dx""#, 9), [r#""\ude00""#, r#""\ud83dx""#]);
-    }
-
-    #[test]
-    fn an_array_is_split_between_elements_and_keeps_their_bytes() {
-        assert_eq!(pieces(r#"[ 1.0, {"a": [2]} , "x,]" ]"#, 14), [r"[1.0]", r#"[{"a": [2]}]"#, r#"["x,]"]"#]);
-        assert_eq!(pieces("[1,2,3,4,5]", 5), ["[1,2]", "[3,4]", "[5]"]);
-    }
-
-    #[test]
-    fn what_cannot_be_split_is_refused_with_its_size() {
-        for chunk in [r#"{"a": "bcdefgh"}"#, "[1,\"abcdefghijk\"]", "1234567890123", "[[1,2,3,4,5,6,7]]"] {
-            let refusal = split(Bytes::copy_from_slice(chunk.as_bytes()), 10).unwrap_err();
-            assert_eq!(refusal, ChunkTooLong { bytes: chunk.len(), limit: 10 });
-            assert!(refusal.to_string().contains(&format!("{} bytes", chunk.len())));
+    fn metrics_come_beside_the_output_or_within_it() {
+        for (output, metrics, expected) in [
+            ("1.0", Some("{\"a\": 1e400}"), r#"{"output":1.0,"metrics":{"a": 1e400}}"#),
+            (r#"{"output": [1.0], "metrics": {}}"#, None, r#"{"output":[1.0],"metrics":{}}"#),
+            (r#"{ "metrics": {"b":2}, "output":null}"#, None, r#"{"output":null,"metrics":{"b":2}}"#),
+            (
+                r#"{"output":1,"metrics":{}}"#,
+                Some("{\"a\":1}"),
+                r#"{"output":{"output":1,"metrics":{}},"metrics":{"a":1}}"#,
+            ),
+        ] {
+            assert_eq!(shown(&posted(bytes(output), metrics.map(bytes))), expected);
         }
     }
 
     #[test]
-    fn no_piece_is_over_a_limit_that_one_character_does_not_fit() {
-        for (chunk, limit) in [("\"a\u{800}\"", 3), ("\"a\u{800}\"", 4), ("[]", 1), ("[]", 0)] {
-            split(Bytes::copy_from_slice(chunk.as_bytes()), limit).unwrap_err();
+    fn what_only_looks_like_output_and_metrics_is_an_output() {
+        for output in [
+            r#"{"output":1}"#,
+            r#"{"metrics":{}}"#,
+            r#"{"output":1,"metrics":[]}"#,
+            r#"{"output":1,"metrics":null}"#,
+            r#"{"output":1,"metrics":{},"more":1}"#,
+            r#"{"output":1,"output":2,"metrics":{}}"#,
+            "[1,{}]",
+        ] {
+            assert_eq!(posted(bytes(output), None), Chunk::from(bytes(output)));
         }
     }
 
-    proptest! {
-        #[test]
-        fn pieces_of_any_string_are_strings_that_join_to_it(text: String, ascii: bool, limit in 14_usize..64) {
-            let plain = serde_json::to_string(&text).unwrap();
-            let escaped = plain.encode_utf16().fold(String::new(), |text, unit| match u8::try_from(unit) {
-                Ok(ascii) if ascii.is_ascii() => text + char::from(ascii).encode_utf8(&mut [0; 4]),
-                _ => text + &format!("\\u{unit:04x}"),
+    #[test]
+    fn a_chunk_is_as_long_as_the_limit_and_no_longer() {
+        for metrics in [None, Some("{}")] {
+            let frame = shown(&posted(bytes("\"\""), metrics.map(bytes))).len();
+            let output = |more: usize| format!("\"{}\"", "x".repeat(LIMIT_MIN - frame + more));
+            assert_eq!(parts(&output(0), metrics), [posted(bytes(&output(0)), metrics.map(bytes))]);
+            assert_eq!(parts(&output(1), metrics).len(), 2);
+        }
+    }
+
+    #[test]
+    fn metrics_go_with_the_first_part() {
+        let parts = parts(&format!("\"{}\"", "x".repeat(250)), Some("{\"a\":1}"));
+        assert_eq!(parts.len(), 3);
+        assert!(shown(&parts[0]).ends_with(",\"metrics\":{\"a\":1}}"));
+        assert!(parts[1..].iter().all(|part| part.metrics.is_none()));
+    }
+
+    #[test]
+    fn long_metrics_are_split_too() {
+        let metrics = format!("{{\"long\":\"{}\",\"n\":1}}", "m".repeat(200));
+        for (output, nothing) in
+            [("\"x\"".to_owned(), "\"\""), ("[1]".to_owned(), "[]"), ("7".to_owned(), "null")]
+        {
+            let parts = parts(&output, Some(&metrics));
+            assert_eq!((parts[0].output.as_ref(), parts.len()), (output.as_bytes(), 3));
+            assert!(parts[1..].iter().all(|part| part.output == nothing));
+            let texts = parts.iter().map(|part| {
+                let metrics: serde_json::Value =
+                    serde_json::from_slice(part.metrics.as_ref().unwrap()).unwrap();
+                metrics["long"].as_str().unwrap().to_owned()
             });
-            let whole = if ascii { escaped } else { plain };
-            let mut joined = String::new();
-            for piece in pieces(&whole, limit) {
-                prop_assert!(piece.len() <= limit);
-                joined += &serde_json::from_str::<String>(&piece).unwrap();
-            }
-            prop_assert_eq!(joined, text);
+            assert_eq!(texts.collect::<String>(), "m".repeat(200));
         }
-
-        #[test]
-        fn pieces_of_any_array_are_arrays_that_join_to_it(numbers: Vec<u64>, limit in 22_usize..64) {
-            let whole = serde_json::to_string(&numbers).unwrap();
-            let mut joined = Vec::new();
-            for piece in pieces(&whole, limit) {
-                prop_assert!(piece.len() <= limit);
-                joined.extend(serde_json::from_str::<Vec<u64>>(&piece).unwrap());
-            }
-            prop_assert_eq!(joined, numbers);
-        }
-
-        #[test]
-        fn any_bytes_and_any_limit_are_survived(chunk: Vec<u8>, limit in 0_usize..40) {
-            let _ = split(chunk.into(), limit);
-        }
+        let both = parts(&format!("\"{}\"", "x".repeat(300)), Some(&metrics));
+        assert_eq!(both.iter().filter(|part| part.metrics.is_some()).count(), 5);
     }
 }

@@ -1,7 +1,7 @@
 //! What a worker that lost its mind may send: bodies, chunks, queries; and what must hold of the jobs it gets.
 
 use bytes::Bytes;
-use longshore_engine::TakenJob;
+use longshore_engine::{Chunk, TakenJob};
 use longshore_hostile::{JSON_TOKENS, Names, cases, json, object, spoiled, string, text};
 use longshore_model::limits::TAKE_SLOTS_MAX;
 use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
@@ -10,13 +10,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::address::{WorkerQuery, segment};
-use super::chunks::split;
+use super::chunks::{posted, split, within};
 use super::job_object;
 use super::lenient::{plain_text, read_json};
 use super::report::Report;
 use crate::nesting::too_deep_at;
 
-const NAMES: Names = &["output", "output", "error", "status", "stopPod", "IN_PROGRESS", "a"];
+const NAMES: Names = &["output", "output", "metrics", "error", "status", "stopPod", "IN_PROGRESS", "a"];
 
 /// Python's encoder at work: JSON in which a number may be one of those that JSON does not know. Beside it what it
 /// means: the same with `null` there.
@@ -60,6 +60,7 @@ fn holds(body: &[u8]) -> Result<(), TestCaseError> {
     }
     if let Ok(Value::Object(object)) = serde_json::from_slice(&body) {
         prop_assert_eq!(report.output.is_some(), object.contains_key("output"));
+        prop_assert_eq!(report.metrics.is_some(), object.get("metrics").is_some_and(Value::is_object));
         prop_assert_eq!(report.in_progress, object.get("status") == Some(&"IN_PROGRESS".into()));
         prop_assert_eq!(report.stop_pod, object.get("stopPod") == Some(&true.into()));
         let falsy = |error: &Value| match error {
@@ -80,30 +81,95 @@ fn holds(body: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A chunk is refused, or its pieces are short enough and hold, in order, what it held.
-fn splits(chunk: &str, limit: usize) -> Result<(), TestCaseError> {
-    let Ok(pieces) = split(Bytes::copy_from_slice(chunk.as_bytes()), limit) else {
-        prop_assert!(chunk.len() > limit);
+/// What is shown of a chunk.
+fn shown(chunk: &Chunk) -> String {
+    let text = |json: &Bytes| String::from_utf8(json.to_vec()).unwrap();
+    match &chunk.metrics {
+        Some(metrics) => format!("{{\"output\":{},\"metrics\":{}}}", text(&chunk.output), text(metrics)),
+        None => format!("{{\"output\":{}}}", text(&chunk.output)),
+    }
+}
+
+/// The text that the parts of an output were, by what is noted beside them.
+fn rejoined(parts: &[Chunk]) -> String {
+    let mut whole = String::new();
+    for Chunk { output, seam, .. } in parts {
+        whole.push_str(if seam.after_comma { "," } else { "" });
+        let own = &output[seam.head as usize..output.len() - seam.tail as usize];
+        whole.push_str(std::str::from_utf8(own).unwrap());
+    }
+    whole
+}
+
+type Members<'a> = Vec<(String, &'a RawValue)>;
+
+fn members(text: &str) -> Members<'_> {
+    struct Pairs<'a>(Members<'a>);
+    impl<'de> serde::de::Visitor<'de> for Pairs<'de> {
+        type Value = Members<'de>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(mut self, mut map: A) -> Result<Self::Value, A::Error> {
+            while let Some(name) = map.next_key::<&RawValue>()? {
+                self.0.push((name.get().to_owned(), map.next_value()?));
+            }
+            Ok(self.0)
+        }
+    }
+    serde::Deserializer::deserialize_map(&mut serde_json::Deserializer::from_str(text), Pairs(Vec::new()))
+        .unwrap()
+}
+
+/// Whether two texts mean the same, whatever the order of members. What cannot be cut has become its text.
+fn same(whole: &str, joined: &str) -> bool {
+    let (whole, joined) = (whole.trim(), joined.trim());
+    if whole == joined {
+        return true;
+    }
+    let first = |text: &str| text.as_bytes().first().copied();
+    match (first(whole), first(joined)) {
+        (Some(b'['), Some(b'[')) => {
+            let [whole, joined]: [Vec<&RawValue>; 2] =
+                [whole, joined].map(|text| serde_json::from_str(text).unwrap());
+            whole.len() == joined.len()
+                && whole.iter().zip(joined).all(|(whole, joined)| same(whole.get(), joined.get()))
+        }
+        (Some(b'{'), Some(b'{')) => {
+            let mut left = members(joined);
+            members(whole).iter().all(|(name, value)| {
+                let found =
+                    left.iter().position(|(other, joined)| other == name && same(value.get(), joined.get()));
+                found.map(|at| left.swap_remove(at)).is_some()
+            }) && left.is_empty()
+        }
+        (_, Some(b'"')) => serde_json::from_str::<String>(joined).is_ok_and(|text| text == whole),
+        _ => false,
+    }
+}
+
+/// The parts of a chunk are short enough and hold, put together, what it held.
+fn splits(output: &str, metrics: Option<&str>, limit: usize) -> Result<(), TestCaseError> {
+    let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+    let chunk = Chunk { metrics: metrics.map(bytes), ..Chunk::from(bytes(output)) };
+    let parts = split(chunk.clone(), limit);
+    let limit = limit.max(128);
+    if shown(&chunk).len() <= limit {
+        prop_assert_eq!(parts, [chunk]);
         return Ok(());
-    };
-    let pieces: Vec<&str> = pieces.iter().map(|piece| std::str::from_utf8(piece).unwrap()).collect();
-    prop_assert!(pieces.iter().all(|piece| piece.len() <= limit));
-    for piece in &pieces {
-        prop_assert!(raw(piece.as_bytes()).is_ok(), "{piece} is no JSON");
     }
-    if chunk.len() <= limit {
-        prop_assert_eq!(pieces, [chunk]);
-    } else if chunk.starts_with('"') {
-        let joined: String = pieces.iter().map(|piece| &piece[1..piece.len() - 1]).collect();
-        prop_assert_eq!(joined.as_str(), &chunk[1..chunk.len() - 1]);
-    } else {
-        let elements = |text: &str| -> Vec<String> {
-            let raw: Vec<Box<RawValue>> = serde_json::from_str(text).unwrap();
-            raw.iter().map(|raw| raw.get().to_owned()).collect()
-        };
-        let joined: Vec<String> = pieces.iter().flat_map(|piece| elements(piece)).collect();
-        prop_assert_eq!(joined, elements(chunk));
+    for (at, part) in parts.iter().enumerate() {
+        let text = shown(part);
+        prop_assert!(raw(text.as_bytes()).is_ok(), "{text} is no JSON");
+        prop_assert!(text.len() <= limit, "{text} is too long");
+        prop_assert_eq!(part.seam.goes_on, at + 1 < parts.len());
     }
+    let joined = rejoined(&parts);
+    prop_assert!(same(output, &joined), "{output} became {joined}");
+    if output.starts_with('"') {
+        prop_assert_eq!(joined, output);
+    }
+    prop_assert_eq!(parts[0].metrics.is_some(), metrics.is_some());
     Ok(())
 }
 
@@ -172,19 +238,39 @@ proptest! {
     }
 
     #[test]
-    fn chunks_of_any_json(chunk in prop_oneof![json(NAMES), prop::collection::vec(json(NAMES), 0..12).prop_map(|items| format!("[{}]", items.join(" , ")))], limit in 0_usize..200) {
-        splits(&chunk, limit)?;
+    fn chunks_of_any_json(items in prop::collection::vec(json(NAMES), 1..12), nested in 0..4_usize, metrics in prop::option::of(object(NAMES)), limit in 0_usize..400) {
+        let list = format!("[{}]", items.join(" , "));
+        let output = match nested {
+            0 => items[0].clone(),
+            1 => list,
+            2 => format!("{{ \"a\" : {list} , \"b\":{},\"a\":[{list}]}}", items[0]),
+            _ => format!("[[{list}], {{\"output\":{list},\"c\":{{\"d\":{list}}}}}]"),
+        };
+        splits(&output, metrics.as_deref(), limit)?;
     }
 
     #[test]
-    fn chunks_of_long_strings(pieces in prop::collection::vec(string(), 1..20), limit in 2_usize..60) {
+    fn chunks_of_long_strings(pieces in prop::collection::vec(string(), 1..40), limit in 0_usize..200) {
         let content: String = pieces.iter().map(|piece| &piece[1..piece.len() - 1]).collect();
-        splits(&format!("\"{content}\""), limit)?;
+        splits(&format!("\"{content}\""), None, limit)?;
+        splits(&format!("{{\"text\":\"{content}\",\"n\":[\"{content}\"]}}"), Some(&format!("{{\"m\":\"{content}\"}}")), limit)?;
     }
 
     #[test]
-    fn chunks_that_are_no_json(chunk in spoiled(json(NAMES), JSON_TOKENS), limit in 0_usize..60) {
-        let _ = split(chunk.into(), limit);
+    fn chunks_that_are_no_json(chunk in spoiled(json(NAMES), JSON_TOKENS), limit in 0_usize..400) {
+        let long = [&chunk[..], &chunk[..], &chunk[..]].concat();
+        let _ = split(Bytes::from(long).into(), limit);
+        let _ = split(posted(Bytes::from(chunk.repeat(20)), None), limit);
+    }
+
+    #[test]
+    fn output_and_metrics_are_found_where_a_parser_finds_them(value in prop_oneof![object(&["output", "metrics"]), json(NAMES)]) {
+        let found = within(&Bytes::from(value.clone()));
+        if let Some((output, metrics)) = &found {
+            let are_json = raw(output).is_ok() && raw(metrics).is_ok() && metrics.starts_with(b"{");
+            prop_assert!(are_json);
+            prop_assert_eq!(members(&value).len(), 2);
+        }
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn without_foreign_numbers(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The index after the string that opens at `start`, or the end of the text if it never closes.
-fn string_end(text: &[u8], start: usize) -> usize {
+pub(super) fn string_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < text.len() {
         match text[at] {

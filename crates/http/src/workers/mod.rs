@@ -4,15 +4,19 @@
 //! nothing, and bodies are raw bytes whatever their content type says.
 
 mod address;
+mod characters;
 mod chunks;
 #[cfg(test)]
 mod hostile;
 mod job_object;
 mod lenient;
+mod outline;
+mod pieces;
 mod pings;
 mod polls;
 mod report;
 mod reports;
+mod scan;
 
 use axum::Router;
 use axum::body::Body;
@@ -27,6 +31,9 @@ use futures_util::FutureExt as _;
 
 use self::address::RoutedPath;
 pub(crate) use self::address::WorkerPath;
+#[cfg(test)]
+pub(crate) use self::chunks::split;
+pub(crate) use self::chunks::within;
 pub(crate) use self::lenient::{plain_text, read_json};
 use crate::edge::Answering;
 use crate::{HttpState, edge};

@@ -18,6 +18,8 @@ use crate::nesting::too_deep_at;
 pub(super) struct Report {
     /// The `output` member, JSON text, byte for byte.
     pub output: Option<Bytes>,
+    /// The `metrics` member, JSON text, if it is an object.
+    pub metrics: Option<Bytes>,
     /// The `error` member as plain text, unless it is one of Python's falsy values.
     pub error: Option<String>,
     /// `"status": "IN_PROGRESS"`: this is not a result but a word on how far the job is.
@@ -40,6 +42,7 @@ impl Report {
             let share = |raw: &RawValue| body.slice_ref(raw.get().as_bytes());
             Ok(Self {
                 output: members.output.map(share),
+                metrics: members.metrics.filter(|metrics| metrics.get().starts_with('{')).map(share),
                 error: members.error.and_then(error_text),
                 in_progress: members.status.is_some_and(|status| status.get() == r#""IN_PROGRESS""#),
                 stop_pod: members.stop_pod.is_some_and(|flag| flag.get() == "true"),
@@ -88,6 +91,7 @@ fn error_text(raw: &RawValue) -> Option<String> {
 #[derive(Default)]
 struct Members<'a> {
     output: Option<&'a RawValue>,
+    metrics: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
     status: Option<&'a RawValue>,
     stop_pod: Option<&'a RawValue>,
@@ -97,6 +101,7 @@ struct Members<'a> {
 #[serde(field_identifier, rename_all = "camelCase")]
 enum Member {
     Output,
+    Metrics,
     Error,
     Status,
     StopPod,
@@ -124,6 +129,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
         while let Some(member) = map.next_key()? {
             match member {
                 Member::Output => members.output = Some(map.next_value()?),
+                Member::Metrics => members.metrics = Some(map.next_value()?),
                 Member::Error => members.error = Some(map.next_value()?),
                 Member::Status => members.status = Some(map.next_value()?),
                 Member::StopPod => members.stop_pod = Some(map.next_value()?),

@@ -14,7 +14,7 @@ use longshore_model::limits::{CHUNK_BYTES_MAX, WORKER_BODY_BYTES_MAX};
 use longshore_model::{JobId, WorkerId};
 
 use super::address::{WorkerPath, segment};
-use super::chunks::split;
+use super::chunks::{posted, split};
 use super::report::{Report, Word};
 use crate::body::{self, BytesBudget, ReadBody};
 use crate::errors::Failure;
@@ -119,13 +119,11 @@ impl Reporter {
         if let Some(error) = report.error {
             return self.fail(error).await;
         }
-        let Some(chunk) = report.output else {
+        let Some(output) = report.output else {
             return self.fail("a chunk of the worker has no `output`".to_owned()).await;
         };
-        match split(chunk, CHUNK_BYTES_MAX) {
-            Ok(pieces) => answer(self.endpoint.append(self.worker, self.job, pieces).await),
-            Err(too_long) => self.fail(too_long.to_string()).await,
-        }
+        let chunks = split(posted(output, report.metrics), CHUNK_BYTES_MAX);
+        answer(self.endpoint.append(self.worker, self.job, chunks).await)
     }
 
     async fn fail(self, error: String) -> Result<Response, Failure> {

@@ -1,0 +1,22 @@
+//! A chunk as readers see it.
+
+use bytes::Bytes;
+use longshore_engine::Chunk;
+
+use crate::json_body::JsonBody;
+
+/// Writes `{"output": …}`, with `metrics` where it has some.
+pub(super) fn write(chunk: &Chunk, body: &mut JsonBody) {
+    body.text("{\"output\":").raw(&chunk.output);
+    if let Some(metrics) = &chunk.metrics {
+        body.text(",\"metrics\":").raw(metrics);
+    }
+    body.text("}");
+}
+
+/// Passes both of its JSON texts through `step`.
+pub(super) fn try_map<E>(chunk: Chunk, mut step: impl FnMut(Bytes) -> Result<Bytes, E>) -> Result<Chunk, E> {
+    let output = step(chunk.output)?;
+    let metrics = chunk.metrics.map(step).transpose()?;
+    Ok(Chunk { output, metrics, seam: chunk.seam })
+}

@@ -1,0 +1,121 @@
+//! Where the long arrays and objects of a JSON text are, and the long members of those objects: found in one pass, so
+//! that a text of any depth is cut in a time that grows with its length alone.
+
+use std::collections::HashMap;
+
+use super::lenient::string_end;
+use super::scan::{value_end, word_end};
+
+/// Arrays and objects that are nested deeper are not looked into.
+const DEPTH_MAX: usize = 512;
+
+/// The long arrays and objects of a text, by where they begin.
+pub(super) type Outline = HashMap<usize, Container>;
+
+/// An array or an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Container {
+    pub(super) end: usize,
+    /// The longest name of a member, with its quotes.
+    pub(super) name_bytes_max: usize,
+    /// The long members, in their order.
+    pub(super) long: Vec<Member>,
+    /// Bytes of the other members.
+    pub(super) short_bytes: usize,
+}
+
+/// A member of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    /// Where its name begins.
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Member {
+    pub(super) fn bytes(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+struct Open {
+    start: usize,
+    is_object: bool,
+    /// Where the present member begins.
+    member: Option<usize>,
+    container: Container,
+}
+
+/// The arrays and objects that are longer than `long_bytes`; a member is long at the 32nd part of that.
+pub(super) fn outline(text: &[u8], long_bytes: usize) -> Outline {
+    let (mut found, mut open): (Outline, Vec<Open>) = (HashMap::new(), Vec::new());
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        let start = at;
+        match byte {
+            b'[' | b'{' if open.len() < DEPTH_MAX => {
+                let is_object = *byte == b'{';
+                open.push(Open { start, is_object, member: None, container: Container::default() });
+                at += 1;
+                continue;
+            }
+            b']' | b'}' => {
+                at += 1;
+                let Some(closed) = open.pop() else { continue };
+                if at - closed.start > long_bytes {
+                    found.insert(closed.start, Container { end: at, ..closed.container });
+                }
+            }
+            b'"' => {
+                at = string_end(text, at);
+                if let Some(Open { is_object: true, member: member @ None, container, .. }) = open.last_mut()
+                {
+                    *member = Some(start);
+                    container.name_bytes_max = container.name_bytes_max.max(at - start);
+                    continue;
+                }
+            }
+            b'[' | b'{' => at = value_end(text, at),
+            b',' | b':' | b' ' | b'\n' | b'\r' | b'\t' => {
+                at += 1;
+                continue;
+            }
+            _ => at = word_end(text, at).max(at + 1),
+        }
+        // A value has ended.
+        if let Some(Open { member, container, .. }) = open.last_mut()
+            && let Some(start) = member.take()
+        {
+            let member = Member { start, end: at };
+            if member.bytes() > long_bytes / 32 {
+                container.long.push(member);
+            } else {
+                container.short_bytes += member.bytes() + 1;
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_and_their_long_members_are_found() {
+        let text = br#"{"a": [1, {"b": "]}", "c": 2}], "d" : "\"" }"#;
+        let found = outline(text, 20);
+        let mut starts: Vec<_> = found.iter().map(|(start, container)| (*start, container.end)).collect();
+        starts.sort_unstable();
+        assert_eq!(starts, [(0, text.len()), (6, 30)]);
+        let whole = &found[&0];
+        assert_eq!((whole.name_bytes_max, whole.short_bytes), (3, 0));
+        assert_eq!(whole.long, [Member { start: 1, end: 30 }, Member { start: 32, end: 42 }]);
+    }
+
+    #[test]
+    fn depth_costs_nothing() {
+        let text = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
+        assert_eq!(outline(text.as_bytes(), 1_000).len(), DEPTH_MAX);
+    }
+}
