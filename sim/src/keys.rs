@@ -2,7 +2,7 @@
 
 use longshore_engine::Engine;
 use longshore_http::admin_key;
-use longshore_model::{ApiKey, KeyScope};
+use longshore_model::{ApiKey, KeyScope, OwnerNo};
 use longshore_store::StoreError;
 
 /// The operator's own.
@@ -22,7 +22,8 @@ pub fn client_keys() -> Vec<String> {
 pub async fn admit(engine: &Engine) -> Result<(), StoreError> {
     let now = engine.now();
     let clients = client_keys().into_iter().enumerate().map(|(number, text)| ApiKey {
-        id: format!("client-{number}"),
+        id: format!("{:016x}", number + 2),
+        owner: OwnerNo(number as u32 + 1),
         scopes: vec![KeyScope::Jobs { endpoint_ids: Vec::new() }],
         ..admin_key(&text, now)
     });

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::process::exit;
 
-use longshore_model::{Counters, EndpointNo, JobId, Millis, WorkerId};
+use longshore_model::{Counters, EndpointNo, JobId, KeyId, Millis, OwnerNo, Submitter, WorkerId};
 use longshore_queue::{Command, Effects, Queue, Reply, Settings, Submit, Take, Verdict};
 
 /// Jobs that wait from the beginning to the end, so that each path is gone at the usual depth of the indexes.
@@ -103,6 +103,7 @@ impl Scene {
             execution_timeout_ms: None,
             ttl_ms: None,
             idempotency: None,
+            submitter: Submitter { owner: OwnerNo::SERVER, key: KeyId::from_number(0x0123_4567_89ab_cdef) },
         }))
     }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use longshore_model::{
-    Counters, Idempotency, JobId, JobRow, JobState, Millis, WorkerCounts, WorkerId, WorkerPhase,
+    Counters, Idempotency, JobId, JobRow, JobState, Millis, Submitter, WorkerCounts, WorkerId, WorkerPhase,
 };
 use longshore_queue::Refusal;
 use longshore_store::StoreError;
@@ -75,6 +75,8 @@ pub struct Submission {
     pub ttl_ms: Option<u32>,
     /// From the `Idempotency-Key` header.
     pub idempotency: Option<Box<Idempotency>>,
+    /// The key that it came with, and that key's owner.
+    pub submitter: Submitter,
 }
 
 /// What a submit came to.

@@ -1,6 +1,7 @@
 //! What is not a job, in memory: endpoints, templates, keys, small records. Reads never wait; writes go through one door, to
 //! the store first and here after.
 
+mod owners;
 mod records;
 
 use std::collections::{BTreeMap, HashMap};
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use longshore_model::{ApiKey, Endpoint, EndpointNo, Template, TemplateId};
 
+use self::owners::Owners;
 use self::records::Records;
 use crate::live_key::LiveKey;
 use crate::{CatalogError, EndpointHandle};
@@ -22,6 +24,7 @@ pub(crate) struct Catalog {
     keys: Vec<Arc<LiveKey>>,
     by_hash: HashMap<String, Arc<LiveKey>>,
     pub(crate) records: Records,
+    pub(crate) owners: Owners,
     pub(crate) last_endpoint_no: u32,
 }
 

@@ -4,6 +4,7 @@ mod auths;
 mod crew;
 mod keys;
 mod manage;
+mod owners;
 pub(crate) mod records;
 mod start;
 pub(crate) mod tokens;

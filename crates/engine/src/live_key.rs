@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use longshore_model::{ApiKey, Millis};
+use longshore_model::{ApiKey, Millis, Submitter};
 
 /// The most addresses that are remembered of a key; the oldest is forgotten for a new one.
 const ADDRESSES_MAX: usize = 64;
@@ -36,6 +36,7 @@ impl Caller {
 #[derive(Debug)]
 pub struct LiveKey {
     record: ApiKey,
+    submitter: Submitter,
     /// There is another record of it by now, or none.
     is_past: AtomicBool,
     /// Outlives changes of the record.
@@ -70,12 +71,23 @@ impl LiveKey {
             glances: Default::default(),
             addresses: Mutex::new(record.addresses.clone()),
         };
-        Self { record, is_past: AtomicBool::new(false), marks: Arc::new(marks) }
+        Self {
+            submitter: record.submitter(),
+            record,
+            is_past: AtomicBool::new(false),
+            marks: Arc::new(marks),
+        }
     }
 
     /// The same key after its record changed.
     pub(crate) fn changed(&self, record: ApiKey) -> Self {
-        Self { record, is_past: AtomicBool::new(false), marks: Arc::clone(&self.marks) }
+        let (is_past, marks) = (AtomicBool::new(false), Arc::clone(&self.marks));
+        Self { submitter: record.submitter(), record, is_past, marks }
+    }
+
+    /// What the jobs carry that it submits.
+    pub fn submitter(&self) -> Submitter {
+        self.submitter
     }
 
     /// Whether a look-up of the key's hash would find this: for those who keep it.

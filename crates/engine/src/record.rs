@@ -56,7 +56,7 @@ fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, Millis};
+    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, Millis, Submitter};
 
     use super::*;
 
@@ -84,6 +84,8 @@ mod tests {
             input_bytes: 2,
             worker: "w-1".parse().ok(),
             idempotency: None,
+            submitter: Submitter::default(),
+            carried: None,
         };
         JobSnapshot { row, now: Millis(1300), output: None, error: None }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use longshore_engine::{EndpointHandle, LiveKey};
-use longshore_model::{ApiKey, EndpointId, KeyScope, Millis, Operation};
+use longshore_model::{ApiKey, EndpointId, KeyId, KeyScope, Millis, Operation};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -19,7 +19,7 @@ use crate::peer::Peer;
 use crate::{HttpState, hex, shown};
 
 /// The id of the operator's key, whose text is not of our making.
-pub(crate) const OPERATOR: &str = "admin";
+pub(crate) const OPERATOR: &str = KeyId::OPERATOR;
 
 /// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
 /// `Authorization: X`. None where it is empty.

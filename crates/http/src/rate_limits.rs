@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
-use longshore_model::EndpointNo;
+use longshore_model::{EndpointNo, OwnerNo};
 use tokio::time::Instant;
 
 use crate::errors::Failure;
@@ -147,7 +147,7 @@ type Operations = HashMap<(EndpointNo, Bucket), Arc<Mutex<Gauge>>>;
 
 #[derive(Default)]
 struct Gauges {
-    by_owner: HashMap<String, Operations>,
+    by_owner: HashMap<OwnerNo, Operations>,
     entries: usize,
     sweep_at: usize,
 }
@@ -193,7 +193,7 @@ impl RateLimiter {
     /// Lets a request in, or says why not. Hold the admission until the request is answered.
     pub(crate) fn admit(
         &self,
-        owner: &str,
+        owner: OwnerNo,
         endpoint: EndpointNo,
         bucket: Bucket,
         running_workers: u32,
@@ -209,7 +209,7 @@ impl RateLimiter {
     fn admit_at(
         &self,
         now_ms: u64,
-        owner: &str,
+        owner: OwnerNo,
         endpoint: EndpointNo,
         bucket: Bucket,
         running_workers: u32,
@@ -241,16 +241,16 @@ impl RateLimiter {
         }
     }
 
-    fn gauge(&self, now_ms: u64, owner: &str, endpoint: EndpointNo, bucket: Bucket) -> Arc<Mutex<Gauge>> {
+    fn gauge(&self, now_ms: u64, owner: OwnerNo, endpoint: EndpointNo, bucket: Bucket) -> Arc<Mutex<Gauge>> {
         let mut gauges = locked(&self.gauges);
-        if let Some(gauge) = gauges.by_owner.get(owner).and_then(|of| of.get(&(endpoint, bucket))) {
+        if let Some(gauge) = gauges.by_owner.get(&owner).and_then(|of| of.get(&(endpoint, bucket))) {
             return Arc::clone(gauge);
         }
         if gauges.entries >= gauges.sweep_at {
             gauges.sweep(now_ms);
         }
         gauges.entries += 1;
-        let operations = gauges.by_owner.entry(owner.to_owned()).or_default();
+        let operations = gauges.by_owner.entry(owner).or_default();
         Arc::clone(operations.entry((endpoint, bucket)).or_default())
     }
 }
@@ -388,6 +388,8 @@ mod tests {
     use super::*;
 
     const ENDPOINT: EndpointNo = EndpointNo(1);
+    const A: OwnerNo = OwnerNo(1);
+    const B: OwnerNo = OwnerNo(2);
 
     fn limiter() -> RateLimiter {
         RateLimiter::new(&RateLimits::default())
@@ -414,36 +416,36 @@ mod tests {
     fn a_rate_holds_per_owner_endpoint_and_operation() {
         let limiter = limiter();
         for _ in 0..2 {
-            assert!(limiter.admit_at(0, "a", ENDPOINT, Bucket::PurgeQueue, 0).is_ok());
+            assert!(limiter.admit_at(0, A, ENDPOINT, Bucket::PurgeQueue, 0).is_ok());
         }
-        let overrun = limiter.admit_at(9_500, "a", ENDPOINT, Bucket::PurgeQueue, 0).err().unwrap();
+        let overrun = limiter.admit_at(9_500, A, ENDPOINT, Bucket::PurgeQueue, 0).err().unwrap();
         assert_eq!((overrun.reason, overrun.retry_after_s), (Reason::Rate, 1));
-        assert!(limiter.admit_at(9_500, "b", ENDPOINT, Bucket::PurgeQueue, 0).is_ok());
-        assert!(limiter.admit_at(9_500, "a", EndpointNo(2), Bucket::PurgeQueue, 0).is_ok());
-        assert!(limiter.admit_at(9_500, "a", ENDPOINT, Bucket::Cancel, 0).is_ok());
-        assert!(limiter.admit_at(10_000, "a", ENDPOINT, Bucket::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, B, ENDPOINT, Bucket::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, A, EndpointNo(2), Bucket::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, A, ENDPOINT, Bucket::Cancel, 0).is_ok());
+        assert!(limiter.admit_at(10_000, A, ENDPOINT, Bucket::PurgeQueue, 0).is_ok());
     }
 
     #[test]
     fn concurrency_ends_with_the_request() {
         let limiter = limiter();
-        let first = limiter.admit_at(0, "a", ENDPOINT, Bucket::Requests, 0).ok().unwrap();
-        let _second = limiter.admit_at(0, "a", ENDPOINT, Bucket::Requests, 0).ok().unwrap();
-        let overrun = limiter.admit_at(0, "a", ENDPOINT, Bucket::Requests, 0).err().unwrap();
+        let first = limiter.admit_at(0, A, ENDPOINT, Bucket::Requests, 0).ok().unwrap();
+        let _second = limiter.admit_at(0, A, ENDPOINT, Bucket::Requests, 0).ok().unwrap();
+        let overrun = limiter.admit_at(0, A, ENDPOINT, Bucket::Requests, 0).err().unwrap();
         assert_eq!(overrun.reason, Reason::Concurrency);
         drop(first);
-        assert!(limiter.admit_at(0, "a", ENDPOINT, Bucket::Requests, 0).is_ok());
+        assert!(limiter.admit_at(0, A, ENDPOINT, Bucket::Requests, 0).is_ok());
     }
 
     #[test]
     fn running_workers_raise_the_limits() {
         let limiter = limiter();
         for _ in 0..100 {
-            assert!(limiter.admit_at(0, "a", ENDPOINT, Bucket::PurgeQueue, 1).is_ok());
+            assert!(limiter.admit_at(0, A, ENDPOINT, Bucket::PurgeQueue, 1).is_ok());
         }
-        assert!(limiter.admit_at(0, "a", ENDPOINT, Bucket::PurgeQueue, 1).is_err());
+        assert!(limiter.admit_at(0, A, ENDPOINT, Bucket::PurgeQueue, 1).is_err());
         let held: Vec<_> =
-            (0..30).map_while(|_| limiter.admit_at(0, "a", ENDPOINT, Bucket::Cancel, 1).ok()).collect();
+            (0..30).map_while(|_| limiter.admit_at(0, A, ENDPOINT, Bucket::Cancel, 1).ok()).collect();
         assert_eq!(held.len(), 30);
     }
 
@@ -451,7 +453,7 @@ mod tests {
     fn off_admits_everything_and_says_nothing() {
         let limiter = RateLimiter::new(&RateLimits::Off);
         for _ in 0..5_000 {
-            let admission = limiter.admit_at(0, "a", ENDPOINT, Bucket::PurgeQueue, 0).ok().unwrap();
+            let admission = limiter.admit_at(0, A, ENDPOINT, Bucket::PurgeQueue, 0).ok().unwrap();
             assert!(admission.close(Response::default()).headers().is_empty());
         }
     }
@@ -459,13 +461,13 @@ mod tests {
     #[test]
     fn answers_say_how_the_caller_stands() {
         let limiter = limiter();
-        let admission = limiter.admit_at(0, "a", ENDPOINT, Bucket::PurgeQueue, 0).ok().unwrap();
+        let admission = limiter.admit_at(0, A, ENDPOINT, Bucket::PurgeQueue, 0).ok().unwrap();
         let response = admission.close(Response::default());
         assert_eq!(response.headers()["ratelimit-policy"], "\"purge-queue\";q=2;w=10");
         assert_eq!(response.headers()["ratelimit"], "\"purge-queue\";r=1;t=10");
-        limiter.admit_at(4_000, "a", ENDPOINT, Bucket::PurgeQueue, 0).ok().unwrap();
+        limiter.admit_at(4_000, A, ENDPOINT, Bucket::PurgeQueue, 0).ok().unwrap();
         let refused =
-            limiter.admit_at(4_000, "a", ENDPOINT, Bucket::PurgeQueue, 0).err().unwrap().into_response();
+            limiter.admit_at(4_000, A, ENDPOINT, Bucket::PurgeQueue, 0).err().unwrap().into_response();
         assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(refused.headers()["retry-after"], "6");
         assert_eq!(refused.headers()["ratelimit"], "\"purge-queue\";r=0;t=6");
@@ -493,14 +495,14 @@ mod tests {
     #[test]
     fn idle_entries_are_forgotten() {
         let limiter = limiter();
-        let held = limiter.admit_at(0, "held", ENDPOINT, Bucket::Run, 0).ok().unwrap();
+        let held = limiter.admit_at(0, OwnerNo(u32::MAX), ENDPOINT, Bucket::Run, 0).ok().unwrap();
         for owner in 0..10 * SWEEP_STEP {
             let now_ms = 20 * owner as u64;
-            assert!(limiter.admit_at(now_ms, &owner.to_string(), ENDPOINT, Bucket::Run, 0).is_ok());
+            assert!(limiter.admit_at(now_ms, OwnerNo(owner as u32), ENDPOINT, Bucket::Run, 0).is_ok());
         }
         let gauges = locked(&limiter.gauges);
         assert!(gauges.entries <= 3 * SWEEP_STEP, "{} entries", gauges.entries);
-        assert!(gauges.by_owner.contains_key("held"));
+        assert!(gauges.by_owner.contains_key(&OwnerNo(u32::MAX)));
         drop(gauges);
         drop(held);
     }

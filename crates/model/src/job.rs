@@ -5,7 +5,7 @@ use core::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Attempt, JobId, JobKey, Millis, WorkerId};
+use crate::{Attempt, JobId, JobKey, Millis, Submitter, WorkerId};
 
 /// The states of a job (spec, "States and transitions").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,6 +130,10 @@ pub struct JobRow {
     pub worker: Option<WorkerId>,
     /// Set when the submit carried an `Idempotency-Key`.
     pub idempotency: Option<Box<Idempotency>>,
+    /// Who submitted it.
+    pub submitter: Submitter,
+    /// Fields of the row that this version has no use for, as they were stored: they are stored again unchanged.
+    pub carried: Option<Box<[u8]>>,
 }
 
 impl JobRow {

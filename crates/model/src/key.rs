@@ -7,7 +7,7 @@ use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EndpointId, Millis};
+use crate::{EndpointId, KeyId, Millis, OwnerNo, Submitter};
 
 /// What a request wants to do, as far as permission is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,9 @@ pub struct ApiKey {
     pub name: String,
     /// Lower-case hex of the SHA-256 of the whole key text.
     pub hash: String,
+    /// Whose it is: rates are counted per owner, and jobs carry it.
+    #[serde(default, skip_serializing_if = "OwnerNo::is_server")]
+    pub owner: OwnerNo,
     /// What it permits.
     pub scopes: Vec<KeyScope>,
     /// When it was created.
@@ -117,6 +120,7 @@ impl ApiKey {
             id,
             name,
             hash,
+            owner: OwnerNo::SERVER,
             scopes,
             created_at,
             expires_at: None,
@@ -125,6 +129,11 @@ impl ApiKey {
             last_used_at: None,
             addresses: Vec::new(),
         }
+    }
+
+    /// What the jobs carry that it submits.
+    pub fn submitter(&self) -> Submitter {
+        Submitter { owner: self.owner, key: KeyId::parse(&self.id) }
     }
 
     /// Whether the key is accepted at `now`.
@@ -161,6 +170,7 @@ impl fmt::Debug for ApiKey {
         f.debug_struct("ApiKey")
             .field("id", &self.id)
             .field("name", &self.name)
+            .field("owner", &self.owner)
             .field("scopes", &self.scopes)
             .field("expires_at", &self.expires_at)
             .field("disabled", &self.disabled)

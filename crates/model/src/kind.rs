@@ -14,11 +14,15 @@ pub enum RecordKind {
     Usage = 3,
     /// The secrets with which an endpoint's webhooks are signed.
     WebhookSecrets = 4,
+    /// An owner of keys: its name and its number.
+    Owner = 5,
+    // Reserved: 6 a schedule, 7 a batch, 8 a file, 9 a bulk task. Other kinds take 10 and up.
 }
 
 impl RecordKind {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::RegistryAuth, Self::NetworkVolume, Self::Usage, Self::WebhookSecrets];
+    pub const ALL: [Self; 5] =
+        [Self::RegistryAuth, Self::NetworkVolume, Self::Usage, Self::WebhookSecrets, Self::Owner];
 
     /// Whether its records are secrets, to be sealed where they are kept.
     pub fn is_secret(self) -> bool {
@@ -44,6 +48,6 @@ mod tests {
     fn numbers_are_told_apart() {
         let known: alloc::vec::Vec<_> = (0..=u8::MAX).filter_map(RecordKind::from_number).collect();
         assert_eq!(known, RecordKind::ALL);
-        assert_eq!(RecordKind::ALL.map(RecordKind::number), [1, 2, 3, 4]);
+        assert_eq!(RecordKind::ALL.map(RecordKind::number), [1, 2, 3, 4, 5]);
     }
 }

@@ -18,7 +18,7 @@ impl Queue {
         // A progress value is no result.
         out.changes.push(Change::ClearOutcome(row.key));
         self.end(slot, JobState::Cancelled, now, out);
-        Reply::Job(self.jobs[slot].unpacked())
+        Reply::Job(self.jobs.row(slot))
     }
 
     pub(crate) fn keep(&mut self, now: Millis, job: JobId, ttl_ms: u64, out: &mut Effects) -> Reply {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{Attempt, End, Idempotency, JobId, WorkerId};
+use longshore_model::{Attempt, End, Idempotency, JobId, Submitter, WorkerId};
 
 /// One request to the machine. Whoever sends it waits for the [`crate::Reply`] in the effects.
 #[derive(Clone, Debug)]
@@ -124,6 +124,8 @@ pub struct Submit {
     pub ttl_ms: Option<u32>,
     /// The client's `Idempotency-Key`.
     pub idempotency: Option<Box<Idempotency>>,
+    /// The client's key and its owner.
+    pub submitter: Submitter,
 }
 
 /// A worker's question for jobs.

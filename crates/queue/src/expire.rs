@@ -27,7 +27,7 @@ impl Queue {
 
     fn job_due(&mut self, at: Millis, slot: Slot, now: Millis, out: &mut Effects) {
         let row = &self.jobs[slot];
-        if row.delete_at() <= now && row.webhook_owed() && row.state.is_terminal() {
+        if row.delete_at() <= now && row.webhook_owed() && row.state().is_terminal() {
             // Its row stays, and says for good that the job is gone: after a restart the clock may show less.
             self.unschedule(slot);
             self.jobs[slot].changed().delete_at = GONE;
@@ -35,7 +35,7 @@ impl Queue {
         } else if row.delete_at() <= now {
             self.stop_holder(slot, now, out);
             self.remove(slot, now, out);
-        } else if row.state == JobState::InProgress {
+        } else if row.state() == JobState::InProgress {
             let error = alloc::format!(
                 "the job ran longer than its execution timeout of {} ms",
                 row.execution_timeout_ms

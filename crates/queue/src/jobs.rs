@@ -1,12 +1,16 @@
 //! The jobs in memory: a slab with an index by id.
 
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops;
 
-use longshore_model::JobId;
+use longshore_model::{JobId, JobRow, Submitter};
 
+use crate::idempotent::Promise;
 use crate::index::Index;
 use crate::packed::PackedRow;
+use crate::submitters::Submitters;
 
 /// A job's place in the slab; valid until the job is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +37,16 @@ pub(crate) struct Jobs {
     pages: Vec<Vec<Option<PackedRow>>>,
     free: Vec<Slot>,
     by_id: Index<JobId>,
+    pub(crate) submitters: Submitters,
+    /// Fields of rows that this version has no use for; few jobs have any.
+    carried: BTreeMap<Slot, Box<[u8]>>,
+}
+
+/// What a row says that is not packed with it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Beside<'a> {
+    pub(crate) submitter: Submitter,
+    pub(crate) carried: Option<&'a [u8]>,
 }
 
 impl Jobs {
@@ -44,9 +58,13 @@ impl Jobs {
         self.by_id.find(id)
     }
 
-    pub(crate) fn insert(&mut self, row: PackedRow) -> Slot {
+    /// Takes in a row, whose submitter has been counted.
+    pub(crate) fn insert(&mut self, row: PackedRow, carried: Option<Box<[u8]>>) -> Slot {
         let id = row.id;
         let slot = self.free.pop().unwrap_or_else(|| self.add_place());
+        if let Some(carried) = carried {
+            self.carried.insert(slot, carried);
+        }
         *self.place(slot) = Some(row);
         self.by_id.insert(id, slot);
         slot
@@ -69,13 +87,29 @@ impl Jobs {
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<PackedRow> {
         let row = self.place(slot).take()?;
         self.by_id.remove(row.id, slot);
+        self.submitters.leave(row.submitter);
+        self.carried.remove(&slot);
         self.free.push(slot);
         Some(row)
     }
 
+    /// The whole row.
+    pub(crate) fn row(&self, slot: Slot) -> JobRow {
+        let row = &self[slot];
+        let submitter = self.submitters.get(row.submitter);
+        row.unpacked(Beside { submitter, carried: self.carried.get(&slot).map(AsRef::as_ref) })
+    }
+
+    /// What the job's `Idempotency-Key` promises, if it came with one.
+    pub(crate) fn promise(&self, slot: Slot) -> Option<Promise> {
+        let row = &self[slot];
+        let idempotency = row.idempotency()?;
+        Some((self.submitters.get(row.submitter).key, idempotency.key.clone()))
+    }
+
     /// The jobs before `before` (none: all) by id, newest first.
-    pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = &PackedRow> {
-        self.by_id.descending(before).map(|(_, slot)| &self[slot])
+    pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = Slot> {
+        self.by_id.descending(before).map(|(_, slot)| slot)
     }
 
     /// Every place of the slab is taken or free to be taken again.
@@ -83,6 +117,13 @@ impl Jobs {
     pub(crate) fn assert_slab(&self) {
         let places: usize = self.pages.iter().map(Vec::len).sum();
         assert_eq!(places, self.by_id.len() as usize + self.free.len(), "a place of the slab leaked");
+        let mut counts = BTreeMap::new();
+        for (slot, _) in self.iter() {
+            *counts.entry(self.row(slot).submitter).or_insert(0) += 1;
+        }
+        assert_eq!(self.submitters.counts(), counts, "submitters are counted by their jobs");
+        let has_job = |slot: &Slot| self.iter().any(|(of, _)| of == *slot);
+        assert!(self.carried.keys().all(has_job), "fields belong to a job");
     }
 
     #[cfg(test)]

@@ -47,7 +47,7 @@ impl Queue {
         self.enqueued_last = self.enqueued_last.max(enqueued_at);
         let row = &mut self.jobs[slot];
         row.enter_queue(enqueued_at, order);
-        self.ready.insert(row.low_priority, order, slot);
+        self.ready.insert(row.low_priority(), order, slot);
         out.signals.push(Signal::Ready);
         out.signals.push(Signal::Demand);
     }
@@ -56,8 +56,8 @@ impl Queue {
     pub(crate) fn start(&mut self, slot: Slot, worker: &WorkerId, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         let row = &mut self.jobs[slot];
-        self.ready.remove(row.low_priority, row.order, slot);
-        row.state = JobState::InProgress;
+        self.ready.remove(row.low_priority(), row.order, slot);
+        row.set_state(JobState::InProgress);
         let job = row.id;
         let row = row.changed();
         row.fresh = false;
@@ -81,8 +81,8 @@ impl Queue {
             self.settings.retention_ms
         };
         let row = &mut self.jobs[slot];
-        row.state = state;
-        let webhook = row.webhook;
+        row.set_state(state);
+        let webhook = row.webhook();
         let changed = row.changed();
         changed.webhook_owed = webhook;
         changed.finished_at = now;
@@ -150,16 +150,14 @@ impl Queue {
         self.unschedule(slot);
         self.leave(slot, now);
         self.aside.forget(slot);
-        let Some(row) = self.jobs.remove(slot) else { return };
-        if let Some(idempotency) = row.idempotency()
-            && self.idempotent.get(&idempotency.key) == Some(&slot)
-        {
-            // Not so when the key went on to a new job while this one only waited for its webhook.
-            self.idempotent.remove(&idempotency.key);
+        if let Some(promise) = self.jobs.promise(slot) {
+            // A newer job has it where this one only waited for its webhook.
+            self.idempotent.remove(&promise, slot);
         }
+        let Some(row) = self.jobs.remove(slot) else { return };
         out.changes.push(Change::DeleteJob(row.key()));
         out.signals.push(Signal::Deleted(row.id, row.key()));
-        if !row.state.is_terminal() {
+        if !row.state().is_terminal() {
             out.signals.push(Signal::Demand);
         }
     }
@@ -167,7 +165,7 @@ impl Queue {
     /// Tells the worker that holds a running job to stop it, and sets the time by which it must have let go.
     pub(crate) fn stop_holder(&mut self, slot: Slot, now: Millis, out: &mut Effects) {
         let row = &self.jobs[slot];
-        let (JobState::InProgress, Some(id)) = (row.state, row.worker().cloned()) else { return };
+        let (JobState::InProgress, Some(id)) = (row.state(), row.worker().cloned()) else { return };
         let job = row.id;
         if let Some(worker) = self.workers.get_mut(&id) {
             worker.stopping.push(Stopping::until(job, now + self.settings.stop_grace_ms));
@@ -179,12 +177,12 @@ impl Queue {
     /// Takes the job out of the line or out of its worker's hands, whichever it is in.
     fn leave(&mut self, slot: Slot, now: Millis) {
         let row = &self.jobs[slot];
-        match row.state {
+        match row.state() {
             JobState::InQueue => {
-                if self.aside.is_unused() || !self.aside.remove(row.low_priority, row.order, slot) {
-                    self.ready.remove(row.low_priority, row.order, slot);
+                if self.aside.is_unused() || !self.aside.remove(row.low_priority(), row.order, slot) {
+                    self.ready.remove(row.low_priority(), row.order, slot);
                 }
-                self.purging.remove(row.low_priority, row.order, slot);
+                self.purging.remove(row.low_priority(), row.order, slot);
             }
             JobState::InProgress => {
                 self.running -= 1;
@@ -198,7 +196,7 @@ impl Queue {
 
     /// Writes the row as it is now.
     pub(crate) fn put(&self, slot: Slot, out: &mut Effects) {
-        out.changes.push(Change::PutJob(Box::new(self.jobs[slot].unpacked())));
+        out.changes.push(Change::PutJob(Box::new(self.jobs.row(slot))));
     }
 
     /// Enters the job's deadline; its state and times are final for now.
@@ -221,7 +219,7 @@ pub(crate) const GONE: Millis = Millis(0);
 
 /// When something must happen to the job by itself; none while it only waits for its webhook.
 pub(crate) fn deadline(row: &PackedRow) -> Option<Millis> {
-    match row.state {
+    match row.state() {
         JobState::InProgress => {
             let since = if planted(Bug::TimeoutFromSubmit) { row.enqueued_at() } else { row.started_at() };
             Some(row.delete_at().min(since + u64::from(row.execution_timeout_ms)))

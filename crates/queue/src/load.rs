@@ -9,7 +9,7 @@ use crate::packed::PackedRow;
 
 impl Queue {
     /// Takes in a stored job; call it for every row, in any order, before the first command.
-    pub fn restore(&mut self, row: JobRow, now: Millis) {
+    pub fn restore(&mut self, mut row: JobRow, now: Millis) {
         self.last_seq = self.last_seq.max(row.key.seq);
         self.counters.reserved_seq = self.counters.reserved_seq.max(row.key.seq);
         self.order_first = self.order_first.min(row.order);
@@ -19,7 +19,8 @@ impl Queue {
         if let Some(worker) = &row.worker {
             self.workers.remember(worker);
         }
-        let slot = self.jobs.insert(PackedRow::new(row));
+        let (by, carried) = (self.jobs.submitters.enter(row.submitter), row.carried.take());
+        let slot = self.jobs.insert(PackedRow::new(row, by), carried);
         let purged = self.is_purged(&self.jobs[slot]);
         if !planted(Bug::KeysNotLoaded) {
             self.restore_idempotency(slot);
@@ -47,11 +48,10 @@ impl Queue {
 
     /// The newest job with a key has it: an older one is past its time and only waits for its webhook.
     fn restore_idempotency(&mut self, slot: Slot) {
-        let row = &self.jobs[slot];
-        let Some(idempotency) = row.idempotency() else { return };
-        let newer = |other: &Slot| self.jobs[*other].key() > row.key();
-        if !self.idempotent.get(&idempotency.key).is_some_and(newer) {
-            self.idempotent.insert(idempotency.key.clone(), slot);
+        let Some(promise) = self.jobs.promise(slot) else { return };
+        let newer = |other: Slot| self.jobs[other].key() > self.jobs[slot].key();
+        if !self.idempotent.find(&promise).is_some_and(newer) {
+            self.idempotent.insert(promise, slot);
         }
     }
 

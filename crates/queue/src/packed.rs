@@ -5,24 +5,68 @@ use alloc::boxed::Box;
 use longshore_model::{Attempt, End, Idempotency, JobId, JobKey, JobRow, JobState, Millis, WorkerId, limits};
 
 use crate::Submit;
+use crate::jobs::Beside;
+use crate::submitters::SubmitterNo;
 
 /// A row, packed: there may be millions, and nearly all that wait are as their submit left them. Those take 64
-/// bytes, where a [`JobRow`] takes 136; the others have what changed in a box.
+/// bytes, where a [`JobRow`] takes 168; the others have what changed in a box.
 #[derive(Debug)]
 pub(crate) struct PackedRow {
     /// As [`JobKey::to_row`] makes it.
     key: i64,
     pub(crate) id: JobId,
-    pub(crate) state: JobState,
-    pub(crate) low_priority: bool,
-    pub(crate) webhook: bool,
+    marks: Marks,
+    created_at: PackedMillis,
     pub(crate) ttl_ms: u32,
     pub(crate) execution_timeout_ms: u32,
     input_bytes: u32,
+    pub(crate) submitter: SubmitterNo,
     pub(crate) order: i64,
-    created_at: Millis,
     /// None while everything in it follows from the submit.
     changed: Option<Box<Changed>>,
+}
+
+/// A job's state (three bits) and two of its flags.
+#[derive(Clone, Copy, Debug)]
+struct Marks(u8);
+
+impl Marks {
+    const STATE: u8 = 7;
+    const LOW_PRIORITY: u8 = 1 << 3;
+    const WEBHOOK: u8 = 1 << 4;
+
+    fn new(state: JobState, low_priority: bool, webhook: bool) -> Self {
+        let flag = |set, flag| if set { flag } else { 0 };
+        Self(state as u8 | flag(low_priority, Self::LOW_PRIORITY) | flag(webhook, Self::WEBHOOK))
+    }
+
+    fn state(self) -> JobState {
+        JobState::from_number(self.0 & Self::STATE).unwrap_or(JobState::InQueue)
+    }
+
+    fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+/// A time in 48 bits of milliseconds, until the year 10889. A later one, which only a damaged row has, is that year's.
+#[derive(Clone, Copy, Debug)]
+struct PackedMillis([u8; 6]);
+
+impl PackedMillis {
+    const MAX: u64 = (1 << 48) - 1;
+
+    fn new(at: Millis) -> Self {
+        let mut bytes = [0; 6];
+        bytes.copy_from_slice(&at.0.min(Self::MAX).to_le_bytes()[..6]);
+        Self(bytes)
+    }
+
+    fn get(self) -> Millis {
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&self.0);
+        Millis(u64::from_le_bytes(bytes))
+    }
 }
 
 /// What a row says besides; the fields are described at [`JobRow`].
@@ -63,7 +107,9 @@ impl Changed {
 }
 
 impl PackedRow {
-    pub(crate) fn new(row: JobRow) -> Self {
+    /// A stored row, without what is kept beside it.
+    pub(crate) fn new(row: JobRow, submitter: SubmitterNo) -> Self {
+        let created_at = PackedMillis::new(row.created_at);
         let changed = Changed {
             fresh: row.fresh,
             pinned: row.pinned,
@@ -78,64 +124,69 @@ impl PackedRow {
             worker: row.worker,
             idempotency: row.idempotency,
         };
-        let as_submitted = changed == Changed::nothing(row.created_at, row.ttl_ms);
+        let as_submitted = changed == Changed::nothing(created_at.get(), row.ttl_ms);
         Self {
             key: row.key.to_row(),
             id: row.id,
-            state: row.state,
-            low_priority: row.low_priority,
-            webhook: row.webhook,
+            marks: Marks::new(row.state, row.low_priority, row.webhook),
+            created_at,
             ttl_ms: row.ttl_ms,
             execution_timeout_ms: row.execution_timeout_ms,
             input_bytes: row.input_bytes,
+            submitter,
             order: row.order,
-            created_at: row.created_at,
             changed: (!as_submitted).then(|| Box::new(changed)),
         }
     }
 
     /// A job that comes in now, before it has its place in the line.
-    pub(crate) fn submitted(key: JobKey, now: Millis, submit: Submit, execution_timeout_ms: u32) -> Self {
+    pub(crate) fn submitted(
+        key: JobKey,
+        now: Millis,
+        submit: Submit,
+        submitter: SubmitterNo,
+        execution_timeout_ms: u32,
+    ) -> Self {
         let ttl_ms = submit.ttl_ms.unwrap_or(limits::TTL_MS_DEFAULT as u32);
         let with_key = |key| Box::new(Changed { idempotency: Some(key), ..Changed::nothing(now, ttl_ms) });
         Self {
             key: key.to_row(),
             id: submit.id,
-            state: JobState::InQueue,
-            low_priority: submit.low_priority,
-            webhook: submit.webhook,
+            marks: Marks::new(JobState::InQueue, submit.low_priority, submit.webhook),
+            created_at: PackedMillis::new(now),
             ttl_ms,
             execution_timeout_ms: submit.execution_timeout_ms.unwrap_or(execution_timeout_ms),
             input_bytes: submit.input_bytes,
+            submitter,
             order: 0,
-            created_at: now,
             changed: submit.idempotency.map(with_key),
         }
     }
 
     /// The row as the rest of the world knows it.
-    pub(crate) fn unpacked(&self) -> JobRow {
+    pub(crate) fn unpacked(&self, beside: Beside<'_>) -> JobRow {
+        let created_at = self.created_at.get();
         let nothing;
         let changed = if let Some(changed) = &self.changed {
             changed
         } else {
-            nothing = Changed::nothing(self.created_at, self.ttl_ms);
+            nothing = Changed::nothing(created_at, self.ttl_ms);
             &nothing
         };
         JobRow {
             key: self.key(),
             id: self.id,
-            state: self.state,
-            low_priority: self.low_priority,
+            state: self.state(),
+            low_priority: self.low_priority(),
             fresh: changed.fresh,
             pinned: changed.pinned,
-            webhook: self.webhook,
+            webhook: self.webhook(),
             webhook_owed: changed.webhook_owed,
             retries: changed.retries,
             redeliveries: changed.redeliveries,
             attempt: changed.attempt,
             order: self.order,
-            created_at: self.created_at,
+            created_at,
             enqueued_at: changed.enqueued_at,
             started_at: changed.started_at,
             finished_at: changed.finished_at,
@@ -145,7 +196,25 @@ impl PackedRow {
             input_bytes: self.input_bytes,
             worker: changed.worker.clone(),
             idempotency: changed.idempotency.clone(),
+            submitter: beside.submitter,
+            carried: beside.carried.map(Into::into),
         }
+    }
+
+    pub(crate) fn state(&self) -> JobState {
+        self.marks.state()
+    }
+
+    pub(crate) fn set_state(&mut self, state: JobState) {
+        self.marks.0 = self.marks.0 & !Marks::STATE | state as u8;
+    }
+
+    pub(crate) fn low_priority(&self) -> bool {
+        self.marks.has(Marks::LOW_PRIORITY)
+    }
+
+    pub(crate) fn webhook(&self) -> bool {
+        self.marks.has(Marks::WEBHOOK)
     }
 
     pub(crate) fn key(&self) -> JobKey {
@@ -154,15 +223,15 @@ impl PackedRow {
 
     /// What can change, to be changed.
     pub(crate) fn changed(&mut self) -> &mut Changed {
-        let (created_at, ttl_ms) = (self.created_at, self.ttl_ms);
+        let (created_at, ttl_ms) = (self.created_at.get(), self.ttl_ms);
         self.changed.get_or_insert_with(|| Box::new(Changed::nothing(created_at, ttl_ms)))
     }
 
     /// The job is in the queue from now on, and did not run since.
     pub(crate) fn enter_queue(&mut self, now: Millis, order: i64) {
-        self.state = JobState::InQueue;
+        self.set_state(JobState::InQueue);
         self.order = order;
-        if self.changed.is_some() || now != self.created_at {
+        if self.changed.is_some() || now != self.created_at.get() {
             let changed = self.changed();
             changed.enqueued_at = now;
             changed.started_at = Millis(0);
@@ -191,7 +260,7 @@ impl PackedRow {
     }
 
     pub(crate) fn enqueued_at(&self) -> Millis {
-        self.changed.as_ref().map_or(self.created_at, |changed| changed.enqueued_at)
+        self.changed.as_ref().map_or(self.created_at.get(), |changed| changed.enqueued_at)
     }
 
     pub(crate) fn started_at(&self) -> Millis {
@@ -199,13 +268,13 @@ impl PackedRow {
     }
 
     pub(crate) fn delete_at(&self) -> Millis {
-        let by_ttl = self.created_at + u64::from(self.ttl_ms);
+        let by_ttl = self.created_at.get() + u64::from(self.ttl_ms);
         self.changed.as_ref().map_or(by_ttl, |changed| changed.delete_at)
     }
 
     /// As [`JobRow::owed_end`].
     pub(crate) fn owed_end(&self) -> Option<End> {
-        if self.webhook_owed() { self.unpacked().owed_end() } else { None }
+        if self.webhook_owed() { self.unpacked(Beside::default()).owed_end() } else { None }
     }
 
     pub(crate) fn worker(&self) -> Option<&WorkerId> {
@@ -219,9 +288,18 @@ impl PackedRow {
 
 #[cfg(test)]
 mod tests {
-    use longshore_model::EndpointNo;
+    use longshore_model::{EndpointNo, Submitter};
 
     use super::*;
+    use crate::submitters::Submitters;
+
+    fn packed(row: JobRow) -> PackedRow {
+        PackedRow::new(row, Submitters::default().enter(Submitter::default()))
+    }
+
+    fn unpacked(row: &PackedRow) -> JobRow {
+        row.unpacked(Beside::default())
+    }
 
     fn submitted() -> JobRow {
         JobRow {
@@ -247,17 +325,19 @@ mod tests {
             input_bytes: 17,
             worker: None,
             idempotency: None,
+            submitter: Submitter::default(),
+            carried: None,
         }
     }
 
     #[test]
     fn a_job_as_it_was_submitted_takes_64_bytes() {
         assert_eq!(size_of::<Option<PackedRow>>(), 64);
-        let mut packed = PackedRow::new(submitted());
+        let mut packed = packed(submitted());
         assert!(packed.changed.is_none());
         packed.enter_queue(Millis(1_000), 4);
         assert!(packed.changed.is_none());
-        assert_eq!(packed.unpacked(), JobRow { order: 4, ..submitted() });
+        assert_eq!(unpacked(&packed), JobRow { order: 4, ..submitted() });
     }
 
     #[test]
@@ -266,6 +346,8 @@ mod tests {
         for row in [
             submitted(),
             JobRow { state: JobState::InProgress, ..submitted() },
+            JobRow { low_priority: false, ..submitted() },
+            JobRow { webhook: false, ..submitted() },
             JobRow { fresh: false, ..submitted() },
             JobRow { pinned: true, ..submitted() },
             JobRow { webhook_owed: true, ..submitted() },
@@ -279,15 +361,28 @@ mod tests {
             JobRow { worker: Some("w1".parse().unwrap()), ..submitted() },
             JobRow { idempotency: Some(Box::new(idempotency)), ..submitted() },
         ] {
-            assert_eq!(PackedRow::new(row.clone()).unpacked(), row);
+            assert_eq!(unpacked(&packed(row.clone())), row);
         }
+        for state in JobState::ALL {
+            let mut row = packed(submitted());
+            row.set_state(state);
+            assert_eq!(unpacked(&row), JobRow { state, ..submitted() });
+        }
+    }
+
+    #[test]
+    fn a_time_of_creation_that_no_clock_shows_is_cut() {
+        let far = JobRow { created_at: Millis::MAX, enqueued_at: Millis(5), ..submitted() };
+        let row = unpacked(&packed(far.clone()));
+        assert_eq!(row, JobRow { created_at: Millis((1 << 48) - 1), ..far });
+        assert_eq!(unpacked(&packed(row.clone())), row);
     }
 
     #[test]
     fn a_job_that_enters_the_queue_again_did_not_run() {
         let ran = JobRow { started_at: Millis(2_000), attempt: Attempt(1), ..submitted() };
-        let mut packed = PackedRow::new(ran.clone());
+        let mut packed = packed(ran.clone());
         packed.enter_queue(Millis(1_000), 4);
-        assert_eq!(packed.unpacked(), JobRow { order: 4, started_at: Millis(0), ..ran });
+        assert_eq!(unpacked(&packed), JobRow { order: 4, started_at: Millis(0), ..ran });
     }
 }

@@ -96,7 +96,7 @@ impl Queue {
     fn stop_finished(&mut self, now: Millis, id: &WorkerId, listed: &BTreeSet<JobId>, out: &mut Effects) {
         for job in listed {
             let slot = self.jobs.find(*job);
-            if slot.is_none_or(|slot| self.jobs[slot].state.is_terminal()) {
+            if slot.is_none_or(|slot| self.jobs[slot].state().is_terminal()) {
                 out.signals.push(Signal::Stop(id.clone(), *job));
             }
             let Some(worker) = self.workers.get_mut(id) else { return };
@@ -110,5 +110,5 @@ impl Queue {
 }
 
 fn was_stopped(row: &crate::packed::PackedRow, by: &WorkerId) -> bool {
-    matches!(row.state, JobState::Cancelled | JobState::TimedOut) && row.worker() == Some(by)
+    matches!(row.state(), JobState::Cancelled | JobState::TimedOut) && row.worker() == Some(by)
 }

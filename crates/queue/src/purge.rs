@@ -24,7 +24,7 @@ impl Queue {
 
     /// Whether a purge has cancelled the job although its row does not say so yet.
     pub(crate) fn is_purged(&self, row: &PackedRow) -> bool {
-        row.state == JobState::InQueue && row.enqueued_at() <= self.counters.purged_until
+        row.state() == JobState::InQueue && row.enqueued_at() <= self.counters.purged_until
     }
 
     /// Writes a slice of purged jobs as cancelled. Answers how many.

@@ -1,14 +1,12 @@
 //! The machine: its state, and the way of every command through it.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
-
 use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::aside::Aside;
+use crate::idempotent::Idempotent;
 use crate::index::Index;
-use crate::jobs::{Jobs, Slot};
+use crate::jobs::Jobs;
 use crate::lanes::Lanes;
 use crate::workers::Workers;
 use crate::{Change, Command, Effects, Reply, Settings, Signal};
@@ -34,7 +32,7 @@ pub struct Queue {
     pub(crate) purging: Lanes,
     /// One entry per job: when something must happen to it by itself.
     pub(crate) deadlines: Index<Millis>,
-    pub(crate) idempotent: BTreeMap<Box<str>, Slot>,
+    pub(crate) idempotent: Idempotent,
     pub(crate) running: u64,
     pub(crate) last_seq: u64,
     pub(crate) order_first: i64,
@@ -61,7 +59,7 @@ impl Queue {
             ready: Lanes::default(),
             purging: Lanes::default(),
             deadlines: Index::default(),
-            idempotent: BTreeMap::new(),
+            idempotent: Idempotent::default(),
             running: 0,
             order_first: 0,
             order_last: 0,

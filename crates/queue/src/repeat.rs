@@ -10,7 +10,7 @@ impl Queue {
         let (Some(_), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };
-        let row = self.jobs[slot].unpacked();
+        let row = self.jobs.row(slot);
         if !row.webhook || row.end() != Some(end) {
             return Reply::Refused(Refusal::NotRepeatable);
         }
@@ -22,6 +22,6 @@ impl Queue {
             out.signals.push(Signal::Webhook(job, row.key, end));
             self.put(slot, out);
         }
-        Reply::Job(self.jobs[slot].unpacked())
+        Reply::Job(self.jobs.row(slot))
     }
 }

@@ -96,8 +96,8 @@ impl Queue {
     /// earlier attempt. One that is too large is none: it would fail a job that another worker may complete.
     fn accepts(&self, slot: Slot, is_holder: bool, verdict: Verdict, now: Millis) -> bool {
         let row = &self.jobs[slot];
-        let reopens = row.state == JobState::Cancelled && planted(Bug::ResultAfterCancel);
-        if (row.state.is_terminal() && !reopens) || row.delete_at() <= now || self.is_purged(row) {
+        let reopens = row.state() == JobState::Cancelled && planted(Bug::ResultAfterCancel);
+        if (row.state().is_terminal() && !reopens) || row.delete_at() <= now || self.is_purged(row) {
             return false;
         }
         let good = match verdict {
@@ -110,7 +110,7 @@ impl Queue {
 
     pub(crate) fn is_held_by(&self, slot: Slot, worker: &WorkerId) -> bool {
         let row = &self.jobs[slot];
-        row.state == JobState::InProgress && row.worker() == Some(worker)
+        row.state() == JobState::InProgress && row.worker() == Some(worker)
     }
 
     fn retries_errors(&self, slot: Slot) -> bool {
@@ -121,7 +121,7 @@ impl Queue {
     /// the row names it.
     fn credit(&mut self, slot: Slot, worker: &WorkerId, now: Millis) {
         let row = &mut self.jobs[slot];
-        let (state, row) = (row.state, row.changed());
+        let (state, row) = (row.state(), row.changed());
         let holder = row.worker.replace(worker.clone());
         if state == JobState::InQueue {
             // When the run that counts began was forgotten as the job went back: since then is known.

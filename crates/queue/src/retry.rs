@@ -38,6 +38,6 @@ impl Queue {
         self.enqueue(slot, Place::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);
-        Reply::Job(self.jobs[slot].unpacked())
+        Reply::Job(self.jobs.row(slot))
     }
 }

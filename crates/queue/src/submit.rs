@@ -1,8 +1,9 @@
 //! A client hands in a job.
 
-use longshore_model::{JobKey, Millis};
+use longshore_model::{JobKey, KeyId, Millis};
 use longshore_planted::{Bug, planted};
 
+use crate::jobs::Slot;
 use crate::life::Place;
 use crate::packed::PackedRow;
 use crate::{Change, Effects, Queue, Refusal, Reply, Submit};
@@ -20,9 +21,9 @@ impl Queue {
         }
         let row = self.row_of(now, submit);
         let key = row.key();
-        let slot = self.jobs.insert(row);
-        if let Some(idempotency) = self.jobs[slot].idempotency() {
-            self.idempotent.insert(idempotency.key.clone(), slot);
+        let slot = self.jobs.insert(row, None);
+        if let Some(promise) = self.jobs.promise(slot) {
+            self.idempotent.insert(promise, slot);
         }
         self.enqueue(slot, Place::Back, now, out);
         self.schedule(slot);
@@ -35,12 +36,18 @@ impl Queue {
     fn known(&self, now: Millis, submit: &Submit) -> Option<Reply> {
         if let Some(slot) = self.jobs.find(submit.id) {
             // Even a job past its time: the same id never makes a second one.
-            return Some(Reply::Known(self.as_seen(&self.jobs[slot])));
+            return Some(Reply::Known(self.as_seen(slot)));
         }
         let idempotency = submit.idempotency.as_ref()?;
-        let slot = *self.idempotent.get(&idempotency.key)?;
-        let same = planted(Bug::BodyNotCompared)
-            || self.jobs[slot].idempotency().is_some_and(|i| i.fingerprint == idempotency.fingerprint);
+        let is_same = |slot: Slot| {
+            self.jobs[slot].idempotency().is_some_and(|i| i.fingerprint == idempotency.fingerprint)
+        };
+        let find = |key: Option<KeyId>| self.idempotent.find(&(key, idempotency.key.clone()));
+        // Of a job from before API keys were noted, the same body is proof enough: it is a submit sent again while the
+        // server was replaced by a newer one.
+        let unknown = || find(None).filter(|slot| is_same(*slot));
+        let slot = find(submit.submitter.key).or_else(unknown)?;
+        let same = planted(Bug::BodyNotCompared) || is_same(slot);
         match self.visible(self.jobs[slot].id, now) {
             Some(row) if same => Some(Reply::Known(row)),
             Some(_) => Some(Reply::Refused(Refusal::KeyReused)),
@@ -55,6 +62,7 @@ impl Queue {
             self.counters.reserved_seq = self.last_seq + SEQ_BLOCK;
         }
         let key = JobKey { endpoint: self.endpoint, seq: self.last_seq };
-        PackedRow::submitted(key, now, submit, self.settings.execution_timeout_ms as u32)
+        let by = self.jobs.submitters.enter(submit.submitter);
+        PackedRow::submitted(key, now, submit, by, self.settings.execution_timeout_ms as u32)
     }
 }

@@ -45,7 +45,7 @@ impl Queue {
                     break;
                 }
                 self.start(slot, &take.worker, now, out);
-                taken.push(self.jobs[slot].unpacked());
+                taken.push(self.jobs.row(slot));
                 if goes_alone {
                     break;
                 }

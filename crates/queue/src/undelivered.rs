@@ -21,7 +21,7 @@ impl Queue {
     ) -> Reply {
         let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
         let row = &self.jobs[slot];
-        if row.state != JobState::InProgress || row.attempt() != attempt || row.delete_at() <= now {
+        if row.state() != JobState::InProgress || row.attempt() != attempt || row.delete_at() <= now {
             // It was taken back meanwhile, or its time is over.
             return Reply::Ignored;
         }
@@ -38,9 +38,9 @@ impl Queue {
 
     fn set_aside(&mut self, slot: Slot, now: Millis) {
         let row = &self.jobs[slot];
-        if row.state == JobState::InQueue {
-            self.ready.remove(row.low_priority, row.order, slot);
-            self.aside.put(row.low_priority, row.order, slot, now);
+        if row.state() == JobState::InQueue {
+            self.ready.remove(row.low_priority(), row.order, slot);
+            self.aside.put(row.low_priority(), row.order, slot, now);
         }
     }
 
@@ -51,8 +51,8 @@ impl Queue {
             && let Some(slot) = self.aside.due(now)
         {
             let row = &self.jobs[slot];
-            self.aside.remove(row.low_priority, row.order, slot);
-            self.ready.insert(row.low_priority, row.order, slot);
+            self.aside.remove(row.low_priority(), row.order, slot);
+            self.ready.insert(row.low_priority(), row.order, slot);
             done += 1;
         }
         if done > 0 {

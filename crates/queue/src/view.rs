@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use longshore_model::{Counters, JobId, JobRow, JobState, Millis, WorkerId, WorkerPhase};
 
 use crate::Queue;
+use crate::jobs::Slot;
 use crate::packed::PackedRow;
 
 /// Jobs that one page looks at when few of them match, so that a list never walks a million.
@@ -55,8 +56,8 @@ impl Queue {
     /// for an expired job waits for the deletion of those before it. So this one answer rests on the clock and not on a row; a
     /// clock that is set back across a restart can take it back, as it makes any job live longer.
     pub fn visible(&self, id: JobId, now: Millis) -> Option<JobRow> {
-        let row = &self.jobs[self.jobs.find(id)?];
-        (now < row.delete_at()).then(|| self.as_seen(row))
+        let slot = self.jobs.find(id)?;
+        (now < self.jobs[slot].delete_at()).then(|| self.as_seen(slot))
     }
 
     /// A waiting job's place in the line: 1 is next. None for a job that does not wait.
@@ -68,13 +69,13 @@ impl Queue {
 
     /// The job as it is stored, also when its time is over and only its webhook keeps it.
     pub fn stored(&self, id: JobId) -> Option<JobRow> {
-        self.jobs.find(id).map(|slot| self.jobs[slot].unpacked())
+        self.jobs.find(id).map(|slot| self.jobs.row(slot))
     }
 
     /// The row as clients see it while the job's time is not over.
-    pub(crate) fn as_seen(&self, row: &PackedRow) -> JobRow {
-        let mut seen = row.unpacked();
-        if self.is_purged(row) {
+    pub(crate) fn as_seen(&self, slot: Slot) -> JobRow {
+        let mut seen = self.jobs.row(slot);
+        if self.is_purged(&self.jobs[slot]) {
             seen.state = JobState::Cancelled;
             seen.finished_at = self.counters.purged_until;
         }
@@ -82,21 +83,22 @@ impl Queue {
     }
 
     fn state_seen(&self, row: &PackedRow) -> JobState {
-        if self.is_purged(row) { JobState::Cancelled } else { row.state }
+        if self.is_purged(row) { JobState::Cancelled } else { row.state() }
     }
 
     /// Up to `limit` jobs in `state` (none: any), from the newest, or the one before `before`, on.
     pub fn page(&self, state: Option<JobState>, limit: usize, before: Option<JobId>, now: Millis) -> Page {
         let mut page = Page::default();
         let mut last = None;
-        for (scanned, row) in self.jobs.newest_first(before).enumerate() {
+        for (scanned, slot) in self.jobs.newest_first(before).enumerate() {
             if page.jobs.len() == limit || scanned == PAGE_SCAN_MAX {
                 page.cursor = last;
                 break;
             }
+            let row = &self.jobs[slot];
             last = Some(row.id);
             if now < row.delete_at() && state.is_none_or(|state| self.state_seen(row) == state) {
-                page.jobs.push(self.as_seen(row));
+                page.jobs.push(self.as_seen(slot));
             }
         }
         page

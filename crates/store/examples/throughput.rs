@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longshore_model::{
-    Attempt, Durability, EndpointNo, Epoch, JobId, JobKey, JobRow, JobState, Millis, ShardId,
+    Attempt, Durability, EndpointNo, Epoch, JobId, JobKey, JobRow, JobState, Millis, ShardId, Submitter,
 };
 use longshore_store::{Batch, EmbeddedStore, Payload, Store, StoreError, Write};
 
@@ -117,5 +117,7 @@ fn job(key: JobKey, state: JobState) -> JobRow {
         input_bytes: 300,
         worker: "worker-1".parse().ok(),
         idempotency: None,
+        submitter: Submitter::default(),
+        carried: None,
     }
 }

@@ -17,6 +17,7 @@ use crate::table::Column;
 const COLUMNS: &[Column] = &[
     Column::new("ID", "id"),
     Column::new("NAME", "name"),
+    Column::new("OWNER", "owner"),
     Column::new("SCOPES", "scopes").shown_as(scopes),
     Column::new("CREATED", "createdAt"),
     Column::new("LAST USED", "lastUsedAt"),
@@ -28,6 +29,7 @@ const EXAMPLES: &str = "\
 Examples:
   longshore keys create --name ci --scope jobs
   longshore keys create --name app --scope jobs:k2x0a8m4q6w1ez --expires 90d
+  longshore keys create --name batch --scope jobs --owner acme
   longshore keys update 0a1b2c3d4e5f6071 --disable
   longshore keys delete 0a1b2c3d4e5f6071
 
@@ -47,7 +49,7 @@ pub enum KeyCommand {
     /// Show one key, without its secret
     #[command(after_help = "Examples:\n  longshore keys get 0a1b2c3d4e5f6071")]
     Get(GetArgs),
-    /// Rename, disable or enable a key, or change when it ends
+    /// Rename, disable or enable a key, or change its owner or its end
     #[command(
         after_help = "Examples:\n  longshore keys update 0a1b2c3d4e5f6071 --disable\n  longshore keys update 0a1b2c3d4e5f6071 --expires 30d"
     )]
@@ -66,6 +68,9 @@ pub struct CreateArgs {
     /// manage, read or jobs, or jobs:ID,ID; again for more
     #[arg(long, value_name = "SCOPE", value_parser = scope, required = true)]
     scope: Vec<Value>,
+    /// Whose it is; server unless named
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
     /// Refuse it after this time, such as 90d
     #[arg(long, value_name = "TIME", value_parser = span)]
     expires: Option<Duration>,
@@ -85,6 +90,9 @@ pub struct UpdateArgs {
     /// A name for people
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
+    /// Whose it is from now on
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
     /// Refuse it from now on
     #[arg(long, conflicts_with = "enable")]
     disable: bool,
@@ -138,6 +146,7 @@ impl KeyCommand {
                 let mut members = Members::default();
                 members.set("name", Some(&args.name))?;
                 members.set("scopes", Some(&args.scope))?;
+                members.set("owner", args.owner.as_ref())?;
                 members.set("expiresAt", expires_at(args.expires))?;
                 members.set("rateLimit", args.rate_limit)?;
                 create(&args.remote, OF, &members).await
@@ -147,6 +156,7 @@ impl KeyCommand {
             Self::Update(args) => {
                 let mut members = Members::default();
                 members.set("name", args.name.as_ref())?;
+                members.set("owner", args.owner.as_ref())?;
                 let disabled = if args.disable { Some(true) } else { args.enable.then_some(false) };
                 members.set("disabled", disabled)?;
                 members.set("expiresAt", expires_at(args.expires))?;

@@ -32,22 +32,41 @@ impl Engine {
         Ok(self.catalog_mut().put_key(key))
     }
 
-    /// Changes a key by `change`. Refused where nobody could manage the server any more.
+    /// Adds a key of the owner with this name, who is known from then on.
+    pub async fn create_key(&self, mut key: ApiKey, owner: &str) -> Result<Arc<LiveKey>, CatalogError> {
+        let _door = self.inner.door.lock().await;
+        let owner = self.owner_named(owner)?;
+        key.owner = owner.no;
+        let write = Write::PutKey(Box::new(key.clone()));
+        self.commit(Self::owner_write(&owner)?.into_iter().chain([write]).collect()).await?;
+        self.know_owner(&owner);
+        Ok(self.catalog_mut().put_key(key))
+    }
+
+    /// Changes a key by `change`, and gives it to the owner with this name, if any. Refused where nobody could manage the server any more.
     pub async fn update_key<E: From<CatalogError>>(
         &self,
         id: &str,
+        owner: Option<&str>,
         change: impl FnOnce(&mut ApiKey) -> Result<(), E> + Send,
     ) -> Result<Arc<LiveKey>, E> {
         let _door = self.inner.door.lock().await;
         let before = self.key(id).ok_or(CatalogError::NotFound)?;
         let mut key = ApiKey::clone(&before);
         change(&mut key)?;
+        let owner = owner.map(|name| self.owner_named(name)).transpose()?;
+        key.owner = owner.as_ref().map_or(before.owner, |owner| owner.no);
         (key.id, key.hash, key.created_at) = (before.id.clone(), before.hash.clone(), before.created_at);
         if key == **before {
             return Ok(before);
         }
         self.keeps_a_manager(id, Some(&key))?;
-        self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await.map_err(CatalogError::from)?;
+        let write = Write::PutKey(Box::new(key.clone()));
+        let new_owner = owner.as_ref().map(Self::owner_write).transpose()?.flatten();
+        self.commit(new_owner.into_iter().chain([write]).collect()).await.map_err(CatalogError::from)?;
+        if let Some(owner) = &owner {
+            self.know_owner(owner);
+        }
         Ok(self.catalog_mut().put_key(key))
     }
 

@@ -111,6 +111,7 @@ impl Engine {
             }
             stored.records.into_iter().for_each(|row| catalog.records.put(row.kind, row.id, row.json));
         }
+        self.open_owners();
         for record in stored.endpoints {
             let deleting = record.deleting;
             if let Some(slug) = record.slug.as_deref().filter(|slug| !deleting && is_reserved_slug(slug)) {

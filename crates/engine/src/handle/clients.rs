@@ -53,6 +53,7 @@ impl EndpointHandle {
             execution_timeout_ms: submission.execution_timeout_ms,
             ttl_ms: submission.ttl_ms,
             idempotency: submission.idempotency,
+            submitter: submission.submitter,
         };
         if !self.shared.is_large(&submission.members) {
             let input = Payload::Inline(submission.members);

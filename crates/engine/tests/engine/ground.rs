@@ -13,7 +13,7 @@ use longshore_engine::{
 };
 use longshore_model::{
     ComputeType, Counters, Durability, Endpoint, EndpointId, EndpointNo, Epoch, JobId, JobKey, JobRow,
-    Millis, Provider, RetryOn, ScalerType, ShardId, Template, TemplateId, WorkerId,
+    Millis, Provider, RetryOn, ScalerType, ShardId, Submitter, Template, TemplateId, WorkerId,
 };
 use longshore_store::{
     Batch, Catalog, Chains, ChunkRow, HookRow, MemoryStore, OutcomeRow, Payload, Store, StoreError,
@@ -181,6 +181,7 @@ pub(crate) fn job(engine: &Engine, input: &str) -> Submission {
         execution_timeout_ms: None,
         ttl_ms: None,
         idempotency: None,
+        submitter: Submitter::default(),
     }
 }
 

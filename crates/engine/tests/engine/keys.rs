@@ -21,11 +21,11 @@ async fn somebody_can_always_manage() {
     }
     let now = engine.now();
     let ends = |at: Millis| goes(move |key: &mut ApiKey| key.expires_at = Some(at));
-    engine.update_key("first", ends(now + 60_000)).await.unwrap();
+    engine.update_key("first", None, ends(now + 60_000)).await.unwrap();
     for refused in [
-        engine.update_key("second", ends(now + 30_000)).await.map(drop),
-        engine.update_key("second", goes(|key: &mut ApiKey| key.disabled = true)).await.map(drop),
-        engine.update_key("second", goes(|key: &mut ApiKey| key.scopes.clear())).await.map(drop),
+        engine.update_key("second", None, ends(now + 30_000)).await.map(drop),
+        engine.update_key("second", None, goes(|key: &mut ApiKey| key.disabled = true)).await.map(drop),
+        engine.update_key("second", None, goes(|key: &mut ApiKey| key.scopes.clear())).await.map(drop),
         engine.delete_key("second").await,
     ] {
         assert!(
@@ -56,7 +56,7 @@ async fn the_use_of_keys_is_written_down_at_intervals() {
     engine.note_key_use().await.unwrap();
     // A change in between does not forget what was seen.
     engine.key("used").unwrap().touch(None);
-    engine.update_key("used", goes(|key: &mut ApiKey| key.name = "renamed".to_owned())).await.unwrap();
+    engine.update_key("used", None, goes(|key: &mut ApiKey| key.name = "renamed".to_owned())).await.unwrap();
     engine.note_key_use().await.unwrap();
 
     let engine = disks.start().await;

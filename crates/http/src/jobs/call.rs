@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Uri};
 use longshore_engine::{EndpointHandle, LiveKey};
-use longshore_model::{JobId, Operation};
+use longshore_model::{JobId, Operation, Submitter};
 
 use crate::edge::Answering;
 use crate::errors::Failure;
@@ -60,7 +60,7 @@ impl Gate {
         };
         let admission = self.bucket.map(|bucket| {
             let running = endpoint.running_workers();
-            state.limiter().admit(&key.id, endpoint.no(), bucket, running)
+            state.limiter().admit(key.owner, endpoint.no(), bucket, running)
         });
         let admission = match admission.transpose() {
             Ok(admission) => admission,
@@ -101,6 +101,11 @@ impl Call {
     /// The job of the path. A text that is no job id names no job.
     pub(super) fn job(&self) -> Result<JobId, Failure> {
         self.job.ok_or_else(Failure::no_such_job)
+    }
+
+    /// What a job carries that this request submits.
+    pub(super) fn submitter(&self) -> Submitter {
+        self.key.submitter()
     }
 
     /// The last part but one of the path, as it is.

@@ -89,7 +89,10 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("JobRequest", with_example(job_request(&text()), json!({ "input": { "prompt": "a crane" } }))),
         ("Job", with_example(object(&[job(), job_place()].concat(), &["id", "status"]), job_example())),
-        ("ListedJob", object(&[job(), job_times()].concat(), &["id", "status", "createdAt"])),
+        (
+            "ListedJob",
+            object(&[job(), job_times(), job_submitter()].concat(), &["id", "status", "createdAt", "owner"]),
+        ),
         ("RequestPage", object(&page, &["requests", "cursor"])),
         (
             "StreamChunk",
@@ -107,6 +110,16 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
         ),
         ("Health", object(&health, &["jobs", "workers"])),
     ]
+}
+
+/// Who submitted a job.
+fn job_submitter() -> Vec<(&'static str, Value)> {
+    let owner = json!({ "type": "string", "description": "the owner of the key that submitted it" });
+    let key = json!({
+        "type": "string", "nullable": true,
+        "description": "the id of that key; null for a job that an older version took in",
+    });
+    vec![("owner", owner), ("key", key)]
 }
 
 fn job_example() -> Value {

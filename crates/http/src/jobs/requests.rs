@@ -1,9 +1,9 @@
 //! `requests`: an endpoint's jobs, newest first.
 
 use axum::response::{IntoResponse as _, Response};
-use longshore_engine::{JobSnapshot, ListQuery};
+use longshore_engine::{Engine, JobSnapshot, ListQuery};
 use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
-use longshore_model::{JobState, Millis};
+use longshore_model::{JobState, Millis, Submitter};
 
 use super::call::Call;
 use super::record;
@@ -19,7 +19,7 @@ pub(super) async fn requests(call: Call) -> Result<Response, Failure> {
     body.text("{\"requests\":[");
     for (at, job) in page.jobs.into_iter().enumerate() {
         body.text(if at == 0 { "" } else { "," });
-        write_entry(job, &mut body);
+        write_entry(job, call.state.engine(), &mut body);
     }
     body.text("],\"cursor\":");
     match page.cursor {
@@ -50,8 +50,9 @@ fn list_query(query: &Query) -> Result<ListQuery, Failure> {
     })
 }
 
-fn write_entry(job: JobSnapshot, body: &mut JsonBody) {
+fn write_entry(job: JobSnapshot, engine: &Engine, body: &mut JsonBody) {
     let row = &job.row;
+    let Submitter { owner, key } = row.submitter;
     let times = [
         ("createdAt", Some(row.created_at)),
         ("startedAt", (!row.fresh).then_some(row.started_at)),
@@ -66,5 +67,10 @@ fn write_entry(job: JobSnapshot, body: &mut JsonBody) {
             _ => body.text("null"),
         };
     }
+    body.text(",\"owner\":").string(&engine.owner_name(owner)).text(",\"key\":");
+    match key {
+        Some(key) => body.string(&key.to_string()),
+        None => body.text("null"),
+    };
     body.text("}");
 }

@@ -66,6 +66,7 @@ async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphore
         execution_timeout_ms: envelope.execution_timeout_ms,
         ttl_ms: envelope.ttl_ms,
         idempotency: key.map(|key| Box::new(idempotency::of(key, &bytes))),
+        submitter: call.submitter(),
     };
     Ok((submission, permit))
 }

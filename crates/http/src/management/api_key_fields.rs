@@ -1,8 +1,12 @@
 //! The fields of a key.
 
+use longshore_model::Owner;
+
 use super::fields::{Field, Kind, Resource};
 
 const NAME: Kind = Kind::Text { chars_max: 191 };
+/// An owner's name.
+const OWNER: Kind = Kind::Form { matches: Owner::is_name, pattern: "^[a-z0-9][a-z0-9_-]{0,62}$" };
 /// As many requests in ten seconds as nobody makes.
 const RATE: Kind = Kind::Integer { min: 1, max: 1_000_000_000 };
 
@@ -26,6 +30,7 @@ pub(crate) const SCOPE_FIELDS: &[Field] = &[
 pub(crate) const API_KEY_FIELDS: &[Field] = &[
     Field::new("name", NAME, "a name for people, not blank"),
     Field::new("scopes", Kind::ObjectsOf(SCOPE_FIELDS), "what it permits; at least one").on_create(),
+    Field::new("owner", OWNER, "whose it is: rates are counted per owner, and jobs and bills carry it").default("\"server\""),
     Field::new("expiresAt", Kind::Time, "from then on it is refused; null means never").nullable(),
     Field::new("disabled", Kind::Flag, "refused while true").default("false"),
     Field::new(

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use longshore_engine::{Engine, LiveKey};
-use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
+use longshore_model::{ApiKey, EndpointId, KeyScope, Millis, Owner};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read};
@@ -84,16 +84,18 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     let mut minted = mint_key(name, scopes, state.engine().now()).ok_or_else(Failure::internal)?;
     change.lay_over(&mut minted.record);
     let record = minted.record;
-    let key = to_the_end(&state, |state| async move { Ok(state.engine().put_key(record).await?) }).await?;
+    let owner = change.owner().unwrap_or(Owner::SERVER).to_owned();
+    let made = |state: HttpState| async move { Ok(state.engine().create_key(record, &owner).await?) };
+    let key = to_the_end(&state, made).await?;
     tracing::info!(key = %key.id, by = %by.id, "key created");
-    let mut view = view(&key, state.engine().now());
+    let mut view = view(state.engine(), &key);
     view["key"] = json!(minted.text);
     Ok(tag(&state, &key, &view).answer(view))
 }
 
 async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
-    let (key, now) = (|key: &Arc<LiveKey>| (key.created_at, key.id.clone()), state.engine().now());
-    list_all((&state, &uri, &headers), Engine::keys, key, |key| view(key, now))
+    let key = |key: &Arc<LiveKey>| (key.created_at, key.id.clone());
+    list_all((&state, &uri, &headers), Engine::keys, key, |key| view(state.engine(), key))
 }
 
 async fn get(
@@ -103,7 +105,7 @@ async fn get(
 ) -> Result<Response, Failure> {
     may_read(&state, &headers)?;
     let key = state.engine().key(&id).ok_or_else(no_such_key)?;
-    let view = view(&key, state.engine().now());
+    let view = view(state.engine(), &key);
     Ok(tag(&state, &key, &view).answer_look(&headers, view))
 }
 
@@ -120,16 +122,17 @@ async fn update(
     let expected = Expected::of(&headers);
     let key = to_the_end(&state, |state| async move {
         let engine = state.engine();
-        let change = |key: &mut ApiKey| {
+        let owner = change.owner().map(str::to_owned);
+        let lay = |key: &mut ApiKey| {
             expected.check(engine, &unused(key))?;
             change.lay_over(key);
             Ok(())
         };
-        engine.update_key(&id, change).await
+        engine.update_key(&id, owner.as_deref(), lay).await
     })
     .await?;
     tracing::info!(key = %key.id, by = %by.id, "key changed");
-    let view = view(&key, state.engine().now());
+    let view = view(state.engine(), &key);
     Ok(tag(&state, &key, &view).answer(view))
 }
 
@@ -181,6 +184,11 @@ impl Change {
 
     fn name(&self) -> Option<&str> {
         self.0.get("name").and_then(Value::as_str)
+    }
+
+    /// The name of the owner that the key is to have.
+    fn owner(&self) -> Option<&str> {
+        self.0.get("owner").and_then(Value::as_str)
     }
 
     fn lay_over(&self, key: &mut ApiKey) {
@@ -267,10 +275,12 @@ fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<E
 }
 
 /// A key as clients read it: without its hash, and without what is not set.
-fn view(key: &LiveKey, now: Millis) -> Value {
+fn view(engine: &Engine, key: &LiveKey) -> Value {
+    let now = engine.now();
     let mut view = json!({
         "id": key.id,
         "name": key.name,
+        "owner": engine.owner_name(key.owner),
         "scopes": key.scopes.iter().map(scope_view).collect::<Vec<_>>(),
         "createdAt": rfc3339(key.created_at),
         "disabled": key.disabled,

@@ -4,6 +4,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::Uri;
 use longshore_engine::{Submission, write_json_string};
+use longshore_model::Submitter;
 use longshore_model::limits::RUNSYNC_BODY_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -81,7 +82,11 @@ impl Asked {
     }
 
     /// The job, and what its bytes take of the budget until they are kept.
-    pub(super) fn into_submission(self, state: &HttpState) -> (Submission, Option<OwnedSemaphorePermit>) {
+    pub(super) fn into_submission(
+        self,
+        state: &HttpState,
+        submitter: Submitter,
+    ) -> (Submission, Option<OwnedSemaphorePermit>) {
         let mut members = b"\"input\":{\"openai_route\":".to_vec();
         write_json_string(&self.route, &mut members);
         if !self.input.is_empty() {
@@ -98,6 +103,7 @@ impl Asked {
             execution_timeout_ms: None,
             ttl_ms: None,
             idempotency: None,
+            submitter,
         };
         (submission, self.permit)
     }

@@ -50,7 +50,7 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
         return Ok(Problem::no_such_model(&name).into_response());
     };
     let running = endpoint.running_workers();
-    let admitted = state.limiter().admit(&key.id, endpoint.no(), Bucket::Openai, running);
+    let admitted = state.limiter().admit(key.owner, endpoint.no(), Bucket::Openai, running);
     let admission = match admitted {
         Ok(admission) => admission,
         Err(overrun) => return Ok(overrun.into_response()),
@@ -60,7 +60,7 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
         // Called by the endpoint's name: the worker knows its model by another.
         asked.rename_model(first);
     }
-    let answered = single::ask(&state, endpoint, asked).await;
+    let answered = single::ask(&state, key.submitter(), endpoint, asked).await;
     Ok(admission.close_with_body(answered.unwrap_or_else(Failure::into_response)))
 }
 

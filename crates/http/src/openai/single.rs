@@ -4,7 +4,7 @@ use axum::RequestExt as _;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::EndpointHandle;
-use longshore_model::Operation;
+use longshore_model::{Operation, Submitter};
 
 use super::asked::Asked;
 use super::caller::Caller;
@@ -30,7 +30,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     let found = keys::authorize_endpoint(&state, request.headers(), Operation::Jobs, &endpoint);
     let (key, endpoint) = found?;
     let running = endpoint.running_workers();
-    let admitted = state.limiter().admit(&key.id, endpoint.no(), Bucket::Openai, running);
+    let admitted = state.limiter().admit(key.owner, endpoint.no(), Bucket::Openai, running);
     let admission = match admitted {
         Ok(admission) => admission,
         Err(overrun) => return Ok(overrun.into_response()),
@@ -42,14 +42,19 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     // An endpoint may be called `openai` itself.
     let uri = models::after_endpoint(&parts.uri);
     let asked = if has_body { Asked::read(&state, &uri, body).await? } else { Asked::without_body(&uri) };
-    let answered = ask(&state, endpoint, asked).await;
+    let answered = ask(&state, key.submitter(), endpoint, asked).await;
     Ok(admission.close_with_body(answered.unwrap_or_else(Failure::into_response)))
 }
 
 /// Asks a worker of the endpoint, and waits for the answer as long as it takes.
-pub(super) async fn ask(state: &HttpState, endpoint: EndpointHandle, asked: Asked) -> Answered {
+pub(super) async fn ask(
+    state: &HttpState,
+    by: Submitter,
+    endpoint: EndpointHandle,
+    asked: Asked,
+) -> Answered {
     let (streams, ends_with_done) = (asked.streams, streamed::ends_with_done(asked.path()));
-    let (submission, permit) = asked.into_submission(state);
+    let (submission, permit) = asked.into_submission(state, by);
     let caller = Caller::new(endpoint.clone(), submission.id);
     endpoint.submit(submission).await?;
     drop(permit);

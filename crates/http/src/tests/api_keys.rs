@@ -24,7 +24,7 @@ async fn a_keys_text_is_shown_once() {
     assert!(text.starts_with(answer["prefix"].as_str().unwrap()) && text.contains(&id));
     let read = server.ask("GET", &format!("/v1/apikeys/{id}"), "").await.json();
     let expected = json!({
-        "id": id, "name": "site", "prefix": format!("ls_{id}_"), "disabled": false, "rateLimit": 9,
+        "id": id, "name": "site", "owner": "server", "prefix": format!("ls_{id}_"), "disabled": false, "rateLimit": 9,
         "scopes": [{ "scope": "jobs", "endpointIds": [server.endpoint] }],
         "createdAt": "2023-11-14T22:13:20.000Z", "expiresAt": "2100-01-31T10:00:00.000Z",
     });
@@ -134,4 +134,72 @@ async fn nobody_locks_everybody_out() {
     assert_eq!(server.send(request("DELETE", "/v1/apikeys/admin", Some(&key), "")).await.status, 204);
     assert_eq!(status(&server, ADMIN, "GET", "/v1/apikeys").await, 401);
     assert_eq!(status(&server, &key, "GET", "/v1/apikeys").await, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_has_an_owner_and_its_jobs_carry_both() {
+    let server = Direct::start().await;
+    let key = |name: &str| {
+        format!(r#"{{"name":"{name}","scopes":[{{"scope":"jobs"}},{{"scope":"read"}}],"owner":"acme"}}"#)
+    };
+    let (id, text) = made(&server, &key("one")).await;
+    let path = format!("/v1/apikeys/{id}");
+    assert_eq!(server.ask("GET", &path, "").await.json()["owner"], "acme");
+    let submitted = async |text: &str| {
+        assert_eq!(status(&server, text, "POST", "/v2/demo/run").await, 200);
+        let newest = server.ask("GET", "/v2/demo/requests?limit=1", "").await.json()["requests"][0].clone();
+        (newest["owner"].clone(), newest["key"].clone())
+    };
+    assert_eq!(submitted(&text).await, (json!("acme"), json!(id)));
+    assert_eq!(submitted(ADMIN).await, (json!("server"), json!("admin")));
+    for owner in ["beta-1_x", "server", "acme"] {
+        let answer = server.ask("PATCH", &path, &json!({ "owner": owner }).to_string()).await;
+        assert_eq!((answer.status.as_u16(), answer.json()["owner"].clone()), (200, json!(owner)));
+        assert_eq!(submitted(&text).await, (json!(owner), json!(id)));
+    }
+    // What was submitted before stays with the owner of that time.
+    let all = server.ask("GET", "/v2/demo/requests", "").await.json();
+    let owners: Vec<_> =
+        all["requests"].as_array().unwrap().iter().map(|job| job["owner"].as_str().unwrap()).collect();
+    assert_eq!(owners, ["acme", "server", "beta-1_x", "server", "acme"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owners_name_has_a_form_and_only_who_manages_everything_gives_it() {
+    let server = Direct::start().await;
+    let body =
+        |owner: &str| json!({ "name": "k", "scopes": [{ "scope": "jobs" }], "owner": owner }).to_string();
+    for bad in ["", "-a", "Acme", "a b", "a.b", &"a".repeat(64)] {
+        let answer = server.ask("POST", "/v1/apikeys", &body(bad)).await;
+        assert_eq!(answer.status.as_u16(), 400, "{bad:?}");
+        assert!(String::from_utf8_lossy(&answer.body).contains("owner"), "{bad:?}");
+    }
+    assert_eq!(server.ask("POST", "/v1/apikeys", &body(&"a".repeat(63))).await.status.as_u16(), 200);
+    let scopes = r#"{"name":"m","scopes":[{"scope":"manage","endpointIds":["demo"]}]}"#;
+    let (id, limited) = made(&server, scopes).await;
+    for (method, path) in [("POST", "/v1/apikeys".to_owned()), ("PATCH", format!("/v1/apikeys/{id}"))] {
+        let answer = server.send(request(method, &path, Some(&limited), r#"{"owner":"acme"}"#)).await;
+        assert_eq!(answer.status.as_u16(), 401, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idempotency_key_is_one_api_keys_at_one_endpoint() {
+    let server = Direct::start().await;
+    let (_, one) = made(&server, r#"{"name":"one","scopes":[{"scope":"jobs"}]}"#).await;
+    let (_, two) = made(&server, r#"{"name":"two","scopes":[{"scope":"jobs"}]}"#).await;
+    let submit = async |key: &str, body: &'static str| {
+        let mut request = request("POST", "/v2/demo/run", Some(key), body);
+        request.headers_mut().insert("idempotency-key", "same".parse().unwrap());
+        let answer = server.send(request).await;
+        (answer.status.as_u16(), answer.json()["id"].as_str().map(str::to_owned))
+    };
+    let (first, second) = (submit(&one, r#"{"input":{}}"#).await, submit(&two, r#"{"input":{"a":1}}"#).await);
+    assert_eq!((first.0, second.0), (200, 200));
+    assert_ne!(first.1, second.1);
+    assert_eq!(submit(&one, r#"{"input":{}}"#).await, first);
+    assert_eq!(submit(&two, r#"{"input":{"a":1}}"#).await, second);
+    assert_eq!(submit(&two, r#"{"input":{}}"#).await.0, 409);
+    let third = submit(ADMIN, r#"{"input":{}}"#).await;
+    assert!(third.0 == 200 && third.1 != first.1 && third.1 != second.1);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longshore_hostile::cases;
 use longshore_model::{
-    Attempt, Counters, Durability, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, ShardId,
+    Attempt, Counters, Durability, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, ShardId, Submitter,
 };
 use longshore_store::{Batch, MemoryStore, Payload, Store as _, StreamRow, Write};
 use proptest::prelude::*;
@@ -52,6 +52,8 @@ fn row() -> impl Strategy<Value = JobRow> {
             input_bytes: numbers[5],
             worker: flags[6].then(|| "w-0".parse().unwrap()),
             idempotency: None,
+            submitter: Submitter::default(),
+            carried: None,
         },
     )
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use longshore_engine::{Chunk, TakenJob};
 use longshore_hostile::{JSON_TOKENS, Names, cases, json, object, spoiled, string, text};
 use longshore_model::limits::TAKE_SLOTS_MAX;
-use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
+use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter};
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -197,6 +197,8 @@ fn taken(members: &str, sync: bool, times: [u64; 3]) -> TakenJob {
         input_bytes: 2,
         worker: None,
         idempotency: None,
+        submitter: Submitter::default(),
+        carried: None,
     };
     TakenJob { row, members: Bytes::copy_from_slice(members.as_bytes()) }
 }

@@ -41,7 +41,7 @@ fn write(body: &mut JsonBody, job: &TakenJob) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis};
+    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter};
 
     use super::*;
 
@@ -69,6 +69,8 @@ mod tests {
             input_bytes: 2,
             worker: None,
             idempotency: None,
+            submitter: Submitter::default(),
+            carried: None,
         };
         TakenJob { row, members: Bytes::from_static(members.as_bytes()) }
     }

@@ -12,8 +12,8 @@ use crate::{Effects, Queue, Signal};
 /// The machine's memory is the rows, and its indexes follow from it.
 pub(super) fn audit(queue: &Queue, rows: &Rows) {
     assert_eq!(queue.jobs.len(), rows.jobs.len() as u64, "memory and rows hold the same jobs");
-    for (_, row) in queue.jobs.iter() {
-        let row = row.unpacked();
+    for (slot, _) in queue.jobs.iter() {
+        let row = queue.jobs.row(slot);
         assert_eq!(Some(&row), rows.jobs.get(&row.key), "memory equals rows");
         assert!(row.key.seq <= queue.counters.reserved_seq, "its number is reserved: {row:?}");
         audit_belongings(&row, rows);
@@ -52,11 +52,11 @@ fn audit_lines(queue: &Queue) {
     let (mut ready, mut purging, mut deadlines) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut running = 0;
     for (slot, row) in queue.jobs.iter() {
-        if row.state == JobState::InQueue {
+        if row.state() == JobState::InQueue {
             let line = if queue.is_purged(row) { &mut purging } else { &mut ready };
-            line.insert((row.low_priority, row.order, slot));
+            line.insert((row.low_priority(), row.order, slot));
         }
-        running += u64::from(row.state == JobState::InProgress);
+        running += u64::from(row.state() == JobState::InProgress);
         match deadline(row) {
             Some(at) => _ = deadlines.insert((at, slot)),
             None => assert!(row.webhook_owed(), "only an owed webhook keeps a row for ever"),
@@ -73,13 +73,14 @@ fn audit_lines(queue: &Queue) {
 }
 
 fn audit_keys(queue: &Queue) {
-    for (key, slot) in &queue.idempotent {
-        let named = queue.jobs[*slot].idempotency().map(|idempotency| &idempotency.key);
-        assert_eq!(named, Some(key), "a key leads to a job that has it");
+    for (promise, slot) in queue.idempotent.iter() {
+        let row = queue.jobs.row(slot);
+        let named = row.idempotency.map(|idempotency| (row.submitter.key, idempotency.key));
+        assert_eq!(named.as_ref(), Some(promise), "a key leads to a job that has it");
     }
     for (slot, row) in queue.jobs.iter() {
-        let Some(idempotency) = row.idempotency() else { continue };
-        let newest = queue.idempotent.get(&idempotency.key).copied();
+        let Some(promise) = queue.jobs.promise(slot) else { continue };
+        let newest = queue.idempotent.find(&promise);
         let newer = newest.is_some_and(|other| queue.jobs[other].key() > row.key());
         assert!(newest == Some(slot) || newer || newest.is_none(), "{row:?}");
     }
@@ -91,7 +92,7 @@ fn audit_workers(queue: &Queue) {
         busy += u32::from(!worker.held.is_empty());
         for job in &worker.held {
             let row = &queue.jobs[job.slot];
-            assert_eq!((row.state, row.worker()), (JobState::InProgress, Some(id)), "{row:?}");
+            assert_eq!((row.state(), row.worker()), (JobState::InProgress, Some(id)), "{row:?}");
             held += 1;
         }
     }

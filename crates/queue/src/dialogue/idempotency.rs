@@ -175,3 +175,59 @@ fn a_known_submit_is_answered_by_a_full_queue() {
         "#]],
     );
 }
+
+#[test]
+fn the_same_key_of_another_api_key_is_another_job() {
+    check(
+        "
+        submit a key=k body=x by=1
+        submit b key=k body=x by=2
+        submit c key=k body=y by=3
+        submit d key=k body=x by=1
+        submit e key=k body=y by=2
+        restart
+        submit f key=k body=x by=1
+        submit g key=k body=x by=2
+        submit h key=k body=x by=3
+        cancel a
+        wait 30m
+        submit i key=k body=x by=1
+        submit j key=k body=x by=2
+        ",
+        expect![[r#"
+            0s submit a key=k body=x by=1: accepted
+            0s submit b key=k body=x by=2: accepted
+            0s submit c key=k body=y by=3: accepted
+            0s submit d key=k body=x by=1: known as a IN_QUEUE
+            0s submit e key=k body=y by=2: refused, KeyReused
+            0s restart: 3 jobs
+            0s submit f key=k body=x by=1: known as a IN_QUEUE
+            0s submit g key=k body=x by=2: known as b IN_QUEUE
+            0s submit h key=k body=x by=3: refused, KeyReused
+            0s cancel a: CANCELLED; a CANCELLED
+            1800s tick: a deleted
+            1800s submit i key=k body=x by=1: accepted
+            1800s submit j key=k body=x by=2: known as b IN_QUEUE
+        "#]],
+    );
+}
+
+#[test]
+fn a_job_whose_api_key_was_not_noted_answers_the_same_body_alone() {
+    check(
+        "
+        submit a key=k body=x
+        submit b key=k body=x by=1
+        submit c key=k body=y by=1
+        submit d key=k body=x by=1
+        submit e key=k body=x by=2
+        ",
+        expect![[r#"
+            0s submit a key=k body=x: accepted
+            0s submit b key=k body=x by=1: known as a IN_QUEUE
+            0s submit c key=k body=y by=1: accepted
+            0s submit d key=k body=x by=1: refused, KeyReused
+            0s submit e key=k body=x by=2: known as a IN_QUEUE
+        "#]],
+    );
+}

@@ -6,7 +6,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{eprintln, format};
 
-use longshore_model::{Attempt, Idempotency, JobId, Millis, WorkerId};
+use longshore_model::{Attempt, Idempotency, JobId, KeyId, Millis, OwnerNo, Submitter, WorkerId};
 
 use super::world::{World, worker};
 use crate::{Command, Reply, Submit, Take, Verdict};
@@ -169,6 +169,10 @@ impl Life {
             execution_timeout_ms: self.dice.chance(50).then(|| 5_000 + self.dice.roll(30_000) as u32),
             ttl_ms: self.dice.chance(50).then(|| 10_000 + self.dice.roll(60_000) as u32),
             idempotency,
+            submitter: Submitter {
+                owner: OwnerNo(self.dice.roll(2) as u32),
+                key: KeyId::from_number(self.dice.roll(3)),
+            },
         };
         if matches!(self.say(Command::Submit(submit)), Reply::Accepted(_)) {
             self.jobs.push(fresh);

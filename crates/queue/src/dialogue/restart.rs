@@ -1,5 +1,8 @@
 //! A restart: rows are all that is left.
 
+use std::string::String;
+use std::vec::Vec;
+
 use expect_test::expect;
 
 use longshore_model::JobKey;
@@ -292,4 +295,25 @@ fn a_queue_that_is_loaded_again_watches_its_workers_as_before() {
             1800s tick: a deleted; b deleted
         "#]],
     );
+}
+
+#[test]
+fn who_submitted_a_job_and_fields_that_nobody_here_reads_stay_with_it() {
+    let mut world = World::new();
+    play(&mut world, "submit a by=3", &mut String::new());
+    play(&mut world, "submit b by=4", &mut String::new());
+    for row in world.rows.jobs.values_mut() {
+        row.carried = Some([64, 1, row.submitter.owner.0 as u8].into());
+    }
+    world.queue = world.loaded(false);
+    let carried = |world: &World| {
+        let rows = world.rows.jobs.values();
+        rows.map(|row| (row.submitter.owner.0, row.carried.clone().unwrap()[2])).collect::<Vec<_>>()
+    };
+    for line in
+        ["restart", "take w1 x2", "done w1 a", "reload", "error w1 b", "retry b", "take w1", "done w1 b"]
+    {
+        play(&mut world, line, &mut String::new());
+        assert_eq!(carried(&world), [(3, 3), (4, 4)], "{line}");
+    }
 }

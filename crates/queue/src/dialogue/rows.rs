@@ -98,6 +98,7 @@ impl Rows {
             return;
         };
         assert_eq!((old.id, old.created_at, old.ttl_ms), (new.id, new.created_at, new.ttl_ms));
+        assert_eq!((old.submitter, &old.carried), (new.submitter, &new.carried));
         let takes = u32::from((old.state, new.state) == (InQueue, InProgress));
         assert_eq!(old.attempt.0 + takes, new.attempt.0, "attempts count the takes");
         if old.state != new.state && new.state.is_terminal() {

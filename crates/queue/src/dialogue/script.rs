@@ -6,7 +6,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
 
-use longshore_model::{Attempt, End, Idempotency, JobId, JobState};
+use longshore_model::{Attempt, End, Idempotency, JobId, JobState, KeyId, OwnerNo, Submitter};
 
 use super::print::{describe, page, status, time, workers};
 use super::world::{World, worker};
@@ -162,7 +162,14 @@ fn submit(world: &mut World, name: &str, flags: &[&str]) -> Submit {
         execution_timeout_ms: value("timeout").map(|span| millis(span) as u32),
         ttl_ms: value("ttl").map(|span| millis(span) as u32),
         idempotency,
+        submitter: value("by").map(by).unwrap_or_default(),
     }
+}
+
+/// A submitter whose key and owner have this number.
+fn by(number: &str) -> Submitter {
+    let number = number.parse().expect("the number of a key");
+    Submitter { owner: OwnerNo(number), key: KeyId::from_number(u64::from(number)) }
 }
 
 fn take(who: &str, flags: &[&str]) -> Take {

@@ -103,14 +103,7 @@ impl World {
     /// Builds the queue anew from the rows, which a store may give in any order.
     /// Answers the one that was there before.
     pub(super) fn restart(&mut self, newest_first: bool) -> Queue {
-        let mut queue = Queue::new(ENDPOINT, self.settings, self.rows.counters);
-        let mut rows: Vec<_> = self.rows.jobs.values().cloned().collect();
-        if newest_first {
-            rows.reverse();
-        }
-        for row in rows {
-            queue.restore(row, self.now);
-        }
+        let queue = self.loaded(newest_first);
         let before = core::mem::replace(&mut self.queue, queue);
         audit::audit(&self.queue, &self.rows);
         assert_eq!(before.load(), self.queue.load(), "a restart changes no load");
@@ -120,6 +113,19 @@ impl World {
             assert_eq!(seen(&before), seen(&self.queue), "a restart changes nothing to see");
         }
         before
+    }
+
+    /// A queue made of the rows.
+    pub(super) fn loaded(&self, newest_first: bool) -> Queue {
+        let mut queue = Queue::new(ENDPOINT, self.settings, self.rows.counters);
+        let mut rows: Vec<_> = self.rows.jobs.values().cloned().collect();
+        if newest_first {
+            rows.reverse();
+        }
+        for row in rows {
+            queue.restore(row, self.now);
+        }
+        queue
     }
 }
 

@@ -60,6 +60,7 @@ fn say(record: &Record<'_>) -> Value {
                 "job": job(*key), "id": row.id, "state": row.state, "attempt": row.attempt.0, "retries": row.retries,
                 "worker": row.worker, "createdAt": row.created_at, "startedAt": row.started_at,
                 "finishedAt": row.finished_at, "deleteAt": row.delete_at, "inputBytes": row.input_bytes,
+                "owner": row.submitter.owner, "key": row.submitter.key.map(|key| key.to_string()),
             }),
             Err(malformed) => json!({ "job": job(*key), "malformed": malformed.to_string() }),
         },

@@ -87,6 +87,9 @@
 //! | 15 | the largest endpoint number ever given out | *n* |
 //! | 16 | a shard's epoch: how often it changed hands | a byte of shard, *n* epoch |
 //! | 17 | segments before this one belong to the log no more | *n* number |
+//! | 18 | reserved: how an owner stands with an endpoint | |
+//!
+//! Further kinds take 19 and up.
 //!
 //! Values have ranks in the order of their creation. Their classes:
 //!
@@ -154,6 +157,7 @@ pub(super) mod kind {
     pub const LAST_ENDPOINT: u8 = 15;
     pub const EPOCH: u8 = 16;
     pub const OLDEST: u8 = 17;
+    // 18 is reserved for an owner's standing; further kinds take 19 and up.
 }
 
 /// The classes of values.

@@ -4,11 +4,12 @@
 //! the time it was queued (from creation), its start (from then; if flagged), its end (from creation; if flagged),
 //! its deletion (from creation) and its place in the queue (from its sequence number). Then *n* attempts, *n* ttl, *n*
 //! execution timeout, *n* bytes of input. If flagged: a byte each of retries and redeliveries; the worker as text; the
-//! idempotency key as text and 16 bytes of fingerprint.
+//! idempotency key as text and 16 bytes of fingerprint; *n* bytes of fields, as in `job_fields.rs`.
 
 use longshore_model::{Attempt, Idempotency, JobId, JobKey, JobRow, JobState, Millis};
 
 use super::coding::{Decoder, Malformed, put_bytes, put_number, put_signed};
+use super::job_fields::{self, JobFields};
 
 const SYNC: u16 = 1;
 const LOW_PRIORITY: u16 = 1 << 1;
@@ -21,7 +22,8 @@ const FINISHED: u16 = 1 << 7;
 const REPEATED: u16 = 1 << 8;
 const WORKER: u16 = 1 << 9;
 const IDEMPOTENCY: u16 = 1 << 10;
-const KNOWN: u16 = (1 << 11) - 1;
+const MORE: u16 = 1 << 11;
+const KNOWN: u16 = (1 << 12) - 1;
 
 /// Appends what follows the job.
 pub(super) fn put(out: &mut Vec<u8>, row: &JobRow) {
@@ -51,6 +53,9 @@ pub(super) fn put(out: &mut Vec<u8>, row: &JobRow) {
         put_bytes(out, idempotency.key.as_bytes());
         out.extend_from_slice(&idempotency.fingerprint);
     }
+    if job_fields::any(row) {
+        job_fields::put(out, row);
+    }
 }
 
 fn flags(row: &JobRow) -> u16 {
@@ -66,6 +71,7 @@ fn flags(row: &JobRow) -> u16 {
         (REPEATED, repeated(row)),
         (WORKER, row.worker.is_some()),
         (IDEMPOTENCY, row.idempotency.is_some()),
+        (MORE, job_fields::any(row)),
     ]
     .into_iter()
     .fold(0, |flags, (flag, set)| if set { flags | flag } else { flags })
@@ -84,7 +90,7 @@ pub(super) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Malformed> {
     let mut at = Decoder::new(body);
     let flags = u16::from_le_bytes(at.array("flags")?);
     if flags & !KNOWN != 0 {
-        return Err(Malformed("known flags"));
+        return Err(Malformed("known flags; a newer version wrote this: start that version, or a newer one"));
     }
     let set = |flag| flags & flag != 0;
     let state = JobState::from_number(at.byte("state")?).ok_or(Malformed("a known state"))?;
@@ -104,6 +110,8 @@ pub(super) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Malformed> {
     let worker = if set(WORKER) { Some(at.text("worker")?) } else { None };
     let worker = worker.map(str::parse).transpose().map_err(|_| Malformed("a worker's id"))?;
     let idempotency = if set(IDEMPOTENCY) { Some(idempotency(&mut at)?) } else { None };
+    let JobFields { submitter, carried } =
+        if set(MORE) { job_fields::decode(&mut at)? } else { JobFields::default() };
     at.end()?;
     Ok(JobRow {
         key,
@@ -128,6 +136,8 @@ pub(super) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Malformed> {
         input_bytes,
         worker,
         idempotency,
+        submitter,
+        carried,
     })
 }
 

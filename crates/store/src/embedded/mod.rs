@@ -25,6 +25,7 @@ mod frame;
 mod hash;
 mod head;
 mod index;
+mod job_fields;
 mod job_row;
 mod limits;
 mod log;

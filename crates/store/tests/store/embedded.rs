@@ -6,6 +6,7 @@ mod foreign_bytes;
 mod hostile;
 mod killed;
 mod model;
+mod old_folder;
 mod power_cut;
 mod reclaim;
 mod salvage;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use longshore_model::{
     ApiKey, Attempt, Durability, Endpoint, EndpointId, EndpointNo, Epoch, Idempotency, JobId, JobKey, JobRow,
-    JobState, KeyScope, Millis, ShardId, Template, TemplateId,
+    JobState, KeyId, KeyScope, Millis, OwnerNo, ShardId, Submitter, Template, TemplateId,
 };
 use longshore_store::{Batch, ChunkRow, Payload, Store, StoreError, Write};
 
@@ -51,6 +51,8 @@ pub fn job(endpoint: u32, seq: u64) -> JobRow {
         input_bytes: 12,
         worker: None,
         idempotency: None,
+        submitter: Submitter::default(),
+        carried: None,
     }
 }
 
@@ -82,6 +84,9 @@ pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
             key: "ключ\0\"'".into(),
             fingerprint: *b"0123456789abcdef",
         })),
+        submitter: Submitter { owner: OwnerNo(u32::MAX), key: KeyId::from_number(u64::MAX) },
+        // A reserved field of no bytes, and one of a later version.
+        carried: Some([6, 0, 0x80, 1, 3, 0xff, 0, 1].into()),
     }
 }
 

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use longshore_model::{Attempt, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, WebhookEvent};
+use longshore_model::{
+    Attempt, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter, WebhookEvent,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
@@ -61,6 +63,8 @@ fn numbered(seq: u64) -> JobSnapshot {
         input_bytes: 2,
         worker: "w1".parse().ok(),
         idempotency: None,
+        submitter: Submitter::default(),
+        carried: None,
     };
     JobSnapshot { row, now: Millis(130), output: None, error: None }
 }

@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 
 use longshore_disk_faults::Files;
 use longshore_hostile::{cases, spoiled, text};
-use longshore_model::{Attempt, Counters, EndpointNo, Idempotency, JobId, JobRow, JobState, Millis};
+use longshore_model::{
+    Attempt, Counters, EndpointNo, Idempotency, JobId, JobRow, JobState, KeyId, Millis, OwnerNo, Submitter,
+};
 use longshore_store::{
     BlobRef, EmbeddedStore, LogLimits, OutcomeRow, Payload, Store, StoreError, StreamRow, Write,
 };
@@ -38,32 +40,50 @@ fn any_job() -> impl Strategy<Value = JobRow> {
         prop::option::of((text(), any::<[u8; 16]>())),
     );
     let state = prop::sample::select(JobState::ALL.to_vec());
-    (any::<[u8; 16]>(), any::<[bool; 6]>(), any::<[u64; 5]>(), any::<[u32; 6]>(), any::<i64>(), state, words)
-        .prop_map(|(raw, flags, times, numbers, order, state, (worker, idempotency))| JobRow {
-            key: key(1, 1),
-            id: JobId::from_parts(raw, flags[0]),
-            state,
-            low_priority: flags[1],
-            fresh: flags[2],
-            pinned: flags[3],
-            webhook: flags[4],
-            webhook_owed: flags[5],
-            retries: numbers[0] as u8,
-            redeliveries: numbers[1] as u8,
-            attempt: Attempt(numbers[2]),
-            order,
-            created_at: Millis(times[0]),
-            enqueued_at: Millis(times[1]),
-            started_at: Millis(times[2]),
-            finished_at: Millis(times[3]),
-            delete_at: Millis(times[4]),
-            ttl_ms: numbers[3],
-            execution_timeout_ms: numbers[4],
-            input_bytes: numbers[5],
-            worker: worker.map(|worker| worker.parse().unwrap()),
-            idempotency: idempotency
-                .map(|(key, fingerprint)| Box::new(Idempotency { key: key.into(), fingerprint })),
-        })
+    let carried =
+        prop::sample::select(vec![&[3, 1, 5][..], &[4, 0, 5, 1, 0], &[64, 2, 0, 0xff], &[0xff, 0x7f, 0]]);
+    let fields = (any::<u32>(), any::<u64>(), prop::option::of(carried));
+    (
+        any::<[u8; 16]>(),
+        any::<[bool; 6]>(),
+        any::<[u64; 5]>(),
+        any::<[u32; 6]>(),
+        any::<i64>(),
+        state,
+        words,
+        fields,
+    )
+        .prop_map(
+            |(raw, flags, times, numbers, order, state, (worker, idempotency), (owner, key_id, carried))| {
+                JobRow {
+                    key: key(1, 1),
+                    id: JobId::from_parts(raw, flags[0]),
+                    state,
+                    low_priority: flags[1],
+                    fresh: flags[2],
+                    pinned: flags[3],
+                    webhook: flags[4],
+                    webhook_owed: flags[5],
+                    retries: numbers[0] as u8,
+                    redeliveries: numbers[1] as u8,
+                    attempt: Attempt(numbers[2]),
+                    order,
+                    created_at: Millis(times[0]),
+                    enqueued_at: Millis(times[1]),
+                    started_at: Millis(times[2]),
+                    finished_at: Millis(times[3]),
+                    delete_at: Millis(times[4]),
+                    ttl_ms: numbers[3],
+                    execution_timeout_ms: numbers[4],
+                    input_bytes: numbers[5],
+                    worker: worker.map(|worker| worker.parse().unwrap()),
+                    idempotency: idempotency
+                        .map(|(key, fingerprint)| Box::new(Idempotency { key: key.into(), fingerprint })),
+                    submitter: Submitter { owner: OwnerNo(owner), key: KeyId::from_number(key_id) },
+                    carried: carried.map(Into::into),
+                }
+            },
+        )
 }
 
 fn any_payload() -> impl Strategy<Value = Payload> {
