@@ -22,6 +22,7 @@ const REFUSALS: &[Refusal] = &[
         &[],
     ),
     (413, "PayloadTooLarge", "the body is too large", &[]),
+    (415, "UnsupportedMediaType", "the body's `Content-Encoding` is neither `gzip` nor `identity`", &[]),
     (
         429,
         "TooManyRequests",
@@ -131,7 +132,7 @@ fn can_refuse(operation: &Operation, status: u16) -> bool {
             400 => has_body || names_something || !operation.parameters.is_empty(),
             401 | 503 => !operation.open,
             404 => names_something,
-            408 | 413 => has_body,
+            408 | 413 | 415 => has_body,
             412 => operation.changes_tagged(),
             // Any key may have a limit of its own.
             429 => operation.rated || !operation.open,
