@@ -34,6 +34,7 @@ mod retries;
 mod rules;
 mod sight;
 mod silence;
+mod spoiling;
 mod stopping;
 mod submitting;
 mod taking;

@@ -83,6 +83,8 @@ faults! {
     ReceiverDown = 0.2,
     /// A handler never ends by itself, although its worker is not known for that. Only where somebody asks for it.
     HandlerStuck = 0.0,
+    /// A job is handed in that no worker can read, nor anything that came with it.
+    JobUnreadable = 0.0,
 }
 
 /// Decides when something goes wrong. Cheap to clone.
@@ -109,9 +111,15 @@ impl Faults {
             let strength = 10_f64.powf(-2.0 * dice.range(0..=1_000) as f64 / 1_000.0);
             if dice.chance(0.5) { rate_max * strength } else { 0.0 }
         });
-        let rates = rates.collect();
+        let mut rates: Vec<f64> = rates.collect();
         let counts = vec![0; Fault::ALL.len()];
-        Self { shared: Arc::new(Mutex::new(State { dice: dice.fork(), rates, counts, over: false })) }
+        let dice = dice.fork();
+        // From a copy: the worlds in which it does not strike stay what they were before it was thought of.
+        let mut late = dice.clone();
+        if late.chance(0.3) {
+            rates[Fault::JobUnreadable as usize] = late.skewed(1..=50) as f64 / 1_000.0;
+        }
+        Self { shared: Arc::new(Mutex::new(State { dice, rates, counts, over: false })) }
     }
 
     /// Only these go wrong, as often as is said.

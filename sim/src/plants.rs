@@ -49,17 +49,24 @@ const KILLS: &[(Fault, f64)] = &[
     (Fault::ClockBack, 0.0),
     (Fault::HandlerStuck, 0.1),
 ];
+/// Some jobs are such that no worker can read them.
+const UNREADABLE: &[(Fault, f64)] = &[(Fault::JobUnreadable, 0.05)];
 /// Workers hang.
 const HANGS: &[(Fault, f64)] = &[(Fault::WorkerHangs, 0.03)];
 
 /// Mistakes that show only where certain things go wrong, and others do not: the worlds of their hunts are like that.
-const RATES: &[(Bug, &[(Fault, f64)])] =
-    &[(Bug::TimeoutNotLoaded, KILLS), (Bug::LeaseNotLoaded, KILLS), (Bug::HungWorkerKept, HANGS)];
+const RATES: &[(Bug, &[(Fault, f64)])] = &[
+    (Bug::TimeoutNotLoaded, KILLS),
+    (Bug::LeaseNotLoaded, KILLS),
+    (Bug::HungWorkerKept, HANGS),
+    (Bug::DroppedInBatches, UNREADABLE),
+];
 
 const ONE_JOB_PER_KEY: &str = "an idempotency key stands for one job";
 const IN_ORDER: &str = "jobs are handed out in order";
 const HANDED_OUT: &str = "only a waiting job is handed out";
 const RETRIES_COUNTED: &str = "retries count lost workers, and nothing else";
+const FAILS_ALONE: &str = "a job that no worker can read fails alone";
 const ENDS_ONCE: &str = "a job ends once, and its outcome does not change";
 const CAUSED: &str = "an outcome has a cause that came first";
 const KEPT: &str = "an acknowledged job is there until its time has passed";
@@ -93,6 +100,7 @@ const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::RetryCountedTwice, &[RETRIES_COUNTED]),
     (Bug::OneRunTooMany, &[RETRIES_COUNTED]),
     (Bug::LostAnswerCounted, &[RETRIES_COUNTED]),
+    (Bug::DroppedInBatches, &[FAILS_ALONE]),
     (Bug::LeaseNotLoaded, &[LEASE_ENDS]),
     (Bug::HungWorkerKept, &[SILENT_ENDED]),
     (Bug::UntakenResultAccepted, &[CAUSED]),

@@ -13,5 +13,6 @@ mod sdk;
 pub(crate) mod tests;
 
 pub use gossip::Gossip;
+pub use job::UNREADABLE;
 pub use outside::start;
 pub use sdk::{Ending, Worker};

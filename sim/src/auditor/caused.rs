@@ -208,6 +208,9 @@ impl Auditor {
         };
         let began = job.life.began.0;
         self.ledger.check(Promise::Caused, from.is_some(), text);
+        if sight.state == State::Failed {
+            self.check_fails_alone(sight);
+        }
         if let (State::Completed, Some(posted)) = (sight.state, from) {
             self.check_in_time(sight, posted);
         }

@@ -167,6 +167,8 @@ pub(super) struct Delivery {
     pub unlisted: u32,
     /// Whether the worker showed that it has it.
     pub confirmed: bool,
+    /// Whether another job came with it that no worker can read.
+    pub spoiled: bool,
     /// Why the worker before this one lost it, if that is certain.
     pub predecessor: Option<Loss>,
 }

@@ -48,6 +48,8 @@ promises! {
     Followed = "who follows a job gets every chunk once, in order, and then its end",
     /// The number of retries is the number of lost workers.
     RetriesCounted = "retries count lost workers, and nothing else",
+    /// Who cannot be read takes nobody along.
+    FailsAlone = "a job that no worker can read fails alone",
     /// A job that is over stops running.
     Stops = "a job that is over stops running",
     /// Cancel answers with a terminal state.

@@ -31,7 +31,9 @@ impl Auditor {
         let Some(endpoint) = exchange.endpoint else { return };
         self.check_replaced(exchange, worker);
         let now = self.ledger.now;
+        let unreadable = jobs.iter().filter(|job| job.is_unreadable()).count();
         for taken in jobs {
+            let spoiled = unreadable > usize::from(taken.is_unreadable());
             let (no, is_new) = self.notes.job(taken.id, endpoint, now);
             if is_new {
                 self.watch_end(no);
@@ -45,7 +47,7 @@ impl Auditor {
                 continue;
             }
             self.check_input(no, is_new, &part(body, taken.input));
-            self.hand_out(no, worker, asked);
+            self.hand_out(no, worker, asked, spoiled);
         }
     }
 
@@ -72,7 +74,7 @@ impl Auditor {
         job.delivered_input = Some(input.clone());
     }
 
-    fn hand_out(&mut self, no: JobNo, worker: WorkerNo, asked: When) {
+    fn hand_out(&mut self, no: JobNo, worker: WorkerNo, asked: When, spoiled: bool) {
         let now = self.ledger.now;
         self.may_be_back(no, asked);
         self.check_alive(no, asked);
@@ -110,6 +112,7 @@ impl Auditor {
             doubts,
             unlisted,
             confirmed: false,
+            spoiled,
             predecessor: loss,
         });
         let held = &mut self.notes.workers[worker.0].held;

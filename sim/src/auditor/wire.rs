@@ -6,6 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::workers::UNREADABLE;
+
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
@@ -130,6 +132,13 @@ pub(super) struct TakenJob<'a> {
     pub id: &'a str,
     #[serde(borrow)]
     pub input: &'a RawValue,
+}
+
+impl TakenJob<'_> {
+    /// Whether no worker can read it, nor what comes with it.
+    pub fn is_unreadable(&self) -> bool {
+        self.input.get().contains(UNREADABLE)
+    }
 }
 
 /// What a worker posts.

@@ -6,11 +6,13 @@ use super::habits::Habits;
 use crate::asking::padding;
 use crate::dice::Dice;
 use crate::receivers::RECEIVERS;
+use crate::workers::UNREADABLE;
 
 /// A job request that is in order. `client` and `number` make it different from every other.
-pub(super) fn job(habits: &Habits, dice: &mut Dice, client: u32, number: u64) -> String {
+pub(super) fn job(habits: &Habits, dice: &mut Dice, client: u32, number: u64, unreadable: bool) -> String {
     let pad = padding(dice.skewed(0..=habits.input_bytes_max));
     let mut body = match dice.range(0..=19) {
+        _ if unreadable => format!(r#"{{"input":{{"client":{client},"number":{number},{UNREADABLE}}}"#),
         0 => r#"{"input":{}"#.to_owned(),
         _ => format!(r#"{{"input":{{"client":{client},"number":{number},"big":1e400,"pad":"{pad}"}}"#),
     };

@@ -11,6 +11,7 @@ use super::{Client, body};
 use crate::asking::{post, text_member};
 use crate::dice::Dice;
 use crate::endpoints::Published;
+use crate::faults::Fault;
 use crate::seen::Answer;
 
 /// How often a promise is sent again until there is an answer.
@@ -71,7 +72,8 @@ impl Client {
         }
         let endpoint = self.endpoints.pick(&mut dice)?;
         let number = book.next_submit();
-        let body = body::job(&self.habits, &mut dice, self.number, number);
+        let unreadable = self.faults().strike(Fault::JobUnreadable);
+        let body = body::job(&self.habits, &mut dice, self.number, number, unreadable);
         let key =
             dice.chance(self.habits.promises).then(|| format!("client {} number {number}", self.number));
         let mut path = self.base(&endpoint, &mut dice) + if sync { "/runsync" } else { "/run" };

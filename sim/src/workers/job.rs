@@ -13,6 +13,15 @@ struct Handed<'a> {
     _input: IgnoredAny,
 }
 
+/// What a job says of which no worker reads the answer that it comes in. In the world outside it is a number of more
+/// digits than Python takes.
+pub const UNREADABLE: &str = r#""unreadable":true"#;
+
+/// Whether an answer to a question for jobs ends its reader's parser: then it brings none of them.
+pub(super) fn is_unreadable(body: &[u8]) -> bool {
+    body.windows(UNREADABLE.len()).any(|window| window == UNREADABLE.as_bytes())
+}
+
 /// The ids in an answer to a question for jobs. An answer that is none brings no jobs, as with the SDK.
 pub(super) fn ids(body: &[u8]) -> Vec<Arc<str>> {
     let jobs = if body.first() == Some(&b'[') {

@@ -217,6 +217,9 @@ impl Sdk {
                 return;
             }
             match answer {
+                Some(answer) if answer.status == 200 && job::is_unreadable(&answer.body) => {
+                    self.wait_after_trouble().await;
+                }
                 Some(answer) if answer.status == 200 => {
                     let jobs = job::ids(&answer.body);
                     if !jobs.is_empty() {

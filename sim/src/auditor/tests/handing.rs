@@ -241,3 +241,38 @@ fn a_take_that_a_power_cut_made_void_may_have_handed_out_what_then_waits_for_a_l
     run(429).is_fine();
     run(204).breaks(IN_ORDER);
 }
+
+/// A worker asks for several jobs, and gets these.
+fn take_together(story: &mut Story, worker: &str, jobs: &[(&str, &str)]) {
+    let job = |(id, input): &(&str, &str)| {
+        format!(r#"{{"id":"{id}","delayTime":1,"status":"IN_PROGRESS","input":{input}}}"#)
+    };
+    let answer = format!("[{}]", jobs.iter().map(job).collect::<Vec<_>>().join(","));
+    let path = format!("/v2/e/job-take-batch/{worker}?gpu=x&batch_size=9&job_in_progress=0");
+    story.ask("GET", &path, "", 200, &answer);
+}
+
+#[test]
+fn a_job_that_cannot_be_read_fails_alone() {
+    let unreadable = r#"{"unreadable":true}"#;
+    let given_up = r#"{"id":"a","status":"FAILED","delayTime":1,"executionTime":1,"workerId":"w","retries":2,"error":"given up"}"#;
+    for is_alone_in_the_end in [false, true] {
+        let mut story = Story::default();
+        started(&mut story, &["w"]);
+        story.submit("a", "{}").submit("b", unreadable);
+        for time in 0..6 {
+            let together: &[_] = &[("a", "{}"), ("b", unreadable)];
+            take_together(
+                &mut story,
+                "w",
+                if is_alone_in_the_end && time > 0 { &together[..1] } else { together },
+            );
+        }
+        story.ask("GET", "/v2/e/status/a", "", 200, given_up);
+        if is_alone_in_the_end {
+            story.is_fine();
+        } else {
+            story.breaks("a job that no worker can read fails alone");
+        }
+    }
+}
