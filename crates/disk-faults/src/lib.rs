@@ -15,8 +15,11 @@
 //! The model is harsher than a good file system: a name is durable only after a sync of its folder, and pages reach
 //! the disk in any order, in sectors of 512 bytes.
 //!
+//! [`Files::damage`] does to files at rest what a bad disk does, or a hand in the wrong folder.
+//!
 //! The black-box tests in `e2e/` use `disk.c` alone.
 
+mod damage;
 mod disk;
 mod everywhere;
 mod files;

@@ -4,6 +4,8 @@
 //! acknowledgements among it. For every prefix of this record and every kind of loss, the folder is rebuilt as the
 //! power cut could have left it, opened, and compared with what had been acknowledged by then.
 //!
+//! And a folder that was closed in order is damaged at random.
+//!
 //! For longer, by hand, with figures:
 //!
 //! ```text
@@ -61,6 +63,23 @@ fn no_cut_after_failures_of_the_disk_loses_what_was_acknowledged() {
     let steps = record(&workload, Health::Failing);
     cut_everywhere(&steps, &workload, Disk::new).expect_no_loss();
     cut_everywhere(&steps, &workload, || Disk::new().failed_syncs_leave_some(3)).expect_no_loss();
+}
+
+/// A disk that forgets, after an orderly end: on disks that worked until then, and on failing ones.
+#[test]
+fn no_damage_to_a_closed_log_loses_what_was_acknowledged() {
+    for (seed, health) in [(5, Health::Good), (6, Health::Failing)] {
+        let workload = workload(seed, 30);
+        let steps = record(&workload, health);
+        let (verdicts, promises) = (Verdicts::new(&workload), Promise::after_each(&steps));
+        after_every_step(&steps, Disk::new, |number, disk| {
+            if steps[number - 1].mark().is_some_and(|mark| mark.starts_with("closed")) {
+                verdicts.judge_damaged(number, disk, &promises[number - 1], 100);
+            }
+        });
+        verdicts.expect_no_loss();
+        assert!(verdicts.refused() > 50, "{} damaged folders were refused", verdicts.refused());
+    }
 }
 
 #[test]

@@ -74,12 +74,15 @@ async fn the_program_that_is_recorded() {
             program.commit(&store, epoch, life).await;
             program.copying = None;
             program.wait_until_synced().await;
+            drop(store);
         } else {
             let (store, epoch) = program.insist_on_opening().await;
             program.insist(&store, epoch, life).await;
             program.copying = None;
             wait_idle().await;
+            drop(store);
         }
+        program.mark("closed", program.committed);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use longshore_disk_faults::{Disk, Files, Loss, Step};
+use longshore_disk_faults::{Disk, Files, Loss, Random, Step};
 
 use super::rebuilt::{Content, References, open};
 use super::workload::Workload;
@@ -51,6 +51,7 @@ impl Promise {
                 self.buffered_since.get_or_insert(time);
             }
             "refused" => self.refused = Some(number),
+            "closed" => {}
             other => panic!("{other}"),
         }
     }
@@ -62,6 +63,7 @@ pub struct Verdicts {
     /// What was found in the folders that were opened; most cuts leave what another one left.
     opened: Mutex<HashMap<u64, Result<Content, String>>>,
     cuts: AtomicUsize,
+    refused: AtomicUsize,
     violations: Mutex<Vec<String>>,
     /// The longest time that a buffered batch was acknowledged and could still get lost.
     exposed: Mutex<Duration>,
@@ -73,6 +75,7 @@ impl Verdicts {
             references: References::new(workload),
             opened: Mutex::default(),
             cuts: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
             violations: Mutex::default(),
             exposed: Mutex::default(),
         }
@@ -87,6 +90,33 @@ impl Verdicts {
                 self.violations.lock().unwrap().push(format!("prefix {prefix}, {loss:?}: {text}"));
             }
         }
+    }
+
+    /// Damages the folder, which was closed in order, in so many ways: all that was acknowledged is there, or it is refused.
+    pub fn judge_damaged(&self, prefix: usize, disk: &Disk<'_>, promise: &Promise, ways: u64) {
+        for seed in 0..ways {
+            self.cuts.fetch_add(1, Ordering::Relaxed);
+            let loss = if seed % 2 == 0 { Loss::Nothing } else { Loss::Everything };
+            let mut files = disk.cut(loss, prefix as u64);
+            let mut random = Random(seed << 32 | prefix as u64);
+            let Some(done) = files.damage(&mut random, |name| name.starts_with("log")) else { continue };
+            let verdict = match open(&files) {
+                Ok(content) => self.references.check(&content, promise.epoch, promise.buffered),
+                Err(text) if text.contains("`log/") || text.contains("`log-end`") => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                }
+                Err(text) => Err(text),
+            };
+            if let Err(text) = verdict {
+                self.violations.lock().unwrap().push(format!("prefix {prefix}, {loss:?}, {done}: {text}"));
+            }
+        }
+    }
+
+    /// How often a damaged folder was refused.
+    pub fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
     }
 
     fn check(&self, content: &Content, loss: Loss, promise: &Promise) -> Result<(), String> {
