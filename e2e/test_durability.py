@@ -4,10 +4,11 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import requests
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
-from harness.server import binary
+from harness.server import QUICK, binary
 from harness.waiting import until
 
 
@@ -334,3 +335,46 @@ def test_store_recover_keeps_what_can_be_read(fresh_server):
     worker = FakeWorker(endpoint)
     taken = {job["id"]: job["input"] for job in worker.take_batch(100)}
     assert taken[large] == {"text": text} and len(taken) == len(jobs)
+
+
+def test_damage_to_files_at_rest_is_found_in_the_background(fresh_server):
+    server = fresh_server(config=QUICK + "scrub_bytes_per_second = 50000000\nscrub_interval_ms = 1000\n")
+    endpoint = Api(server).external()
+    # More than a start writes again: the next one begins another file, and this one is read.
+    jobs = [endpoint.run({"text": "y" * 50_000}) for _ in range(30)]
+    large = endpoint.run({"text": "z" * 1_000_000})
+    assert server.terminate() == 0
+    segment = newest_segment(server)
+    server.start()
+
+    def checks() -> str:
+        answer = requests.get(f"{server.url}/readyz?verbose", timeout=60)
+        assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/plain")
+        return answer.text
+
+    def metric(name: str) -> float:
+        page = Api(server).call("GET", "/metrics").text
+        return next(float(line.split()[-1]) for line in page.splitlines() if line.startswith(f"longshore_scrub_{name} "))
+
+    until(lambda: metric("passes_total") >= 2, "everything was read twice", 30)
+    assert metric("bytes_total") > 2_000_000 and metric("damaged") == 0
+    assert "ok endpoints" in checks() and "ok files: 0 damaged" in checks(), checks()
+    with segment.open("r+b") as file:
+        at = segment.read_bytes().index(b"y" * 10_000)
+        file.seek(at)
+        file.write(b"Y")
+    (blob,) = [path for path in (server.data / "blobs").rglob("*") if path.is_file()]
+    blob.rename(server.folder / "aside")
+    until(lambda: metric("damaged") == 2, "the damage is found", 30)
+    assert "failed files: 2 damaged places" in checks()
+    said = server.log()
+    assert said.count("a stored file is damaged") == 2 and "ERROR" in said, said[-2000:]
+    assert f"log/{segment.name}" in said and str(blob.relative_to(server.data)) in said, said[-2000:]
+    with segment.open("r+b") as file:
+        file.seek(at)
+        file.write(b"y")
+    (server.folder / "aside").rename(blob)
+    until(lambda: metric("damaged") == 0, "what was mended is damaged no more", 30)
+    assert server.log().count("a stored file is damaged") == 2, "each place is told of once"
+    for job in [*jobs, large]:
+        assert endpoint.status(job)["status"] == "IN_QUEUE"

@@ -11,7 +11,7 @@ use crate::body::BytesBudget;
 use crate::files::NoFiles;
 use crate::metrics::{PageCache, RequestCounts};
 use crate::rate_limits::RateLimiter;
-use crate::{Prices, RateLimits, ServerFiles};
+use crate::{Prices, RateLimits, ScrubReport, ServerFiles};
 
 /// What the operator can set about this crate.
 #[derive(Clone, Debug)]
@@ -30,6 +30,8 @@ pub struct HttpSettings {
     pub prices: Prices,
     /// Whether `/metrics` needs no key.
     pub metrics_public: bool,
+    /// What is known of stored files that are read in the background; none: they are not.
+    pub scrub: Option<Arc<ScrubReport>>,
 }
 
 impl Default for HttpSettings {
@@ -42,6 +44,7 @@ impl Default for HttpSettings {
             audit: None,
             prices: Prices::default(),
             metrics_public: false,
+            scrub: None,
         }
     }
 }
@@ -64,6 +67,7 @@ struct Shared {
     metrics_public: bool,
     metrics_page: Arc<PageCache>,
     prices: Prices,
+    scrub: Option<Arc<ScrubReport>>,
     files: Arc<dyn ServerFiles>,
 }
 
@@ -95,6 +99,7 @@ impl HttpState {
             metrics_public: settings.metrics_public,
             metrics_page: Arc::default(),
             prices,
+            scrub: settings.scrub.clone(),
             files,
         };
         Self { shared: Arc::new(shared) }
@@ -123,6 +128,10 @@ impl HttpState {
 
     pub(crate) fn prices(&self) -> &Prices {
         &self.shared.prices
+    }
+
+    pub(crate) fn scrub(&self) -> Option<&ScrubReport> {
+        self.shared.scrub.as_deref()
     }
 
     pub(crate) fn files(&self) -> &Arc<dyn ServerFiles> {

@@ -9,6 +9,7 @@ mod first_key;
 mod listening;
 mod logging;
 mod parts;
+mod scrub;
 mod secrets;
 mod serve;
 mod service;

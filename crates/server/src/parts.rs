@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longshore_blobs::FolderBlobs;
 use longshore_engine::{Engine, FolderHookLog, HttpPost, Parts, ThisMachine};
 use longshore_launch::{CodeFolders, Launcher, ProcessLauncher, ShimCommand};
-use longshore_store::EmbeddedStore;
+use longshore_store::{EmbeddedStore, Scrub};
 use longshore_vault::Vault;
 
 use crate::fatal::Fatal;
@@ -18,15 +18,16 @@ const SHIM_SUBCOMMAND: &str = "worker-shim";
 /// The hidden subcommand of this program that makes a version's environment and becomes its handler.
 const CODE_SUBCOMMAND: &str = "code-worker";
 
-/// An engine on the data folder. `server_url` is where workers find the server.
+/// An engine on the data folder, and what reads that folder in the background. `server_url` is where workers find the server.
 pub(crate) async fn start_engine(
     settings: &Settings,
     launcher: Arc<dyn Launcher>,
     vault: Vault,
     server_url: String,
-) -> Result<Engine, Fatal> {
+) -> Result<(Engine, Scrub), Fatal> {
     let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
     let (store, blobs) = open_data(settings).await?;
+    let scrub = store.scrub(&settings.data_dir);
     let hook_log_dir = settings.data_dir.join("webhooks");
     let hook_log = FolderHookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
         .map_err(|cause| Fatal::WebhookLog { path: hook_log_dir, cause })?;
@@ -42,7 +43,7 @@ pub(crate) async fn start_engine(
         webhooks: settings.webhooks(),
         workers: settings.workers(server_url, gpus),
     };
-    Ok(Engine::start(parts).await?)
+    Ok((Engine::start(parts).await?, scrub))
 }
 
 /// What is kept in the data folder. One server at a time may have it open.

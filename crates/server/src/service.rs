@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::Engine;
-use longshore_http::{AuditLog, HttpState, Part, ServerFiles, Tls};
+use longshore_http::{AuditLog, HttpState, Part, ScrubReport, ServerFiles, Tls};
 use longshore_launch::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::fatal::Fatal;
 use crate::files::DataFiles;
 use crate::settings::Settings;
-use crate::{descriptors, parts, secrets};
+use crate::{descriptors, parts, scrub, secrets};
 
 /// One connection of so many is for operators, where they have an address of their own.
 const OPERATORS_SHARE: usize = 16;
@@ -66,7 +66,8 @@ impl Service {
         http.workers_url = listeners.management.is_some().then(|| server_url.clone());
         let launcher = parts::process_launcher(settings);
         let vault = secrets::vault(settings)?;
-        let engine = parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;
+        let (engine, reading) =
+            parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;
         if !engine.vault().is_sealing() {
             tracing::warn!(
                 "secrets are kept unsealed: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
@@ -76,6 +77,8 @@ impl Service {
         let files = Arc::new(DataFiles::new(&settings.data_dir));
         let shown: Arc<dyn ServerFiles> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit_log(settings)?);
+        let found = Arc::new(ScrubReport::default());
+        http.scrub = Some(Arc::clone(&found));
         let edge = longshore_http::router(HttpState::with_files(engine.clone(), &http, shown))
             .with_origins(settings.origins());
         let (closing, closed) = watch::channel(());
@@ -100,6 +103,7 @@ impl Service {
         noting.spawn(note_key_use(engine.clone(), settings.key_use_interval()));
         noting.spawn(note_usage(engine.clone()));
         noting.spawn(forget_unused_code(engine.clone(), Arc::clone(&files)));
+        noting.spawn(scrub::run(reading, settings.scrub_pace(), found));
         let grace = settings.shutdown_grace();
         Ok((Self { engine, launcher, files, noting, closing, serving, grace }, admitted))
     }

@@ -17,7 +17,9 @@ pub use batch::{
     Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write,
 };
 pub use chains::Chains;
-pub use embedded::{Damage, EmbeddedStore, LogLimits, Salvaged, Verified, dump, salvage, verify};
+pub use embedded::{
+    Damage, EmbeddedStore, LogLimits, Salvaged, Scrub, Scrubbed, Verified, dump, salvage, verify,
+};
 pub use memory::MemoryStore;
 
 /// What a [`Store`] method returns: boxed, so that the engine can hold any store behind one pointer.

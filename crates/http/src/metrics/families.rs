@@ -11,7 +11,7 @@ use super::exposition::{Exposition, Kind, Label};
 use super::page::Page;
 use super::process;
 use super::requests::RequestCounts;
-use crate::HttpState;
+use crate::{HttpState, ScrubReport};
 
 /// An endpoint that does not tell its numbers in time is left out of the families that need it.
 const HEALTH_WAIT: Duration = Duration::from_secs(2);
@@ -45,6 +45,7 @@ pub(super) async fn render(state: HttpState) -> Option<Page> {
         jobs(&mut page, &numbers);
         commits(&mut page, state.engine());
         requests(&mut page, state.requests());
+        scrub(&mut page, &state);
         process_numbers(&mut page);
         let ids: Vec<_> = numbers.iter().map(|one| one.record.id).collect();
         page.into_page(&ids)
@@ -155,6 +156,17 @@ fn requests(page: &mut Exposition, counts: &RequestCounts) {
         let labels = [("route", one.route.as_str()), ("method", one.method), ("status", &status)];
         page.sample(name, &labels, one.count);
     }
+}
+
+/// The reading of stored files in the background.
+fn scrub(page: &mut Exposition, state: &HttpState) {
+    let Some(found) = state.scrub().map(ScrubReport::snapshot) else { return };
+    page.family("longshore_scrub_bytes_total", Kind::Counter, "bytes of stored files read in the background");
+    page.sample("longshore_scrub_bytes_total", &[], found.bytes);
+    page.family("longshore_scrub_passes_total", Kind::Counter, "how often all stored files were read");
+    page.sample("longshore_scrub_passes_total", &[], found.passes);
+    page.family("longshore_scrub_damaged", Kind::Gauge, "damaged places that were found in stored files");
+    page.sample("longshore_scrub_damaged", &[], found.damaged);
 }
 
 fn process_numbers(page: &mut Exposition) {

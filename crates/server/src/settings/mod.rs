@@ -26,6 +26,8 @@ use layers::Layers;
 use limits::LimitSettings;
 use webhooks::WebhookProxy;
 
+use crate::scrub::Pace;
+
 /// Every setting with its default and its reason: the reference.
 pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
 
@@ -35,6 +37,9 @@ const PING_INTERVAL_MS_MIN: u64 = 1_000;
 const PING_INTERVAL_MS_MAX: u64 = 3_600_000;
 /// One request of the largest size must fit.
 const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64;
+
+/// A year: times beyond it do not fit a clock.
+const SCRUB_INTERVAL_MS_MAX: u64 = 366 * 24 * 3_600_000;
 
 /// Stands for every web page.
 const EVERY_ORIGIN: &str = "*";
@@ -95,6 +100,8 @@ pub(crate) struct Settings {
     webhook_progress_pause_ms: u64,
     webhook_log_bytes_max: u64,
     webhook_proxy: WebhookProxy,
+    scrub_bytes_per_second: u64,
+    scrub_interval_ms: u64,
     public_url: String,
     rate_limits: LimitSettings,
 }
@@ -142,6 +149,12 @@ impl Settings {
     /// How long requests may take to be answered once the server stops.
     pub(crate) fn shutdown_grace(&self) -> Duration {
         Duration::from_millis(self.shutdown_grace_ms)
+    }
+
+    /// How fast and how often stored files are read in the background.
+    pub(crate) fn scrub_pace(&self) -> Pace {
+        let interval = Duration::from_millis(self.scrub_interval_ms);
+        Pace { bytes_per_second: self.scrub_bytes_per_second, interval }
     }
 
     /// How often the use of keys is written down.
@@ -262,6 +275,8 @@ impl Settings {
         at_least("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MIN)?;
         at_most("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MAX)?;
         at_least("jobs_max", self.jobs_max, 1)?;
+        at_least("scrub_interval_ms", self.scrub_interval_ms, 1_000)?;
+        at_most("scrub_interval_ms", self.scrub_interval_ms, SCRUB_INTERVAL_MS_MAX)?;
         at_least("key_use_interval_ms", self.key_use_interval_ms, 1)?;
         self.check_webhooks()?;
         at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
@@ -288,6 +303,7 @@ impl Settings {
             audit: None,
             prices: self.prices.clone().into(),
             metrics_public: self.metrics_public,
+            scrub: None,
         }
     }
 }

@@ -39,6 +39,7 @@ mod record;
 mod recovery;
 mod salvage;
 mod scan;
+mod scrub;
 mod search;
 mod segment;
 mod spares;
@@ -61,6 +62,7 @@ use self::log::Log;
 use self::readers::Readers;
 use self::reclaim::Reclaim;
 pub use self::salvage::{Salvaged, salvage};
+pub use self::scrub::{Scrub, Scrubbed};
 pub use self::verify::{Verified, verify};
 pub use self::walk::Damage;
 use self::writer::{Request, Writer};
@@ -98,6 +100,11 @@ impl EmbeddedStore {
         let reclaim = Reclaim::new(Arc::clone(&shared), limits, hold);
         let writer = Writer::start(folder, committer, reclaim)?;
         Ok(Self { readers: Readers::new(shared), writer, commits: BusyWait::new() })
+    }
+
+    /// Reads what lies in this folder, which is the one that was opened, in the background of everything else.
+    pub fn scrub(&self, dir: &Path) -> Scrub {
+        Scrub::new(self.readers.shared(), dir)
     }
 }
 

@@ -47,6 +47,11 @@ impl Readers {
         self.shared.index()
     }
 
+    /// The same, for who looks again and again.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// Runs a read on a blocking thread.
     pub async fn read<T: Send + 'static>(
         &self,

@@ -155,7 +155,7 @@ impl Check {
                 continue;
             }
             self.verified.blobs += 1;
-            self.verified.blob_bytes += blob.bytes;
+            self.verified.blob_bytes = self.verified.blob_bytes.saturating_add(blob.bytes);
             if let Err(what) = check_blob(folder, &blob.name, blob.bytes) {
                 self.damage(Damage { file: format!("{BLOBS}/{}", blob.name), at: 0, what });
             }

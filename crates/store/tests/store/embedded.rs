@@ -10,6 +10,7 @@ mod old_folder;
 mod power_cut;
 mod reclaim;
 mod salvage;
+mod scrub;
 mod segment;
 mod torn_log;
 

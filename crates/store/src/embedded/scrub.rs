@@ -1,0 +1,213 @@
+//! Reading what lies there, a little at a time, so that damage is known before somebody needs what is damaged.
+//!
+//! Segments that are written no more, and the large payloads that their records name. What is read comes from the disk as far as the
+//! kernel lets it: what it has in memory of a segment is dropped first.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Advice, fadvise};
+
+use super::format::SEGMENT_HEADER_BYTES;
+use super::payload::Kept;
+use super::readers::Shared;
+use super::record::{Outcome, RawRecord, Record, each};
+use super::scan::{Found, Window, frame_at};
+use super::search::{Next, next_frame};
+use super::segment::Header;
+use super::verify::{BLOBS, blob_path, check_beside, check_blob};
+use super::walk::Damage;
+
+/// Read of a large payload at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Goes through a store again and again. See the module.
+#[derive(Debug)]
+pub struct Scrub {
+    shared: Arc<Shared>,
+    blobs: PathBuf,
+    /// Where it goes on: a segment and a place in it.
+    next: (u64, u32),
+    /// Large payloads that are still to be read.
+    named: VecDeque<Named>,
+}
+
+/// What was read at once.
+#[derive(Debug, Default)]
+pub struct Scrubbed {
+    /// So many bytes.
+    pub bytes: u64,
+    /// What is damaged among them.
+    pub damages: Vec<Damage>,
+    /// Whether that was the last of a pass; the next one begins again.
+    pub is_pass_over: bool,
+}
+
+/// A record that names a large payload.
+#[derive(Debug)]
+struct Named {
+    segment: u64,
+    at: u32,
+    record: Vec<u8>,
+}
+
+/// A segment that is written no more.
+struct Sealed {
+    slot: usize,
+    number: u64,
+    salt: u64,
+    end: u32,
+    file: Arc<File>,
+}
+
+impl Scrub {
+    pub(super) fn new(shared: Arc<Shared>, dir: &Path) -> Self {
+        Self { shared, blobs: dir.join(BLOBS), next: (0, 0), named: VecDeque::new() }
+    }
+
+    /// Reads some more, of so many bytes or a little over. Blocks.
+    pub fn step(&mut self, bytes: u64) -> Scrubbed {
+        let mut scrubbed = Scrubbed::default();
+        while scrubbed.bytes < bytes {
+            if let Some(named) = self.named.pop_front() {
+                self.read_blob(&named, &mut scrubbed);
+                continue;
+            }
+            let Some(sealed) = self.sealed() else {
+                self.next = (0, 0);
+                scrubbed.is_pass_over = true;
+                break;
+            };
+            self.read_segment(&sealed, bytes, &mut scrubbed);
+        }
+        scrubbed
+    }
+
+    /// The segment to go on with: segments go meanwhile, and the newest is not sealed.
+    fn sealed(&self) -> Option<Sealed> {
+        let index = self.shared.index();
+        let newest = index.segments.slots().next_back();
+        let mut slots = index.segments.slots().filter(|slot| Some(*slot) != newest);
+        slots.find_map(|slot| {
+            let segment = index.segments.get(slot).filter(|segment| segment.number >= self.next.0)?;
+            let (number, salt, end) = (segment.number, segment.salt, segment.end);
+            Some(Sealed { slot, number, salt, end, file: Arc::clone(&segment.file) })
+        })
+    }
+
+    fn read_segment(&mut self, sealed: &Sealed, bytes: u64, scrubbed: &mut Scrubbed) {
+        let mut at = if sealed.number == self.next.0 { self.next.1 } else { SEGMENT_HEADER_BYTES };
+        drop_from_memory(&sealed.file, u64::from(at), bytes);
+        if at == SEGMENT_HEADER_BYTES
+            && let Err(error) = Header::read(&sealed.file, sealed.number)
+        {
+            scrubbed.damages.push(Damage::in_segment(sealed.number, 0_u32, error));
+        }
+        let mut window = Window::new(&sealed.file, u64::from(sealed.end));
+        while at < sealed.end && scrubbed.bytes < bytes {
+            let end = match frame_at(&mut window, sealed.salt, at) {
+                Ok(Some(found)) => {
+                    self.read_frame(sealed, found, scrubbed);
+                    found.end
+                }
+                Ok(None) => skip(sealed, at, "there is no whole frame".into(), scrubbed),
+                Err(error) => skip(sealed, at, format!("cannot be read: {error}"), scrubbed),
+            };
+            scrubbed.bytes += u64::from(end - at);
+            at = end;
+        }
+        self.next =
+            if at < sealed.end { (sealed.number, at) } else { (sealed.number + 1, SEGMENT_HEADER_BYTES) };
+    }
+
+    fn read_frame(&mut self, sealed: &Sealed, found: Found<'_>, scrubbed: &mut Scrubbed) {
+        for raw in each(found.records, 0) {
+            let at = found.records_at + raw.as_ref().map_or(0, |raw| raw.at) as u32;
+            let parsed = raw.and_then(|raw| Ok((raw, raw.parse()?)));
+            let (raw, record) = match parsed {
+                Ok(parsed) => parsed,
+                Err(malformed) => {
+                    scrubbed.damages.push(Damage::in_segment(sealed.number, at, malformed));
+                    continue;
+                }
+            };
+            if let Some(beside) = record.beside()
+                && let Err(what) = check_beside(&sealed.file, beside, at, found.end)
+            {
+                scrubbed.damages.push(Damage::in_segment(sealed.number, beside.range(at).start, what));
+            }
+            if blob_of(&record).is_some() && self.shared.index().is_needed(sealed.slot, at, &record) {
+                self.named.push_back(Named { segment: sealed.number, at, record: raw.bytes.to_vec() });
+            }
+        }
+    }
+
+    fn read_blob(&self, named: &Named, scrubbed: &mut Scrubbed) {
+        let Ok(record) = RawRecord::at(&named.record, 0).and_then(RawRecord::parse) else { return };
+        let Some((name, bytes)) = blob_of(&record) else { return };
+        if !self.is_needed(named, &record) {
+            return;
+        }
+        let read = check_blob(&self.blobs, name, bytes).and_then(|()| match blob_path(&self.blobs, name) {
+            Some(path) => read_all(&path).map_err(|error| format!("the payload cannot be read: {error}")),
+            None => Ok(0),
+        });
+        scrubbed.bytes += read.as_ref().copied().unwrap_or(0);
+        // A row goes before its file: with the row still there the file is missing.
+        if let Err(what) = read
+            && self.is_needed(named, &record)
+        {
+            scrubbed.damages.push(Damage { file: format!("{BLOBS}/{name}"), at: 0, what });
+        }
+    }
+
+    fn is_needed(&self, named: &Named, record: &Record<'_>) -> bool {
+        let index = self.shared.index();
+        let mut slots = index.segments.slots();
+        let slot = slots
+            .find(|&slot| index.segments.get(slot).is_some_and(|segment| segment.number == named.segment));
+        slot.is_some_and(|slot| index.is_needed(slot, named.at, record))
+    }
+}
+
+/// Reports what begins here; answers where it goes on.
+fn skip(sealed: &Sealed, at: u32, what: String, scrubbed: &mut Scrubbed) -> u32 {
+    let next = next_frame(&sealed.file, sealed.salt, at, SEGMENT_HEADER_BYTES - 1, u64::from(sealed.end));
+    scrubbed.damages.push(Damage::in_segment(sealed.number, at, what));
+    match next {
+        Ok(Next::At(next)) => next,
+        _ => sealed.end,
+    }
+}
+
+fn blob_of<'a>(record: &Record<'a>) -> Option<(&'a str, u64)> {
+    match *record {
+        Record::Input(_, Kept::Blob(name, bytes))
+        | Record::Outcome(_, Outcome { output: Some(Kept::Blob(name, bytes)), .. }) => Some((name, bytes)),
+        _ => None,
+    }
+}
+
+fn read_all(path: &Path) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    drop_from_memory(&file, 0, length);
+    let (mut piece, mut bytes) = (vec![0; PIECE_BYTES], 0);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(bytes),
+            read => bytes += read as u64,
+        }
+    }
+}
+
+/// So that the disk is asked. Where that cannot be, what is in memory is read.
+fn drop_from_memory(file: &File, at: u64, bytes: u64) {
+    if let Some(bytes) = NonZeroU64::new(bytes) {
+        let _ = fadvise(file, at, Some(bytes), Advice::DontNeed);
+    }
+}
