@@ -271,6 +271,15 @@ async fn a_template_is_changed_by_keys_that_manage_every_endpoint_with_it() {
     for id in [&foreign, &spare, &shared, &"nosuchtemplate".to_owned()] {
         assert_eq!(change(id, &here).await, 401, "{id}");
     }
+    // A name that is taken is refused, and no more is said.
+    let path = format!("/v1/templates/{own}");
+    let taken = world.server.send(request("PATCH", &path, Some(&here), r#"{"name":"foreign"}"#)).await;
+    assert_eq!(taken.status, 400, "{taken:?}");
+    assert!(!String::from_utf8_lossy(&taken.body).contains(&foreign), "{taken:?}");
+    let taken =
+        world.server.send(request("PATCH", "/v1/endpoints/demo", Some(&here), r#"{"slug":"Other"}"#)).await;
+    assert_eq!(taken.status, 400, "{taken:?}");
+    assert!(!String::from_utf8_lossy(&taken.body).contains(world.server.other.as_str()), "{taken:?}");
     // From the moment on that another's endpoint uses it, too.
     let body = json!({ "templateId": own }).to_string();
     assert_eq!(world.server.ask("PATCH", "/v1/endpoints/other", &body).await.status, 200);
