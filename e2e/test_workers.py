@@ -266,6 +266,29 @@ def test_worker_that_ended_while_the_server_was_away_is_noticed(fresh_server, tm
 # Workers from outside
 
 
+def test_processes_of_a_cancelled_async_handler_end(fresh_server, tmp_path):
+    """The worker lives on, and so do what it began before the job and what the next job begins."""
+    server = fresh_server()
+    endpoint = Api(server).endpoint("subprocesses.py", workersMax=1)
+
+    def begun(name: str) -> list[int]:
+        note = tmp_path / name
+        until(lambda: note.exists() and len(note.read_text().split()) == 3, f"{name} began its processes", 40)
+        return [int(pid) for pid in note.read_text().split()]
+
+    job = endpoint.run({"note": str(tmp_path / "first")})
+    helper, child, daemon = begun("first")
+    endpoint.cancel(job)
+    again = endpoint.run({"note": str(tmp_path / "second")})
+    assert begun("second")[0] == helper, "the same worker"
+    until(lambda: not processes.lives(child) and not processes.lives(daemon), "its processes are gone", 20)
+    assert all(processes.lives(pid) for pid in begun("second"))
+    until(lambda: "ended processes that a stopped job had left" in server.log(), "the log says so", 10)
+    endpoint.cancel(again)
+    until(lambda: not any(processes.lives(pid) for pid in begun("second")[1:]), "those of the second are gone, too", 20)
+    assert processes.lives(helper)
+
+
 def test_workers_whose_server_is_gone_for_good_end_and_say_little(fresh_server, tmp_path):
     server = fresh_server(config=QUICK + "orphan_ms = 6_000\n")
     endpoint = Api(server).endpoint("sleep_async.py", workersMin=1, workersMax=1, maxRetries=0)

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_launch::{Exited, LaunchError, Launcher, Present};
-use longshore_model::{Endpoint, EndpointId, Gpu, Template, WorkerId};
+use longshore_model::{Endpoint, EndpointId, Gpu, Millis, Template, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -39,6 +39,15 @@ pub enum FleetEvent {
         worker: WorkerId,
         /// Why.
         reason: String,
+    },
+    /// A worker has let go of a stopped job. It had no other one in between.
+    LetGo {
+        /// Which.
+        worker: WorkerId,
+        /// When it got the job.
+        since: Millis,
+        /// When it let go.
+        until: Millis,
     },
     /// A worker asked to be replaced. Its running jobs may finish.
     Refresh {

@@ -29,7 +29,7 @@ use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longshore_model::{CodeHash, EndpointId, Placement, VolumeId, WorkerId};
 use tokio::sync::mpsc;
@@ -124,6 +124,17 @@ pub struct Exited {
     pub placement: Placement,
 }
 
+/// A span of time that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Born {
+    /// How long ago it began.
+    pub since_ago: Duration,
+    /// How long ago it ended.
+    pub until_ago: Duration,
+    /// When these were counted.
+    pub as_of: Instant,
+}
+
 /// Runs workers somewhere.
 pub trait Launcher: Send + Sync + 'static {
     /// Finds the workers that an earlier server started and that still live. Those that ended meanwhile are
@@ -137,6 +148,12 @@ pub trait Launcher: Send + Sync + 'static {
     /// Asks a worker to end, and after `grace` ends it with everything that it started. Returns when it is
     /// gone; its [`Exited`] comes as for any other end. No such worker: returns at once.
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()>;
+
+    /// Ends what a worker began in a span of time, with all that came of it, where it is still there after `grace`, and
+    /// the worker lives on. Answers how many processes that were. Where nobody can tell for sure what that is: none.
+    fn end_leftovers(&self, _worker: &WorkerId, _born: Born, _grace: Duration) -> LaunchFuture<'_, usize> {
+        Box::pin(async { Ok(0) })
+    }
 
     /// The ends of workers, as they come. Can be taken once; a second call answers none.
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>>;

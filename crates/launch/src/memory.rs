@@ -7,7 +7,7 @@ use longshore_model::WorkerId;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::{Exited, LaunchError, LaunchFuture, Launcher, Present, WorkerSpec};
+use crate::{Born, Exited, LaunchError, LaunchFuture, Launcher, Present, WorkerSpec};
 
 /// A launcher whose workers are entries in a list. They end at once when stopped, and otherwise when the test
 /// says so.
@@ -21,6 +21,7 @@ pub struct MemoryLauncher {
 struct List {
     started: Vec<WorkerSpec>,
     stopped: Vec<(WorkerId, Duration)>,
+    cleared: Vec<WorkerId>,
     living: Vec<Present>,
     refuses: Option<String>,
     start_takes: Duration,
@@ -57,6 +58,11 @@ impl MemoryLauncher {
     /// Every worker that was stopped, in order, with its grace.
     pub fn stopped(&self) -> Vec<(WorkerId, Duration)> {
         self.list().stopped.clone()
+    }
+
+    /// Every worker in which what a job left was to be ended, in order.
+    pub fn cleared(&self) -> Vec<WorkerId> {
+        self.list().cleared.clone()
     }
 
     /// The workers that live.
@@ -107,6 +113,11 @@ impl Launcher for MemoryLauncher {
         self.list().stopped.push((worker.clone(), grace));
         self.exit(worker, Some(0), None, 1_000);
         Box::pin(async { Ok(()) })
+    }
+
+    fn end_leftovers(&self, worker: &WorkerId, _born: Born, _grace: Duration) -> LaunchFuture<'_, usize> {
+        self.list().cleared.push(worker.clone());
+        Box::pin(async { Ok(1) })
     }
 
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {

@@ -1,6 +1,8 @@
 //! What the kernel says of processes: who a number means, and who belongs to a session.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::thread;
 use std::time::Duration;
 
@@ -59,23 +61,59 @@ impl Identity {
         }
     }
 
+    /// What descends from `worker` or was left to this shim by it, began within these clock ticks since boot, and still
+    /// runs.
+    pub(crate) fn began_within(&self, worker: &Self, ticks: &Range<u64>) -> Vec<Self> {
+        let all = processes(|stat| stat.start_ticks >= self.start_ticks && !stat.ended);
+        let is_root = |stat: &Stat| stat.pid == worker.pid || stat.parent == self.pid;
+        let (roots, others) = all.into_iter().partition(is_root);
+        let of_worker = with_descendants(roots, others);
+        let began = |stat: &&Stat| ticks.contains(&stat.start_ticks) && stat.pid != worker.pid;
+        let boot_id = &self.boot_id;
+        let identity =
+            |stat: &Stat| Self { pid: stat.pid, start_ticks: stat.start_ticks, boot_id: boot_id.clone() };
+        of_worker.iter().filter(began).map(identity).collect()
+    }
+
     fn left_behind(&self) -> Vec<Stat> {
         let marked = format!("{MARK}={}", self.mark()).into_bytes();
         // Nothing that it started is older than it: nobody else's process is looked at twice.
-        let (mut found, mut others): (Vec<Stat>, Vec<Stat>) =
-            processes(|stat| stat.start_ticks >= self.start_ticks && !stat.ended)
-                .into_iter()
-                .partition(|stat| stat.session == self.pid || has_variable(stat.pid, &marked));
-        loop {
-            let belongs =
-                |stat: &Stat| found.iter().any(|it| it.pid == stat.parent || it.pid == stat.session);
-            let (more, rest): (Vec<Stat>, Vec<Stat>) = others.into_iter().partition(belongs);
-            if more.is_empty() {
-                return found;
-            }
-            found.extend(more);
-            others = rest;
+        let (found, others) = processes(|stat| stat.start_ticks >= self.start_ticks && !stat.ended)
+            .into_iter()
+            .partition(|stat| stat.session == self.pid || has_variable(stat.pid, &marked));
+        with_descendants(found, others)
+    }
+}
+
+/// Ends these very processes with all that descends from them, until there is none; answers how many that were.
+pub(crate) fn end_trees(roots: &[Identity]) -> usize {
+    let mut ended = BTreeSet::new();
+    let mut known: BTreeSet<(i32, u64)> = roots.iter().map(|root| (root.pid, root.start_ticks)).collect();
+    for _ in 0..KILL_ROUNDS {
+        let is_known = |stat: &Stat| known.contains(&(stat.pid, stat.start_ticks));
+        let (found, others): (Vec<_>, Vec<_>) = processes(|stat| !stat.ended).into_iter().partition(is_known);
+        if found.is_empty() {
+            break;
         }
+        let tree = with_descendants(found, others);
+        tree.iter().for_each(Stat::kill);
+        known.extend(tree.iter().map(|stat| (stat.pid, stat.start_ticks)));
+        ended.extend(tree.iter().map(|stat| (stat.pid, stat.start_ticks)));
+        thread::sleep(KILL_PAUSE);
+    }
+    ended.len()
+}
+
+/// These processes, and those of the others whose parent or whose session's leader is among them, and so on.
+fn with_descendants(mut found: Vec<Stat>, mut others: Vec<Stat>) -> Vec<Stat> {
+    loop {
+        let belongs = |stat: &Stat| found.iter().any(|it| it.pid == stat.parent || it.pid == stat.session);
+        let (more, rest): (Vec<Stat>, Vec<Stat>) = others.into_iter().partition(belongs);
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+        others = rest;
     }
 }
 

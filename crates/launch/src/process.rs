@@ -1,6 +1,7 @@
 //! Workers as processes of this machine, each under a [`crate::shim`].
 
 mod ended;
+mod leftovers;
 mod starting;
 mod watch;
 
@@ -23,7 +24,7 @@ use crate::proc::Identity;
 use crate::scratch::{Scratch, State};
 use crate::shim::Care;
 use crate::volumes::Volumes;
-use crate::{Exited, LaunchError, LaunchFuture, Launcher, LogLimits, Present, WorkerSpec};
+use crate::{Born, Exited, LaunchError, LaunchFuture, Launcher, LogLimits, Present, WorkerSpec};
 
 /// How to run a shim: the worker's scratch folder is added as the last argument.
 #[derive(Clone, Debug)]
@@ -74,6 +75,7 @@ pub struct ProcessLauncher {
 struct Shared {
     dir: PathBuf,
     running: Mutex<HashMap<WorkerId, Running>>,
+    clocks: Mutex<leftovers::Clocks>,
     ended: mpsc::UnboundedSender<Exited>,
 }
 
@@ -96,7 +98,7 @@ impl ProcessLauncher {
             orphans_ended_after: Some(ORPHANS_ENDED_AFTER),
         };
         Self {
-            shared: Arc::new(Shared { dir, running: Mutex::default(), ended }),
+            shared: Arc::new(Shared { dir, running: Mutex::default(), clocks: Mutex::default(), ended }),
             shim,
             care,
             volumes,
@@ -271,6 +273,11 @@ impl Launcher for ProcessLauncher {
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
         let worker = worker.clone();
         Box::pin(async move { self.shared.stop(&worker, grace).await })
+    }
+
+    fn end_leftovers(&self, worker: &WorkerId, born: Born, grace: Duration) -> LaunchFuture<'_, usize> {
+        let (shared, worker) = (self.shared.clone(), worker.clone());
+        Box::pin(async move { shared.end_leftovers(&worker, born, grace).await })
     }
 
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {

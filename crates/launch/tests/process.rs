@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use longshore_launch::{
-    CodeFolders, Exited, LaunchError, Launcher, LogLimits, Present, ProcessLauncher, ShimCommand, WorkerSpec,
+    Born, CodeFolders, Exited, LaunchError, Launcher, LogLimits, Present, ProcessLauncher, ShimCommand,
+    WorkerSpec,
 };
 use longshore_model::{CodeHash, EndpointId, Gpu, Millis, Placement, WorkerId};
 use tempfile::TempDir;
@@ -347,6 +348,7 @@ async fn the_next_server_ends_what_a_killed_shim_left() {
     let (child, shim) = daemon_and_shim(&server, &worker).await;
     drop(server);
     rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
+    eventually(|| (!is_alive(&shim.to_string())).then_some(())).await;
     let mut server = Server::on(&dir);
     assert_eq!(server.adopt().await, []);
     assert_eq!(server.exited().await.worker, worker);
@@ -571,4 +573,47 @@ async fn a_copied_folder_of_a_worker_is_no_worker() {
     assert_eq!(third.adopt().await.unwrap().len(), 1, "it lives, and is the moved folder's");
     third.stop(&spec.worker, Duration::from_secs(5)).await.unwrap();
     next(&mut exits).await;
+}
+
+#[tokio::test]
+async fn what_a_stopped_job_left_ends_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on(&dir);
+    // Another process is begun whenever a file says its name: in the worker's group, or in a session of its own.
+    let script = "
+        begin() { while [ ! -e $1 ]; do sleep 0.02; done; }
+        sleep 600 & echo before=$!
+        begin job; sleep 600 & echo plain=$!
+        setsid sh -c '(setsid sh -c \"sleep 599 & echo daemon=\\$\\$; wait\" &)'
+        begin next; sleep 600 & echo next=$!
+        begin end";
+    let worker = server.start(script).await;
+    let cwd = server.launcher.log_path(&worker).unwrap().with_file_name("cwd");
+    let pid = async |name: &str| {
+        let log = server.prints(&worker, &format!("{name}=")).await;
+        let line = log.lines().find_map(|line| line.strip_prefix(&format!("{name}="))).unwrap();
+        line.to_owned()
+    };
+    let before = pid("before").await;
+    // The clock of processes has ticks of 10 ms, and what began within the first or the last one is spared.
+    let tick = Duration::from_millis(50);
+    tokio::time::sleep(tick).await;
+    let since = Instant::now();
+    tokio::time::sleep(tick).await;
+    fs::write(cwd.join("job"), "").unwrap();
+    let left = [pid("plain").await, pid("daemon").await];
+    tokio::time::sleep(tick).await;
+    let until = Instant::now();
+    tokio::time::sleep(tick).await;
+    fs::write(cwd.join("next"), "").unwrap();
+    let next = pid("next").await;
+    let as_of = Instant::now();
+    let born = Born { since_ago: as_of - since, until_ago: as_of - until, as_of };
+    let ended = server.launcher.end_leftovers(&worker, born, Duration::from_millis(100)).await.unwrap();
+    assert!(ended >= 3, "with the daemon's child: {ended}");
+    assert!(left.iter().all(|pid| !is_alive(pid)), "{left:?}");
+    assert!(is_alive(&before) && is_alive(&next), "what began before and after lives");
+    let again = server.launcher.end_leftovers(&worker, born, Duration::ZERO).await.unwrap();
+    assert_eq!(again, 0);
+    server.launcher.stop(&worker, GRACE).await.unwrap();
 }

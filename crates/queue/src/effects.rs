@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{Attempt, Counters, End, EndpointNo, JobId, JobKey, JobRow, WorkerId};
+use longshore_model::{Attempt, Counters, End, EndpointNo, JobId, JobKey, JobRow, Millis, WorkerId};
 
 /// What a command caused, beside its reply. The engine's only law: commit `changes`, then release the reply and `signals`.
 #[must_use]
@@ -14,6 +14,15 @@ pub struct Effects {
     pub changes: Vec<Change>,
     /// Wake-ups, held until the commit that covers them. Losing one delays work, never loses it.
     pub signals: Vec<Signal>,
+}
+
+impl Effects {
+    /// A worker let go of stopped jobs, the last of which was its only one since then.
+    pub(crate) fn let_go(&mut self, now: Millis, id: &WorkerId, alone_since: Option<Millis>) {
+        if let Some(since) = alone_since {
+            self.signals.push(Signal::LetGo { worker: id.clone(), since, until: now });
+        }
+    }
 }
 
 /// One change of a row. Where a payload belongs to it, whoever sent the command has the bytes.
@@ -63,6 +72,15 @@ pub enum Signal {
     Stop(WorkerId, JobId),
     /// The worker did not let go, or was silent: replace it. The text says why.
     Replace(WorkerId, String),
+    /// The worker has let go of a stopped job that was the only one in its hands from one moment to the other.
+    LetGo {
+        /// Which worker.
+        worker: WorkerId,
+        /// When it got the job.
+        since: Millis,
+        /// When it let go.
+        until: Millis,
+    },
     /// A webhook call that reports this end is due.
     Webhook(JobId, JobKey, End),
     /// The number of waiting or running jobs, or of workers, changed.

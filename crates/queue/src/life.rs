@@ -166,9 +166,11 @@ impl Queue {
     pub(crate) fn stop_holder(&mut self, slot: Slot, now: Millis, out: &mut Effects) {
         let row = &self.jobs[slot];
         let (JobState::InProgress, Some(id)) = (row.state(), row.worker().cloned()) else { return };
-        let job = row.id;
+        let (job, started_at) = (row.id, row.started_at());
         if let Some(worker) = self.workers.get_mut(&id) {
-            worker.stopping.push(Stopping::until(job, now + self.settings.stop_grace_ms));
+            let alone_since = worker.holds(slot).filter(|held| held.alone).map(|_| started_at);
+            let stopping = Stopping::until(job, now + self.settings.stop_grace_ms);
+            worker.stopping.push(Stopping { alone_since, ..stopping });
             self.workers.schedule(&id, self.settings.lease_ms);
         }
         out.signals.push(Signal::Stop(id, job));

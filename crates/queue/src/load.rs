@@ -66,6 +66,10 @@ impl Queue {
             worker.pings = true;
         }
         self.workers.hold(&id, slot, job);
+        // What else the worker had meanwhile is forgotten.
+        if let Some(held) = self.workers.get_mut(&id).and_then(|worker| worker.holds(slot)) {
+            held.alone = false;
+        }
         self.workers.schedule(&id, self.settings.lease_ms);
     }
 }

@@ -34,7 +34,7 @@ impl Queue {
         let listed: BTreeSet<JobId> = listed.iter().copied().collect();
         let Some(worker) = self.workers.get_mut(id) else { return Reply::Done };
         worker.pings = true;
-        worker.stopping.retain(|stopping| listed.contains(&stopping.job));
+        let alone_since = worker.lets_go(|job| !listed.contains(&job));
         let clings = worker.stopping.iter().find(|stopping| stopping.overdue).map(|stopping| stopping.job);
         let mut dropped = Vec::new();
         for held in &mut worker.held {
@@ -47,6 +47,7 @@ impl Queue {
                 }
             }
         }
+        out.let_go(now, id, alone_since);
         self.redeliver(dropped, now, out);
         if let Some(job) = clings {
             self.replace_clinging(id, job, out);

@@ -16,10 +16,10 @@ impl Queue {
         verdict: Verdict,
         out: &mut Effects,
     ) -> Reply {
-        if let Some(worker) = self.workers.still_there(worker, now) {
-            // It has let go of a job that it was told to stop.
-            worker.stopping.retain(|stopping| stopping.job != job);
-        }
+        // A report on a job that it was told to stop lets go of it.
+        let known = self.workers.still_there(worker, now);
+        let alone_since = known.and_then(|worker| worker.lets_go(|stopped| stopped == job));
+        out.let_go(now, worker, alone_since);
         let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
         let is_holder = self.is_held_by(slot, worker);
         if !self.accepts(slot, is_holder, verdict, now) {

@@ -19,6 +19,7 @@ impl Queue {
         worker.draining &= worker.managed;
         let draining = worker.draining;
         let says_idle = take.says_busy == Some(false);
+        let alone_since = if says_idle { worker.lets_go(|_| true) } else { None };
         let dropped = if says_idle { empty_handed(worker) } else { Vec::new() };
         if !core::mem::replace(&mut worker.asked, true) {
             // The first question of a worker ends its start.
@@ -26,6 +27,7 @@ impl Queue {
             self.workers.schedule(&take.worker, self.settings.lease_ms);
             out.signals.push(Signal::Demand);
         }
+        out.let_go(now, &take.worker, alone_since);
         self.redeliver(dropped, now, out);
         if (draining && !planted(Bug::DrainedWorkerTakes)) || self.settings.paused {
             return Reply::Taken(Vec::new());
@@ -75,8 +77,7 @@ impl Queue {
 
 /// A worker that asks with nothing in progress does not have what we think it has: the answer to an earlier take was
 /// lost, or it dropped a job without a word.
-fn empty_handed(worker: &mut Worker) -> Vec<Held> {
-    worker.stopping.clear();
+fn empty_handed(worker: &Worker) -> Vec<Held> {
     // With several takes open, the answer to another may be on its way.
     if worker.overlaps { Vec::new() } else { worker.held.clone() }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Held {
     pub(crate) confirmed: bool,
     /// Pings in a row that did not list it.
     pub(crate) missed: u8,
+    /// The worker has had no other job since it got this one.
+    pub(crate) alone: bool,
 }
 
 /// A job that its worker was told to stop, and has not let go of as far as we know.
@@ -29,11 +31,13 @@ pub(crate) struct Stopping {
     pub(crate) by: Millis,
     /// That time passed, but its last word on the matter is older: its next ping decides.
     pub(crate) overdue: bool,
+    /// Since when it was the only job of its worker. None: it was not, or nobody knows.
+    pub(crate) alone_since: Option<Millis>,
 }
 
 impl Stopping {
     pub(crate) fn until(job: JobId, by: Millis) -> Self {
-        Self { job, by, overdue: false }
+        Self { job, by, overdue: false, alone_since: None }
     }
 }
 
@@ -90,6 +94,20 @@ impl Worker {
         stop.into_iter().chain(lease).min().unwrap_or(Millis::MAX)
     }
 
+    /// Takes those jobs off the list of what it is to stop that `has_let_go` names. Answers since when the last of them was
+    /// its only job, if it was.
+    pub(crate) fn lets_go(&mut self, has_let_go: impl Fn(JobId) -> bool) -> Option<Millis> {
+        let mut alone_since = None;
+        self.stopping.retain(|stopping| {
+            let gone = has_let_go(stopping.job);
+            if gone {
+                alone_since = stopping.alone_since;
+            }
+            !gone
+        });
+        alone_since
+    }
+
     pub(crate) fn holds(&mut self, slot: Slot) -> Option<&mut Held> {
         self.held.iter_mut().find(|held| held.slot == slot)
     }
@@ -116,10 +134,13 @@ impl Workers {
     /// Puts a job into a worker's hands.
     pub(crate) fn hold(&mut self, id: &WorkerId, slot: Slot, job: JobId) {
         let Some(worker) = self.by_id.get_mut(id) else { return };
+        let alone = worker.held.is_empty() && worker.stopping.is_empty();
+        worker.held.iter_mut().for_each(|held| held.alone = false);
+        worker.stopping.iter_mut().for_each(|stopping| stopping.alone_since = None);
         // A stop of an earlier run must not be held against this one.
         worker.stopping.retain(|stopping| stopping.job != job);
         self.busy += u32::from(worker.held.is_empty());
-        worker.held.push(Held { slot, confirmed: false, missed: 0 });
+        worker.held.push(Held { slot, confirmed: false, missed: 0, alone });
     }
 
     /// A stored job was with this worker.

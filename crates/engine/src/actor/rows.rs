@@ -104,6 +104,9 @@ impl Actor {
                 Signal::Replace(worker, reason) => {
                     self.after.fleet.push(FleetEvent::Replace { worker, reason });
                 }
+                Signal::LetGo { worker, since, until } => {
+                    self.after.fleet.push(FleetEvent::LetGo { worker, since, until });
+                }
                 Signal::Webhook(id, key, end) => self.after.hooks.push((id, key, end, self.now())),
             }
         }

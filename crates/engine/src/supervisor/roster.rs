@@ -184,6 +184,11 @@ impl Roster {
         self.closing
     }
 
+    /// Whether this is a worker of ours that is not being ended: with one that is, everything ends.
+    pub(super) fn runs(&self, worker: &WorkerId) -> bool {
+        self.members.get(worker).is_some_and(|member| member.fate != Fate::Stops)
+    }
+
     pub(super) fn everyone(&self) -> Vec<WorkerId> {
         self.members.keys().cloned().collect()
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_fleet::{Rules, STEADY_MS, Step};
-use longshore_launch::{Exited, LaunchError, Launcher, WorkerSpec};
-use longshore_model::{Placement, WorkerId};
+use longshore_launch::{Born, Exited, LaunchError, Launcher, WorkerSpec};
+use longshore_model::{Millis, Placement, WorkerId};
 use longshore_planted::{Bug, planted};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -45,6 +45,8 @@ pub(super) struct Task<P> {
     starts: JoinSet<(WorkerId, Result<(), LaunchError>)>,
     /// Workers that the launcher is ending.
     stops: JoinSet<WorkerId>,
+    /// What stopped jobs left in workers that live on, being ended.
+    clearing: JoinSet<()>,
     publish: watch::Sender<FleetStatus>,
     looked_at: Option<Instant>,
 }
@@ -63,6 +65,7 @@ impl<P: Port> Task<P> {
             losses: Vec::new(),
             starts: JoinSet::new(),
             stops: JoinSet::new(),
+            clearing: JoinSet::new(),
             publish,
             looked_at: None,
         }
@@ -130,6 +133,10 @@ impl<P: Port> Task<P> {
         match event {
             FleetEvent::Demand => return self.looked_at.map_or(soon, |at| soon.max(at + LOOKS_APART)),
             FleetEvent::Replace { worker, reason } => self.replace(worker, &reason),
+            FleetEvent::LetGo { worker, since, until } => {
+                self.clear_up(worker, since, until);
+                return soon + RETRY_IN;
+            }
             FleetEvent::Refresh { worker } => self.roster.drain(&worker),
             FleetEvent::Exited(exited) => self.exited(&exited),
             FleetEvent::Configured => self.roster.configured(),
@@ -254,6 +261,29 @@ impl<P: Port> Task<P> {
             self.replace(worker, "it never asked this server for a job");
         }
         self.roster.next_overdue().map(|at| at - now)
+    }
+
+    /// Ends the processes that a worker began between two moments, in the background, if they are still there after a while.
+    fn clear_up(&mut self, worker: WorkerId, since: Millis, until: Millis) {
+        while self.clearing.try_join_next().is_some() {}
+        if !self.roster.runs(&worker) {
+            return;
+        }
+        // First: what is late in between must not make the span end later.
+        let as_of = std::time::Instant::now();
+        let now = self.parts.port.now();
+        let ago = |at: Millis| Duration::from_millis(now.since(at));
+        let (launcher, grace) = (Arc::clone(&self.parts.launcher), self.parts.settings.kill_grace());
+        let born = Born { since_ago: ago(since), until_ago: ago(until), as_of };
+        self.clearing.spawn(async move {
+            match launcher.end_leftovers(&worker, born, grace).await {
+                Ok(0) => {}
+                Ok(ended) => tracing::info!(%worker, ended, "ended processes that a stopped job had left"),
+                Err(error) => {
+                    tracing::warn!(%worker, %error, "processes that a stopped job left may live on");
+                }
+            }
+        });
     }
 
     fn replace(&mut self, worker: WorkerId, reason: &str) {

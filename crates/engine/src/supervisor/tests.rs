@@ -391,6 +391,23 @@ async fn a_worker_that_hangs_is_replaced_without_counting_a_retry() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_stopped_job_left_is_ended_in_workers_that_live_on() {
+    let scene = Scene::open(Endpoint { workers_max: 1, ..an_endpoint() });
+    scene.queued(1);
+    scene.pass(SOON).await;
+    let worker = scene.living()[0].clone();
+    let let_go =
+        |worker: &WorkerId| FleetEvent::LetGo { worker: worker.clone(), since: Millis(1), until: Millis(2) };
+    scene.send(let_go(&worker));
+    scene.send(let_go(&"a-stranger".parse().unwrap()));
+    scene.pass(SOON).await;
+    scene.send(FleetEvent::Replace { worker: worker.clone(), reason: "it did not stop job x".into() });
+    scene.send(let_go(&worker));
+    scene.pass(SOON).await;
+    assert_eq!(scene.launcher.cleared(), [worker], "with one that is ended, everything ends");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_worker_that_asks_to_be_replaced_finishes_its_jobs() {
     let scene = Scene::open(Endpoint { workers_min: 1, workers_max: 2, ..an_endpoint() });
     scene.pass(SOON).await;

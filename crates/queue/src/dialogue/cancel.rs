@@ -47,7 +47,7 @@ fn a_running_job_is_cancelled_and_told_to_stop() {
             2s cancel a: CANCELLED; a outcome cleared; a CANCELLED; a stop at w1
             2s status a: CANCELLED by w1, delay 0s, execution 2s, until 1802s
             2s load: queued 0 (0 normal), running 0
-            2s done w1 a: ignored
+            2s done w1 a: ignored; w1 let go of its only job since 0s
             2s status a: CANCELLED by w1, delay 0s, execution 2s, until 1802s
         "#]],
     );
@@ -143,7 +143,7 @@ fn keep_moves_the_deletion_of_a_running_job() {
             4s status a: IN_PROGRESS by w1, delay 0s, execution 4s, until 5s
             5s tick: a stop at w1; a deleted
             5s status a: no such job
-            5s done w1 a: ignored
+            5s done w1 a: ignored; w1 let go of its only job since 0s
         "#]],
     );
 }

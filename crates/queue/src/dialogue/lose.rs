@@ -481,7 +481,7 @@ fn a_late_result_wins_against_the_next_holder_who_is_told_to_stop() {
             0s take w2: a
             5s done w1 a: recorded; a outcome kept; a COMPLETED; a stop at w2
             5s status a: COMPLETED by w1, delay 0s, execution 5s, retries 1, outcome, until 1805s
-            5s done w2 a: ignored
+            5s done w2 a: ignored; w2 let go of its only job since 0s
             5s workers: w2 external Idle idle since 5s
             5s counters: completed 1, failed 0, cancelled 0, retried 1
         "#]],

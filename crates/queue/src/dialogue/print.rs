@@ -59,6 +59,9 @@ fn signal_note(world: &World, command: &Command, signal: &Signal) -> Option<(Str
         Signal::Deleted(job, _) => Some((name(world, *job), "deleted".to_string())),
         Signal::Stop(worker, job) => Some((name(world, *job), format!("stop at {worker}"))),
         Signal::Replace(worker, why) => Some((String::new(), format!("replace {worker}: {why}"))),
+        Signal::LetGo { worker, since, .. } => {
+            Some((String::new(), format!("{worker} let go of its only job since {}", time(*since))))
+        }
         Signal::Webhook(job, ..) => Some((name(world, *job), "webhook due".to_string())),
     }
 }

@@ -186,7 +186,7 @@ fn a_result_of_before_the_retry_does_not_count_while_it_waits() {
             0s take w1: a
             5s tick: a error "the job ran longer than its execution timeout of 5000 ms"; a TIMED_OUT; a stop at w1
             5s retry a: IN_QUEUE; a outcome cleared
-            5s done w1 a: ignored
+            5s done w1 a: ignored; w1 let go of its only job since 0s
             5s status a: IN_QUEUE, until 86405s
         "#]],
     );

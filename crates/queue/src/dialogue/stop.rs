@@ -91,7 +91,7 @@ fn asking_empty_handed_is_letting_go() {
             0s submit a: accepted
             0s take w1: a
             0s cancel a: CANCELLED; a CANCELLED; a stop at w1
-            0s take w1 idle: nothing
+            0s take w1 idle: nothing; w1 let go of its only job since 0s
             20s workers: w1 managed Idle idle since 0s
         "#]],
     );
@@ -116,7 +116,7 @@ fn a_result_is_letting_go() {
             0s submit a: accepted
             0s take w1: a
             0s cancel a: CANCELLED; a CANCELLED; a stop at w1
-            5s done w1 a: ignored
+            5s done w1 a: ignored; w1 let go of its only job since 0s
             5s status a: CANCELLED by w1, delay 0s, execution 0s, until 1800s
             25s workers: w1 managed Idle idle since 0s
         "#]],
@@ -145,7 +145,7 @@ fn a_ping_without_the_job_is_letting_go() {
             0s take w1: a
             0s ping w1 a: ok
             0s cancel a: CANCELLED; a CANCELLED; a stop at w1
-            5s ping w1 -: ok
+            5s ping w1 -: w1 let go of its only job since 0s
             25s workers: w1 managed Idle idle since 0s
         "#]],
     );
@@ -323,6 +323,69 @@ fn the_holder_that_lost_the_race_must_let_go_as_well() {
             0s done w1 a: recorded; a outcome kept; a COMPLETED; a stop at w2
             10s tick: replace w2: it did not stop job a within the grace period
             10s workers: w2 managed Draining idle since 0s
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_stopped_job_may_have_left_is_told_only_where_no_other_job_was_there_meanwhile() {
+    check(
+        "
+        introduce w1
+        submit a
+        submit b
+        submit c
+        submit d
+        take w1
+        wait 2s
+        cancel a
+        take w1 idle
+        take w1
+        cancel b
+        ping w1 c
+        cancel c
+        take w1 idle
+        cancel d
+        ping w1 -
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            0s submit d: accepted
+            0s take w1: a
+            2s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            2s take w1 idle: b; w1 let go of its only job since 0s
+            2s take w1: c
+            2s cancel b: CANCELLED; b CANCELLED; b stop at w1
+            2s ping w1 c: ok
+            2s cancel c: CANCELLED; c CANCELLED; c stop at w1
+            2s take w1 idle: d
+            2s cancel d: CANCELLED; d CANCELLED; d stop at w1
+            2s ping w1 -: w1 let go of its only job since 2s
+        "#]],
+    );
+}
+
+#[test]
+fn nobody_knows_after_a_restart_what_else_a_worker_had() {
+    check(
+        "
+        introduce w1
+        submit a
+        take w1
+        restart
+        cancel a
+        take w1 idle
+        ",
+        expect![[r#"
+            0s introduce w1: ok
+            0s submit a: accepted
+            0s take w1: a
+            0s restart: 1 jobs
+            0s cancel a: CANCELLED; a CANCELLED; a stop at w1
+            0s take w1 idle: nothing
         "#]],
     );
 }

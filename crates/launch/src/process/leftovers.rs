@@ -1,0 +1,103 @@
+//! Ends what a job left in a worker that lives on.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use longshore_model::WorkerId;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{Shared, in_background, locked};
+use crate::proc::{Identity, end_trees};
+use crate::{Born, LaunchError};
+
+/// The unit of a process's start time, on every machine that Linux runs on.
+const TICKS_PER_S: u64 = 100;
+/// By how much the wall clock may go wrong without being set.
+const DRIFT_MAX: Duration = Duration::from_secs(1);
+
+impl Shared {
+    /// See [`crate::Launcher::end_leftovers`].
+    pub(super) async fn end_leftovers(
+        &self,
+        worker: &WorkerId,
+        born: Born,
+        grace: Duration,
+    ) -> Result<usize, LaunchError> {
+        let Some(running) = locked(&self.running).get(worker).cloned() else { return Ok(0) };
+        let (since_boot, since_epoch) = now();
+        if !locked(&self.clocks).agree_since(since_boot, since_epoch, born.since_ago) {
+            return Ok(0);
+        }
+        let Some(process) = running.state.process.or_else(|| self.live(worker).state()?.process) else {
+            return Ok(0);
+        };
+        let shim = running.state.shim;
+        let ticks = |ago: Duration| {
+            let at = since_boot.saturating_sub(ago + born.as_of.elapsed());
+            at.as_secs() * TICKS_PER_S + u64::from(at.subsec_millis()) * TICKS_PER_S / 1_000
+        };
+        // What began within the first or the last tick may be another job's.
+        let span = ticks(born.since_ago) + 1..ticks(born.until_ago);
+        let began = in_background(move || shim.began_within(&process, &span)).await?;
+        if began.is_empty() {
+            return Ok(0);
+        }
+        tokio::time::sleep(grace).await;
+        in_background(move || {
+            let left: Vec<Identity> = began.into_iter().filter(Identity::is_alive).collect();
+            end_trees(&left)
+        })
+        .await
+    }
+}
+
+/// The time since boot, by which processes are dated, and the wall clock, by which jobs are.
+fn now() -> (Duration, Duration) {
+    let boot = clock_gettime(ClockId::Boottime);
+    let since_boot = Duration::new(boot.tv_sec.unsigned_abs(), boot.tv_nsec.unsigned_abs() as u32);
+    (since_boot, SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+/// Notices that the wall clock was set. A span of the wall clock from before that is none of the machine's: processes that a
+/// job did not begin would seem to be its.
+#[derive(Debug)]
+pub(super) struct Clocks {
+    /// When the machine booted by the wall clock, as last seen.
+    booted_at: Duration,
+    /// When that was last seen to be another, in time since boot.
+    set_at: Duration,
+}
+
+impl Default for Clocks {
+    fn default() -> Self {
+        let (since_boot, since_epoch) = now();
+        Self { booted_at: since_epoch.saturating_sub(since_boot), set_at: Duration::ZERO }
+    }
+}
+
+impl Clocks {
+    /// Whether both clocks have gone alike for so long.
+    fn agree_since(&mut self, since_boot: Duration, since_epoch: Duration, ago: Duration) -> bool {
+        let booted_at = since_epoch.saturating_sub(since_boot);
+        if booted_at.abs_diff(self.booted_at) > DRIFT_MAX {
+            self.set_at = since_boot;
+        }
+        self.booted_at = booted_at;
+        self.set_at + ago <= since_boot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_in_which_the_clock_was_set_is_not_believed() {
+        let s = Duration::from_secs;
+        let mut clocks = Clocks { booted_at: s(1_000), set_at: Duration::ZERO };
+        assert!(clocks.agree_since(s(500), s(1_500), s(100)));
+        assert!(!clocks.agree_since(s(600), s(5_600), s(10)), "it was set just now");
+        assert!(!clocks.agree_since(s(650), s(5_650), s(60)), "or after the job began");
+        assert!(clocks.agree_since(s(700), s(5_700), s(60)));
+        assert!(!clocks.agree_since(s(800), s(1_700), s(1)), "back, too");
+    }
+}
