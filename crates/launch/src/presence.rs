@@ -6,7 +6,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,16 +40,33 @@ fn is_held(path: &Path) -> bool {
     }
 }
 
+fn is_locked_elsewhere(file: &File) -> bool {
+    if file.try_lock().is_err() {
+        return true;
+    }
+    let _ = file.unlock();
+    false
+}
+
 /// How long the server has been away, as far as was noticed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Absence {
+    path: PathBuf,
+    /// What was at the path at first: it is somewhere else after the data folder was moved.
+    file: Option<File>,
     since: Option<Instant>,
 }
 
 impl Absence {
+    /// Of the server that shows itself here.
+    pub(crate) fn of(path: PathBuf) -> Self {
+        Self { file: OpenOptions::new().read(true).write(true).open(&path).ok(), path, since: None }
+    }
+
     /// Looks now; none while the server is there.
-    pub(crate) fn look(&mut self, path: &Path, now: Instant) -> Option<Duration> {
-        self.note(is_held(path), now)
+    pub(crate) fn look(&mut self, now: Instant) -> Option<Duration> {
+        let moved = self.file.as_ref().is_some_and(is_locked_elsewhere);
+        self.note(moved || is_held(&self.path), now)
     }
 
     fn note(&mut self, is_there: bool, now: Instant) -> Option<Duration> {
@@ -81,8 +98,27 @@ mod tests {
     }
 
     #[test]
+    fn a_server_whose_folder_was_moved_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (before, after) = (dir.path().join("before"), dir.path().join("after"));
+        let lock = |folder: &Path| folder.join("server.lock");
+        drop(hold(&lock(&before)).unwrap());
+        let (mut absence, now) = (Absence::of(lock(&before)), Instant::now());
+        fs::rename(&before, &after).unwrap();
+        assert!(absence.look(now).is_some());
+        let held = hold(&lock(&after)).unwrap();
+        assert_eq!(absence.look(now), None);
+        drop(held);
+        assert!(absence.look(now).is_some());
+        let held = hold(&lock(&before)).unwrap();
+        assert_eq!(absence.look(now), None, "another one took its place");
+        drop(held);
+        assert!(absence.look(now).is_some());
+    }
+
+    #[test]
     fn an_absence_begins_anew_whenever_the_server_was_back() {
-        let (mut absence, now) = (Absence::default(), Instant::now());
+        let (mut absence, now) = (Absence::of(PathBuf::new()), Instant::now());
         let s = Duration::from_secs;
         assert_eq!(absence.note(true, now), None);
         assert_eq!(absence.note(false, now + s(1)), Some(s(0)));

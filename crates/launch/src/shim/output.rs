@@ -45,7 +45,7 @@ pub(super) fn keep(
         log,
         in_line: false,
         folding: None,
-        absence: Absence::default(),
+        absence: Absence::of(orphaning.presence.clone()),
         orphaning,
         every,
         ending: Ending::No,
@@ -134,7 +134,7 @@ impl Keeper {
 
     /// Looks whether the server is there.
     fn look(&mut self, now: Instant) {
-        match (self.absence.look(&self.orphaning.presence, now), &mut self.folding) {
+        match (self.absence.look(now), &mut self.folding) {
             (Some(_), None) => self.folding = Some(Folding::begin(self.in_line)),
             (Some(_), Some(folding)) if folding.due().is_some_and(|due| due <= now) => {
                 let mentioned = folding.mention();
