@@ -182,6 +182,10 @@ impl Auditor {
                 continue;
             };
             let is_later = submitted.is_none_or(|acknowledged| acknowledged.seq < other_submitted.seq);
+            // What a power cut may have undone, an answer to an earlier take too, may have put it at the front.
+            if self.notes.get(other.job).is_some_and(|other| other.is_void) {
+                continue;
+            }
             // One that was taken unseen, and came back, is at the front.
             if !is_later || endpoint.may_be_taken_unseen(other_submitted, other.asked) {
                 continue;
