@@ -297,9 +297,11 @@ def test_store_verify_tells_a_whole_folder_from_a_damaged_one(fresh_server):
     assert code == 1 and f"log/{segment.name}, byte 4096: " in said and "damaged: 1 place;" in said, said
     segment.write_bytes(whole)
     (blob,) = [path for path in (server.data / "blobs").rglob("*") if path.is_file()]
-    blob.write_bytes(blob.read_bytes()[:-1])
-    code, said = store_command(server, "verify", str(server.data))
-    assert code == 1 and f"blobs/{blob.relative_to(server.data / 'blobs')}" in said, said
+    large = blob.read_bytes()
+    for damaged in (large[:-1], large[:1_000_000] + b"?" + large[1_000_001:]):
+        blob.write_bytes(damaged)
+        code, said = store_command(server, "verify", str(server.data))
+        assert code == 1 and f"blobs/{blob.relative_to(server.data / 'blobs')}" in said, said
     for nothing in (server.folder / "nothing", server.folder):
         code, said = store_command(server, "verify", str(nothing))
         assert code == 1 and "no data folder" in said, said

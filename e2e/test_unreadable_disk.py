@@ -74,7 +74,7 @@ def test_a_damaged_file_fails_its_job_and_no_other_of_the_batch(unreadable, dama
     endpoint = Api(server).external()
     jobs = [endpoint.run({"n": n, "text": LARGE}) for n in range(7)]
     lost = jobs.pop(3)
-    (file,) = server.data.glob(f"blobs/*/{lost}.input")
+    (file,) = server.data.glob(f"blobs/*/{lost}.input.sum-*")
     file.unlink() if damage == "missing" else file.write_bytes(file.read_bytes()[:100_000])
     worker = FakeWorker(endpoint)
     taken = worker.take_batch(10)

@@ -27,8 +27,8 @@ Examples:
   longshore store verify /var/lib/longshore
   longshore store verify /backup/longshore && echo the copy is whole
 
-Reads the log (frames, records, payloads) and the lengths of large payloads,
-and prints a line for each damaged place. Changes nothing. In the folder of a
+Reads the log (frames, records, payloads) and the files of large payloads, and
+prints a line for each damaged place. Changes nothing. In the folder of a
 running server, payloads whose jobs end meanwhile may be missing: check a copy.
 Exit code 1: something is damaged.";
 

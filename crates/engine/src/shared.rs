@@ -160,11 +160,11 @@ impl Shared {
         payload.len() > self.ground.settings.blob_bytes_min
     }
 
-    /// Makes a large payload a file.
-    pub(crate) async fn stow(&self, name: String, payload: Bytes) -> Result<BlobRef, AskError> {
+    /// Makes a large payload a file, whose name begins like this.
+    pub(crate) async fn stow(&self, stem: String, payload: Bytes) -> Result<BlobRef, AskError> {
         // The sweep must not take a new file for a stray one.
         self.loaded.wait().await;
-        let reference = BlobRef { name: name.into(), bytes: payload.len() as u64 };
+        let reference = BlobRef::new(&stem, &payload);
         let put = self.ground.blobs.put(&reference.name, payload).await;
         put.map_err(|error| AskError::Unavailable(error.to_string()))?;
         Ok(reference)
@@ -177,13 +177,10 @@ impl Shared {
             Payload::Blob(reference) => reference,
         };
         match self.ground.blobs.get(&reference.name).await {
-            Ok(Some(bytes)) if bytes.len() as u64 == reference.bytes => Ok(bytes),
-            Ok(Some(bytes)) => Err(AskError::Damaged(format!(
-                "the file `blobs/{}` has {} bytes instead of {}",
-                reference.name,
-                bytes.len(),
-                reference.bytes
-            ))),
+            Ok(Some(bytes)) => match reference.damage(&bytes) {
+                None => Ok(bytes),
+                Some(what) => Err(AskError::Damaged(format!("the file `blobs/{}` {what}", reference.name))),
+            },
             Ok(None) => Err(AskError::Damaged(format!("the file `blobs/{}` is missing", reference.name))),
             Err(error) => Err(AskError::Unreadable(error.to_string())),
         }

@@ -8,6 +8,8 @@ use longshore_model::{
     ApiKey, Counters, Durability, Endpoint, EndpointNo, JobKey, JobRow, Millis, RecordKind, Template,
 };
 
+use crate::BlobRef;
+
 /// Changes that are kept together or not at all, applied in order.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
@@ -74,15 +76,6 @@ pub enum Payload {
     Inline(Bytes),
     /// In a file beside the store; the row holds the reference.
     Blob(BlobRef),
-}
-
-/// Names a file of the blob folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlobRef {
-    /// Its name; never reused for other bytes.
-    pub name: Box<str>,
-    /// Its length.
-    pub bytes: u64,
 }
 
 /// How a job's run came out, or how far it is.

@@ -4,6 +4,7 @@
 //! all or nothing, and read payloads. The store knows rows; it does not know what a queue does with them.
 
 mod batch;
+mod blob;
 mod chains;
 mod embedded;
 mod memory;
@@ -13,9 +14,8 @@ use std::pin::Pin;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
-pub use batch::{
-    Batch, BlobRef, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write,
-};
+pub use batch::{Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write};
+pub use blob::BlobRef;
 pub use chains::Chains;
 pub use embedded::{
     Damage, EmbeddedStore, LogLimits, Salvaged, Scrub, Scrubbed, Verified, dump, salvage, verify,

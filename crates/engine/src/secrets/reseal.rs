@@ -84,10 +84,8 @@ async fn stow(
 ) -> Result<(Payload, Option<String>), StoreError> {
     let Payload::Blob(old) = before else { return Ok((Payload::Inline(bytes), None)) };
     let key = vault.key_ids().into_iter().next().unwrap_or_default();
-    let reference = BlobRef {
-        name: format!("{}/{}.input.{key}", job.key.endpoint.0, job.id).into(),
-        bytes: bytes.len() as u64,
-    };
+    let stem = format!("{}/{}.input.{key}", job.key.endpoint.0, job.id);
+    let reference = BlobRef::new(&stem, &bytes);
     blobs.put(&reference.name, bytes).await.map_err(|error| StoreError::Io(error.to_string()))?;
     // Sealed under this key before, and damaged since: the same name.
     let stale = (old.name != reference.name).then(|| old.name.into_string());

@@ -107,7 +107,7 @@
 //! |---|---|
 //! | 1 here | *n* bytes, the bytes |
 //! | 2 beside the records | 4 bytes of distance from the record's first byte to the payload's, *n* bytes, 8 bytes of hash |
-//! | 3 in a file of the blob folder | *n* bytes of the file, its name as text |
+//! | 3 in a file of the blob folder | *n* bytes of the file, its name as text; the name may end with `.sum-` and a hash of the bytes in 16 hexadecimal digits |
 //!
 //! Hashes are 64 bits of XXH3.
 //!

@@ -11,6 +11,7 @@
 //! is opened. A log that a crash tore recovers by itself: every frame has a checksum, what follows the last whole one
 //! was acknowledged to nobody. Where something acknowledged is missing the log is refused.
 
+mod blob_file;
 mod busy_wait;
 mod catalog;
 mod coding;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use longshore_model::{Durability, JobKey};
 
+use super::blob_file::{BLOBS, blob_path, check_blob};
 use super::encode;
 use super::error::from_io;
 use super::folder::Folder;
@@ -23,7 +24,7 @@ use super::read;
 use super::record::{Outcome, RawRecord, Record, each};
 use super::recovery::Recovered;
 use super::scan::{Found, read_range};
-use super::verify::{BLOBS, blob_path, check_beside, check_blob};
+use super::verify::check_beside;
 use super::walk::{Damage, Part, Walker, walk};
 use super::{catalog, job_row};
 use crate::{Payload, StoreError, Write};

@@ -5,13 +5,10 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Advice, fadvise};
-
+use super::blob_file::{BLOBS, check_blob, drop_from_memory};
 use super::format::SEGMENT_HEADER_BYTES;
 use super::payload::Kept;
 use super::readers::Shared;
@@ -19,11 +16,8 @@ use super::record::{Outcome, RawRecord, Record, each};
 use super::scan::{Found, Window, frame_at};
 use super::search::{Next, next_frame};
 use super::segment::Header;
-use super::verify::{BLOBS, blob_path, check_beside, check_blob};
+use super::verify::check_beside;
 use super::walk::Damage;
-
-/// Read of a large payload at once.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// Goes through a store again and again. See the module.
 #[derive(Debug)]
@@ -152,10 +146,7 @@ impl Scrub {
         if !self.is_needed(named, &record) {
             return;
         }
-        let read = check_blob(&self.blobs, name, bytes).and_then(|()| match blob_path(&self.blobs, name) {
-            Some(path) => read_all(&path).map_err(|error| format!("the payload cannot be read: {error}")),
-            None => Ok(0),
-        });
+        let read = check_blob(&self.blobs, name, bytes);
         scrubbed.bytes += read.as_ref().copied().unwrap_or(0);
         // A row goes before its file: with the row still there the file is missing.
         if let Err(what) = read
@@ -189,25 +180,5 @@ fn blob_of<'a>(record: &Record<'a>) -> Option<(&'a str, u64)> {
         Record::Input(_, Kept::Blob(name, bytes))
         | Record::Outcome(_, Outcome { output: Some(Kept::Blob(name, bytes)), .. }) => Some((name, bytes)),
         _ => None,
-    }
-}
-
-fn read_all(path: &Path) -> io::Result<u64> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    drop_from_memory(&file, 0, length);
-    let (mut piece, mut bytes) = (vec![0; PIECE_BYTES], 0);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(bytes),
-            read => bytes += read as u64,
-        }
-    }
-}
-
-/// So that the disk is asked. Where that cannot be, what is in memory is read.
-fn drop_from_memory(file: &File, at: u64, bytes: u64) {
-    if let Some(bytes) = NonZeroU64::new(bytes) {
-        let _ = fadvise(file, at, Some(bytes), Advice::DontNeed);
     }
 }

@@ -1,11 +1,12 @@
 //! Reading everything in a data folder that has a checksum or a length, and comparing.
 
-use std::fs::{self, File};
-use std::path::{Component, Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use longshore_model::JobKey;
 
+use super::blob_file::{BLOBS, check_blob};
 use super::catalog;
 use super::index::{Column, Index, Segment};
 use super::names;
@@ -15,9 +16,6 @@ use super::scan::{Found, read_range};
 use super::walk::{Damage, Part, Walker, walk};
 use super::{error, job_row};
 use crate::StoreError;
-
-/// The folder of large payloads in a data folder.
-pub(super) const BLOBS: &str = "blobs";
 
 /// What was read, and what of it is not as it was written.
 #[derive(Clone, Debug, Default)]
@@ -170,20 +168,4 @@ pub(super) fn check_beside(file: &File, beside: Beside, record_at: u32, end: u32
         Ok(_) => Err("the payload is damaged".into()),
         Err(error) => Err(format!("the payload cannot be read: {}", error::from_io(&error))),
     }
-}
-
-/// What is wrong with a large payload, if something is.
-pub(super) fn check_blob(folder: &Path, name: &str, bytes: u64) -> Result<(), String> {
-    let path = blob_path(folder, name).ok_or("this is no name of a payload")?;
-    match fs::metadata(&path) {
-        Ok(data) if data.is_file() && data.len() == bytes => Ok(()),
-        Ok(data) => Err(format!("the file has {} bytes, and had {bytes}", data.len())),
-        Err(error) => Err(format!("the payload cannot be read: {error}")),
-    }
-}
-
-/// Where a large payload is; `None` if its name leads out of the folder.
-pub(super) fn blob_path(folder: &Path, name: &str) -> Option<PathBuf> {
-    let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    (is_inside && !name.is_empty()).then(|| folder.join(name))
 }
