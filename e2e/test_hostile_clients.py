@@ -16,6 +16,7 @@ from harness.waiting import until
 
 CONNECTIONS = int(os.environ.get("LONGSHORE_SLOW_CONNECTIONS", "10000"))
 PARKED = int(os.environ.get("LONGSHORE_PARKED", "5000"))
+UNREAD_S = float(os.environ.get("LONGSHORE_UNREAD_S", "20"))
 GIGABYTE = 1_000_000_000
 
 
@@ -219,3 +220,72 @@ def test_parked_waits(besieged):
         good.was_served()
         # Per wait: a connection's buffers and task, a request's future, and the job.
         assert vitals.grown_mb() < 20 + count * 0.05
+
+
+def test_readers_that_do_not_read(fresh_server):
+    """200 clients ask for an output of 9.9 MB and do not read it, and workers do not read batches of 60 such inputs: what
+    is on its way stays within `bytes_in_flight_max`, and small jobs go on meanwhile."""
+    raise_descriptor_limit()
+    bound_mb, large = 100, "x" * 9_900_000
+    config = QUICK + f"worker_hold_ms = 1000\nbytes_in_flight_max = {bound_mb}000000\n"
+    server = fresh_server(flags=("--rate-limits", "off"), config=config)
+    api = Api(server)
+    read, taken, worked = api.external(), api.external(), api.external()
+    job = read.run({})
+    reader = FakeWorker(read)
+    assert reader.take()["id"] == job
+    reader.done(job, {"output": large})
+    jobs = [taken.run({"text": large}) for _ in range(60)]
+    worker = FakeWorker(taken)
+    look = head(f"GET {read.mount}/status/{job}")
+    with Vitals(server.process.pid) as vitals, GoodClient(worked) as good:
+        began = time.monotonic()
+        rounds = 0
+        while rounds == 0 or time.monotonic() - began < UNREAD_S:
+            with Swarm(server.port) as swarm:
+                for other in range(3):
+                    path = f"/v2/{taken.id}/job-take-batch/unread-{rounds}-{other}?batch_size=60"
+                    swarm.connect(1, head(f"GET {path}", key=worker.token))
+                swarm.connect(200, look)
+                until_s = time.monotonic() + min(10, UNREAD_S)
+                until(lambda: time.monotonic() > until_s, "nobody has read for a while", 30, 0.2)
+            rounds += 1
+        good.stop()
+        most_mb = max(vitals.peak_mb, vitals.now_mb())
+        tell(f"{rounds} times 200 clients that do not read: at most {most_mb:.0f} MB in all; {good.summary()}")
+        good.was_served()
+        # All that the server has: what is on its way, and itself.
+        assert most_mb < bound_mb + 64
+
+    def is_readable() -> bool:
+        answer = read.call("GET", f"/status/{job}")
+        assert answer.status_code == 200 or answer.json()["code"] == "overloaded", answer.text[:500]
+        assert answer.status_code == 200 or answer.headers["Retry-After"] == "1"
+        return answer.status_code == 200 and answer.json()["output"] == large
+
+    until(is_readable, "there is room again", 60)
+    delivered = {}
+
+    def take() -> bool:
+        batch = worker.take_batch(60)
+        assert len(batch) <= 2, "a batch is cut where its bytes are enough"
+        for got in batch:
+            delivered[got["id"]] = got["input"]["text"] == large
+            worker.done(got["id"], {"output": 1})
+        return len(delivered) >= 5
+
+    until(take, "and jobs are delivered", 60)
+    assert set(delivered) <= set(jobs) and all(delivered.values())
+
+
+def test_an_error_and_a_progress_value_have_a_longest_size(endpoint, worker):
+    """A worker's error is cut at 1 MB and says its whole size; a longer progress value is dropped."""
+    job = endpoint.run({})
+    assert worker.take()["id"] == job
+    worker.progress(job, "half")
+    worker.progress(job, "x" * 1_000_000)
+    assert endpoint.status(job)["output"] == "half", "the last one stays"
+    worker.done(job, {"error": "e" * 5_000_000})
+    record = endpoint.status(job)
+    assert record["status"] == "FAILED" and record["error"].startswith("e" * 1_000_000 + "…")
+    assert "5000000 bytes" in record["error"] and len(record["error"]) < 1_000_100

@@ -37,6 +37,7 @@ impl ServerSettings {
             stream_bytes_max: 256_000_000,
             blob_bytes_min: *dice.pick(&[0, 500, 2_000, 262_144]),
             recent_bytes_max: *dice.pick(&[0, 4_000, 1 << 20]),
+            ..EngineSettings::default()
         };
         // A chance of its own, so that the worlds of the corpus stay what they were.
         let mut own = dice.clone();

@@ -109,7 +109,8 @@ impl Scene {
 
     fn take(&mut self, worker: u64) -> Reply {
         let worker = self.worker(worker);
-        self.apply(Command::Take(Take { worker, slots: 1, says_busy: Some(false), overlapping: false }))
+        let (says_busy, overlapping, input_bytes_max) = (Some(false), false, u64::MAX);
+        self.apply(Command::Take(Take { worker, slots: 1, says_busy, overlapping, input_bytes_max }))
     }
 
     /// A command every millisecond; of what it causes, the rows and signals are dropped here, as by a store

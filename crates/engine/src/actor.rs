@@ -9,6 +9,7 @@ pub(crate) mod ask;
 mod decide;
 mod parked;
 mod reload;
+mod room;
 mod rows;
 mod streams;
 
@@ -60,6 +61,10 @@ pub(crate) struct Actor {
     /// The server stops: polls are answered at once.
     releasing: bool,
     demolishing: Option<ask::Answer<()>>,
+    /// Waits for room for the input of the job that is next.
+    turn: Option<room::Turn>,
+    /// Has come with it, for this round.
+    room: Option<tokio::sync::OwnedSemaphorePermit>,
 
     /// What a command causes, for its room; empty between two of them.
     effects: Effects,
@@ -97,6 +102,8 @@ impl Actor {
             outputs: BTreeMap::new(),
             releasing: false,
             demolishing: None,
+            turn: None,
+            room: None,
             effects: Effects::default(),
             writes: Vec::new(),
             releases: Vec::new(),
@@ -122,6 +129,7 @@ impl Actor {
             // Before the deadline is looked up: what becomes durable in between is heard of.
             let awaits_commit = self.demolishing.is_some() || !self.is_slice_durable();
             let (asleep_at, due_in) = (self.now(), self.due_in());
+            let waits_for_room = self.turn.is_some();
             tokio::select! {
                 biased;
                 () = line.failed.notified() => continue,
@@ -132,6 +140,7 @@ impl Actor {
                     self.gather(&mut asks).await;
                 }
                 () = line.advanced.notified(), if awaits_commit => {}
+                room = room::come(&mut self.turn), if waits_for_room => self.has_room(room),
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
             }
             self.look_at_clock();
@@ -191,6 +200,8 @@ impl Actor {
     /// Sends what this round decided to the committer. With nothing to write and nothing on its way there,
     /// answers leave at once.
     fn flush(&mut self) {
+        // Nobody needed it in this round.
+        self.room = None;
         let runners = self.queue.running_workers();
         self.shared.running_workers.store(runners, Ordering::Relaxed);
         if let Some(counters) = self.counters.take() {

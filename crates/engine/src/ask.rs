@@ -9,6 +9,8 @@ use longshore_store::StoreError;
 
 use crate::chunk::StreamChunk;
 
+use crate::Held;
+
 /// Why an endpoint did not do what was asked. Nothing changed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AskError {
@@ -27,6 +29,9 @@ pub enum AskError {
     /// What is stored of the job is damaged or missing; asking again does not help.
     #[error("what is stored of the job is damaged: {0}")]
     Damaged(String),
+    /// There is no room in memory for what is to be read; asking again later may help.
+    #[error("there is no room in memory for what is to be read")]
+    NoRoom,
 }
 
 impl AskError {
@@ -99,6 +104,8 @@ pub struct JobSnapshot {
     pub output: Option<Bytes>,
     /// The error as plain text.
     pub error: Option<String>,
+    /// The room in memory that output and error take: to be held until they are sent.
+    pub room: Held,
 }
 
 /// Which jobs to list.
@@ -152,6 +159,8 @@ pub struct TakenJob {
     pub row: JobRow,
     /// The members of its JSON object, as submitted.
     pub members: Bytes,
+    /// The room in memory that the jobs taken together have: to be held until they are sent.
+    pub room: Held,
 }
 
 /// How a job came out, as its worker says.
@@ -189,6 +198,8 @@ pub struct StreamPage {
     pub chunks: Vec<StreamChunk>,
     /// More chunks are stored than fit the page.
     pub more: bool,
+    /// The room in memory that the chunks take: to be held until they are sent.
+    pub room: Held,
 }
 
 /// What the supervisor needs to know of an endpoint's load and workers.

@@ -30,6 +30,7 @@ use crate::chores::metering::Meter;
 use crate::committer::CommitSender;
 use crate::gpus::Gpus;
 use crate::host::{Host, Task};
+use crate::room::Room;
 use crate::shared::Ground;
 use crate::supervisor::FleetEvent;
 use crate::{EndpointHandle, EngineMetrics, EngineSettings, HookLog, Post, WebhookSettings, WorkerSettings};
@@ -147,6 +148,11 @@ impl Engine {
     /// The member that stands for the `s3Config` of a job, sealed. None if nothing seals.
     pub fn sealed_s3_config(&self, job: JobId, config: &str) -> Result<Option<String>, NoRandom> {
         crate::secrets::sealed(self.vault(), job, config)
+    }
+
+    /// Memory for what is on its way to clients.
+    pub fn answers(&self) -> &Room {
+        &self.inner.ground.answers
     }
 
     /// What the engine measured of itself since the start.

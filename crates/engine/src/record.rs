@@ -87,7 +87,7 @@ mod tests {
             submitter: Submitter::default(),
             carried: None,
         };
-        JobSnapshot { row, now: Millis(1300), output: None, error: None }
+        JobSnapshot { row, now: Millis(1300), output: None, error: None, room: crate::Held::default() }
     }
 
     fn text(job: &JobSnapshot) -> String {

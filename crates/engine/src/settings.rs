@@ -22,6 +22,10 @@ pub struct EngineSettings {
     pub blob_bytes_min: usize,
     /// Memory for recently written payloads, in bytes.
     pub recent_bytes_max: usize,
+    /// Memory for outputs and chunks on their way to clients and receivers of webhooks, in bytes.
+    pub answer_bytes_max: usize,
+    /// Memory for inputs on their way to workers, in bytes.
+    pub input_bytes_max: usize,
 }
 
 impl Default for EngineSettings {
@@ -35,6 +39,8 @@ impl Default for EngineSettings {
             stream_bytes_max: 256_000_000,
             blob_bytes_min: 256 * 1024,
             recent_bytes_max: 16 << 20,
+            answer_bytes_max: 128_000_000,
+            input_bytes_max: 128_000_000,
         }
     }
 }

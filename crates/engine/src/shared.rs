@@ -16,6 +16,7 @@ use crate::chores::webhooks::{HookDue, HookLog, Webhooks};
 use crate::host::{Clock, Host};
 use crate::read_faults::ReadFaults;
 use crate::recent::Recent;
+use crate::room::Room;
 use crate::stops::Stops;
 use crate::supervisor::{FleetEvent, FleetStatus};
 use crate::{AskError, EndpointHandle, EndpointMetrics, EngineMetrics, EngineSettings};
@@ -29,6 +30,10 @@ pub(crate) struct Ground {
     pub(crate) settings: EngineSettings,
     pub(crate) vault: Arc<Vault>,
     pub(crate) recent: Recent,
+    /// For what is read for clients.
+    pub(crate) answers: Room,
+    /// For what is read for workers: of its own, so that clients that do not read keep no worker waiting.
+    pub(crate) inputs: Room,
     pub(crate) read_faults: ReadFaults,
     pub(crate) metrics: Arc<EngineMetrics>,
     pub(crate) hooks: Webhooks<EndpointHandle>,

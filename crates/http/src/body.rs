@@ -1,5 +1,4 @@
-//! Reads request bodies: never more than the route takes, never more at once than the server's memory allows. The
-//! same goes for what is being sent.
+//! Reads request bodies: never more than the route takes, never more at once than the server's memory allows.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -29,8 +28,7 @@ const BYTES_PER_S_MIN: usize = 16 * 1024;
 /// How long a worker's report waits for room: longer than clients that stopped in the middle can keep theirs.
 const REPORT_PATIENCE: Duration = Duration::from_mins(1);
 
-/// Payloads up to this size are sent without being counted; the number of requests at once bounds those. Bodies up to
-/// this size count as they come, larger ones as a whole before they are read.
+/// Bodies up to this size count as they come, larger ones as a whole before they are read.
 const SMALL_BYTES: usize = 64 * 1024;
 
 /// This part of the budget is for small bodies: large ones, which can be slow, must not keep those out.
@@ -56,15 +54,6 @@ impl BytesBudget {
     /// five seconds throws its result away.
     pub(crate) fn for_reports(&self) -> Self {
         Self { patience: REPORT_PATIENCE, ..self.clone() }
-    }
-
-    /// A payload that is to be sent, counted until the last byte of it is let go: a reader may be slow.
-    pub(crate) fn charge(&self, payload: Bytes) -> Result<Bytes, Failure> {
-        if payload.len() <= SMALL_BYTES {
-            return Ok(payload);
-        }
-        let permit = self.take(payload.len(), 0)?;
-        Ok(Bytes::from_owner(Charged { payload, _permit: permit }))
     }
 
     /// What a body takes before it is read; `announced` is the least that it will have.
@@ -111,18 +100,6 @@ impl BytesBudget {
         }
         let permits = u32::try_from(bytes).map_err(|_| shortage())?;
         Arc::clone(&self.free).try_acquire_many_owned(permits).map_err(|_| shortage())
-    }
-}
-
-/// A payload and its part of the budget.
-struct Charged {
-    payload: Bytes,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl AsRef<[u8]> for Charged {
-    fn as_ref(&self) -> &[u8] {
-        &self.payload
     }
 }
 
@@ -231,20 +208,6 @@ mod tests {
     use http::StatusCode;
 
     use super::*;
-
-    #[test]
-    fn what_is_being_sent_counts_until_its_last_byte_is_let_go() {
-        let budget = BytesBudget::new(1_000_000);
-        let payload = Bytes::from(vec![7; 600_000]);
-        let sending = budget.charge(payload.clone()).unwrap();
-        let rest = sending.slice(599_999..);
-        assert_eq!(sending.as_ptr(), payload.as_ptr(), "it is not copied");
-        drop(sending);
-        assert_eq!(budget.charge(payload.clone()).unwrap_err().status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(budget.charge(payload.slice(..1_000)).unwrap().len(), 1_000, "small ones always pass");
-        drop(rest);
-        assert!(budget.charge(payload).is_ok());
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_report_that_there_will_never_be_room_for_keeps_no_other_waiting() {

@@ -157,6 +157,10 @@ impl From<AskError> for Failure {
                 "unreadable",
                 "what is stored of the job cannot be read from the server's disk at the moment; ask again",
             ),
+            AskError::NoRoom => Self::unavailable(
+                "overloaded",
+                "the server has as many bytes on their way as it may; ask again",
+            ),
             AskError::Damaged(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "damaged",
@@ -291,6 +295,7 @@ mod tests {
             (Failure::internal(), 500, "internal", None),
             (unavailable().into(), 503, "unavailable", Some("1")),
             (AskError::Unreadable("/secret".to_owned()).into(), 503, "unreadable", Some("1")),
+            (AskError::NoRoom.into(), 503, "overloaded", Some("1")),
             (AskError::Damaged("/secret".to_owned()).into(), 500, "damaged", None),
         ] {
             let (shown_status, shown_retry, body) = shown(failure).await;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use http_body::{Body as HttpBody, Frame, SizeHint};
+use longshore_engine::Held;
 
 /// From this size on a payload is sent from where it lies instead of being copied beside its envelope.
 pub(crate) const SHARED_BYTES_MIN: usize = 16 * 1024;
@@ -18,6 +19,7 @@ pub(crate) const SHARED_BYTES_MIN: usize = 16 * 1024;
 pub(crate) struct JsonBody {
     done: Vec<Bytes>,
     tail: Vec<u8>,
+    held: Held,
 }
 
 impl JsonBody {
@@ -27,12 +29,21 @@ impl JsonBody {
 
     /// One of so many bytes: where that is exact, nothing is moved at the end.
     pub(crate) fn with_room_for(bytes: usize) -> Self {
-        Self { done: Vec::new(), tail: Vec::with_capacity(bytes) }
+        Self { done: Vec::new(), tail: Vec::with_capacity(bytes), held: Held::default() }
     }
 
     /// Appends text as it is: braces, names, literals.
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.tail.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// Holds this part of the room in memory until the last byte of the whole is let go of: what was said so far was made
+    /// from what takes it.
+    pub(crate) fn hold(&mut self, held: &Held) -> &mut Self {
+        if !held.is_nothing() {
+            self.held = held.clone();
+        }
         self
     }
 
@@ -89,7 +100,7 @@ impl JsonBody {
     /// The pieces in their order.
     pub(crate) fn into_parts(mut self) -> Vec<Bytes> {
         if !self.tail.is_empty() {
-            self.done.push(Bytes::from(self.tail));
+            self.done.push(self.held.around(Bytes::from(self.tail)));
         }
         self.done
     }
@@ -103,7 +114,8 @@ impl JsonBody {
 
 impl IntoResponse for JsonBody {
     fn into_response(self) -> Response {
-        let body = if self.done.is_empty() { Body::from(self.tail) } else { Body::new(self.into_pieces()) };
+        let is_one_piece = self.done.is_empty() && self.held.is_nothing();
+        let body = if is_one_piece { Body::from(self.tail) } else { Body::new(self.into_pieces()) };
         as_json(Response::new(body))
     }
 }

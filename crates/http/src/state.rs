@@ -18,7 +18,8 @@ use crate::{Prices, RateLimits, ScrubReport, ServerFiles};
 pub struct HttpSettings {
     /// How often callers may ask.
     pub rate_limits: RateLimits,
-    /// The most bytes of request bodies in memory at once, and as many of answers; over it requests are answered 503.
+    /// The most bytes of request bodies in memory at once; over it requests are answered 503. What is read for answers
+    /// is bounded by the engine's settings.
     pub bytes_in_flight_max: usize,
     /// How long a worker's question for jobs is held open while there is nothing; at most 25 000 ms.
     pub worker_hold_ms: u64,
@@ -59,7 +60,6 @@ struct Shared {
     engine: Engine,
     limiter: RateLimiter,
     budget: BytesBudget,
-    answers: BytesBudget,
     worker_hold: Duration,
     workers_url: Option<String>,
     audit: Option<AuditLog>,
@@ -81,8 +81,6 @@ impl HttpState {
     pub fn with_files(engine: Engine, settings: &HttpSettings, files: Arc<dyn ServerFiles>) -> Self {
         let limiter = RateLimiter::new(&settings.rate_limits);
         let budget = BytesBudget::new(settings.bytes_in_flight_max);
-        // Of its own: readers that do not read must not keep jobs from coming in.
-        let answers = BytesBudget::new(settings.bytes_in_flight_max);
         // The oldest workers with a limit give up after 30 s; a job answered after that is lost.
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
@@ -91,7 +89,6 @@ impl HttpState {
             engine,
             limiter,
             budget,
-            answers,
             worker_hold,
             workers_url: settings.workers_url.clone(),
             audit: settings.audit.clone(),
@@ -115,11 +112,6 @@ impl HttpState {
 
     pub(crate) fn budget(&self) -> &BytesBudget {
         &self.shared.budget
-    }
-
-    /// For what is being sent to clients.
-    pub(crate) fn answers(&self) -> &BytesBudget {
-        &self.shared.answers
     }
 
     pub(crate) fn worker_hold(&self) -> Duration {

@@ -13,6 +13,10 @@ pub const MANAGEMENT_BODY_BYTES_MAX: usize = 1_000_000;
 pub const CODE_BODY_BYTES_MAX: usize = 64_000_000;
 /// The longest chunk of a stream as it is shown, `{"output": …}`; longer ones are split.
 pub const CHUNK_BYTES_MAX: usize = 1_000_000;
+/// The longest error of a job; a longer one is cut there.
+pub const ERROR_BYTES_MAX: usize = 1_000_000;
+/// The longest progress value of a job; a longer one is dropped.
+pub const PROGRESS_BYTES_MAX: usize = 1_000_000;
 /// The longest `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// How deep JSON may be nested: parsers of clients and workers go as deep as a document does, and end there.

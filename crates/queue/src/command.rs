@@ -139,6 +139,8 @@ pub struct Take {
     pub says_busy: Option<bool>,
     /// Another take of the same worker is still open. Then an idle answer may cross a job on its way.
     pub overlapping: bool,
+    /// The inputs of the jobs that it gets are at most so long together, in bytes.
+    pub input_bytes_max: u64,
 }
 
 /// What a worker says came out of a job.

@@ -251,6 +251,10 @@ impl PackedRow {
         self.changed.as_ref().map_or(0, |changed| changed.retries)
     }
 
+    pub(crate) fn input_bytes(&self) -> u32 {
+        self.input_bytes
+    }
+
     pub(crate) fn redeliveries(&self) -> u8 {
         self.changed.as_ref().map_or(0, |changed| changed.redeliveries)
     }

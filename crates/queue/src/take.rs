@@ -38,12 +38,13 @@ impl Queue {
     fn hand_out(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Vec<JobRow> {
         let mut taken = Vec::new();
         let slots = take.slots.clamp(1, limits::TAKE_SLOTS_MAX) as usize;
-        let mut expired = 0;
+        let (mut expired, mut bytes) = (0, 0);
         while taken.len() < slots {
             let Some(slot) = self.ready.first() else { break };
             if now < self.jobs[slot].delete_at() {
+                bytes += u64::from(self.jobs[slot].input_bytes());
                 let goes_alone = self.goes_alone(slot);
-                if goes_alone && !taken.is_empty() {
+                if bytes > take.input_bytes_max || (goes_alone && !taken.is_empty()) {
                     break;
                 }
                 self.start(slot, &take.worker, now, out);

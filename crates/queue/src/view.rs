@@ -124,6 +124,11 @@ impl Queue {
         self.ready.len() + self.aside.lanes.len()
     }
 
+    /// The size of the input of the job that is handed out next.
+    pub fn next_input_bytes(&self) -> Option<u32> {
+        self.ready.first().map(|slot| self.jobs[slot].input_bytes())
+    }
+
     /// The endpoint's load.
     pub fn load(&self) -> Load {
         let lanes = [&self.ready, &self.aside.lanes];

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::committer::Release;
 use crate::handle::take::Undelivered;
+use crate::room::Held;
 use crate::tail::Tail;
 use crate::{Accepted, AskError};
 
@@ -26,7 +27,7 @@ pub(crate) enum Ask {
     /// A client hands in a job, and perhaps waits for its end.
     Submit { submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Accepted> },
     /// A worker asks for jobs; held until there is one.
-    Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>> },
+    Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Given> },
     /// Jobs that were handed out did not leave.
     Undelivered { jobs: Vec<Undelivered>, reply: Answer<()> },
     /// Answer the worker's open takes now, with nothing unless a job is on its way to them.
@@ -62,6 +63,14 @@ pub(crate) enum Ask {
     ReleasePolls { reply: Answer<()> },
     /// The endpoint is deleted: remove its jobs, then end.
     Demolish { reply: Answer<()> },
+}
+
+/// What a worker gets.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) rows: Vec<JobRow>,
+    /// For their inputs.
+    pub(crate) room: Held,
 }
 
 /// What became of an append.

@@ -7,7 +7,7 @@ use longshore_queue::{Command, Refusal, Reply, Submit, Take, Verdict};
 use longshore_store::{HookRow, OutcomeRow, Payload, Write};
 
 use super::Actor;
-use super::ask::{Answer, Appended, Ask, FollowLook, StreamLook, Watch, answer, refuse};
+use super::ask::{Answer, Appended, Ask, FollowLook, Given, StreamLook, Watch, answer, refuse};
 use super::parked::ParkedTake;
 use super::rows::{Carried, file_of};
 use crate::handle::take::Undelivered;
@@ -85,20 +85,20 @@ impl Actor {
         }
     }
 
-    fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Vec<JobRow>>) {
+    fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: Answer<Given>) {
         let overlapping = self.parked.overlaps(&worker);
         let was_leaving = self.queue.is_draining(&worker);
-        let take = Take { worker: worker.clone(), slots, says_busy, overlapping };
-        let Reply::Taken(rows) = self.apply(Command::Take(take)) else { return };
+        let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
+        let Some(given) = self.take_within_room(take) else { return };
         // A take makes nobody leave.
         let is_leaving = was_leaving && self.queue.is_draining(&worker);
         if was_leaving && !is_leaving {
             self.shared.stops.forget(&worker);
         }
-        if rows.is_empty() && !self.releasing && !is_leaving {
+        if given.rows.is_empty() && !self.releasing && !is_leaving {
             self.parked.park(ParkedTake { worker, slots, reply });
         } else {
-            self.hand_over(rows, reply);
+            self.hand_over(given, reply);
         }
     }
 
@@ -112,7 +112,7 @@ impl Actor {
 
     fn unpark(&mut self, worker: &WorkerId) {
         for take in self.parked.remove(worker) {
-            self.releases.push(answer(take.reply, Vec::new()));
+            self.releases.push(answer(take.reply, Given::default()));
         }
     }
 
@@ -124,22 +124,23 @@ impl Actor {
         while self.queue.queued() > 0 {
             let Some(parked) = self.parked.pop() else { return };
             let (worker, slots) = (parked.worker.clone(), parked.slots);
-            let take = Take { worker: worker.clone(), slots, says_busy: None, overlapping: false };
-            let Reply::Taken(rows) = self.apply(Command::Take(take)) else { return };
-            if rows.is_empty() && !self.queue.is_draining(&worker) {
-                // Paused, or what was queued has expired.
+            let (says_busy, overlapping) = (None, false);
+            let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
+            let Some(given) = self.take_within_room(take) else { return };
+            if given.rows.is_empty() && !self.queue.is_draining(&worker) {
+                // Paused, or what was queued has expired, or there is no room for the next one.
                 self.parked.unpop(parked);
                 return;
             }
-            self.hand_over(rows, parked.reply);
+            self.hand_over(given, parked.reply);
         }
     }
 
-    fn hand_over(&mut self, rows: Vec<JobRow>, reply: Answer<Vec<JobRow>>) {
-        for row in &rows {
+    fn hand_over(&mut self, given: Given, reply: Answer<Given>) {
+        for row in &given.rows {
             self.shared.metrics.delay_ms.record(row.delay_ms());
         }
-        self.releases.push(answer(reply, rows));
+        self.releases.push(answer(reply, given));
     }
 
     fn finish(
@@ -304,7 +305,7 @@ impl Actor {
     fn release_polls(&mut self) {
         self.releasing = true;
         while let Some(take) = self.parked.pop() {
-            self.releases.push(answer(take.reply, Vec::new()));
+            self.releases.push(answer(take.reply, Given::default()));
         }
         self.shared.stops.close_all();
         // Whoever waits for a job is answered with the job as it is.

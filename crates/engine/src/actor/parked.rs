@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use longshore_model::{JobRow, WorkerId};
+use longshore_model::WorkerId;
 
-use super::ask::Answer;
+use super::ask::{Answer, Given};
 
 pub(crate) struct ParkedTake {
     pub(crate) worker: WorkerId,
     pub(crate) slots: u32,
-    pub(crate) reply: Answer<Vec<JobRow>>,
+    pub(crate) reply: Answer<Given>,
 }
 
 /// The open takes, longest waiting first.
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use tokio::sync::oneshot;
 
-    fn take(worker: &str) -> (ParkedTake, oneshot::Receiver<Result<Vec<JobRow>, crate::AskError>>) {
+    fn take(worker: &str) -> (ParkedTake, oneshot::Receiver<Result<Given, crate::AskError>>) {
         let (reply, receiver) = oneshot::channel();
         (ParkedTake { worker: worker.parse().unwrap(), slots: 1, reply }, receiver)
     }

@@ -20,6 +20,7 @@ use crate::gpus::Gpus;
 use crate::host::Clock;
 use crate::read_faults::ReadFaults;
 use crate::recent::Recent;
+use crate::room::Room;
 use crate::secrets::{self, TOKEN_KEY};
 use crate::shared::{Ground, Shared};
 use crate::{EndpointHandle, Record};
@@ -66,6 +67,8 @@ impl Engine {
             clock: Clock::new(Arc::clone(&parts.host)),
             recent: Recent::new(parts.settings.recent_bytes_max),
             read_faults: ReadFaults::default(),
+            answers: Room::new(parts.settings.answer_bytes_max),
+            inputs: Room::new(parts.settings.input_bytes_max),
             settings: parts.settings,
             vault: parts.vault,
             metrics: Arc::default(),

@@ -36,7 +36,7 @@ impl EndpointHandle {
             return Box::pin(self.status(id)).await;
         }
         match tokio::time::timeout_at(until, ended).await {
-            Ok(Ok(row)) => self.snapshot(row).await,
+            Ok(Ok(row)) => self.awaited(row).await,
             // Boxed, as the waits are many that come to neither: 1.5 KB for each.
             Ok(Err(_)) => Box::pin(self.wait_until(id, until)).await,
             Err(_) => Box::pin(self.status(id)).await,
@@ -111,9 +111,9 @@ impl EndpointHandle {
         loop {
             let (watch, ended) = oneshot::channel();
             match self.ask(|reply| Ask::Watch { job, watch, reply }).await {
-                Ok(row) if row.state.is_terminal() => return self.snapshot(row).await,
+                Ok(row) if row.state.is_terminal() => return self.awaited(row).await,
                 Ok(_) => match tokio::time::timeout_at(until, ended).await {
-                    Ok(Ok(row)) => return self.snapshot(row).await,
+                    Ok(Ok(row)) => return self.awaited(row).await,
                     Ok(Err(_)) if self.is_stopping() => return Box::pin(self.status(job)).await,
                     Ok(Err(_)) => {}
                     Err(_) => return Box::pin(self.status(job)).await,
@@ -194,7 +194,9 @@ impl EndpointHandle {
     pub async fn members(&self, job: JobId) -> Result<Bytes, AskError> {
         let row = self.inspect(move |queue, _| queue.stored(job)).await?;
         let row = row.ok_or(AskError::Refused(Refusal::NoSuchJob))?;
-        self.input(&row).await.inspect_err(|error| self.note_unread(job, "input", error))
+        let room = self.hold(row.input_bytes as usize).await?;
+        let input = self.input(&row).await.inspect_err(|error| self.note_unread(job, "input", error))?;
+        Ok(room.around(input))
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

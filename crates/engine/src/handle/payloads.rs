@@ -1,5 +1,7 @@
 //! Rows and their payloads, put together.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use longshore_model::{JobId, JobRow, JobState};
 use longshore_queue::{Queue, Refusal};
@@ -7,16 +9,30 @@ use longshore_store::{OutcomeRow, Payload};
 
 use super::EndpointHandle;
 use crate::actor::ask::unread;
-use crate::{AskError, JobSnapshot};
+use crate::{AskError, Held, JobSnapshot};
+
+/// How long a look at a job waits for room in memory.
+const LOOK_PATIENCE: Duration = Duration::from_secs(2);
+/// How long somebody does who has waited for a job: longer than readers that do not read can keep theirs.
+const WAIT_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Outputs and errors over this size are left out of lists, in bytes.
 const LISTED_BYTES_MAX: usize = 4096;
 
 impl EndpointHandle {
     /// The job with its output and error; as it is now where it went on since its row was read.
-    pub(super) async fn snapshot(&self, row: JobRow) -> Result<JobSnapshot, AskError> {
+    pub(super) fn snapshot(&self, row: JobRow) -> impl Future<Output = Result<JobSnapshot, AskError>> + Send {
+        self.snapshot_within(row, LOOK_PATIENCE)
+    }
+
+    /// The same for somebody who has waited for the job's end, and may not come again.
+    pub(super) fn awaited(&self, row: JobRow) -> impl Future<Output = Result<JobSnapshot, AskError>> + Send {
+        self.snapshot_within(row, WAIT_PATIENCE)
+    }
+
+    async fn snapshot_within(&self, row: JobRow, patience: Duration) -> Result<JobSnapshot, AskError> {
         let id = row.id;
-        match self.read_snapshot(row).await {
+        match self.read_snapshot(row, patience).await {
             // Boxed, as it is rare.
             Err(error) if error.is_of_reading() => Box::pin(self.snapshot_again(id)).await,
             snapshot => snapshot,
@@ -28,7 +44,7 @@ impl EndpointHandle {
     async fn snapshot_again(&self, id: JobId) -> Result<JobSnapshot, AskError> {
         let row = self.present(id).await?;
         let runs = row.state == JobState::InProgress;
-        let snapshot = self.read_snapshot(row).await.map_err(|error| match error {
+        let snapshot = self.read_snapshot(row, LOOK_PATIENCE).await.map_err(|error| match error {
             // There may be yet another value.
             AskError::Damaged(reason) if runs => AskError::Unreadable(reason),
             error => error,
@@ -36,18 +52,28 @@ impl EndpointHandle {
         snapshot.inspect_err(|error| self.note_unread(id, "output", error))
     }
 
-    async fn read_snapshot(&self, row: JobRow) -> Result<JobSnapshot, AskError> {
+    async fn read_snapshot(&self, row: JobRow, patience: Duration) -> Result<JobSnapshot, AskError> {
         if row.state == JobState::InQueue {
             // Nothing came out of it yet; most answers to a submit are this.
-            return Ok(JobSnapshot { row, now: self.now(), output: None, error: None });
+            return Ok(JobSnapshot {
+                row,
+                now: self.now(),
+                output: None,
+                error: None,
+                room: Held::default(),
+            });
         }
         let (row, outcome) = self.with_outcome(row).await?;
+        // An error is shown as JSON text, beside what was read.
+        let error_bytes = 2 * outcome.error.as_ref().map_or(0, |error| error.len());
+        let output_bytes = outcome.output.as_ref().map_or(0, length);
+        let room = self.shared.ground.answers.hold(output_bytes + error_bytes, patience).await?;
         let output = match outcome.output {
-            Some(payload) => Some(self.shared.fetch(payload).await?),
+            Some(payload) => Some(room.around(self.shared.fetch(payload).await?)),
             None => None,
         };
         let error = outcome.error.map(String::from);
-        Ok(JobSnapshot { row, now: self.now(), output, error })
+        Ok(JobSnapshot { row, now: self.now(), output, error, room })
     }
 
     /// The job with its output and error as far as they are small. One whose outcome cannot be read says so in its
@@ -70,7 +96,7 @@ impl EndpointHandle {
             _ => None,
         };
         let error = outcome.error.filter(|error| error.len() <= LISTED_BYTES_MAX).map(String::from);
-        Ok(JobSnapshot { row, now: self.now(), output, error })
+        Ok(JobSnapshot { row, now: self.now(), output, error, room: Held::default() })
     }
 
     /// The outcome is read after the row, and is that of a later time if the job went on between the two: then
@@ -120,6 +146,11 @@ impl EndpointHandle {
         ground.store.outcome(row.key).await.map_err(|error| unread(&error))
     }
 
+    /// Room for bytes that are on their way to a client; none is needed for few.
+    pub async fn hold(&self, bytes: usize) -> Result<Held, AskError> {
+        self.shared.ground.answers.hold(bytes, LOOK_PATIENCE).await
+    }
+
     /// The members of the job's submitted JSON object.
     pub(super) async fn input(&self, row: &JobRow) -> Result<Bytes, AskError> {
         match self.shared.ground.recent.input(row.key) {
@@ -138,5 +169,13 @@ impl EndpointHandle {
             Some(payload) => self.shared.fetch(payload).await,
             None => Err(AskError::Damaged("the store has no input of the job".to_owned())),
         }
+    }
+}
+
+/// The length of a payload, in bytes.
+fn length(payload: &Payload) -> usize {
+    match payload {
+        Payload::Inline(bytes) => bytes.len(),
+        Payload::Blob(reference) => usize::try_from(reference.bytes).unwrap_or(usize::MAX),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use longshore_model::limits::CHUNK_BYTES_MAX;
 use longshore_model::{JobId, JobRow};
 use longshore_store::{ChunkRow, StreamRow};
 use tokio::sync::oneshot;
@@ -10,7 +11,8 @@ use tokio::time::Instant;
 use super::EndpointHandle;
 use crate::actor::ask::{Ask, StreamLook, unread};
 use crate::chunk::decoded;
-use crate::{AskError, StreamFrom, StreamPage};
+use crate::room::SMALL_BYTES;
+use crate::{AskError, Held, StreamFrom, StreamPage};
 
 /// Chunks of one page, in bytes.
 const PAGE_BYTES_MAX: usize = 16_000_000;
@@ -31,7 +33,7 @@ impl EndpointHandle {
                 StreamFrom::Drained => stream.drained,
                 StreamFrom::Offset(offset) => offset,
             };
-            let chunks = self.stored_chunks(&row, start, stream).await?;
+            let (chunks, room) = self.stored_chunks(&row, start, stream).await?;
             if chunks.is_empty() && start < stream.next {
                 self.check_there(&row).await?;
             }
@@ -39,7 +41,7 @@ impl EndpointHandle {
             if !chunks.is_empty() || over {
                 let more = chunks.last().is_some_and(|last| last.offset + 1 < stream.next);
                 let chunks = decoded(chunks)?;
-                return Ok(StreamPage { job: self.snapshot(row).await?, chunks, more });
+                return Ok(StreamPage { job: self.snapshot(row).await?, chunks, more, room });
             }
             // Either there is news, or the actor dropped the wait: look again.
             let _ = tokio::time::timeout_at(until, news).await;
@@ -81,11 +83,36 @@ impl EndpointHandle {
         row: &JobRow,
         start: u64,
         stream: StreamRow,
-    ) -> Result<Vec<ChunkRow>, AskError> {
+    ) -> Result<(Vec<ChunkRow>, Held), AskError> {
         if start >= stream.next {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Held::default()));
         }
-        let chunks = self.shared.ground.store.chunks(row.key, start, PAGE_BYTES_MAX).await;
+        // A few are always shown. What is beyond them needs room before it is read.
+        let mut chunks = self.chunks_from(row, start, stream, SMALL_BYTES).await?;
+        let bytes = length(&chunks);
+        let next = chunks.last().map_or(stream.next, |last| last.offset.saturating_add(1));
+        let answers = &self.shared.ground.answers;
+        let more_bytes = PAGE_BYTES_MAX.min(answers.bytes_max() / 4).saturating_sub(CHUNK_BYTES_MAX);
+        if bytes < SMALL_BYTES || next >= stream.next || more_bytes < SMALL_BYTES {
+            return Ok((chunks, self.hold(bytes).await?));
+        }
+        // The last one may begin within the bound and end behind it.
+        let Some(mut permit) = answers.try_take(bytes + more_bytes + CHUNK_BYTES_MAX) else {
+            return Ok((chunks, self.hold(bytes).await?));
+        };
+        chunks.extend(self.chunks_from(row, next, stream, more_bytes).await?);
+        drop(permit.split(permit.num_permits().saturating_sub(length(&chunks))));
+        Ok((chunks, Held::of(permit)))
+    }
+
+    async fn chunks_from(
+        &self,
+        row: &JobRow,
+        start: u64,
+        stream: StreamRow,
+        bytes_max: usize,
+    ) -> Result<Vec<ChunkRow>, AskError> {
+        let chunks = self.shared.ground.store.chunks(row.key, start, bytes_max).await;
         let chunks = chunks.map_err(|error| unread(&error));
         let mut chunks = chunks.inspect_err(|error| self.note_unread(row.id, "stream", error))?;
         // Later chunks may be there already; they belong to a later look, with its own state of the job.
@@ -98,4 +125,8 @@ impl EndpointHandle {
         // Nobody waits for this; a lost move shows a chunk twice.
         let _ = self.tell(Ask::Drained { job, offset });
     }
+}
+
+fn length(chunks: &[ChunkRow]) -> usize {
+    chunks.iter().map(|chunk| chunk.bytes.len()).sum()
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::EndpointHandle;
-use crate::actor::ask::Ask;
+use crate::actor::ask::{Ask, Given};
 use crate::secrets::opened;
 use crate::{AskError, TakeAsk, TakenJob};
 
@@ -43,14 +43,14 @@ impl EndpointHandle {
         let mut ask = ask;
         let until = Instant::now() + Duration::from_millis(ask.hold_ms);
         for _ in 0..ROUNDS_MAX {
-            let rows = self.given(&worker, ask, until).await?;
+            let Given { rows, room } = self.given(&worker, ask, until).await?;
             let mut jobs = Vec::with_capacity(rows.len());
             let mut undelivered = Vec::new();
             for row in rows {
                 match self.input(&row).await {
                     Ok(members) => {
                         let members = opened(&self.shared.ground.vault, row.id, members);
-                        jobs.push(TakenJob { row, members });
+                        jobs.push(TakenJob { row, members, room: room.clone() });
                     }
                     Err(error) => undelivered.push(self.undelivered(&row, &error)),
                 }
@@ -71,7 +71,7 @@ impl EndpointHandle {
     }
 
     /// What the queue hands out.
-    async fn given(&self, worker: &WorkerId, ask: TakeAsk, until: Instant) -> Result<Vec<JobRow>, AskError> {
+    async fn given(&self, worker: &WorkerId, ask: TakeAsk, until: Instant) -> Result<Given, AskError> {
         let TakeAsk { slots, says_busy, .. } = ask;
         let (reply, mut answer) = oneshot::channel();
         self.tell(Ask::Take { worker: worker.clone(), slots, says_busy, reply })?;
@@ -82,11 +82,11 @@ impl EndpointHandle {
             held = tokio::time::timeout(LAST_WORD, &mut answer).await;
         }
         match held {
-            Ok(Ok(rows)) => rows,
+            Ok(Ok(given)) => given,
             Ok(Err(_)) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
             Err(_) => {
                 answer.close();
-                answer.try_recv().unwrap_or_else(|_| Ok(Vec::new()))
+                answer.try_recv().unwrap_or_else(|_| Ok(Given::default()))
             }
         }
     }

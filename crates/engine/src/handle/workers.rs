@@ -1,8 +1,10 @@
 //! What workers ask.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
+use longshore_model::limits::{ERROR_BYTES_MAX, PROGRESS_BYTES_MAX};
 use longshore_model::{JobId, WorkerId};
 use longshore_queue::{Command, Verdict};
 use longshore_store::{OutcomeRow, Payload};
@@ -28,7 +30,7 @@ impl EndpointHandle {
             Outcome::Failed { error, output } => {
                 let small = |output: &Bytes| output.len() as u64 <= self.output_bytes_max(job);
                 let output = self.stow_output(job, output.filter(small)).await?;
-                (Verdict::Failed, OutcomeRow { output, error: Some(error.into()) })
+                (Verdict::Failed, OutcomeRow { output, error: Some(cut(error).into()) })
             }
         };
         self.ask(|reply| Ask::Finish { worker, job, verdict, outcome: row, reply }).await?;
@@ -51,8 +53,11 @@ impl EndpointHandle {
         }
     }
 
-    /// A progress value: JSON text.
+    /// A progress value: JSON text. One that is too long is dropped, and the last one stays.
     pub async fn progress(&self, worker: WorkerId, job: JobId, value: Bytes) -> Result<(), AskError> {
+        if value.len() > PROGRESS_BYTES_MAX {
+            return self.tell(Ask::Alive { worker });
+        }
         let output = self.stow_output(job, Some(value)).await?;
         let outcome = OutcomeRow { output, error: None };
         self.ask(|reply| Ask::Progress { worker, job, outcome, reply }).await
@@ -122,5 +127,29 @@ impl EndpointHandle {
             bytes += chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum::<u64>();
         }
         self.tell(Ask::Warm { key, stream: stored.unwrap_or_default(), bytes: Some(bytes) })
+    }
+}
+
+/// An error that is too long is cut, and says how long it was.
+fn cut(mut error: String) -> String {
+    let bytes = error.len();
+    if bytes > ERROR_BYTES_MAX {
+        error.truncate(error.floor_char_boundary(ERROR_BYTES_MAX));
+        // Writing into memory cannot fail.
+        let _ = write!(error, "… (cut here: the whole error has {bytes} bytes)");
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_cut_between_characters_and_says_its_whole_size() {
+        assert_eq!(cut("é".repeat(500_000)), "é".repeat(500_000));
+        let long = format!("x{}", "é".repeat(500_000));
+        let expected = format!("x{}… (cut here: the whole error has 1000001 bytes)", "é".repeat(499_999));
+        assert!(cut(long) == expected);
     }
 }

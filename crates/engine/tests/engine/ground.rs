@@ -27,11 +27,18 @@ pub(crate) struct Disks {
     pub(crate) store: Arc<BreakableStore>,
     pub(crate) blobs: Arc<MemoryBlobs>,
     pub(crate) clock: Arc<JumpingClock>,
+    /// For what is read for clients, and as much for workers.
+    pub(crate) room_bytes: usize,
 }
 
 impl Disks {
     pub(crate) fn new() -> Self {
-        Self { store: Arc::default(), blobs: Arc::new(MemoryBlobs::default()), clock: Arc::default() }
+        Self {
+            store: Arc::default(),
+            blobs: Arc::new(MemoryBlobs::default()),
+            clock: Arc::default(),
+            room_bytes: 128_000_000,
+        }
     }
 
     /// Starts an engine on the disks and waits until it is ready.
@@ -63,7 +70,12 @@ impl Disks {
             post,
             vault,
             hook_log: Arc::new(MemoryHookLog::default()),
-            settings: EngineSettings { blob_bytes_min: 1000, ..EngineSettings::default() },
+            settings: EngineSettings {
+                blob_bytes_min: 1000,
+                answer_bytes_max: self.room_bytes,
+                input_bytes_max: self.room_bytes,
+                ..EngineSettings::default()
+            },
             webhooks: WebhookSettings::default(),
             workers: WorkerSettings::default(),
         };

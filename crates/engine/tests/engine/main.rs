@@ -10,6 +10,7 @@ mod keys;
 mod looks;
 mod reads;
 mod restart;
+mod room;
 mod secrets;
 mod streams;
 mod webhooks;

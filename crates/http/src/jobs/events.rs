@@ -69,10 +69,10 @@ impl Following {
                     return None;
                 }
                 Ok(Ok(Happening::Chunks(chunks))) => self.write_chunks(chunks, &mut body)?,
-                Ok(Ok(Happening::Status(job))) => self.write_record("status", *job, &mut body)?,
+                Ok(Ok(Happening::Status(job))) => write_record("status", *job, &mut body),
                 Ok(Ok(Happening::Ended(job))) => {
                     self.over = true;
-                    self.write_record("done", *job, &mut body)?;
+                    write_record("done", *job, &mut body);
                 }
             }
             Some((body.into_parts(), self))
@@ -89,18 +89,16 @@ impl Following {
         Some(())
     }
 
-    fn write_record(&self, event: &str, mut job: JobSnapshot, body: &mut JsonBody) -> Option<()> {
-        if let Some(output) = job.output.take() {
-            job.output = Some(self.sendable(output)?);
-        }
-        body.event(event).text("{");
-        record::write_members(job, body);
-        body.text("}").end_event();
-        Some(())
-    }
-
     /// A payload on its way to a reader; none while there are as many of those as there may be.
     fn sendable(&self, payload: Bytes) -> Option<Bytes> {
-        self.state.answers().charge(on_one_line(payload)).ok()
+        self.state.engine().answers().charge(on_one_line(payload)).ok()
     }
+}
+
+fn write_record(event: &str, mut job: JobSnapshot, body: &mut JsonBody) {
+    // What is written on one line is a copy.
+    job.output = job.output.take().map(|output| job.room.around(on_one_line(output)));
+    body.event(event).text("{");
+    record::write_members(job, body);
+    body.text("}").end_event();
 }

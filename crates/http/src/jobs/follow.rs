@@ -25,7 +25,7 @@ pub(super) async fn status(call: Call) -> Result<Response, Failure> {
         _ => call.endpoint.status(job).await?,
     };
     let position = position(&call.endpoint, &job, query.flag("position")).await?;
-    record::counted(job, position, call.state.answers())
+    Ok(record::whole(job, position))
 }
 
 /// `GET|POST /status-sync/{job}`: held until the job is terminal or `wait` passed.
@@ -34,10 +34,10 @@ pub(super) async fn status_sync(call: Call) -> Result<Response, Failure> {
     let wait_ms = query.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let wants_position = query.flag("position");
     drop(query);
-    let (state, endpoint) = call.into_wait();
+    let (_, endpoint) = call.into_wait();
     let job = endpoint.wait(job, Duration::from_millis(wait_ms)).await?;
     let position = position(&endpoint, &job, wants_position).await?;
-    record::counted(job, position, state.answers())
+    Ok(record::whole(job, position))
 }
 
 /// Where a job is in the line, if that is asked for and it waits. One that is taken in this moment has no place any more.

@@ -4,27 +4,16 @@ use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{JobSnapshot, write_record_members};
 use longshore_model::{JobId, JobState};
 
-use crate::body::BytesBudget;
-use crate::errors::Failure;
 use crate::json_body::JsonBody;
 
 /// The members of a job's record, without braces. The output goes last, and from where it lies.
 pub(super) fn write_members(mut job: JobSnapshot, body: &mut JsonBody) {
     let output = job.output.take();
+    body.hold(&job.room);
     write_record_members(&job, body.buffer());
     if let Some(output) = output {
         body.text(",\"output\":").raw(&output);
     }
-}
-
-/// As [`whole`]; the output counts towards `answers` until it is sent.
-pub(super) fn counted(
-    mut job: JobSnapshot,
-    position: Option<u64>,
-    answers: &BytesBudget,
-) -> Result<Response, Failure> {
-    job.output = job.output.map(|output| answers.charge(output)).transpose()?;
-    Ok(whole(job, position))
 }
 
 /// A job's whole record, with its place in the line if that is told.

@@ -45,11 +45,8 @@ pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure
         // Chunks that nobody reads would be lost.
         peer::hands_over();
     }
-    let (state, endpoint) = call.into_wait();
-    let mut page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
-    for chunk in &mut page.chunks {
-        chunk.chunk = chunk::try_map(std::mem::take(&mut chunk.chunk), |json| state.answers().charge(json))?;
-    }
+    let (_, endpoint) = call.into_wait();
+    let page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
         (StreamFrom::Drained, Some(next_offset)) => {
@@ -70,6 +67,7 @@ fn written(page: &StreamPage, shape: Shape) -> (JsonBody, Option<u64>) {
     });
     let chunks = &page.chunks[..fitting.count()];
     let mut body = JsonBody::new();
+    body.hold(&page.room);
     if let Shape::Envelope = shape {
         // Chunks that come after a terminal state are lost on clients: it shows with the last of them.
         let all_here = !page.more && chunks.len() == page.chunks.len();

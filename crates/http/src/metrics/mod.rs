@@ -38,7 +38,7 @@ async fn metrics(State(state): State<HttpState>, headers: HeaderMap) -> Result<R
     let text = match key {
         Some(key) if !key.permits(Operation::Look, None, keys::now_for(&key, &state)) => {
             // A copy for this key alone.
-            state.answers().charge(page.about(key.endpoints_for(Operation::Look)))?
+            state.engine().answers().charge(page.about(key.endpoints_for(Operation::Look)))?
         }
         _ => page.whole(),
     };

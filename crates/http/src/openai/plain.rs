@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::StatusCode;
-use longshore_engine::{EndpointHandle, JobSnapshot, StreamChunk, StreamFrom};
+use longshore_engine::{EndpointHandle, Held, JobSnapshot, StreamChunk, StreamFrom};
 use longshore_model::limits::TTL_MS_MAX;
 use longshore_model::{JobId, JobState};
 
@@ -58,15 +58,18 @@ pub(super) async fn result(
 async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>, Failure> {
     let (mut first, mut text) = (None, JoinedText::default());
     let (mut parts, mut next) = (Parts::default(), 0);
+    // All that was read is held until the answer is sent.
+    let mut rooms = Vec::new();
     loop {
         let page = endpoint.read_stream(job, StreamFrom::Offset(next), Duration::ZERO).await?;
+        rooms.push(page.room);
         for StreamChunk { offset, chunk } in page.chunks {
             next = offset.saturating_add(1);
             let Some(output) = parts.push(chunk) else { continue };
             let is_text = text.push(&output);
             let first = first.get_or_insert(output);
             if !is_text {
-                return Ok(Some(answer_in(first.clone())));
+                return Ok(Some(held(answer_in(first.clone()), &rooms)));
             }
             if text.bytes() > ANSWER_BYTES_MAX {
                 let text = format!("the worker's answer is over {ANSWER_BYTES_MAX} bytes; ask with `stream`");
@@ -77,7 +80,11 @@ async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>,
             break;
         }
     }
-    Ok(text.into_object().or(first))
+    Ok(text.into_object().or(first).map(|answer| held(answer, &rooms)))
+}
+
+fn held(answer: Bytes, rooms: &[Held]) -> Bytes {
+    rooms.iter().fold(answer, |answer, room| room.around(answer))
 }
 
 fn json(text: &Bytes) -> Response {

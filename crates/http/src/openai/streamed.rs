@@ -109,8 +109,11 @@ impl Streaming {
             if self.frames.is_last_told {
                 self.caller.is_served();
             }
-            let pieces = if piece.is_empty() { Vec::new() } else { vec![Bytes::from(piece)] };
-            Some((pieces, self))
+            if piece.is_empty() {
+                return Some((Vec::new(), self));
+            }
+            let room = self.caller.endpoint.hold(piece.len()).await.ok()?;
+            Some((vec![room.around(Bytes::from(piece))], self))
         })
     }
 

@@ -30,7 +30,7 @@ async fn asked<F: Future<Output = ()>>(
 async fn input_of(fixture: &Fixture, head: &str, body: &str) -> Value {
     let mut seen = None;
     let working = async {
-        let TakenJob { row, members } = fixture.take().await;
+        let TakenJob { row, members, .. } = fixture.take().await;
         fixture.complete(row.id, "[{}]").await;
         seen = Some(members);
     };

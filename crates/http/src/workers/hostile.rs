@@ -200,7 +200,8 @@ fn taken(members: &str, sync: bool, times: [u64; 3]) -> TakenJob {
         submitter: Submitter::default(),
         carried: None,
     };
-    TakenJob { row, members: Bytes::copy_from_slice(members.as_bytes()) }
+    let (members, room) = (Bytes::copy_from_slice(members.as_bytes()), longshore_engine::Held::default());
+    TakenJob { row, members, room }
 }
 
 proptest! {

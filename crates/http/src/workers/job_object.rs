@@ -15,6 +15,7 @@ pub(super) fn one(job: &TakenJob) -> JsonBody {
     // Members that are sent from where they lie need none of the room.
     let mut body = JsonBody::with_room_for(AROUND_BYTES_MAX + job.members.len().min(SHARED_BYTES_MIN));
     write(&mut body, job);
+    body.hold(&job.room);
     body
 }
 
@@ -27,6 +28,9 @@ pub(super) fn many(jobs: &[TakenJob]) -> JsonBody {
         write(&mut body, job);
     }
     body.text("]");
+    if let Some(job) = jobs.first() {
+        body.hold(&job.room);
+    }
     body
 }
 
@@ -41,6 +45,7 @@ fn write(body: &mut JsonBody, job: &TakenJob) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use longshore_engine::Held;
     use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter};
 
     use super::*;
@@ -72,7 +77,7 @@ mod tests {
             submitter: Submitter::default(),
             carried: None,
         };
-        TakenJob { row, members: Bytes::from_static(members.as_bytes()) }
+        TakenJob { row, members: Bytes::from_static(members.as_bytes()), room: Held::default() }
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn admit(
 
 fn refused(error: AskError) -> Failure {
     match error {
-        AskError::Unavailable(_) | AskError::Unreadable(_) => Failure::new(
+        AskError::Unavailable(_) | AskError::Unreadable(_) | AskError::NoRoom => Failure::new(
             StatusCode::TOO_MANY_REQUESTS,
             "unavailable",
             "the server hands out no jobs at the moment; ask again",

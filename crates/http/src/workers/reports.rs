@@ -135,11 +135,9 @@ impl Reporter {
 /// What the worker hears.
 fn answer(kept: Result<(), AskError>) -> Result<Response, Failure> {
     match kept {
-        Err(error @ (AskError::Unavailable(_) | AskError::Unreadable(_) | AskError::Damaged(_))) => {
-            Err(error.into())
-        }
         // A job or an endpoint that is gone: the worker cannot do anything about it.
         Ok(()) | Err(AskError::Refused(_) | AskError::Gone) => Ok(noted()),
+        Err(error) => Err(error.into()),
     }
 }
 

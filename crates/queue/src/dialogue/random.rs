@@ -184,7 +184,8 @@ impl Life {
         let slots = 1 + self.dice.roll(3) as u32;
         let says_busy = [None, Some(true), Some(false)][self.dice.roll(3) as usize];
         let overlapping = self.dice.chance(2);
-        self.say(Command::Take(Take { worker, slots, says_busy, overlapping }));
+        let input_bytes_max = u64::MAX;
+        self.say(Command::Take(Take { worker, slots, says_busy, overlapping, input_bytes_max }));
     }
 
     fn a_worker_reports(&mut self) {

@@ -180,7 +180,9 @@ fn take(who: &str, flags: &[&str]) -> Take {
         _ => None,
     });
     let overlapping = flags.contains(&"overlapping");
-    Take { worker: worker(who), slots: slots.unwrap_or(1), says_busy, overlapping }
+    let input_bytes_max = flags.iter().find_map(|flag| flag.strip_prefix("bytes="));
+    let input_bytes_max = input_bytes_max.map_or(u64::MAX, |bytes| bytes.parse().expect("a size in bytes"));
+    Take { worker: worker(who), slots: slots.unwrap_or(1), says_busy, overlapping, input_bytes_max }
 }
 
 fn finish(world: &mut World, who: &str, job: &str, verdict: Verdict) -> Command {

@@ -36,7 +36,7 @@ const PING_INTERVAL_MS_MIN: u64 = 1_000;
 /// A lost worker is noticed after three of them; and three of them must fit a number.
 const PING_INTERVAL_MS_MAX: u64 = 3_600_000;
 /// One request of the largest size must fit.
-const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64;
+const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64 + 16_000_000;
 
 /// A year: times beyond it do not fit a clock.
 const SCRUB_INTERVAL_MS_MAX: u64 = 366 * 24 * 3_600_000;
@@ -216,6 +216,16 @@ impl Settings {
         }
     }
 
+    /// The part of the bytes in flight that is for bodies: half of them, and at least the largest.
+    fn body_bytes_max(&self) -> usize {
+        (self.bytes_in_flight_max / 2).max(WORKER_BODY_BYTES_MAX)
+    }
+
+    /// The part that is for what is read for clients, and as much for workers.
+    fn payload_bytes_max(&self) -> usize {
+        (self.bytes_in_flight_max - self.body_bytes_max()) / 2
+    }
+
     /// What the engine needs.
     pub(crate) fn engine(&self) -> EngineSettings {
         EngineSettings {
@@ -227,6 +237,8 @@ impl Settings {
             stream_bytes_max: self.stream_bytes_max,
             blob_bytes_min: self.blob_bytes_min,
             recent_bytes_max: self.recent_bytes_max,
+            answer_bytes_max: self.payload_bytes_max(),
+            input_bytes_max: self.payload_bytes_max(),
         }
     }
 
@@ -297,7 +309,7 @@ impl Settings {
         let rate_limits = self.rate_limits.limits();
         HttpSettings {
             rate_limits,
-            bytes_in_flight_max: self.bytes_in_flight_max,
+            bytes_in_flight_max: self.body_bytes_max(),
             worker_hold_ms: self.worker_hold_ms,
             workers_url: None,
             audit: None,

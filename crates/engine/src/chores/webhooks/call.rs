@@ -198,6 +198,7 @@ fn unread(error: AskError) -> Verdict {
         // The job or its endpoint was deleted: nobody waits for this call any more.
         AskError::Refused(_) | AskError::Gone => Verdict::NotOwed,
         AskError::Unavailable(text) | AskError::Unreadable(text) => Verdict::Unreadable(text),
+        AskError::NoRoom => Verdict::Unreadable(error.to_string()),
         AskError::Damaged(_) => Verdict::Impossible(
             "what is stored of the job is damaged on the server's disk; the server's log says where"
                 .to_owned(),

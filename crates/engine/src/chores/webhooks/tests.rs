@@ -66,7 +66,7 @@ fn numbered(seq: u64) -> JobSnapshot {
         submitter: Submitter::default(),
         carried: None,
     };
-    JobSnapshot { row, now: Millis(130), output: None, error: None }
+    JobSnapshot { row, now: Millis(130), output: None, error: None, room: crate::Held::default() }
 }
 
 /// An endpoint as deliveries see it: jobs with their webhooks, and what was recorded about them.

@@ -1,0 +1,150 @@
+//! Payloads that are read take room in memory, and wait for it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use longshore_engine::{AskError, EndpointHandle, Engine, Outcome, StreamFrom, TakeAsk, TakenJob};
+use longshore_model::{JobId, JobState};
+
+use crate::ground::{DEADLINE, Disks, done, job, one_endpoint, output, take, worker};
+
+/// The least that counts is somewhat over 64 KiB.
+const LARGE: usize = 100_000;
+
+fn large() -> String {
+    format!("\"{}\"", "x".repeat(LARGE - 20))
+}
+
+/// An endpoint with so many jobs with large inputs, where there is room for three.
+async fn crowded(disks: &mut Disks, count: usize) -> (Engine, EndpointHandle, Vec<JobId>) {
+    disks.room_bytes = 3 * LARGE;
+    let (engine, demo) = one_endpoint(disks).await;
+    let mut jobs = Vec::new();
+    for _ in 0..count {
+        jobs.push(demo.submit(job(&engine, &large())).await.unwrap().id);
+    }
+    (engine, demo, jobs)
+}
+
+async fn batch(demo: &EndpointHandle, name: &str, slots: u32, hold_ms: u64) -> Vec<TakenJob> {
+    demo.take(worker(name), TakeAsk { slots, says_busy: None, hold_ms }).await.unwrap()
+}
+
+fn ids(jobs: &[TakenJob]) -> Vec<JobId> {
+    jobs.iter().map(|job| job.row.id).collect()
+}
+
+#[tokio::test]
+async fn a_batch_is_cut_where_there_is_no_more_room_and_the_rest_stays_queued() {
+    let mut disks = Disks::new();
+    let (_engine, demo, jobs) = crowded(&mut disks, 8).await;
+    let first = batch(&demo, "w1", 10, 60_000).await;
+    assert_eq!(ids(&first), jobs[..3]);
+    for slots in [1, 10] {
+        assert!(batch(&demo, "w2", slots, 50).await.is_empty(), "there is no room for the next");
+    }
+    assert_eq!(demo.health().await.unwrap().in_queue, 5);
+    let waiting = tokio::spawn({
+        let demo = demo.clone();
+        async move { batch(&demo, "w2", 10, 600_000).await }
+    });
+    tokio::task::yield_now().await;
+    drop(first);
+    let second = tokio::time::timeout(DEADLINE, waiting).await.unwrap().unwrap();
+    assert_eq!(ids(&second), jobs[3..6], "whoever waits goes on as soon as there is room");
+    drop(second);
+    assert_eq!(ids(&batch(&demo, "w3", 10, 60_000).await), jobs[6..]);
+}
+
+#[tokio::test]
+async fn a_job_that_is_larger_than_the_room_has_all_of_it() {
+    let mut disks = Disks::new();
+    disks.room_bytes = LARGE;
+    let (engine, demo) = one_endpoint(&disks).await;
+    let huge = format!("\"{}\"", "x".repeat(20 * LARGE));
+    let first = demo.submit(job(&engine, &huge)).await.unwrap().id;
+    let second = demo.submit(job(&engine, "1")).await.unwrap().id;
+    let taken = batch(&demo, "w1", 10, 60_000).await;
+    assert_eq!(ids(&taken), [first]);
+    assert_eq!(ids(&batch(&demo, "w2", 10, 60_000).await), [second], "small ones always pass");
+    done(&demo, "w1", first, &huge).await;
+    assert_eq!(output(&demo.status(first).await.unwrap()), huge);
+}
+
+#[tokio::test]
+async fn outputs_take_room_before_they_are_read_and_give_it_back() {
+    let mut disks = Disks::new();
+    let (engine, demo, jobs) = crowded(&mut disks, 1).await;
+    take(&demo, "w1", 60_000).await;
+    done(&demo, "w1", jobs[0], &large()).await;
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(demo.status(jobs[0]).await.unwrap());
+    }
+    let looks = disks.store.looks.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(matches!(demo.status(jobs[0]).await, Err(AskError::NoRoom)));
+    assert_eq!(disks.store.looks.load(std::sync::atomic::Ordering::SeqCst), looks, "it is known from memory");
+    let small = demo.submit(job(&engine, "1")).await.unwrap().id;
+    take(&demo, "w1", 60_000).await;
+    done(&demo, "w1", small, "7").await;
+    assert_eq!(output(&demo.status(small).await.unwrap()), "7", "small ones always pass");
+    // Whoever has waited for the end waits for room, too.
+    let waiting = tokio::spawn({
+        let (demo, job) = (demo.clone(), jobs[0]);
+        async move { demo.wait(job, Duration::ZERO).await }
+    });
+    tokio::task::yield_now().await;
+    let sent = seen.remove(0).output.unwrap();
+    drop(seen.pop());
+    assert_eq!(output(&waiting.await.unwrap().unwrap()), large());
+    assert_eq!(sent.len(), large().len());
+}
+
+#[tokio::test]
+async fn a_long_stream_is_shown_as_far_as_there_is_room() {
+    let mut disks = Disks::new();
+    disks.room_bytes = 8_000_000;
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "1")).await.unwrap().id;
+    take(&demo, "w1", 60_000).await;
+    let chunks = (0..40).map(|_| Bytes::from(large()).into()).collect();
+    demo.append(worker("w1"), id, chunks).await.unwrap();
+    let page = async |from| demo.read_stream(id, StreamFrom::Offset(from), Duration::ZERO).await.unwrap();
+    let first = page(0).await;
+    assert!((2..40).contains(&first.chunks.len()) && first.more, "{}", first.chunks.len());
+    let (mut pages, mut next) = (vec![first], 0);
+    while pages.len() < 200 {
+        let Ok(page) = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await else { break };
+        pages.push(page);
+    }
+    assert!(pages.len() < 200, "there is an end to it");
+    pages.clear();
+    while next < 40 {
+        let page = page(next).await;
+        assert_eq!(page.chunks[0].offset, next);
+        next += page.chunks.len() as u64;
+        assert_eq!(page.more, next < 40);
+    }
+}
+
+#[tokio::test]
+async fn a_workers_error_is_cut_and_a_long_progress_value_dropped() {
+    let disks = Disks::new();
+    let (engine, demo) = one_endpoint(&disks).await;
+    let id = demo.submit(job(&engine, "1")).await.unwrap().id;
+    take(&demo, "w1", 60_000).await;
+    demo.progress(worker("w1"), id, Bytes::from_static(b"\"half\"")).await.unwrap();
+    let long = format!("\"{}\"", "x".repeat(1_000_000));
+    demo.progress(worker("w1"), id, Bytes::from(long)).await.unwrap();
+    assert_eq!(output(&demo.status(id).await.unwrap()), "\"half\"", "the last one stays");
+    let outcome = Outcome::Failed { error: "e".repeat(5_000_000), output: None };
+    demo.finish(worker("w1"), id, outcome).await.unwrap();
+    let failed = demo.status(id).await.unwrap();
+    let error = failed.error.unwrap();
+    assert_eq!(failed.row.state, JobState::Failed);
+    assert!(
+        error.len() < 1_000_100 && error.ends_with("the whole error has 5000000 bytes)"),
+        "{}",
+        error.len()
+    );
+}
