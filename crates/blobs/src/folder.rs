@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,10 @@ use crate::{BlobError, BlobFuture, Blobs};
 
 /// No blob's name starts with a dot.
 const TEMPORARY: &str = ".tmp";
+/// Whoever holds a shared lock of this file in the folder keeps every blob where it is: no blob's name starts with a dot.
+pub const HOLD: &str = ".hold";
+/// Blobs to delete when nobody holds them any more. More than these are found as orphans when the server starts.
+const WAITING_MAX: usize = 100_000;
 /// Written at once: disks are faster with more, up to this.
 const PIECE_BYTES: usize = 2 << 20;
 
@@ -29,6 +33,15 @@ pub struct FolderBlobs {
     temporary: Arc<AtomicU64>,
     /// Folders whose names are known to be on disk.
     durable: Arc<Mutex<HashSet<PathBuf>>>,
+    deletions: Arc<Mutex<Deletions>>,
+}
+
+/// What is to be deleted while somebody makes a copy.
+#[derive(Debug)]
+struct Deletions {
+    /// See [`HOLD`].
+    hold: File,
+    waiting: HashSet<PathBuf>,
 }
 
 impl FolderBlobs {
@@ -48,7 +61,10 @@ impl FolderBlobs {
                 &error,
             )
         })?;
-        Ok(Self { root: root.into(), temporary: Arc::default(), durable: Arc::default() })
+        let hold = File::options().write(true).create(true).truncate(false).mode(0o600).open(root.join(HOLD));
+        let hold = hold.map_err(|error| BlobError::from_io(HOLD, &error))?;
+        let deletions = Arc::new(Mutex::new(Deletions { hold, waiting: HashSet::new() }));
+        Ok(Self { root: root.into(), temporary: Arc::default(), durable: Arc::default(), deletions })
     }
 
     /// Does file work on a blocking thread.
@@ -83,6 +99,7 @@ impl FolderBlobs {
         write_durably(temporary, bytes)?;
         let folder = path.parent().unwrap_or(&self.root);
         self.create_folder(folder)?;
+        self.deletions().waiting.remove(path);
         fs::rename(temporary, path)?;
         sync_folder(folder)
     }
@@ -113,6 +130,29 @@ impl FolderBlobs {
         })
     }
 
+    fn deletions(&self) -> MutexGuard<'_, Deletions> {
+        self.deletions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Deletes a blob, and those that waited; or lets it wait, too, while somebody holds all of them.
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut deletions = self.deletions();
+        if deletions.hold.try_lock().is_err() {
+            if deletions.waiting.len() < WAITING_MAX {
+                deletions.waiting.insert(path.to_owned());
+            }
+            return Ok(());
+        }
+        for path in std::mem::take(&mut deletions.waiting) {
+            // What stays is an orphan, and found at the next start.
+            let _ = fs::remove_file(path);
+        }
+        let removed = fs::remove_file(path);
+        // It goes with the file at the latest.
+        let _ = deletions.hold.unlock();
+        removed
+    }
+
     fn durable_folders(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +174,7 @@ impl Blobs for FolderBlobs {
     }
 
     fn delete(&self, name: &str) -> BlobFuture<'_, ()> {
-        self.blocking(name, |_, path| absent_is_none(fs::remove_file(path)).map(drop))
+        self.blocking(name, |blobs, path| absent_is_none(blobs.remove(path)).map(drop))
     }
 
     fn list(&self, folder: &str) -> BlobFuture<'_, Vec<String>> {

@@ -17,7 +17,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 
-pub use folder::FolderBlobs;
+pub use folder::{FolderBlobs, HOLD};
 pub use memory::MemoryBlobs;
 
 /// What a [`Blobs`] method returns: boxed, so that the engine can hold any of them behind one pointer.

@@ -106,6 +106,27 @@ async fn blobs_are_there_after_reopening_and_leftovers_are_not() {
 }
 
 #[tokio::test]
+async fn what_is_deleted_while_somebody_holds_the_blobs_goes_afterwards() {
+    let dir = TempDir::new().unwrap();
+    let blobs = FolderBlobs::open(dir.path()).unwrap();
+    for name in ["7/old", "7/again", "7/other"] {
+        blobs.put(name, "first".into()).await.unwrap();
+    }
+    let hold = fs::File::open(dir.path().join(longshore_blobs::HOLD)).unwrap();
+    hold.lock_shared().unwrap();
+    blobs.delete("7/old").await.unwrap();
+    blobs.delete("7/again").await.unwrap();
+    blobs.delete("7/missing").await.unwrap();
+    assert_eq!(blobs.list("7").await.unwrap(), names(&["7/again", "7/old", "7/other"]));
+    blobs.put("7/again", "second".into()).await.unwrap();
+    drop(hold);
+    blobs.delete("7/other").await.unwrap();
+    assert_eq!(blobs.list("7").await.unwrap(), names(&["7/again"]));
+    assert_eq!(blobs.get("7/again").await.unwrap(), Some("second".into()));
+    assert_eq!(blobs.folders().await.unwrap(), names(&["7"]));
+}
+
+#[tokio::test]
 async fn a_failed_put_leaves_nothing_behind() {
     let dir = TempDir::new().unwrap();
     let blobs = FolderBlobs::open(dir.path()).unwrap();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::deploy::{CodeWorkerArgs, DeployArgs};
 use crate::doctor::DoctorArgs;
@@ -139,6 +140,22 @@ Examples:
 
 Exit code 1 if something would keep a server from working.";
 
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  longshore backup --data-dir /var/lib/longshore --to /backup/monday
+  longshore backup --config /etc/longshore.toml --to /backup/monday.tar.zst
+  longshore backup --to /backup/jobs --without-volumes
+
+The backup is read back and checked before it gets its name. Secrets are in it
+as they are kept: keep their key elsewhere, and apart from the backup.";
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  longshore restore /backup/monday --data-dir /var/lib/longshore
+  longshore restore /backup/monday.tar.zst --data-dir /srv/longshore
+
+Run it as the user of the server. Nothing is there until all of it is checked.";
+
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -223,6 +240,12 @@ pub enum Command {
         after_help = "Examples:\n  longshore man | man -l -\n  longshore man --dir /usr/local/share/man/man1"
     )]
     Man(ManArgs),
+    /// Copy a data folder, also while its server runs
+    #[command(after_help = BACKUP_EXAMPLES)]
+    Backup(BackupArgs),
+    /// Make a data folder from a backup
+    #[command(after_help = RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
     /// Make keys that secrets are sealed under, and move to a new one
     #[command(subcommand, after_help = SECRETS_EXAMPLES)]
     Secrets(SecretsCommand),

@@ -4,6 +4,7 @@
 //! [`dev::ServerHost`] for the commands that bring their own server, and reads its settings for `doctor`.
 
 mod args;
+mod backup;
 mod bench;
 mod confirm;
 mod deploy;
@@ -37,6 +38,7 @@ pub use args::{
     Arguments, Command, DevArgs, LogFormat, NewKeyArgs, OnOff, RotateArgs, SecretsCommand, ServeArgs,
     ShimArgs,
 };
+pub use backup::{BackupArgs, RestoreArgs};
 pub use deploy::{CodeWorkerArgs, code_worker};
 pub use doctor::{DoctorArgs, ServerPlan};
 pub use store::{RecoverArgs, StoreCommand, VerifyArgs};
@@ -77,6 +79,8 @@ pub async fn run(command: &Command) -> ExitCode {
         | Command::Serve(_)
         | Command::Doctor(_)
         | Command::Secrets(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
         | Command::Store(_)
         | Command::WorkerShim(_) => Err(exit::Failure::usage("this command is not run here")),
     })

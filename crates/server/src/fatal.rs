@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use longshore_http::TlsError;
 use longshore_store::StoreError;
 
+use crate::backup::BackupError;
 use crate::settings::SettingsError;
 
 /// See the module.
@@ -32,6 +33,8 @@ pub(crate) enum Fatal {
     NewSecretsKey { path: PathBuf, cause: io::Error },
     #[error("{0}")]
     Store(#[from] StoreError),
+    #[error("{0}")]
+    Backup(#[from] BackupError),
     #[error("cannot keep large payloads in {}: {cause}", path.display())]
     Blobs { path: PathBuf, cause: String },
     #[error("cannot keep the log of webhooks in {}: {cause}", path.display())]

@@ -1,5 +1,6 @@
 //! The `longshore` program: settings → parts → run → drain.
 
+mod backup;
 mod confidential;
 mod descriptors;
 mod dev_host;
@@ -44,8 +45,12 @@ fn main() -> ExitCode {
     {
         return Fatal::Confidential(error).report();
     }
-    if let Command::Store(command) = &command {
-        return store::run(command);
+    // These work on files, and wait for nothing else.
+    match &command {
+        Command::Store(command) => return store::run(command),
+        Command::Backup(args) => return backup::backup(args),
+        Command::Restore(args) => return backup::restore(args),
+        _ => {}
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -18,7 +18,8 @@ pub use batch::{Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRo
 pub use blob::BlobRef;
 pub use chains::Chains;
 pub use embedded::{
-    Damage, EmbeddedStore, LogLimits, Salvaged, Scrub, Scrubbed, Verified, dump, salvage, verify,
+    Damage, EmbeddedStore, HeldFile, HeldLog, LogLimits, Salvaged, Scrub, Scrubbed, Verified, dump, hold_log,
+    salvage, verify,
 };
 pub use memory::MemoryStore;
 

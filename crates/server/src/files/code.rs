@@ -122,7 +122,7 @@ fn hash_of(archive: &[u8]) -> Result<CodeHash, CodeError> {
     hash.parse().map_err(|_| CodeError::Unavailable(format!("{hash} is no hash")))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()

@@ -16,6 +16,7 @@ mod busy_wait;
 mod catalog;
 mod coding;
 mod committer;
+mod copy;
 mod dump;
 mod encode;
 mod end_file;
@@ -56,6 +57,7 @@ use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
 use self::busy_wait::BusyWait;
 use self::committer::{Commit, Committer};
+pub use self::copy::{HeldFile, HeldLog, hold_log};
 pub use self::dump::dump;
 use self::folder::Folder;
 pub use self::limits::LogLimits;

@@ -1,0 +1,33 @@
+//! Arguments of `longshore backup` and `longshore restore`. Both work on files: the program with the server carries them out.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Arguments of `longshore backup`. What is not given comes from the settings.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// A new folder, or a file that ends with .tar.zst
+    #[arg(long, value_name = "DIR|FILE")]
+    pub to: PathBuf,
+    /// Leave out what is in network volumes
+    #[arg(long)]
+    pub without_volumes: bool,
+    /// The data folder, of a server that runs or not
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Read settings from this file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Arguments of `longshore restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// What `longshore backup` wrote: a folder, or a file
+    #[arg(value_name = "BACKUP")]
+    pub from: PathBuf,
+    /// The data folder to make; it is empty, or not there yet
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: PathBuf,
+}

@@ -1,0 +1,114 @@
+//! `backup.list`: a line for each entry, by which a backup is compared with what was written.
+//!
+//! ```text
+//! file 600 4096 <sha256> data/log/0000000001.log
+//! folder 700 0 - data/blobs
+//! link 777 0 - data/volumes/x/latest -> v2
+//! ```
+//!
+//! What is no printable ASCII in a path is escaped as in `\n` and `\xff`.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt as _;
+
+use ring::digest::{Context, SHA256};
+
+use super::entry::{Entry, Kind, Sink};
+use super::progress::Progress;
+use super::{BackupError, Done};
+use crate::files::hex;
+
+/// The name of the file.
+pub(super) const NAME: &str = "backup.list";
+
+/// Passes entries on, and lists them.
+pub(super) struct ListWriter<'a> {
+    sink: &'a mut dyn Sink,
+    progress: &'a mut Progress,
+    text: Vec<u8>,
+    files: u64,
+    bytes: u64,
+}
+
+impl<'a> ListWriter<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink, progress: &'a mut Progress) -> Self {
+        Self { sink, progress, text: Vec::new(), files: 0, bytes: 0 }
+    }
+
+    pub(super) fn put(&mut self, entry: &Entry, content: &mut dyn Read) -> Done<()> {
+        let progress = &mut *self.progress;
+        let mut hashed =
+            Hashed { content, context: Context::new(&SHA256), bytes: 0, progress, failed: false };
+        match self.sink.put(entry, &mut hashed) {
+            // To the sink it looked like a failure of its own.
+            Err(BackupError::Io { cause, .. }) if hashed.failed => {
+                return Err(BackupError::io("read", &entry.path)(cause));
+            }
+            taken => taken?,
+        }
+        // What the sink had no use for.
+        io::copy(&mut hashed, &mut io::sink()).map_err(BackupError::io("read", &entry.path))?;
+        let (bytes, digest) = (hashed.bytes, hashed.context.finish());
+        let (kind, hash) = match &entry.kind {
+            Kind::Folder => ("folder", "-".to_owned()),
+            Kind::Link(_) => ("link", "-".to_owned()),
+            Kind::File => {
+                self.files += 1;
+                self.bytes += bytes;
+                ("file", hex(digest.as_ref()))
+            }
+        };
+        let line = format!("{kind} {:o} {bytes} {hash} {}", entry.mode, escaped(entry.path.as_os_str()));
+        self.text.extend_from_slice(line.as_bytes());
+        if let Kind::Link(target) = &entry.kind {
+            self.text.extend_from_slice(format!(" -> {}", escaped(target.as_os_str())).as_bytes());
+        }
+        self.text.push(b'\n');
+        Ok(())
+    }
+
+    /// The list, how many files it has, and how many bytes these.
+    pub(super) fn end(self) -> (Vec<u8>, u64, u64) {
+        (self.text, self.files, self.bytes)
+    }
+}
+
+fn escaped(name: &OsStr) -> String {
+    name.as_bytes().escape_ascii().to_string()
+}
+
+struct Hashed<'a> {
+    content: &'a mut dyn Read,
+    context: Context,
+    bytes: u64,
+    progress: &'a mut Progress,
+    failed: bool,
+}
+
+impl Read for Hashed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.content.read(buffer);
+        self.failed = read.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        let bytes = read?;
+        self.context.update(&buffer[..bytes]);
+        self.bytes += bytes as u64;
+        self.progress.add(bytes as u64);
+        Ok(bytes)
+    }
+}
+
+/// The first line that is not in both lists, if there is one.
+pub(super) fn first_difference(kept: &[u8], found: &[u8]) -> Option<String> {
+    let (mut kept, mut found) = (kept.split(|&byte| byte == b'\n'), found.split(|&byte| byte == b'\n'));
+    loop {
+        match (kept.next(), found.next()) {
+            (None, None) => return None,
+            (one, other) if one == other => {}
+            (one, other) => {
+                let line = one.filter(|line| !line.is_empty()).or(other).unwrap_or_default();
+                return Some(String::from_utf8_lossy(line).into_owned());
+            }
+        }
+    }
+}
