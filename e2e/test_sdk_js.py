@@ -13,17 +13,18 @@ from harness.server import ADMIN_KEY
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def report(api):
-    """What the script saw."""
+@pytest.fixture(scope="module", params=["/sdk/v2", "/v2"])
+def report(api, request):
+    """What the script saw: at the address for SDKs, and at the other where only the host was changed."""
+    shape = {"streamShape": "object"} if request.param == "/v2" else {}
     node = shutil.which("node")
     assert node, "the JavaScript SDK needs node on the PATH"
-    echo = api.endpoint("echo.py", workersMin=1, workersMax=1)
-    generator = api.endpoint("generator.py", workersMin=1, workersMax=1)
+    echo = api.endpoint("echo.py", workersMin=1, workersMax=1, **shape)
+    generator = api.endpoint("generator.py", workersMin=1, workersMax=1, **shape)
     empty = api.external()
     ids = [endpoint.id for endpoint in (echo, generator, empty)]
     done = subprocess.run(
-        [node, str(HERE / "js" / "talk.mjs"), f"{api.server.url}/sdk/v2", ADMIN_KEY, *ids],
+        [node, str(HERE / "js" / "talk.mjs"), f"{api.server.url}{request.param}", ADMIN_KEY, *ids],
         capture_output=True, text=True, timeout=300, env={**os.environ, "NO_PROXY": "127.0.0.1"}, check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -64,6 +64,19 @@ def test_stream(generator):
     assert job.status() == "COMPLETED"
 
 
+def test_stream_where_only_the_host_was_changed(api, server, monkeypatch):
+    """The setting for all endpoints is in test_streams.py."""
+    monkeypatch.setattr(runpod, "endpoint_url_base", f"{server.url}/v2")
+    endpoint = api.endpoint("generator.py", workersMin=1, workersMax=1)
+    assert endpoint.record["streamShape"] == "array"
+    job = runpod.Endpoint(endpoint.id).run({"count": 2})
+    with pytest.raises(TypeError):
+        list(job.stream())
+    assert endpoint.patch(streamShape="object")["streamShape"] == "object"
+    job = runpod.Endpoint(endpoint.id).run({"count": 3, "pause": 0.1})
+    assert list(job.stream()) == [{"n": n} for n in range(3)]
+
+
 @pytest.fixture(scope="module")
 def large(api):
     return api.endpoint("large_chunks.py", workersMin=1, workersMax=1)
@@ -179,6 +192,18 @@ def test_handler_sees_the_whole_job(moods):
 def test_a_big_output_of_a_real_worker(moods):
     record = moods.runsync({"mood": "big", "bytes": 5_000_000})
     assert len(record["output"]) == 5_000_000
+
+
+@pytest.mark.parametrize("sync, limit", [(False, 10_000_000), (True, 20_000_000)])
+def test_an_output_over_its_limit_fails_the_job_and_says_so(moods, sync, limit):
+    for over in (0, 1):
+        input = {"mood": "big", "bytes": limit - len('""') + over}
+        record = moods.runsync(input, 120_000) if sync else moods.wait_for(moods.run(input), timeout_s=60)
+        if over:
+            assert record["status"] == "FAILED" and "output" not in record
+            assert f"the output has {limit + 1} bytes, the limit is {limit}: upload it" in record["error"]
+        else:
+            assert record["status"] == "COMPLETED" and len(record["output"]) == limit - 2
 
 
 def test_generator_aggregates_if_asked(api):

@@ -128,7 +128,7 @@ def test_a_chunk_over_a_megabyte_is_split_whatever_it_is(endpoint, worker, outpu
 @pytest.mark.parametrize("post", [
     '{"output": ' + "7" * 2_500_000 + "}",
     '{"output": {"' + "k" * 2_500_000 + '": 1}}',
-    '{"output": ' + "[" * 600_000 + "]" * 600_000 + "}",
+    '{"output": ' + "[" * 400 + '"' + "x" * 2_500_000 + '"' + "]" * 400 + "}",
     '{"output": 1, "metrics": {"text": "' + "m" * 2_500_000 + '"}}',
     '{"output": "' + "x" * 1_500_000 + '", "metrics": {"text": "' + "m" * 2_500_000 + '"}}',
 ], ids=["a number", "a name", "nesting", "metrics", "both"])
@@ -136,7 +136,6 @@ def test_no_chunk_fails_its_job_for_its_size(endpoint, worker, post):
     job = endpoint.run()
     worker.take()
     assert worker.post("job-stream", job, post).status_code == 200
-    # Read as text: what is nested so deep is more than Python's parser takes.
     answer = endpoint.call("GET", f"/stream/{job}?offset=0")
     assert answer.status_code == 200 and len(answer.content) > 1_200_000
     seen = follow(f"{endpoint.api.server.url}{endpoint.mount}/stream/{job}", endpoint.api.key)
@@ -144,6 +143,26 @@ def test_no_chunk_fails_its_job_for_its_size(endpoint, worker, post):
     chunks = [event.data for event in seen if event.id is not None]
     assert len(chunks) > 1 and all(len(chunk) <= 1_000_000 for chunk in chunks)
     assert endpoint.status(job)["status"] == "COMPLETED"
+
+
+def test_the_server_sets_the_shape_and_an_endpoint_has_its_own(fresh_server):
+    server = fresh_server(config=QUICK + 'stream_shape = "object"\n')
+    api = Api(server)
+    for shape, is_object in ((None, True), ("object", True), ("array", False)):
+        endpoint = api.external(streamShape=shape)
+        assert endpoint.record["streamShape"] == ("object" if is_object else "array")
+        worker = FakeWorker(endpoint)
+        job = endpoint.run()
+        worker.take()
+        worker.chunk(job, 1)
+        chunks = [{"output": 1}]
+        shown = {"status": "IN_PROGRESS", "stream": chunks}
+        assert endpoint.ok("GET", f"/stream/{job}?offset=0") == (shown if is_object else chunks)
+        assert endpoint.ok("POST", f"/stream/{job}") == (shown if is_object else chunks)
+        assert api.ok("GET", f"/sdk{endpoint.mount}/stream/{job}?offset=0") == shown
+        worker.done(job, {"output": []})
+        assert endpoint.ok("GET", f"/stream/{job}") == ({"status": "COMPLETED", "stream": []} if is_object else [])
+    assert api.call("PATCH", f"/v1/endpoints/{endpoint.id}", json={"streamShape": "list"}).status_code == 400
 
 
 def test_several_readers_at_once_during_and_after_the_job(endpoint, worker):
@@ -180,6 +199,41 @@ def test_a_new_attempt_goes_on_with_the_offsets(endpoint, worker):
     ids = [(event.id, event.json["output"]) for event in seen if event.id is not None]
     assert ids == [(1, "kept")]
     assert endpoint.ok("GET", f"/stream/{job}") == [{"output": "kept"}]
+
+
+def test_a_poll_never_shows_chunks_of_a_lost_attempt(endpoint, worker):
+    """What was drained stays drained, what was not is gone, and the next attempt's chunks come once."""
+    job = endpoint.run()
+    worker.take()
+    worker.chunk(job, "drained")
+    assert endpoint.ok("GET", f"/stream/{job}") == [{"output": "drained"}]
+    worker.chunk(job, {"output": "never seen", "metrics": {}})
+    worker.chunk(job, "x" * 2_500_000)
+    worker.park()
+    until(lambda: endpoint.status(job).get("retries") == 1, "the job runs again")
+    assert endpoint.ok("GET", f"/stream/{job}?wait=0") == endpoint.ok("GET", f"/stream/{job}?offset=0&wait=0") == []
+    worker.chunk(job, "kept")
+    worker.done(job, {"output": []})
+    assert [event.id for event in events(endpoint, job) if event.id is not None] == [5]
+    assert endpoint.ok("GET", f"/stream/{job}") == [{"output": "kept"}]
+    assert endpoint.ok("GET", f"/stream/{job}?offset=6") == []
+
+
+def test_limits_of_outputs_are_settings_and_the_worker_is_answered_200(fresh_server):
+    server = fresh_server(config=QUICK + "output_bytes_max = 100\nsync_output_bytes_max = 200\n")
+    endpoint = Api(server).external()
+    worker = FakeWorker(endpoint)
+    for path, limit in (("/run", 100), ("/runsync?wait=1000", 200)):
+        for over in (0, 1):
+            job = endpoint.ok("POST", path, json={"input": {}})["id"]
+            assert worker.take()["id"] == job
+            answer = worker.post("job-done", job, json.dumps({"output": "x" * (limit - 2 + over)}))
+            assert answer.status_code == 200
+            record = endpoint.status(job)
+            assert record["status"] == ("FAILED" if over else "COMPLETED")
+            if over:
+                expected = f"the output has {limit + 1} bytes, the limit is {limit}: upload it to storage and return a link"
+                assert record["error"] == expected and "output" not in record
 
 
 def test_events_go_on_across_a_restart(fresh_server):

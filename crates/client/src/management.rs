@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::Method;
-use longshore_model::{Durability, EndpointId, PausedFrom, Provider, RetryOn, ScalerType, TemplateId};
+use longshore_model::{
+    Durability, EndpointId, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, TemplateId,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +135,9 @@ pub struct EndpointSpec {
     /// From a job's stop signal to SIGTERM for its worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_grace_ms: Option<u64>,
+    /// What polls of streams are answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream_shape: Option<StreamShape>,
 }
 
 impl Client {

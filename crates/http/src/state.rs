@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use longshore_engine::Engine;
 use longshore_model::limits::TAKE_HOLD_MS_MAX;
+use longshore_model::{Endpoint, StreamShape};
 
 use crate::AuditLog;
 use crate::body::BytesBudget;
@@ -33,6 +34,8 @@ pub struct HttpSettings {
     pub metrics_public: bool,
     /// What is known of stored files that are read in the background; none: they are not.
     pub scrub: Option<Arc<ScrubReport>>,
+    /// What polls of streams are answered where the endpoint does not say.
+    pub stream_shape: StreamShape,
 }
 
 impl Default for HttpSettings {
@@ -46,6 +49,7 @@ impl Default for HttpSettings {
             prices: Prices::default(),
             metrics_public: false,
             scrub: None,
+            stream_shape: StreamShape::default(),
         }
     }
 }
@@ -68,6 +72,7 @@ struct Shared {
     metrics_page: Arc<PageCache>,
     prices: Prices,
     scrub: Option<Arc<ScrubReport>>,
+    stream_shape: StreamShape,
     files: Arc<dyn ServerFiles>,
 }
 
@@ -97,9 +102,15 @@ impl HttpState {
             metrics_page: Arc::default(),
             prices,
             scrub: settings.scrub.clone(),
+            stream_shape: settings.stream_shape,
             files,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// What a poll of one of the endpoint's streams is answered.
+    pub(crate) fn stream_shape_of(&self, endpoint: &Endpoint) -> StreamShape {
+        endpoint.stream_shape.unwrap_or(self.shared.stream_shape)
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -54,6 +54,17 @@ pub enum Durability {
     Synced,
 }
 
+/// What a poll of a job's stream is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StreamShape {
+    /// A bare array of chunks.
+    #[default]
+    Array,
+    /// An object with the job's state and its chunks, as client SDKs expect it.
+    Object,
+}
+
 /// What the receiver of a webhook can be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -173,6 +184,9 @@ pub struct Endpoint {
     /// setting.
     #[serde(default)]
     pub stop_grace_ms: Option<u64>,
+    /// What a poll of a stream is answered; none means the server's setting.
+    #[serde(default)]
+    pub stream_shape: Option<StreamShape>,
     /// Who runs its workers.
     pub provider: Provider,
     /// Jobs at once on one worker that the scaler counts on.

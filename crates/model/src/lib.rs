@@ -29,7 +29,7 @@ pub use code::{CodeHash, ParseCodeError};
 pub use counters::Counters;
 pub use end::End;
 pub use endpoint::{
-    ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, WebhookEvent,
+    ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, WebhookEvent,
 };
 pub use gpu::{Gpu, Placement};
 pub use id::{

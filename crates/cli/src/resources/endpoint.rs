@@ -191,6 +191,9 @@ struct Fields {
     /// How long a worker may take to let go of a cancelled job before it is ended
     #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
     stop_grace: Option<std::time::Duration>,
+    /// What polls of streams are answered: array or object
+    #[arg(long, value_name = "SHAPE")]
+    stream_shape: Option<String>,
     /// Jobs at once on one worker
     #[arg(long, value_name = "N")]
     max_concurrency: Option<u32>,
@@ -221,6 +224,7 @@ impl Fields {
         members.set("maxRetries", self.max_retries)?;
         members.set("maxQueueLength", self.max_queue_length)?;
         members.set("stopGraceMs", self.stop_grace.map(|time| time.as_millis() as u64))?;
+        members.set("streamShape", self.stream_shape.as_ref())?;
         members.set("maxConcurrency", self.max_concurrency)?;
         members.set("gpuCount", self.gpu_count)?;
         members.set("gpuTypeIds", Some(&self.gpu_type).filter(|types| !types.is_empty()))?;

@@ -49,6 +49,7 @@ pub(crate) fn an_endpoint() -> Endpoint {
         sync_result_retention_ms: 1,
         max_queue_length: None,
         stop_grace_ms: None,
+        stream_shape: None,
         paused_from: None,
         provider: Provider::Process,
         max_concurrency: 1,

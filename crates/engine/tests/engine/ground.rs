@@ -159,6 +159,7 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         sync_result_retention_ms: 60_000,
         max_queue_length: None,
         stop_grace_ms: None,
+        stream_shape: None,
         paused_from: None,
         provider: Provider::External,
         max_concurrency: 1,

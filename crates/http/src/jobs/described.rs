@@ -59,7 +59,7 @@ pub(super) const STREAM: &[Parameter] = &[
     ),
 ];
 /// `/stream`.
-pub(super) const EVENTS: &str = "With `Accept: text/event-stream` the job is followed to its end: every chunk is an \
+pub(super) const EVENTS: &str = "The answer is an array, or an object if the endpoint's `streamShape` says so. With `Accept: text/event-stream` the job is followed to its end: every chunk is an \
     event with its offset as `id`, `event: status` has the record whenever the job stands otherwise, and `event: done` \
     has it in the end.";
 /// `/requests`.
@@ -101,6 +101,14 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
                 json!({ "output": "a word", "metrics": { "tokens": 1 } }),
             ),
         ),
+        (
+            "StreamPage",
+            object(
+                &[("status", text()), ("stream", array_of(&reference("StreamChunk")))],
+                &["status", "stream"],
+            ),
+        ),
+        ("StreamAnswer", json!({ "oneOf": [array_of(&reference("StreamChunk")), reference("StreamPage")] })),
         (
             "PurgeResult",
             with_example(

@@ -24,7 +24,7 @@ use longshore_model::Operation::{Jobs, Read};
 use self::call::{Call, Gate};
 pub use self::envelope::members_of_submit;
 pub(crate) use self::envelope::{is_webhook, web_address, webhook_never_allowed};
-use self::stream::Shape;
+use self::stream::Mount;
 use crate::HttpState;
 use crate::edge::Answering;
 use crate::errors::Failure;
@@ -54,16 +54,16 @@ pub(crate) fn status(state: HttpState, path: JobPath<'_>, request: Request) -> A
 
 /// The operations to the letter of the specification.
 pub(crate) fn group() -> Group {
-    mount("/v2/{endpoint}", Shape::Array)
+    mount("/v2/{endpoint}", Mount::Specified)
 }
 
 /// The same for the official client libraries.
 pub(crate) fn sdk_group() -> Group {
-    mount("/sdk/v2/{endpoint}", Shape::Envelope)
+    mount("/sdk/v2/{endpoint}", Mount::Sdk)
 }
 
-fn mount(prefix: &str, shape: Shape) -> Group {
-    let operations = [submits(prefix), looks(prefix, shape), changes(prefix), hooks(prefix)];
+fn mount(prefix: &str, mount: Mount) -> Group {
+    let operations = [submits(prefix), looks(prefix, mount), changes(prefix), hooks(prefix)];
     Group {
         name: "Jobs",
         about: "Hand in jobs, and follow them to their end.",
@@ -94,18 +94,13 @@ fn submits(prefix: &str) -> Vec<Operation> {
 }
 
 /// Some client libraries ask with GET and others with POST.
-fn looks(prefix: &str, shape: Shape) -> Vec<Operation> {
-    let streams = move |call| stream::stream(call, shape);
+fn looks(prefix: &str, mount: Mount) -> Vec<Operation> {
+    let streams = move |call| stream::stream(call, mount);
     let at = |path: &str| format!("{prefix}{path}");
     let status = |operation: Operation| operation.gives("Job").with(described::STATUS).rated();
     let sync = |operation: Operation| operation.gives("Job").with(described::STATUS_SYNC).rated();
     let stream = |operation: Operation| {
-        operation
-            .gives_many("StreamChunk")
-            .or_events()
-            .about(described::EVENTS)
-            .with(described::STREAM)
-            .rated()
+        operation.gives("StreamAnswer").or_events().about(described::EVENTS).with(described::STREAM).rated()
     };
     let again = "the same as GET";
     let stream_gate = Gate::limited(Read, Bucket::Stream);

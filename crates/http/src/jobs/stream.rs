@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{StreamFrom, StreamPage};
-use longshore_model::JobState;
 use longshore_model::limits::{STREAM_WAIT_MS_DEFAULT, WAIT_MS_MAX};
+use longshore_model::{JobState, StreamShape};
 
 use super::call::Call;
 use super::chunk;
@@ -17,19 +17,19 @@ use crate::{events, peer};
 /// An answer holds no further chunk once it has this many bytes of them.
 const ANSWER_BYTES: usize = 20_000_000;
 
-/// What an answer looks like.
+/// Where a poll comes in.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
-    /// A bare array of chunks.
-    Array,
-    /// The chunks and the job's state. Client libraries stop reading at the first terminal one.
-    Envelope,
+pub(super) enum Mount {
+    /// To the letter of the specification, unless the endpoint or the server says otherwise.
+    Specified,
+    /// For the official client libraries, which read objects only.
+    Sdk,
 }
 
 /// `GET|POST /stream/{job}`: drains the chunks, or with `?offset=N` reads from there and leaves them. Waits for
 /// the next chunk up to `?wait=` ms: clients ask again without a pause, and give up after ten seconds. A reader that
 /// accepts `text/event-stream` gets all there is and will be, as events.
-pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure> {
+pub(super) async fn stream(call: Call, mount: Mount) -> Result<Response, Failure> {
     let job = call.job()?;
     let query = call.query()?;
     let wait_ms = query.integer("wait", 0, WAIT_MS_MAX)?.unwrap_or(STREAM_WAIT_MS_DEFAULT);
@@ -45,7 +45,11 @@ pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure
         // Chunks that nobody reads would be lost.
         peer::hands_over();
     }
-    let (_, endpoint) = call.into_wait();
+    let (state, endpoint) = call.into_wait();
+    let shape = match mount {
+        Mount::Specified => state.stream_shape_of(&endpoint.record()),
+        Mount::Sdk => StreamShape::Object,
+    };
     let page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
@@ -58,7 +62,7 @@ pub(super) async fn stream(call: Call, shape: Shape) -> Result<Response, Failure
 }
 
 /// The answer, and the offset after its last chunk.
-fn written(page: &StreamPage, shape: Shape) -> (JsonBody, Option<u64>) {
+fn written(page: &StreamPage, shape: StreamShape) -> (JsonBody, Option<u64>) {
     let mut bytes = 0;
     let fitting = page.chunks.iter().take_while(|chunk| {
         let fits = bytes < ANSWER_BYTES;
@@ -68,8 +72,9 @@ fn written(page: &StreamPage, shape: Shape) -> (JsonBody, Option<u64>) {
     let chunks = &page.chunks[..fitting.count()];
     let mut body = JsonBody::new();
     body.hold(&page.room);
-    if let Shape::Envelope = shape {
-        // Chunks that come after a terminal state are lost on clients: it shows with the last of them.
+    if shape == StreamShape::Object {
+        // Clients stop at the first terminal state, and chunks that come after it are lost on them: it shows with the last
+        // of them.
         let all_here = !page.more && chunks.len() == page.chunks.len();
         let state = page.job.row.state;
         let state = if state.is_terminal() && !all_here { JobState::InProgress } else { state };
@@ -80,7 +85,7 @@ fn written(page: &StreamPage, shape: Shape) -> (JsonBody, Option<u64>) {
         chunk::write(&chunk.chunk, &mut body);
     }
     body.text(if chunks.is_empty() { "[]" } else { "]" });
-    if let Shape::Envelope = shape {
+    if shape == StreamShape::Object {
         body.text("}");
     }
     (body, chunks.last().map(|chunk| chunk.offset + 1))

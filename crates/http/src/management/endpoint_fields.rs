@@ -71,6 +71,12 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     )
     .nullable(),
     Field::new(
+        "streamShape",
+        Kind::Word(&["array", "object"]),
+        "what `/v2/…/stream` answers: the chunks alone, or with the job's status; null: the server's",
+    )
+    .nullable(),
+    Field::new(
         "provider",
         Kind::Word(&["process", "docker", "kubernetes", "external"]),
         "who runs its workers",

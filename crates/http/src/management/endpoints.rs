@@ -220,6 +220,7 @@ async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Va
 fn shown(state: &HttpState, endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> Value {
     let mut view = views::endpoint(endpoint, used, extras);
     view["stopGraceMs"] = json!(state.engine().stop_grace_ms(endpoint));
+    view["streamShape"] = json!(state.stream_shape_of(endpoint));
     view
 }
 

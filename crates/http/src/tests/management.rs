@@ -95,6 +95,23 @@ async fn the_grace_of_stopped_jobs_is_shown_with_what_holds_for_the_endpoint() {
 }
 
 #[tokio::test]
+async fn the_shape_of_streams_is_set_for_an_endpoint_and_shown() {
+    let server = Server::start().await;
+    let at = format!("/v1/endpoints/{}", server.endpoint);
+    let shown =
+        async || server.manage(&format!("GET {at}"), &Value::Null).await.json()["streamShape"].clone();
+    assert_eq!(shown().await, "array", "the server's");
+    for (sent, seen) in [(json!("object"), "object"), (json!("array"), "array"), (Value::Null, "array")] {
+        let changed = server.manage(&format!("PATCH {at}"), &json!({ "streamShape": sent })).await.json();
+        assert_eq!((&changed["streamShape"], shown().await), (&json!(seen), json!(seen)));
+    }
+    for sent in [json!("Object"), json!(1), json!("")] {
+        let (status, text) = refusal(&server, &format!("PATCH {at}"), json!({ "streamShape": sent })).await;
+        assert!(status == 400 && text.contains("`streamShape`"), "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_draining_deletion_goes_on_when_its_client_hangs_up() {
     let server = Server::start().await;
     let job = server.running("w1").await;

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use longshore_model::JobId;
+use longshore_model::{JobId, StreamShape};
 
 use super::fixture::{Fixture, with_key, worker};
+use crate::HttpSettings;
 
 async fn read(fixture: &Fixture, job: JobId, query: &str) -> String {
     let answer = fixture.ask(&format!("GET /v2/demo/stream/{job}{query}"), "").await;
@@ -48,6 +49,29 @@ async fn the_envelope_says_how_the_job_stands() {
     fixture.fail(job, "e").await;
     assert_eq!(read_enveloped(&fixture, job, "").await, r#"{"status":"FAILED","stream":[{"output":2}]}"#);
     assert_eq!(read_enveloped(&fixture, job, "").await, r#"{"status":"FAILED","stream":[]}"#);
+}
+
+#[tokio::test]
+async fn the_server_and_then_the_endpoint_choose_the_shape() {
+    let object = HttpSettings { stream_shape: StreamShape::Object, ..HttpSettings::default() };
+    for (settings, members, is_object) in [
+        (HttpSettings::default(), "", false),
+        (HttpSettings::default(), r#","streamShape":"object""#, true),
+        (object.clone(), "", true),
+        (object, r#","streamShape":"array""#, false),
+    ] {
+        let fixture = Fixture::with(&settings, members).await;
+        let job = fixture.running().await;
+        fixture.yield_chunks(job, &["1"]).await;
+        let enveloped = r#"{"status":"IN_PROGRESS","stream":[{"output":1}]}"#;
+        let shown = if is_object { enveloped } else { r#"[{"output":1}]"# };
+        assert_eq!(read(&fixture, job, "?offset=0").await, shown);
+        assert_eq!(read(&fixture, job, "").await, shown);
+        assert_eq!(read_enveloped(&fixture, job, "?offset=0").await, enveloped);
+        fixture.complete(job, "[]").await;
+        let drained = if is_object { r#"{"status":"COMPLETED","stream":[]}"# } else { "[]" };
+        assert_eq!(read(&fixture, job, "").await, drained);
+    }
 }
 
 #[tokio::test]

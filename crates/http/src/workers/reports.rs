@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
+use http_body::Body as _;
 use longshore_engine::{AskError, EndpointHandle, Outcome};
 use longshore_model::limits::{CHUNK_BYTES_MAX, WORKER_BODY_BYTES_MAX};
 use longshore_model::{JobId, WorkerId};
@@ -60,11 +61,15 @@ pub(super) fn stream(
 
 /// The body, or the reason for which the job must fail because there is too much of it.
 async fn read(body: Body, budget: &BytesBudget) -> Result<Result<ReadBody, String>, Failure> {
+    let sent = body.size_hint().exact().filter(|bytes| *bytes > WORKER_BODY_BYTES_MAX as u64);
     match body::read(body, WORKER_BODY_BYTES_MAX, budget).await {
         Ok(body) => Ok(Ok(body)),
-        Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => Ok(Err(format!(
-            "the worker's report is over {WORKER_BODY_BYTES_MAX} bytes; upload large results and return their address"
-        ))),
+        Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            let size = sent.map_or_else(|| "more".to_owned(), |bytes| format!("{bytes} bytes"));
+            Ok(Err(format!(
+                "the worker's report has {size}, the limit is {WORKER_BODY_BYTES_MAX}: upload it to storage and return a link"
+            )))
+        }
         // Any other refusal would be the end of its result, and nobody would learn why.
         Err(failure) if failure.is_about_packing() => {
             Ok(Err(format!("the worker's report cannot be read: {}", failure.text())))

@@ -16,8 +16,8 @@ use std::time::Duration;
 use longshore_cli::ServeArgs;
 use longshore_engine::{EngineSettings, WorkerSettings};
 use longshore_http::{HttpSettings, Origins};
-use longshore_model::Gpu;
 use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
+use longshore_model::{Gpu, StreamShape};
 use serde::Deserialize;
 
 pub(crate) use error::SettingsError;
@@ -66,6 +66,7 @@ pub(crate) struct Settings {
     orphan_ms: u64,
     worker_hold_ms: u64,
     server_url: String,
+    stream_shape: StreamShape,
     jobs_max: u64,
     output_bytes_max: u64,
     sync_output_bytes_max: u64,
@@ -314,6 +315,7 @@ impl Settings {
             workers_url: None,
             audit: None,
             prices: self.prices.clone().into(),
+            stream_shape: self.stream_shape,
             metrics_public: self.metrics_public,
             scrub: None,
         }
