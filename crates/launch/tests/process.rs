@@ -575,6 +575,12 @@ async fn a_copied_folder_of_a_worker_is_no_worker() {
     next(&mut exits).await;
 }
 
+/// Waits until the clock by which the kernel dates processes has moved on. It has ticks of 10 ms, and what began within
+/// the first or the last one of a span is spared.
+async fn wait_for_ticks() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
 #[tokio::test]
 async fn what_a_stopped_job_left_ends_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
@@ -595,16 +601,14 @@ async fn what_a_stopped_job_left_ends_and_nothing_else() {
         line.to_owned()
     };
     let before = pid("before").await;
-    // The clock of processes has ticks of 10 ms, and what began within the first or the last one is spared.
-    let tick = Duration::from_millis(50);
-    tokio::time::sleep(tick).await;
+    wait_for_ticks().await;
     let since = Instant::now();
-    tokio::time::sleep(tick).await;
+    wait_for_ticks().await;
     fs::write(cwd.join("job"), "").unwrap();
     let left = [pid("plain").await, pid("daemon").await];
-    tokio::time::sleep(tick).await;
+    wait_for_ticks().await;
     let until = Instant::now();
-    tokio::time::sleep(tick).await;
+    wait_for_ticks().await;
     fs::write(cwd.join("next"), "").unwrap();
     let next = pid("next").await;
     let as_of = Instant::now();

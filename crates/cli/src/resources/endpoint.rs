@@ -188,10 +188,10 @@ struct Fields {
     /// Over it, submits are refused
     #[arg(long, value_name = "N")]
     max_queue_length: Option<u64>,
-    /// How long a worker may take to let go of a cancelled job before it is ended
+    /// From a cancel to the end of its worker
     #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
     stop_grace: Option<std::time::Duration>,
-    /// What polls of streams are answered: array or object
+    /// What streams answer: array or object
     #[arg(long, value_name = "SHAPE")]
     stream_shape: Option<String>,
     /// Jobs at once on one worker
