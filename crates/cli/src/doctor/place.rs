@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use longshore_client::Client;
+use longshore_client::{Client, ClientError};
 
 use super::Finding;
 use crate::screen::span;
@@ -90,7 +90,14 @@ pub(super) async fn port(listen: &str) -> Finding {
     }
     let local = listen.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]");
     let answers = match Client::new(&format!("http://{local}"), "") {
-        Ok(client) => client.metrics().await.is_ok_and(|page| page.contains("longshore_")),
+        Ok(client) => match client.metrics().await {
+            Ok(page) => page.contains("longshore_"),
+            // Without a key a server of ours says so in these words.
+            Err(ClientError::Refused { status, code, .. }) => {
+                (status, code.as_str()) == (401, "unauthorized")
+            }
+            Err(_) => false,
+        },
         Err(_) => false,
     };
     if answers {
