@@ -68,7 +68,7 @@ async fn requests_checks_its_parameters() {
 async fn requests_shows_no_secrets() {
     let fixture = Fixture::start().await;
     let body = r#"{"input":{},"s3Config":{"accessSecret":"hunter2"},"webhook":"http://127.0.0.1:1/hunter3"}"#;
-    fixture.ask("POST /v2/demo/run", body).await;
+    assert_eq!(fixture.ask("POST /v2/demo/run", body).await.status, 200);
     let text = fixture.ask("GET /v2/demo/requests", "").await.text().to_owned();
     assert!(!text.contains("hunter"), "{text}");
 }
