@@ -41,6 +41,7 @@ mod taking;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod unread;
 mod waiting;
 mod when;
 mod wire;
@@ -59,6 +60,7 @@ use self::promise::Promise;
 pub use self::rules::{Rate, Rates, Rules};
 use self::stopping::Due;
 use self::submitting::Keyed;
+use self::unread::Unread;
 use self::when::{WallClock, When};
 use crate::seen::{Moment, Request, Seen};
 
@@ -82,6 +84,7 @@ pub struct Auditor {
     notes: Notes,
     exchanges: Exchanges,
     keys: Map<(EndpointNo, Box<str>), Keyed>,
+    unread: Unread,
     windows: Map<Counted, Window>,
     /// Webhook calls under way: the job, and in which of its lives.
     calls: Map<u64, (JobNo, u32)>,
@@ -166,6 +169,8 @@ impl Auditor {
                 self.note_trouble();
                 self.leases_renewed(at.ms);
             }
+            Seen::InputUnread(job) => self.input_unread(job),
+            Seen::InputDamaged(job) => self.input_damaged(job),
             Seen::Calm => self.calm = Some(self.ledger.now),
             Seen::End => self.check_rest(),
         }

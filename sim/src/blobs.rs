@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::disk::{Drive, WriteError};
 use crate::faults::Fault;
+use crate::seen::Seen;
 use crate::tasks::Process;
 
 /// Deletions that a power cut can undo; older ones have reached the disk.
@@ -51,6 +52,23 @@ impl Files {
                 }
             }
         }
+    }
+
+    /// Changes or loses the file with a job's input, if that is to happen now.
+    async fn may_damage(&self, drive: &Drive, name: &str) -> Result<(), BlobError> {
+        let Some(job) = job_of_input(name) else { return Ok(()) };
+        if !drive.faults.strike(Fault::InputDamaged) {
+            return Ok(());
+        }
+        let Some(bytes) = self.present.get(name).await? else { return Ok(()) };
+        drive.record.see(&Seen::InputDamaged(job.to_owned()));
+        if bytes.is_empty() || drive.toss() {
+            return self.present.delete(name).await;
+        }
+        let mut bytes = bytes.to_vec();
+        let at = drive.below(bytes.len());
+        bytes[at] ^= 1 << drive.below(8);
+        self.present.put(name, bytes.into()).await
     }
 
     fn begin(&self, name: &str, bytes: &Bytes) -> u64 {
@@ -98,6 +116,12 @@ impl Files {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The job whose input is in the file of this name.
+fn job_of_input(name: &str) -> Option<&str> {
+    let (_, file) = name.split_once('/')?;
+    file.split_once(".input").map(|(job, _)| job)
 }
 
 /// The payload files as one process of the server has them open.
@@ -150,7 +174,18 @@ impl Blobs for SimBlobs {
 
     fn get(&self, name: &str) -> BlobFuture<'_, Option<Bytes>> {
         let name = name.to_owned();
-        self.read(move |present| present.get(&name))
+        Box::pin(async move {
+            self.files.may_damage(&self.drive, &name).await?;
+            let read = self.read({
+                let name = name.clone();
+                move |present| present.get(&name)
+            });
+            let bytes = read.await;
+            if let (Err(_), Some(job)) = (&bytes, job_of_input(&name)) {
+                self.drive.record.see(&Seen::InputUnread(job.to_owned()));
+            }
+            bytes
+        })
     }
 
     fn delete(&self, name: &str) -> BlobFuture<'_, ()> {

@@ -20,6 +20,8 @@ const SYNC_MS_MAX: u64 = 30;
 const SLOW_MS_MAX: u64 = 10_000;
 /// Milliseconds for which a disk stays full at most.
 const FULL_MS_MAX: u64 = 60_000;
+/// Milliseconds for which nothing can be read at most.
+const UNREADABLE_MS_MAX: u64 = 60_000;
 
 /// What the server's processes, one after the other, find on their disk. Cheap to clone.
 #[derive(Clone)]
@@ -36,7 +38,7 @@ impl Disk {
             faults,
             record,
             sync_ms_max: dice.skewed(0..=SYNC_MS_MAX),
-            state: Mutex::new(State { dice: dice.fork(), full_until: None }),
+            state: Mutex::new(State { dice: dice.fork(), full_until: None, unreadable_until: None }),
         };
         Self { drive: Arc::new(drive), rows: Arc::default(), files: Arc::default() }
     }
@@ -79,6 +81,7 @@ pub(crate) struct Drive {
 struct State {
     dice: Dice,
     full_until: Option<Instant>,
+    unreadable_until: Option<Instant>,
 }
 
 impl Drive {
@@ -100,7 +103,7 @@ impl Drive {
     /// Takes the time of a read; whether it succeeds.
     pub(crate) async fn read(&self) -> bool {
         self.pass(1).await;
-        !self.faults.strike(Fault::ReadFailed)
+        !self.is_unreadable() && !self.faults.strike(Fault::ReadFailed)
     }
 
     /// One or the other, equally likely.
@@ -114,13 +117,22 @@ impl Drive {
     }
 
     fn is_full(&self) -> bool {
-        let begins = self.faults.strike(Fault::DiskFull);
+        self.is_within(Fault::DiskFull, FULL_MS_MAX, |state| &mut state.full_until)
+    }
+
+    fn is_unreadable(&self) -> bool {
+        self.is_within(Fault::DiskUnreadable, UNREADABLE_MS_MAX, |state| &mut state.unreadable_until)
+    }
+
+    /// Whether a fault that lasts for a while does so now; it may begin now.
+    fn is_within(&self, fault: Fault, ms_max: u64, until: fn(&mut State) -> &mut Option<Instant>) -> bool {
+        let begins = self.faults.strike(fault);
         let mut state = self.state();
         if begins {
-            let lasts = Duration::from_millis(state.dice.skewed(1..=FULL_MS_MAX));
-            state.full_until = Some(Instant::now() + lasts);
+            let lasts = Duration::from_millis(state.dice.skewed(1..=ms_max));
+            *until(&mut state) = Some(Instant::now() + lasts);
         }
-        !self.faults.are_over() && state.full_until.is_some_and(|until| Instant::now() < until)
+        !self.faults.are_over() && until(&mut state).is_some_and(|until| Instant::now() < until)
     }
 
     async fn pass(&self, ms_max: u64) {

@@ -85,6 +85,10 @@ faults! {
     HandlerStuck = 0.0,
     /// A job is handed in that no worker can read, nor anything that came with it.
     JobUnreadable = 0.0,
+    /// Nothing can be read from the disk for a while.
+    DiskUnreadable = 0.0,
+    /// The file with a job's input is changed, or lost.
+    InputDamaged = 0.0,
 }
 
 /// Decides when something goes wrong. Cheap to clone.
@@ -114,10 +118,16 @@ impl Faults {
         let mut rates: Vec<f64> = rates.collect();
         let counts = vec![0; Fault::ALL.len()];
         let dice = dice.fork();
-        // From a copy: the worlds in which it does not strike stay what they were before it was thought of.
+        // From a copy: the worlds in which they do not strike stay what they were before they were thought of.
         let mut late = dice.clone();
         if late.chance(0.3) {
             rates[Fault::JobUnreadable as usize] = late.skewed(1..=50) as f64 / 1_000.0;
+        }
+        if late.chance(0.2) {
+            rates[Fault::DiskUnreadable as usize] = late.skewed(1..=50) as f64 / 10_000.0;
+        }
+        if late.chance(0.3) {
+            rates[Fault::InputDamaged as usize] = late.skewed(5..=50) as f64 / 1_000.0;
         }
         Self { shared: Arc::new(Mutex::new(State { dice, rates, counts, over: false })) }
     }

@@ -1,6 +1,7 @@
 //! What can be seen from outside the server: requests and answers, webhook calls, processes that come and go.
 //!
-//! This is all that the auditor knows. Nothing in here comes from inside the server.
+//! This is all that the auditor knows. Nothing in here comes from inside the server: what the disk of its machine did to
+//! it comes from the disk.
 
 use bytes::Bytes;
 
@@ -87,6 +88,10 @@ pub enum Seen {
     ClockSet,
     /// A write to the disk of the server's machine failed, or nobody can say whether it did.
     DiskFailed,
+    /// The disk did not let the server read the input of this job.
+    InputUnread(String),
+    /// The disk changed or lost the input of this job.
+    InputDamaged(String),
     /// From now on nothing goes wrong any more, and nobody submits, cancels or changes anything.
     Calm,
     /// The world ends. Long enough after [`Seen::Calm`] that everything should be at rest.

@@ -17,6 +17,7 @@ use longshore_store::{
 use self::rows::Change;
 use self::writer::Writer;
 use crate::disk::Drive;
+use crate::seen::Seen;
 use crate::tasks::Process;
 
 pub(crate) use self::rows::Rows;
@@ -80,7 +81,17 @@ impl Store for SimStore {
     }
 
     fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
-        self.read(move |rows| rows.input(job))
+        Box::pin(async move {
+            let input = self.read(move |rows| rows.input(job)).await;
+            if input.is_err() {
+                let seen = self.rows.seen();
+                let rows = seen.jobs(job.endpoint, job.seq.saturating_sub(1), 1).await?;
+                for row in rows.iter().filter(|row| row.key == job) {
+                    self.drive.record.see(&Seen::InputUnread(row.id.to_string()));
+                }
+            }
+            input
+        })
     }
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {

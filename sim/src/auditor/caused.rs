@@ -18,6 +18,8 @@ pub(super) struct Causes<'a> {
     pub endpoint: &'a Endpoint,
     pub clock: &'a WallClock,
     pub rules: &'a Rules,
+    /// Since when the job's input is damaged.
+    pub damaged: Option<When>,
     /// No cause can be later than this.
     pub limit: When,
 }
@@ -58,6 +60,12 @@ impl Causes<'_> {
         let needed = self.endpoint.settings.max_retries.low as usize + 1;
         let earliest = lost.next_back().map_or(self.job.life.began.0, |delivery| delivery.asked);
         (takes >= needed).then_some(earliest)
+    }
+
+    /// When the job may have been given up as nobody can read its input any more.
+    pub fn failed_by_damage(&self) -> Option<When> {
+        let damaged = self.damaged.filter(|damaged| damaged.seq <= self.limit.seq);
+        damaged.map(|damaged| later(damaged, self.job.life.began.0))
     }
 
     /// When the job may have timed out.
@@ -109,8 +117,9 @@ impl Causes<'_> {
         let posts =
             self.posts().filter(|post| !matches!(post.word, Word::Progress(_))).map(|post| post.span.from);
         let chunks = self.failed_by_post(None).map(|post| post.span.from);
-        let others = [chunks, self.cancelled(), self.purged(), self.timed_out(), self.failed_by_loss()];
-        posts.chain(others.into_iter().flatten()).min_by_key(|when| when.wall_ms)
+        let lost = [self.timed_out(), self.failed_by_loss(), self.failed_by_damage()];
+        let others = [chunks, self.cancelled(), self.purged()].into_iter().chain(lost);
+        posts.chain(others.flatten()).min_by_key(|when| when.wall_ms)
     }
 
     /// Posts that may have taken effect in this life, and before the limit.
@@ -174,6 +183,7 @@ impl Auditor {
         let causes = self.causes_of(job);
         let may_have_failed = causes.failed_by_post(None).is_some()
             || causes.failed_by_loss().is_some()
+            || causes.failed_by_damage().is_some()
             || causes.timed_out().is_some();
         may_have_failed && find(&causes, sight).0.is_none()
     }
@@ -181,16 +191,20 @@ impl Auditor {
     fn causes_of<'a>(&'a self, job: &'a Job) -> Causes<'a> {
         let endpoint = &self.notes.endpoints[job.endpoint.0];
         let limit = job.life.over.map_or(self.ledger.now, |(over, _)| over);
-        Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit }
+        let damaged = self.unread.damaged(&job.id);
+        Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit }
     }
 
     /// Finds what ended a job. Answers when that was at the earliest.
     pub(super) fn check_cause(&mut self, sight: &Sight) -> When {
         let now = self.ledger.now;
+        let is_of_damage = self.check_damage(sight);
         let Some(job) = self.notes.get(sight.job) else { return now };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
         let is_first = job.life.terminal.is_none();
-        let (from, edge) = find(&self.causes_of(job), sight);
+        let causes = self.causes_of(job);
+        let (from, edge) =
+            if is_of_damage { (causes.failed_by_damage(), None) } else { find(&causes, sight) };
         if from.is_none() && endpoint.may_be_deleted(now) {
             return job.life.began.0;
         }
@@ -208,7 +222,7 @@ impl Auditor {
         };
         let began = job.life.began.0;
         self.ledger.check(Promise::Caused, from.is_some(), text);
-        if sight.state == State::Failed {
+        if sight.state == State::Failed && !is_of_damage {
             self.check_fails_alone(sight);
         }
         if let (State::Completed, Some(posted)) = (sight.state, from) {
@@ -260,5 +274,11 @@ fn find_failure(causes: &Causes<'_>, error: Option<&Bytes>) -> (Option<When>, Op
         return (Some(given_up.map_or(post.span.from, |given_up| given_up.min(post.span.from))), edge);
     }
     let edge = causes.failed_by_post(None).is_none().then_some(Edge::WorkerLostFailed);
-    (causes.failed_by_loss(), edge)
+    match (causes.failed_by_loss(), causes.failed_by_damage()) {
+        // Where the error is not shown, it may have been either.
+        (lost, Some(damaged)) if text.is_none() => {
+            (Some(lost.map_or(damaged, |lost| lost.min(damaged))), None)
+        }
+        (lost, _) => (lost, edge),
+    }
 }

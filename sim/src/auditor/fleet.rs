@@ -80,7 +80,8 @@ impl Auditor {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return true };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
-        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit: now };
+        let damaged = self.unread.damaged(&job.id);
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit: now };
         let is_expired = self.clock.most(job.known, now) >= job.ttl.low_ms;
         let is_ended = causes.earliest_end().is_some() || job.life.over.is_some();
         is_expired || is_ended || job.gone.is_some() || job.is_void || !job.retries.is_empty()

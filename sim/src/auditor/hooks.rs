@@ -197,6 +197,8 @@ impl Auditor {
             && !job.hook.is_unsure
             && job.hook.accepted.is_none()
             && job.hook.calls < self.rules.webhook_attempts_max
+            // Its address is lost with the rest of the input.
+            && self.unread.damaged(&job.id).is_none()
     }
 
     /// Whether somebody may still be called for the job, seen to have ended or not.

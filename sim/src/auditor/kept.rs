@@ -154,7 +154,8 @@ impl Auditor {
     /// The least that the server's clock can have shown when the job ended, if it may have ended by `limit`.
     fn earliest_end(&self, job: &Job, limit: When) -> Option<u64> {
         let endpoint = &self.notes.endpoints[job.endpoint.0];
-        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
+        let damaged = self.unread.damaged(&job.id);
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit };
         let known = job.life.terminal.as_ref().map(|terminal| terminal.from);
         known.or_else(|| causes.earliest_end()).map(|from| self.clock.least(from, limit))
     }

@@ -50,6 +50,8 @@ promises! {
     RetriesCounted = "retries count lost workers, and nothing else",
     /// Who cannot be read takes nobody along.
     FailsAlone = "a job that no worker can read fails alone",
+    /// A read error fails nothing, and damage only what is damaged.
+    DamageTrue = "a job fails for a damaged input only where its input is damaged",
     /// A job that is over stops running.
     Stops = "a job that is over stops running",
     /// Cancel answers with a terminal state.

@@ -179,7 +179,8 @@ impl Auditor {
     pub(super) fn may_have_ended_before_chunks(&self, job: &Job) -> bool {
         let Some(limit) = job.chunks.iter().filter_map(|post| post.span.until).max() else { return false };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
-        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, limit };
+        let damaged = self.unread.damaged(&job.id);
+        let causes = Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit };
         causes.timed_out().is_some() || causes.cancelled().is_some()
     }
 

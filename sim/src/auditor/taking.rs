@@ -181,6 +181,9 @@ impl Auditor {
             let Some(other_submitted) = other.submitted.filter(|_| while_waiting && other.job != no) else {
                 continue;
             };
+            if self.may_be_aside(no, other.asked, other.got) {
+                continue;
+            }
             let is_later = submitted.is_none_or(|acknowledged| acknowledged.seq < other_submitted.seq);
             // What a power cut may have undone, an answer to an earlier take too, may have put it at the front.
             if self.notes.get(other.job).is_some_and(|other| other.is_void) {

@@ -1,0 +1,28 @@
+//! Disks that cannot be read at times, and inputs that are damaged: a read error costs no job anything, damage only its own.
+
+use longshore_sim::faults::Fault;
+use longshore_sim::life;
+
+/// What goes wrong with reads; everything else as the seed says.
+const RATES: &[(Fault, f64)] =
+    &[(Fault::ReadFailed, 0.03), (Fault::DiskUnreadable, 0.001), (Fault::InputDamaged, 0.03)];
+const STEPS: u64 = 10_000;
+/// In the first, jobs are handed out while one whose input could not be read is set aside.
+const SEEDS: [u64; 6] = [9032, 7007, 1, 3, 4, 5];
+
+#[test]
+fn read_errors_fail_no_job_and_damage_only_its_own() {
+    let mut struck = [0; RATES.len()];
+    let mut checked = 0;
+    for seed in SEEDS {
+        let outcome = life::live_with(RATES, seed, STEPS, false);
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        for ((fault, _), sum) in RATES.iter().zip(&mut struck) {
+            *sum += outcome.faults.iter().find(|(kind, _)| kind == fault).map_or(0, |(_, count)| *count);
+        }
+        let damage = "a job fails for a damaged input only where its input is damaged";
+        checked += outcome.checked.iter().find(|(name, _)| *name == damage).map_or(0, |(_, count)| *count);
+    }
+    assert!(struck.iter().all(|count| *count > 0), "never struck: {struck:?}");
+    assert!(checked > 0, "no job failed for its damaged input");
+}
