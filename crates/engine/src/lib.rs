@@ -17,6 +17,7 @@ mod host;
 mod key_map;
 mod live_key;
 mod measure;
+mod owner_use;
 mod randomness;
 mod read_faults;
 mod recent;
@@ -33,7 +34,7 @@ pub use ask::{
     Accepted, AskError, CatalogError, FleetView, Health, JobPage, JobSnapshot, ListQuery, Outcome,
     StreamFrom, StreamPage, Submission, TakeAsk, TakenJob, WorkerView,
 };
-pub use chores::metering::{Usage, UsageKind, UsageSheet};
+pub use chores::metering::{JobUsage, Usage, UsageKind, UsageSheet};
 pub use chores::webhooks::log::{
     Delivery, DeliveryAttempt, DeliveryState, FolderHookLog, HookLog, LogFuture, MemoryHookLog,
     parse_webhook_id, webhook_id,
@@ -53,6 +54,7 @@ pub use host::{Host, Task, ThisMachine};
 pub use live_key::{Caller, LiveKey};
 pub use longshore_queue::Refusal;
 pub use measure::{EndpointMetrics, EngineMetrics, Histogram, HistogramSnapshot};
+pub use owner_use::{BUSIEST_OWNERS, Use};
 pub use record::{write_json_string, write_record, write_record_members};
 pub use room::{Held, Room};
 pub use secrets::{Resealed, reseal};

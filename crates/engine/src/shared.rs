@@ -1,11 +1,12 @@
 //! What the actor of one endpoint shares with its handles.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
 use longshore_blobs::Blobs;
-use longshore_model::{End, Endpoint, EndpointId, EndpointNo, JobId, JobKey, Millis};
+use longshore_model::{End, Endpoint, EndpointId, EndpointNo, JobId, JobKey, Millis, Submitter};
 use longshore_store::{BlobRef, Payload, Store};
 use longshore_vault::Vault;
 use tokio::sync::{mpsc, watch};
@@ -14,6 +15,7 @@ use crate::actor::ask::Ask;
 use crate::chores::webhooks::signing::Secrets;
 use crate::chores::webhooks::{HookDue, HookLog, Webhooks};
 use crate::host::{Clock, Host};
+use crate::owner_use::{OwnerUse, Use, UseBySubmitter};
 use crate::read_faults::ReadFaults;
 use crate::recent::Recent;
 use crate::room::Room;
@@ -36,6 +38,7 @@ pub(crate) struct Ground {
     pub(crate) inputs: Room,
     pub(crate) read_faults: ReadFaults,
     pub(crate) metrics: Arc<EngineMetrics>,
+    pub(crate) owner_use: OwnerUse,
     pub(crate) hooks: Webhooks<EndpointHandle>,
     pub(crate) hook_log: Arc<dyn HookLog>,
 }
@@ -46,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) asks: mpsc::UnboundedSender<Ask>,
     pub(crate) stops: Stops,
     pub(crate) metrics: EndpointMetrics,
+    /// What jobs used since the meter last took it.
+    job_use: Mutex<BTreeMap<Submitter, Use>>,
     /// Workers that hold a job at this moment.
     pub(crate) running_workers: AtomicU32,
     /// Deleted: everybody is answered as if it were not there.
@@ -72,6 +77,7 @@ impl Shared {
             asks,
             stops: Stops::default(),
             metrics: EndpointMetrics::default(),
+            job_use: Mutex::default(),
             running_workers: AtomicU32::new(0),
             gone: AtomicBool::new(record.deleting),
             stopping: AtomicBool::new(false),
@@ -141,6 +147,22 @@ impl Shared {
     pub(crate) fn fleet_status(&self) -> FleetStatus {
         let crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
         crew.as_ref().map(|status| status.borrow().clone()).unwrap_or_default()
+    }
+
+    /// Counts what the jobs of a commit used.
+    pub(crate) fn count_use(&self, used: UseBySubmitter) {
+        for (submitter, used) in used.into_entries() {
+            self.ground.owner_use.add(submitter.owner, used);
+            if used.ended > 0 {
+                let mut job_use = self.job_use.lock().unwrap_or_else(PoisonError::into_inner);
+                job_use.entry(submitter).or_default().add(used);
+            }
+        }
+    }
+
+    /// What jobs used since the last call.
+    pub(crate) fn take_job_use(&self) -> BTreeMap<Submitter, Use> {
+        std::mem::take(&mut self.job_use.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn now(&self) -> Millis {

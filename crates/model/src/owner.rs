@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 use core::num::NonZeroU64;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Millis;
 
@@ -90,6 +90,19 @@ impl fmt::Display for KeyId {
             return f.write_str(Self::OPERATOR);
         }
         write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Serialize for KeyId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KeyId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not the id of a key"))
     }
 }
 

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{Attempt, Counters, End, EndpointNo, JobId, JobKey, JobRow, Millis, WorkerId};
+use longshore_model::{
+    Attempt, Counters, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId,
+};
 
 /// What a command caused, beside its reply. The engine's only law: commit `changes`, then release the reply and `signals`.
 #[must_use]
@@ -63,7 +65,11 @@ pub enum Signal {
         job: JobId,
         /// Where it lives.
         key: JobKey,
-        /// How long it ran; none where it did not, or was cancelled.
+        /// Who submitted it.
+        submitter: Submitter,
+        /// How it ended.
+        state: JobState,
+        /// How long the attempt ran that ended; none where none ran.
         ran_ms: Option<u64>,
     },
     /// The job is gone: whoever waits for it must hear that.

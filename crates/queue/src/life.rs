@@ -99,9 +99,10 @@ impl Queue {
             out.changes.push(Change::OweHook(row.key()));
             out.signals.push(Signal::Webhook(row.id, row.key(), end));
         }
-        let ran_ms =
-            (row.started_at().0 > 0 && state != JobState::Cancelled).then(|| now.since(row.started_at()));
-        out.signals.push(Signal::Ended { job: row.id, key: row.key(), ran_ms });
+        let ran_ms = (row.started_at().0 > 0).then(|| now.since(row.started_at()));
+        let (job, key, by) = (row.id, row.key(), row.submitter);
+        let submitter = self.jobs.submitters.get(by);
+        out.signals.push(Signal::Ended { job, key, submitter, state, ran_ms });
         out.signals.push(Signal::Demand);
         self.schedule(slot);
         self.put(slot, out);

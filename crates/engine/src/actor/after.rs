@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::ask::Watch;
 use crate::EndpointHandle;
 use crate::committer::Release;
+use crate::owner_use::UseBySubmitter;
 use crate::shared::Shared;
 use crate::supervisor::FleetEvent;
 use crate::tail::{Tail, TailNews};
@@ -26,6 +27,7 @@ pub(crate) struct After {
     /// Running jobs with a new progress value that somebody wants to be told of.
     pub(crate) progress: Vec<JobId>,
     pub(crate) blobs: Vec<String>,
+    pub(crate) used: UseBySubmitter,
 }
 
 impl After {
@@ -39,6 +41,7 @@ impl After {
             && self.hooks.is_empty()
             && self.progress.is_empty()
             && self.blobs.is_empty()
+            && self.used.is_empty()
     }
 
     /// The release that does all of it. After a failed commit nothing of it happened: waits are dropped and
@@ -69,6 +72,7 @@ impl After {
             for job in self.progress {
                 shared.ground.hooks.progressed(EndpointHandle::new(Arc::clone(&shared)), job);
             }
+            shared.count_use(self.used);
             shared.delete_blobs(self.blobs);
         })
     }

@@ -11,6 +11,7 @@ use super::ask::{Answer, Appended, Ask, FollowLook, Given, StreamLook, Watch, an
 use super::parked::ParkedTake;
 use super::rows::{Carried, file_of};
 use crate::handle::take::Undelivered;
+use crate::owner_use::Use;
 use crate::tail::TailNews;
 use crate::{Accepted, AskError};
 
@@ -67,10 +68,11 @@ impl Actor {
     }
 
     fn submit(&mut self, submit: Submit, input: Payload, watch: Option<Watch>, reply: Answer<Accepted>) {
-        let (id, file) = (submit.id, file_of(Some(&input)));
+        let (id, file, submitter) = (submit.id, file_of(Some(&input)), submit.submitter);
         let carried = Carried { input: Some(input), outcome: None };
         match self.apply_with(Command::Submit(submit), carried) {
             Reply::Accepted(_) => {
+                self.after.used.add(submitter, Use { submitted: 1, ..Use::default() });
                 self.own_blob(id, file);
                 self.watch_from(id, watch);
                 self.releases.push(answer(reply, Accepted { id, state: JobState::InQueue }));

@@ -1,12 +1,13 @@
 //! From the machine's changes to rows, and from its signals to what happens after the commit.
 
 use bytes::Bytes;
-use longshore_model::{JobId, JobKey, JobRow};
+use longshore_model::{JobId, JobKey, JobRow, JobState};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Change, Signal};
 use longshore_store::{ChunkRow, HookRow, OutcomeRow, Payload, StreamRow, Write};
 
 use super::Actor;
+use crate::owner_use::Use;
 use crate::supervisor::FleetEvent;
 use crate::tail::TailNews;
 
@@ -92,7 +93,11 @@ impl Actor {
             match signal {
                 Signal::Ready => self.jobs_are_ready = true,
                 Signal::Demand => self.demand(),
-                Signal::Ended { job, key, ran_ms } => self.ended(job, key, ran_ms),
+                Signal::Ended { job, key, submitter, state, ran_ms } => {
+                    let used = Use { ended: 1, served_ms: ran_ms.unwrap_or_default(), ..Use::default() };
+                    self.after.used.add(submitter, used);
+                    self.ended(job, key, ran_ms.filter(|_| state != JobState::Cancelled));
+                }
                 Signal::Deleted(id, key) => {
                     self.after.dropped.extend(self.watches.remove(&id).unwrap_or_default());
                     self.after.streams.extend(self.streams.watchers(key));

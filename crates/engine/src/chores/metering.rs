@@ -4,6 +4,7 @@
 //! killed forgets nothing: the next one goes on where the notes end, and what it cannot know is how long a worker ran
 //! whose launcher lost it.
 
+mod job_use;
 mod ledger;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,10 @@ use longshore_launch::Exited;
 use longshore_model::{EndpointId, Millis, Placement, RecordKind, Template};
 use longshore_store::Write;
 
-use crate::{CatalogError, Engine, Record};
+use crate::{CatalogError, EndpointHandle, Engine, Record};
 use ledger::Ledger;
 
+pub use job_use::JobUsage;
 pub use ledger::{Usage, UsageKind, UsageSheet};
 
 /// Counts worker time.
@@ -68,6 +70,7 @@ impl Engine {
     fn meter_workers(&self) {
         let now = self.now();
         for handle in self.endpoints() {
+            self.meter_jobs(&handle);
             let status = handle.fleet_status();
             if status.workers.is_empty() {
                 continue;
@@ -81,6 +84,14 @@ impl Engine {
                 let since = Some(worker.placement.started_at).filter(|at| at.0 > 0).unwrap_or(now);
                 ledger.meter(record.id, &worker.id, kind, since, now);
             }
+        }
+    }
+
+    /// Counts the jobs of an endpoint that ended, in the hour in which that is noted.
+    pub(crate) fn meter_jobs(&self, handle: &EndpointHandle) {
+        let used = handle.shared.take_job_use();
+        if !used.is_empty() {
+            self.meter().ledger().meter_jobs(handle.id(), used, self.now());
         }
     }
 

@@ -114,6 +114,7 @@ impl Engine {
         }
         record.deleting = true;
         self.commit(vec![Write::PutEndpoint(Box::new(record.clone()))]).await?;
+        self.meter_jobs(&handle);
         self.catalog_mut().remove_endpoint(record.no);
         handle.shared.gone.store(true, Ordering::Release);
         handle.shared.tell_fleet(FleetEvent::Deleted { drain });

@@ -7,6 +7,7 @@ use longshore_store::Write;
 
 use super::Engine;
 use crate::CatalogError;
+use crate::owner_use::Use;
 
 /// The most owners. Their records are never removed, so that the names of old jobs' owners stay known.
 const OWNERS_MAX: usize = 100_000;
@@ -27,6 +28,12 @@ impl Engine {
     /// The number of the owner with this name, if a key ever named it.
     pub fn owner_no(&self, name: &str) -> Option<OwnerNo> {
         self.catalog().owners.number(name)
+    }
+
+    /// What the keys of owners used since the server started: the [`crate::BUSIEST_OWNERS`] by number, then all others
+    /// together (`None`).
+    pub fn owner_use(&self) -> Vec<(Option<OwnerNo>, Use)> {
+        self.inner.ground.owner_use.snapshot()
     }
 
     /// The owner with this name, for a change of a key while the caller holds the door.

@@ -18,6 +18,7 @@ use crate::chores::webhooks::Webhooks;
 use crate::code_paths;
 use crate::gpus::Gpus;
 use crate::host::Clock;
+use crate::owner_use::OwnerUse;
 use crate::read_faults::ReadFaults;
 use crate::recent::Recent;
 use crate::room::Room;
@@ -72,6 +73,7 @@ impl Engine {
             settings: parts.settings,
             vault: parts.vault,
             metrics: Arc::default(),
+            owner_use: OwnerUse::default(),
             hooks: Webhooks::spawn(
                 parts.webhooks,
                 parts.host.as_ref(),

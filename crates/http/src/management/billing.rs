@@ -1,5 +1,7 @@
 //! `/v1/billing/endpoints`: how long workers ran, and what that costs by the operator's prices.
 
+mod shares;
+
 use std::collections::BTreeMap;
 
 use axum::extract::State;
@@ -20,7 +22,7 @@ use crate::rfc3339::{parse_rfc3339, rfc3339};
 use crate::{HttpState, Prices};
 
 const BUCKETS: [&str; 5] = ["hour", "day", "week", "month", "year"];
-const GROUPINGS: [&str; 3] = ["endpointId", "podId", "gpuTypeId"];
+const GROUPINGS: [&str; 5] = ["endpointId", "podId", "gpuTypeId", "owner", "key"];
 /// What workers without GPUs are listed under.
 const CPU: &str = "CPU";
 
@@ -41,16 +43,21 @@ const PARAMETERS: &[Parameter] = &[
     query("endpointId", Kind::Text, "only this endpoint"),
     query("templateId", Kind::Text, "only workers of this template"),
     query("imageName", Kind::Text, "only workers of this image"),
+    query("owner", Kind::Text, "only this owner of keys, where `grouping` is `owner` or `key`"),
     query("gpuTypeId", Kind::Texts, "only workers with GPUs of one of these types"),
     query("dataCenterId", Kind::Texts, "accepted for compatibility"),
 ];
+
+/// What the numbers say.
+const ABOUT: &str = "Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job. By owner \
+    or key, the time of an endpoint's workers in an hour is shared out by how long the jobs of each ran that ended in it.";
 
 /// The operations on worker time.
 pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("EndpointBilling", "/v1/billing/endpoints", list)
             .summary("how long workers ran, and what that costs")
-            .about("Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job.")
+            .about(ABOUT)
             .lists("BillingRecord")
             .with(PARAMETERS),
     ];
@@ -60,6 +67,10 @@ pub(super) fn group() -> Group {
             ("endpointId", text()),
             ("podId", text()),
             ("gpuTypeId", text()),
+            ("owner", text()),
+            ("key", text()),
+            ("jobs", count()),
+            ("executionMs", count()),
             ("timeBilledMs", count()),
             ("amount", json!({ "type": "number" })),
             ("diskSpaceBilledGb", count()),
@@ -81,10 +92,10 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     let page = Page::of(&uri, &query)?;
     let key = |record: &Value| {
         let text = |name: &str| record[name].as_str().unwrap_or_default();
-        let names = ["endpointId", "gpuTypeId", "podId"].map(text).join("/");
+        let names = ["endpointId", "gpuTypeId", "podId", "owner", "key"].map(text).join("/");
         (parse_rfc3339(text("time")).unwrap_or_default(), names)
     };
-    let (records, cursor) = page.cut(records(&sheets, bucket, grouping, &query, state.prices()), key);
+    let (records, cursor) = page.cut(records(&state, &sheets, bucket, grouping, &query), key);
     Ok(page.answer(records, cursor))
 }
 
@@ -93,23 +104,46 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
 struct Sum {
     ms: u64,
     amount: f64,
+    jobs: u64,
+    execution_ms: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Self) {
+        self.ms += other.ms;
+        self.amount += other.amount;
+        self.jobs += other.jobs;
+        self.execution_ms += other.execution_ms;
+    }
 }
 
 fn records(
+    state: &HttpState,
     sheets: &[UsageSheet],
     bucket: &str,
     grouping: &str,
     query: &Query,
-    prices: &Prices,
 ) -> Vec<Value> {
+    let by_submitter = matches!(grouping, "owner" | "key");
     let mut sums: BTreeMap<(Millis, Names), Sum> = BTreeMap::new();
     for sheet in sheets.iter().filter(|sheet| is(query, "endpointId", sheet.endpoint.as_str())) {
-        for usage in sheet.usages.iter().filter(|usage| is_asked_for(query, usage)) {
-            let key = (begins(bucket, sheet.from), names(grouping, sheet, usage));
-            let sum = sums.entry(key).or_default();
-            let gpu_type = Some(usage.kind.gpu_type_id.as_str()).filter(|type_id| !type_id.is_empty());
-            sum.ms += usage.ms;
-            sum.amount += usage.ms as f64 / 3_600_000.0 * prices.per_hour(gpu_type, usage.kind.gpu_count);
+        let at = begins(bucket, sheet.from);
+        let usages = sheet.usages.iter().filter(|usage| is_asked_for(query, usage));
+        if by_submitter {
+            let mut workers = Sum::default();
+            usages.for_each(|usage| workers.add(&of_workers(usage, state.prices())));
+            let shares = shares::shares(state.engine(), grouping, sheet, &workers).into_iter();
+            let is_owners = |names: &Names| {
+                query.get("owner").is_none_or(|wanted| names.get("owner").is_some_and(|name| name == wanted))
+            };
+            for (names, sum) in shares.filter(|(names, _)| is_owners(names)) {
+                sums.entry((at, names)).or_default().add(&sum);
+            }
+        } else {
+            for usage in usages {
+                let sum = sums.entry((at, names(grouping, sheet, usage))).or_default();
+                sum.add(&of_workers(usage, state.prices()));
+            }
         }
     }
     let record = |((at, names), sum): ((Millis, Names), Sum)| {
@@ -120,9 +154,20 @@ fn records(
         // Fractions of a millionth say nothing.
         record.insert("amount".to_owned(), json!((sum.amount * 1e6).round() / 1e6));
         record.insert("diskSpaceBilledGb".to_owned(), json!(0));
+        if by_submitter {
+            record.insert("jobs".to_owned(), json!(sum.jobs));
+            record.insert("executionMs".to_owned(), json!(sum.execution_ms));
+        }
         Value::Object(record)
     };
     sums.into_iter().map(record).collect()
+}
+
+/// The time of workers, and what it costs.
+fn of_workers(usage: &Usage, prices: &Prices) -> Sum {
+    let gpu_type = Some(usage.kind.gpu_type_id.as_str()).filter(|type_id| !type_id.is_empty());
+    let amount = usage.ms as f64 / 3_600_000.0 * prices.per_hour(gpu_type, usage.kind.gpu_count);
+    Sum { ms: usage.ms, amount, ..Sum::default() }
 }
 
 /// Which fields name what a record is about, and their values.

@@ -8,6 +8,7 @@ use longshore_engine::{EndpointHandle, EndpointMetrics, Engine, Health, Histogra
 use longshore_model::Endpoint;
 
 use super::exposition::{Exposition, Kind, Label};
+use super::owners::owners;
 use super::page::Page;
 use super::process;
 use super::requests::RequestCounts;
@@ -44,6 +45,7 @@ pub(super) async fn render(state: HttpState) -> Option<Page> {
         endpoints(&mut page, &numbers);
         jobs(&mut page, &numbers);
         commits(&mut page, state.engine());
+        owners(&mut page, state.engine());
         requests(&mut page, state.requests());
         scrub(&mut page, &state);
         process_numbers(&mut page);

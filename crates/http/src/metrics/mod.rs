@@ -5,6 +5,7 @@
 
 mod exposition;
 mod families;
+mod owners;
 mod page;
 mod process;
 mod requests;

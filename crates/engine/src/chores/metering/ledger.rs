@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use longshore_model::{EndpointId, Millis, WorkerId};
+use longshore_model::{EndpointId, Millis, Submitter, WorkerId};
 use serde::{Deserialize, Serialize};
 
+use super::job_use::{self, JobUsage};
 use crate::Record;
+use crate::owner_use::Use;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -61,9 +63,16 @@ pub struct UsageSheet {
     pub span_ms: u64,
     /// What there was.
     pub usages: Vec<Usage>,
+    /// The jobs that ended, by who submitted them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobUsage>,
 }
 
 impl UsageSheet {
+    fn empty(endpoint: EndpointId, from: Millis, span_ms: u64) -> Self {
+        Self { endpoint, from, span_ms, usages: Vec::new(), jobs: Vec::new() }
+    }
+
     /// Ids sort by time, the hours of a day beside the day.
     fn id(&self) -> String {
         let Self { endpoint, from, span_ms, .. } = self;
@@ -147,13 +156,29 @@ impl Ledger {
         while from < to {
             let hour = Millis(from.0 - from.0 % HOUR_MS);
             let end = to.min(hour + HOUR_MS);
-            let empty = UsageSheet { endpoint, from: hour, span_ms: HOUR_MS, usages: Vec::new() };
+            let empty = UsageSheet::empty(endpoint, hour, HOUR_MS);
             let id = empty.id();
             let sheet = self.sheets.entry(id.clone()).or_insert(empty);
             sheet.add(Some(worker), &kind, end.since(from), end);
             self.changed.insert(id);
             from = end;
         }
+    }
+
+    /// Jobs of an endpoint ended by `now`.
+    pub(super) fn meter_jobs(
+        &mut self,
+        endpoint: EndpointId,
+        used: impl IntoIterator<Item = (Submitter, Use)>,
+        now: Millis,
+    ) {
+        let empty = UsageSheet::empty(endpoint, Millis(now.0 - now.0 % HOUR_MS), HOUR_MS);
+        let id = empty.id();
+        let sheet = self.sheets.entry(id.clone()).or_insert(empty);
+        for (by, used) in used {
+            job_use::add(&mut sheet.jobs, by, used);
+        }
+        self.changed.insert(id);
     }
 
     /// Makes days of old hours, and forgets what is older still.
@@ -176,11 +201,14 @@ impl Ledger {
 
     fn add_to_day(&mut self, hour: &UsageSheet) {
         let from = Millis(hour.from.0 - hour.from.0 % DAY_MS);
-        let empty = UsageSheet { endpoint: hour.endpoint, from, span_ms: DAY_MS, usages: Vec::new() };
+        let empty = UsageSheet::empty(hour.endpoint, from, DAY_MS);
         let id = empty.id();
         let day = self.sheets.entry(id.clone()).or_insert(empty);
         for usage in &hour.usages {
             day.add(None, &usage.kind, usage.ms, usage.until);
+        }
+        for jobs in &hour.jobs {
+            job_use::add_entry(&mut day.jobs, jobs);
         }
         self.changed.insert(id);
     }
@@ -213,6 +241,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use longshore_hostile::{cases, spoiled};
+    use longshore_model::{KeyId, OwnerNo};
     use proptest::prelude::*;
 
     use super::*;
@@ -295,6 +324,25 @@ mod tests {
     }
 
     #[test]
+    fn jobs_that_ended_are_kept_by_key_and_folded_into_days() {
+        let by = |owner| Submitter { owner: OwnerNo(owner), key: KeyId::from_number(7) };
+        let one = Use { submitted: 5, ended: 1, served_ms: 20 };
+        let mut ledger = Ledger::default();
+        ledger.meter_jobs(endpoint(), [(by(1), one), (by(2), one)], at(0));
+        ledger.meter_jobs(endpoint(), [(by(1), one)], at(5));
+        ledger.meter_jobs(endpoint(), [(by(1), one)], at(61));
+        let sums = |ledger: &Ledger| {
+            let entries = ledger.sheets.values().flat_map(|sheet| &sheet.jobs);
+            entries.map(|entry| (entry.owner.unwrap().0, entry.jobs, entry.ms)).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(&ledger), [(1, 2, 40), (2, 1, 20), (1, 1, 20)]);
+        let mut next = ledger.again();
+        assert_eq!(sums(&next), sums(&ledger));
+        next.fold(at(180) + HOURS_KEPT_MS);
+        assert_eq!(sums(&next), [(1, 3, 60), (2, 1, 20)]);
+    }
+
+    #[test]
     fn old_hours_become_days_and_old_days_are_forgotten() {
         let mut ledger = Ledger::default();
         ledger.ran("w1", 0, 90);
@@ -343,7 +391,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_on_disk_are_survived(bytes in spoiled(Just(r#"{"endpoint":"0123456789abcd","from":3600000,"spanMs":3600000,"usages":[{"worker":"w","templateId":"","imageName":"","gpuTypeId":"","gpuCount":1,"ms":5,"until":3600005}]}"#), &[b"\"", b"null", b"18446744073709551615"])) {
+        fn any_bytes_on_disk_are_survived(bytes in spoiled(Just(r#"{"endpoint":"0123456789abcd","from":3600000,"spanMs":3600000,"usages":[{"worker":"w","templateId":"","imageName":"","gpuTypeId":"","gpuCount":1,"ms":5,"until":3600005}],"jobs":[{"owner":1,"key":"admin","jobs":1,"ms":5}]}"#), &[b"\"", b"null", b"18446744073709551615"])) {
             let id = "0000003600000-1-0123456789abcd".to_owned();
             let mut ledger = Ledger::load([Record { id, json: bytes.into() }]);
             ledger.ran("w1", 0, 10);

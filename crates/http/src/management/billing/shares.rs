@@ -1,0 +1,49 @@
+//! Worker time by owner or key: shared out by how long the jobs of each ran.
+
+use longshore_engine::{Engine, JobUsage, UsageSheet};
+
+use super::{Names, Sum};
+
+/// What of the workers' time and amount in a sheet goes to which owner or key. Without a job that ended in it, all of it
+/// goes to none.
+pub(super) fn shares(
+    engine: &Engine,
+    grouping: &str,
+    sheet: &UsageSheet,
+    workers: &Sum,
+) -> Vec<(Names, Sum)> {
+    let endpoint = ("endpointId", sheet.endpoint.to_string());
+    let all_ms: u128 = sheet.jobs.iter().map(|jobs| u128::from(jobs.ms)).sum();
+    let mut shares = Vec::new();
+    let mut before_ms = 0;
+    for jobs in &sheet.jobs {
+        let mut sum = Sum { jobs: jobs.jobs, execution_ms: jobs.ms, ..Sum::default() };
+        if all_ms > 0 {
+            let until_ms = before_ms + u128::from(jobs.ms);
+            // Cut at the same places from both sides, the parts add up to the whole.
+            let cut = |at: u128| (u128::from(workers.ms) * at / all_ms) as u64;
+            sum.ms = cut(until_ms) - cut(before_ms);
+            sum.amount = workers.amount * jobs.ms as f64 / all_ms as f64;
+            before_ms = until_ms;
+        }
+        let mut names = names(engine, grouping, jobs);
+        names.extend([endpoint.clone()]);
+        shares.push((names, sum));
+    }
+    if all_ms == 0 && workers.ms > 0 {
+        shares.push((
+            Names::from([endpoint]),
+            Sum { ms: workers.ms, amount: workers.amount, ..Sum::default() },
+        ));
+    }
+    shares
+}
+
+fn names(engine: &Engine, grouping: &str, jobs: &JobUsage) -> Names {
+    let mut names = Names::new();
+    names.extend(jobs.owner.map(|owner| ("owner", engine.owner_name(owner).to_string())));
+    if grouping == "key" {
+        names.extend(jobs.key.map(|key| ("key", key.to_string())));
+    }
+    names
+}

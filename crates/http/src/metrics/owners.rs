@@ -1,0 +1,45 @@
+//! What owners of keys use: the busiest by name, the others as one. How many there are makes the page no longer.
+
+use longshore_engine::{Engine, Use};
+
+use super::exposition::{Exposition, Kind};
+
+const MS_PER_SECOND: f64 = 1_000.0;
+
+/// Stands for every owner that is not among the busiest.
+const OTHER: &str = "other";
+
+/// Counters of every owner.
+pub(super) fn owners(page: &mut Exposition, engine: &Engine) {
+    let uses: Vec<_> = engine
+        .owner_use()
+        .into_iter()
+        .map(|(no, used)| (no.map_or_else(|| OTHER.into(), |no| label(&engine.owner_name(no))), used))
+        .collect();
+    let mut family = |name: &str, help: &str, number: fn(&Use) -> f64| {
+        page.family(name, Kind::Counter, help);
+        for (owner, used) in &uses {
+            page.sample(name, &[("owner", owner)], number(used));
+        }
+    };
+    let name = "longshore_owner_submitted_total";
+    family(name, "jobs that an owner's keys handed in", |used| used.submitted as f64);
+    family("longshore_owner_ended_total", "jobs of an owner that ended", |used| used.ended as f64);
+    let name = "longshore_owner_served_seconds_total";
+    family(name, "how long an owner's jobs ran that ended", |used| used.served_ms as f64 / MS_PER_SECOND);
+}
+
+/// An owner may be called `other`, too.
+fn label(name: &str) -> String {
+    if name == OTHER { format!("{name} (an owner)") } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_called_other_is_told_from_the_others() {
+        assert_eq!((label("acme").as_str(), label("other").as_str()), ("acme", "other (an owner)"));
+    }
+}
