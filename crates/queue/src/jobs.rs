@@ -59,15 +59,17 @@ impl Jobs {
     }
 
     /// Takes in a row, whose submitter has been counted.
-    pub(crate) fn insert(&mut self, row: PackedRow, carried: Option<Box<[u8]>>) -> Slot {
+    pub(crate) fn insert(&mut self, row: PackedRow) -> Slot {
         let id = row.id;
         let slot = self.free.pop().unwrap_or_else(|| self.add_place());
-        if let Some(carried) = carried {
-            self.carried.insert(slot, carried);
-        }
         *self.place(slot) = Some(row);
         self.by_id.insert(id, slot);
         slot
+    }
+
+    /// Keeps fields of a stored row that this version has no use for.
+    pub(crate) fn carry(&mut self, slot: Slot, fields: Box<[u8]>) {
+        self.carried.insert(slot, fields);
     }
 
     /// A place that was not taken before.
@@ -88,7 +90,9 @@ impl Jobs {
         let row = self.place(slot).take()?;
         self.by_id.remove(row.id, slot);
         self.submitters.leave(row.submitter);
-        self.carried.remove(&slot);
+        if !self.carried.is_empty() {
+            self.carried.remove(&slot);
+        }
         self.free.push(slot);
         Some(row)
     }
@@ -97,7 +101,8 @@ impl Jobs {
     pub(crate) fn row(&self, slot: Slot) -> JobRow {
         let row = &self[slot];
         let submitter = self.submitters.get(row.submitter);
-        row.unpacked(Beside { submitter, carried: self.carried.get(&slot).map(AsRef::as_ref) })
+        let carried = if self.carried.is_empty() { None } else { self.carried.get(&slot) };
+        row.unpacked(Beside { submitter, carried: carried.map(AsRef::as_ref) })
     }
 
     /// What the job's `Idempotency-Key` promises, if it came with one.

@@ -20,7 +20,10 @@ impl Queue {
             self.workers.remember(worker);
         }
         let (by, carried) = (self.jobs.submitters.enter(row.submitter), row.carried.take());
-        let slot = self.jobs.insert(PackedRow::new(row, by), carried);
+        let slot = self.jobs.insert(PackedRow::new(row, by));
+        if let Some(carried) = carried {
+            self.jobs.carry(slot, carried);
+        }
         let purged = self.is_purged(&self.jobs[slot]);
         if !planted(Bug::KeysNotLoaded) {
             self.restore_idempotency(slot);

@@ -19,10 +19,12 @@ impl Queue {
         if self.queued() >= self.settings.jobs_max || self.last_seq >= JobKey::SEQ_MAX {
             return Reply::Refused(Refusal::Full);
         }
+        let has_promise = submit.idempotency.is_some();
         let row = self.row_of(now, submit);
         let key = row.key();
-        let slot = self.jobs.insert(row, None);
-        if let Some(promise) = self.jobs.promise(slot) {
+        let slot = self.jobs.insert(row);
+        // Asked first, as few submits have one.
+        if has_promise && let Some(promise) = self.jobs.promise(slot) {
             self.idempotent.insert(promise, slot);
         }
         self.enqueue(slot, Place::Back, now, out);

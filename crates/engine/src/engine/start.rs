@@ -52,13 +52,8 @@ impl Engine {
         // The later one of two of a template counts, and says both.
         writes.extend(renamed);
         if !writes.is_empty() {
-            store
-                .commit(
-                    ShardId::CATALOG,
-                    epochs[0].1,
-                    Batch { durability: Durability::Synced, writes, chain: None },
-                )
-                .await?;
+            let batch = Batch { durability: Durability::Synced, writes, chain: None };
+            store.commit(ShardId::CATALOG, epochs[0].1, batch).await?;
         }
         let token_key = token_key(&parts, &stored, epochs[0].1).await?;
         let moved = has_moved(store.as_ref(), &stored, epochs[0].1, &parts.workers.base_url).await?;
