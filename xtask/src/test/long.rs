@@ -11,6 +11,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ("LONGSHORE_PARKED", "9000"),
     ("LONGSHORE_OPENAPI_EXAMPLES", "100"),
     ("LONGSHORE_POWER_CUT_BATCHES", "120"),
+    ("LONGSHORE_DAMAGE_STEP", "1"),
+    ("LONGSHORE_UNREAD_S", "900"),
     ("PROPTEST_CASES", "2000"),
 ];
 
