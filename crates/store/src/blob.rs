@@ -25,14 +25,14 @@ impl BlobRef {
 
     /// Why these bytes are not those that were kept.
     pub fn damage(&self, bytes: &[u8]) -> Option<String> {
-        let mut check = Check::new(&self.name, self.bytes);
+        let mut check = BlobCheck::new(&self.name, self.bytes);
         check.add(bytes);
         check.end().err()
     }
 }
 
 /// Compares what is read of a file, piece by piece, with what was kept in it.
-pub(crate) struct Check {
+pub struct BlobCheck {
     /// The bytes that are to come.
     bytes: u64,
     /// Those that came.
@@ -42,14 +42,14 @@ pub(crate) struct Check {
     hasher: XxHash3_64,
 }
 
-impl Check {
+impl BlobCheck {
     /// Of a file with such a name, of so many bytes.
-    pub(crate) fn new(name: &str, bytes: u64) -> Self {
+    pub fn new(name: &str, bytes: u64) -> Self {
         Self { bytes, read: 0, sum: sum_in(name), hasher: XxHash3_64::new() }
     }
 
     /// The next bytes.
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
+    pub fn add(&mut self, bytes: &[u8]) {
         self.read += bytes.len() as u64;
         if self.sum.is_some() {
             self.hasher.write(bytes);
@@ -57,7 +57,7 @@ impl Check {
     }
 
     /// That there is no more. What is wrong, in words that follow the file's name.
-    pub(crate) fn end(self) -> Result<(), String> {
+    pub fn end(self) -> Result<(), String> {
         if self.read != self.bytes {
             return Err(format!("has {} bytes instead of {}", self.read, self.bytes));
         }
@@ -89,7 +89,7 @@ mod tests {
             assert!(blob.damage(&other).unwrap().contains("checksum"), "{at}");
         }
         assert_eq!(blob.damage(&bytes[1..]).unwrap(), "has 2999 bytes instead of 3000");
-        let mut check = Check::new(&blob.name, blob.bytes);
+        let mut check = BlobCheck::new(&blob.name, blob.bytes);
         bytes.chunks(700).for_each(|piece| check.add(piece));
         assert_eq!(check.end(), Ok(()));
     }

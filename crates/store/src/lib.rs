@@ -15,11 +15,11 @@ use std::pin::Pin;
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
 pub use batch::{Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write};
-pub use blob::BlobRef;
+pub use blob::{BlobCheck, BlobRef};
 pub use chains::Chains;
 pub use embedded::{
     Damage, EmbeddedStore, HeldFile, HeldLog, LogLimits, Salvaged, Scrub, Scrubbed, Verified, dump, hold_log,
-    salvage, verify,
+    salvage, verify, verify_with,
 };
 pub use memory::MemoryStore;
 

@@ -154,7 +154,7 @@ fn make(data: &Path, to: &Path, without_volumes: bool) -> Done<Made> {
     if read != manifest {
         return Err(BackupError::Differs("it has other entries".to_owned()));
     }
-    let jobs = verify::store_in(scratch.path())?;
+    let jobs = checked.check()?;
     drop(scratch);
     partial.publish()?;
     Ok(Made { manifest, jobs })

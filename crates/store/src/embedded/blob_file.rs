@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Advice, fadvise};
 
-use crate::blob::Check;
+use crate::BlobCheck;
 
 /// Their folder in a data folder.
 pub(super) const BLOBS: &str = "blobs";
@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Reads all of a large payload; what is wrong with it, if something is.
 pub(super) fn check_blob(folder: &Path, name: &str, bytes: u64) -> Result<u64, String> {
     let path = blob_path(folder, name).ok_or("this is no name of a payload")?;
-    let mut check = Check::new(name, bytes);
+    let mut check = BlobCheck::new(name, bytes);
     let read = read_pieces(&path, |piece| check.add(piece));
     let read = read.map_err(|error| format!("the payload cannot be read: {error}"))?;
     check.end().map_err(|what| format!("the payload {what}")).map(|()| read)

@@ -66,7 +66,7 @@ use self::readers::Readers;
 use self::reclaim::Reclaim;
 pub use self::salvage::{Salvaged, salvage};
 pub use self::scrub::{Scrub, Scrubbed};
-pub use self::verify::{Verified, verify};
+pub use self::verify::{Verified, verify, verify_with};
 pub use self::walk::Damage;
 use self::writer::{Request, Writer};
 use crate::{

@@ -43,6 +43,16 @@ pub struct Verified {
 /// Reads the log and the large payloads of a data folder. Changes nothing. Of the folder of a running server the latest
 /// may be missing, and payloads whose jobs end meanwhile.
 pub fn verify(dir: &Path) -> Result<Verified, StoreError> {
+    let blobs = dir.join(BLOBS);
+    verify_with(dir, |name, bytes| check_blob(&blobs, name, bytes).map(drop))
+}
+
+/// As [`verify`], where the files of large payloads are somewhere else: `check_blob` gets the name and the length of each
+/// that something needs, and says what is wrong with it, if something is.
+pub fn verify_with(
+    dir: &Path,
+    check_blob: impl FnMut(&str, u64) -> Result<(), String>,
+) -> Result<Verified, StoreError> {
     let log = dir.join(names::LOG);
     // No segment goes while this is held. A folder that nobody may write to needs none.
     let hold = File::open(log.join(names::HOLD)).ok().filter(|hold| hold.lock_shared().is_ok());
@@ -50,7 +60,7 @@ pub fn verify(dir: &Path) -> Result<Verified, StoreError> {
     walk(&log, &mut check)?;
     drop(hold);
     check.check_catalog();
-    check.check_blobs(&dir.join(BLOBS));
+    check.check_blobs(check_blob);
     check.verified.jobs = check.index.rows().count() as u64;
     Ok(check.verified)
 }
@@ -146,7 +156,7 @@ impl Check {
     }
 
     /// Those that a record names which still says so.
-    fn check_blobs(&mut self, folder: &Path) {
+    fn check_blobs(&mut self, mut check_blob: impl FnMut(&str, u64) -> Result<(), String>) {
         for blob in std::mem::take(&mut self.blobs) {
             let place = self.index.get(blob.job, blob.column);
             if place.is_none_or(|place| (place.slot(), place.at()) != (blob.slot, blob.at)) {
@@ -154,7 +164,7 @@ impl Check {
             }
             self.verified.blobs += 1;
             self.verified.blob_bytes = self.verified.blob_bytes.saturating_add(blob.bytes);
-            if let Err(what) = check_blob(folder, &blob.name, blob.bytes) {
+            if let Err(what) = check_blob(&blob.name, blob.bytes) {
                 self.damage(Damage { file: format!("{BLOBS}/{}", blob.name), at: 0, what });
             }
         }
