@@ -23,6 +23,7 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::BodyNotCompared, 20),
     (Bug::KeysNotLoaded, 40),
     (Bug::RetryCountedTwice, 30),
+    (Bug::ReadErrorCounted, 20),
     (Bug::TimeoutFromSubmit, 20),
     (Bug::ReplyBeforeCommit, 20),
     (Bug::FailedCommitForgotten, 40),
@@ -51,6 +52,8 @@ const KILLS: &[(Fault, f64)] = &[
 ];
 /// Some jobs are such that no worker can read them.
 const UNREADABLE: &[(Fault, f64)] = &[(Fault::JobUnreadable, 0.05)];
+/// What is stored cannot be read at times.
+const READ_ERRORS: &[(Fault, f64)] = &[(Fault::ReadFailed, 0.05), (Fault::DiskUnreadable, 0.002)];
 /// Workers hang.
 const HANGS: &[(Fault, f64)] = &[(Fault::WorkerHangs, 0.03)];
 
@@ -60,6 +63,7 @@ const RATES: &[(Bug, &[(Fault, f64)])] = &[
     (Bug::LeaseNotLoaded, KILLS),
     (Bug::HungWorkerKept, HANGS),
     (Bug::DroppedInBatches, UNREADABLE),
+    (Bug::ReadErrorCounted, READ_ERRORS),
 ];
 
 const ONE_JOB_PER_KEY: &str = "an idempotency key stands for one job";
@@ -101,6 +105,7 @@ const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::OneRunTooMany, &[RETRIES_COUNTED]),
     (Bug::LostAnswerCounted, &[RETRIES_COUNTED]),
     (Bug::DroppedInBatches, &[FAILS_ALONE]),
+    (Bug::ReadErrorCounted, &[RETRIES_COUNTED, CAUSED]),
     (Bug::LeaseNotLoaded, &[LEASE_ENDS]),
     (Bug::HungWorkerKept, &[SILENT_ENDED]),
     (Bug::UntakenResultAccepted, &[CAUSED]),

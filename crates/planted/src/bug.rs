@@ -48,6 +48,8 @@ bugs! {
     LostAnswerCounted,
     /// Jobs that were dropped together are handed out together again.
     DroppedInBatches,
+    /// A job whose input could not be read is one that its worker lost.
+    ReadErrorCounted,
     /// The jobs that run at a crash are nobody's afterwards.
     LeaseNotLoaded,
     /// A managed worker that went silent loses its jobs but is left running.

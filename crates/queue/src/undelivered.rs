@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use longshore_model::{Attempt, JobId, JobState, Millis};
+use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::life::Loss;
@@ -30,7 +31,7 @@ impl Queue {
             out.changes.push(Change::KeepError(key, error));
             self.end(slot, JobState::Failed, now, out);
         } else {
-            self.put_back(slot, false, &Loss::Delivery, now, out);
+            self.put_back(slot, planted(Bug::ReadErrorCounted), &Loss::Delivery, now, out);
             self.set_aside(slot, now);
         }
         Reply::Recorded(key)
