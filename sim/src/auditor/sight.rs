@@ -107,10 +107,12 @@ impl Auditor {
 
     fn seen_running(&mut self, sight: &Sight) {
         let now = self.ledger.now;
+        // It was handed out to be read, though it then left for no worker.
+        let was_unread = self.was_taken_in_vain(sight.job, sight.from, now);
         let Some((job, endpoint)) = self.notes.with_endpoint(sight.job) else { return };
         let takes = job.possible_deliveries().count() + endpoint.unknown_takes(job.life.began.0, now);
         let text = || format!("{} is IN_PROGRESS in {}, and nobody can have taken it", job.id, sight.what);
-        self.ledger.check(Promise::Caused, takes > 0, text);
+        self.ledger.check(Promise::Caused, takes > 0 || was_unread, text);
         self.check_overdue(sight);
         let Some(job) = self.notes.get_mut(sight.job) else { return };
         let Some(shown) = &sight.shown else { return };

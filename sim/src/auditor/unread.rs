@@ -58,7 +58,7 @@ impl Auditor {
         self.unread.damaged.entry(id.into()).or_insert(at);
     }
 
-    /// Whether a job may have been set aside when another one was handed out, between the two.
+    /// Whether a job may have been taken to be read, or set aside after that, at any time between the two.
     pub(super) fn may_be_aside(&self, no: JobNo, asked: When, got: When) -> bool {
         let failures = self.notes.get(no).and_then(|job| self.unread.failures.get(&job.id));
         let mut failures = failures.into_iter().flatten().enumerate();
@@ -66,6 +66,12 @@ impl Auditor {
             let pause_ms = PAUSE_MS_MIN.saturating_mul(1 << nth.min(5)).min(PAUSE_MS_MAX);
             failure.taken.seq < got.seq && asked.ms <= failure.at.ms + pause_ms + SLACK_MS
         })
+    }
+
+    /// Whether a job may have been taken between the two by nobody who got it, as its input could not be read.
+    pub(super) fn was_taken_in_vain(&self, no: JobNo, from: When, until: When) -> bool {
+        let is_damaged = self.notes.get(no).is_some_and(|job| self.unread.damaged(&job.id).is_some());
+        is_damaged || self.may_be_aside(no, from, until)
     }
 
     /// A job was shown as failed. Answers whether that was for a damaged input.
