@@ -12,11 +12,13 @@ use crate::packed::PackedRow;
 use crate::workers::Stopping;
 use crate::{Change, Effects, Queue, Signal};
 
-/// At which end of the line a job enters.
+/// Where in the line a job enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Front,
     Back,
+    /// Where it was when it was handed out.
+    Kept,
 }
 
 /// What a job comes back from.
@@ -25,6 +27,8 @@ pub(crate) enum Loss<'a> {
     Worker(&'a str),
     /// A worker that never showed that it had it.
     Delivery,
+    /// No worker: its input could not be read.
+    Reading,
 }
 
 impl Queue {
@@ -40,6 +44,7 @@ impl Queue {
                 self.order_last = self.order_last.saturating_add(1);
                 self.order_last
             }
+            Place::Kept => self.jobs[slot].order,
         };
         // Whatever enters the queue after a purge must be told from what was in it, also after a reload.
         let after_purge = if planted(Bug::PurgeHitsNewJobs) { now } else { self.counters.purged_until + 1 };
@@ -108,7 +113,7 @@ impl Queue {
         self.put(slot, out);
     }
 
-    /// Takes a running job back from its worker and to the front of the line; or ends it as failed, when it
+    /// Takes a running job back from its worker and to the front of the line, or to its own place; or ends it as failed, when it
     /// counts as a retry and there are none left.
     pub(crate) fn put_back(
         &mut self,
@@ -140,7 +145,12 @@ impl Queue {
         if !planted(Bug::ChunksOfLostAttempt) {
             out.changes.push(Change::DropChunks(row.key()));
         }
-        let place = if planted(Bug::RequeuedAtBack) { Place::Back } else { Place::Front };
+        let place = match loss {
+            _ if planted(Bug::RequeuedAtBack) => Place::Back,
+            // It never left. At the front it would overtake those that were unreadable before it.
+            Loss::Reading => Place::Kept,
+            Loss::Worker(_) | Loss::Delivery => Place::Front,
+        };
         self.enqueue(slot, place, now, out);
         self.schedule(slot);
         self.put(slot, out);
@@ -241,7 +251,7 @@ fn exhausted(row: &PackedRow, loss: &Loss<'_>) -> String {
         Loss::Worker(reason) => {
             alloc::format!("the job was given up after it ran {} times: {reason}", retries + 1)
         }
-        Loss::Delivery => {
+        Loss::Delivery | Loss::Reading => {
             let deliveries = u32::from(row.redeliveries()) + retries + 1;
             alloc::format!(
                 "the job was given up after it was handed out {deliveries} times and dropped without a sign that it \

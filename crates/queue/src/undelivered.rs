@@ -31,7 +31,7 @@ impl Queue {
             out.changes.push(Change::KeepError(key, error));
             self.end(slot, JobState::Failed, now, out);
         } else {
-            self.put_back(slot, planted(Bug::ReadErrorCounted), &Loss::Delivery, now, out);
+            self.put_back(slot, planted(Bug::ReadErrorCounted), &Loss::Reading, now, out);
             self.set_aside(slot, now);
         }
         Reply::Recorded(key)

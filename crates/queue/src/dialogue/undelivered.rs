@@ -43,6 +43,35 @@ fn an_unreadable_input_costs_no_retry_and_keeps_its_place() {
 }
 
 #[test]
+fn those_of_several_takes_keep_their_order() {
+    check(
+        "
+        submit a
+        submit b
+        submit c
+        take w1
+        unread a
+        take w1
+        unread b
+        reload
+        wait 1s
+        take w1 x3
+        ",
+        expect![[r#"
+            0s submit a: accepted
+            0s submit b: accepted
+            0s submit c: accepted
+            0s take w1: a
+            0s unread a: recorded; a back in line
+            0s take w1: b
+            0s unread b: recorded; b back in line
+            0s reload: 3 jobs
+            1s take w1 x3: a, b, c
+        "#]],
+    );
+}
+
+#[test]
 fn it_is_tried_again_ever_more_rarely_and_never_fails() {
     check(
         "
