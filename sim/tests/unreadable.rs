@@ -7,7 +7,7 @@ use longshore_sim::life;
 const RATES: &[(Fault, f64)] =
     &[(Fault::ReadFailed, 0.03), (Fault::DiskUnreadable, 0.001), (Fault::InputDamaged, 0.03)];
 const STEPS: u64 = 10_000;
-/// In the first, others are handed out while a job is set aside; in the second, a job is seen as its damage is found.
+/// In the first, others are handed out while a job is set aside.
 const SEEDS: [u64; 7] = [9032, 9106, 7007, 1, 3, 4, 5];
 
 #[test]
