@@ -354,12 +354,15 @@ def test_stream_of_chunks_too_long_is_split(endpoint, worker):
     assert all(len(json.dumps(c["output"], ensure_ascii=False).encode()) <= 1_000_000 for c in raw)
 
 
-def test_stream_chunk_that_cannot_be_split_fails_the_job(endpoint, worker):
+def test_a_stream_chunk_that_is_an_object_is_split_by_its_largest_member(endpoint, worker):
     job = endpoint.run()
     worker.take()
-    worker.chunk(job, {"k": "x" * 1_100_000})
-    record = endpoint.wait_for(job)
-    assert record["status"] == "FAILED" and "chunk" in record["error"]
+    worker.chunk(job, {"n": 1, "k": "x" * 1_100_000})
+    worker.done(job, {"output": []})
+    first, *more = [chunk["output"] for chunk in endpoint.call("GET", f"/stream/{job}?offset=0&wait=0").json()]
+    assert first["n"] == 1 and more and all(set(part) == {"k"} for part in more)
+    assert first["k"] + "".join(part["k"] for part in more) == "x" * 1_100_000
+    assert endpoint.wait_for(job)["status"] == "COMPLETED"
 
 
 # Errors

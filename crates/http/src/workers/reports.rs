@@ -65,10 +65,11 @@ async fn read(body: Body, budget: &BytesBudget) -> Result<Result<ReadBody, Strin
     match body::read(body, WORKER_BODY_BYTES_MAX, budget).await {
         Ok(body) => Ok(Ok(body)),
         Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            let size = sent.map_or_else(|| "more".to_owned(), |bytes| format!("{bytes} bytes"));
-            Ok(Err(format!(
-                "the worker's report has {size}, the limit is {WORKER_BODY_BYTES_MAX}: upload it to storage and return a link"
-            )))
+            let what = match sent {
+                Some(bytes) => format!("has {bytes} bytes, the limit is {WORKER_BODY_BYTES_MAX}"),
+                None => format!("is over the limit of {WORKER_BODY_BYTES_MAX} bytes"),
+            };
+            Ok(Err(format!("the worker's report {what}: upload it to storage and return a link")))
         }
         // Any other refusal would be the end of its result, and nobody would learn why.
         Err(failure) if failure.is_about_packing() => {
