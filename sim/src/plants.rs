@@ -34,7 +34,7 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::HookAtOnce, 20),
     (Bug::StreamNotReset, 300),
     (Bug::DrainKills, 500),
-    (Bug::PurgeHitsNewJobs, 1_000),
+    (Bug::PurgeHitsNewJobs, 4_000),
     (Bug::UntakenResultAccepted, 500),
 ];
 
