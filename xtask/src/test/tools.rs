@@ -29,6 +29,8 @@ impl Tools {
             ("node", "nodejs"),
             ("npm", "npm"),
             ("valgrind", "valgrind"),
+            ("zstd", "zstd"),
+            ("setpriv", "util-linux"),
         ])?;
         let venv = setup.root.join(".tools/venv");
         setup.python_packages(&venv, &setup.root.join("e2e/requirements.txt"))?;
