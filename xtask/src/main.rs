@@ -30,9 +30,11 @@ usage: cargo xtask <task>
   counts [--write]
         Counts the instructions of the hot paths and compares them with crates/counts/instructions.toml.
         --write         notes them there instead
-  tidy
+  tidy [--bless | --prose [PATH…]]
         Checks what no other tool does: the dependency arrows, licences and bans, file and function
-        sizes, leftovers, links. Prints one line per finding.
+        sizes, leftovers, links, plain English. Prints one line per finding.
+        --bless         write today's prose counts to xtask/src/tidy/prose/baseline.txt: they may only shrink
+        --prose PATH…   print every phrase to reword and every short doc in these files and folders
 ";
 
 fn main() -> ExitCode {
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
         ["bench", options @ ..] => bench::run(options),
-        ["tidy"] => tidy::run(),
+        ["tidy", options @ ..] => tidy::run_with(options),
         ["counts"] => counts::run(false),
         ["counts", "--write"] => counts::run(true),
         ["test", options @ ..] => test::Options::parse(options).and_then(|options| test::run(&options)),

@@ -5,6 +5,7 @@ mod dead_files;
 mod leftovers;
 mod licences;
 mod links;
+mod prose;
 mod sizes;
 mod source;
 mod test_files;
@@ -54,7 +55,25 @@ impl File {
     }
 }
 
+/// Runs `cargo xtask tidy` with its options: none, `--bless`, or `--prose` and paths.
+///
+/// # Errors
+///
+/// Findings, an unknown option, or a file that cannot be read.
+pub fn run_with(options: &[&str]) -> Result<(), String> {
+    match options {
+        [] => run(),
+        ["--bless"] => with_prose(|scanned| prose::bless(&scanned)),
+        ["--prose", paths @ ..] => with_prose(|scanned| report(prose::list(scanned, paths))),
+        [other, ..] => Err(format!("tidy: unknown option `{other}`")),
+    }
+}
+
 /// Checks the whole project.
+///
+/// # Errors
+///
+/// Findings, which are printed, or a file that cannot be read.
 pub fn run() -> Result<(), String> {
     let metadata = Metadata::read()?;
     let files = read_files()?;
@@ -66,8 +85,8 @@ pub fn run() -> Result<(), String> {
         }
         findings.extend(leftovers::check_text(file));
     }
-    let rust = files.iter().filter(|file| file.has_extension("rs"));
-    let sources: Vec<(&Path, Source)> = rust.map(|file| (&*file.path, Source::parse(&file.text))).collect();
+    let sources = parse(&files);
+    findings.extend(prose::check(prose::scan(&files, &sources))?);
     findings.extend(dead_files::check(&sources));
     let mut tests = TestFiles::default();
     for (path, source) in &sources {
@@ -80,11 +99,28 @@ pub fn run() -> Result<(), String> {
         findings.extend(leftovers::check_rust(path, source, is_test));
     }
     findings.extend(measured.check());
+    println!("tidy: {measured}");
+    report(findings)
+}
+
+/// Passes the prose of all files to `task`.
+fn with_prose(task: impl FnOnce(Vec<prose::FileProse<'_>>) -> Result<(), String>) -> Result<(), String> {
+    let files = read_files()?;
+    let sources = parse(&files);
+    task(prose::scan(&files, &sources))
+}
+
+fn parse(files: &[File]) -> Vec<(&Path, Source)> {
+    let rust = files.iter().filter(|file| file.has_extension("rs"));
+    rust.map(|file| (&*file.path, Source::parse(&file.text))).collect()
+}
+
+/// Prints the findings and counts them.
+fn report(mut findings: Vec<Finding>) -> Result<(), String> {
     findings.sort();
     for finding in &findings {
         println!("{finding}");
     }
-    println!("tidy: {measured}");
     match findings.len() {
         0 => Ok(()),
         1 => Err("tidy: 1 finding".to_owned()),
