@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+import pytest
+
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK
@@ -222,6 +224,7 @@ def test_parked_waits(besieged):
         assert vitals.grown_mb() < 20 + count * 0.05
 
 
+@pytest.mark.timeout(600 + UNREAD_S)
 def test_readers_that_do_not_read(fresh_server):
     """200 clients ask for an output of 9.9 MB and do not read it, and workers do not read batches of 60 such inputs: what
     is on its way stays within `bytes_in_flight_max`, and small jobs go on meanwhile."""
