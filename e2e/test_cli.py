@@ -397,7 +397,7 @@ def test_bench_measures_and_leaves_nothing_behind(cli, fresh_server):
 def test_doctor_finds_what_keeps_a_server_from_working(cli, server, tmp_path):
     good = cli.ok("doctor", "--data-dir", tmp_path / "data", "--listen", "127.0.0.1:0", "-o", "json", env=cli.env).json
     found = {row["subject"]: row["status"] for row in good}
-    assert {"config", "disk", "disk sync", "port", "clock", "open files", "gpus", "python", "secrets"} <= set(found)
+    assert {"config", "disk", "disk sync", "port", "clock", "open files", "gpus", "python", "secrets", "cgroup"} <= set(found)
     assert found["secrets"] == "warn" and "fail" not in found.values(), good
     ours = cli.ok("doctor", "--listen", f"127.0.0.1:{server.port}", "--data-dir", tmp_path, env=cli.env)
     assert "a Longshore server answers" in ours.out

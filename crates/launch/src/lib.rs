@@ -3,6 +3,7 @@
 //! A [`Launcher`] runs workers somewhere: as processes here, later as containers or pods. Workers outlive the
 //! server: after a restart [`Launcher::adopt`] finds the living ones.
 
+mod cgroup;
 mod code;
 mod fold;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod scratch;
 pub mod shim;
 mod volumes;
 
+pub use cgroup::{CgroupBase, CgroupError};
 pub use code::CodeFolders;
 pub use log::LogLimits;
 pub use memory::MemoryLauncher;

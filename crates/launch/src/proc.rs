@@ -153,6 +153,20 @@ fn processes(fits: impl Fn(&Stat) -> bool) -> Vec<Stat> {
     numbers.filter_map(Stat::read).filter(fits).collect()
 }
 
+/// Ends the process that has this number while `is_meant`, and nobody who is given the number later.
+pub(crate) fn kill_while(pid: i32, is_meant: impl FnOnce() -> bool) {
+    let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 0) else { return };
+    let handle = pidfd_open(pid, PidfdFlags::empty());
+    if !is_meant() {
+        return;
+    }
+    // It may have ended meanwhile. Old kernels and some sandboxes have no such handles.
+    let _ = match handle {
+        Ok(handle) => pidfd_send_signal(handle, Signal::KILL),
+        Err(_) => kill_process(pid, Signal::KILL),
+    };
+}
+
 fn boot_id() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
@@ -173,16 +187,7 @@ impl Stat {
 
     /// Ends this very process, and nobody who has been given its number since.
     fn kill(&self) {
-        let Some(pid) = Pid::from_raw(self.pid) else { return };
-        let handle = pidfd_open(pid, PidfdFlags::empty());
-        if Self::read(self.pid).is_none_or(|now| now.start_ticks != self.start_ticks) {
-            return;
-        }
-        // It may have ended meanwhile. Old kernels and some sandboxes have no such handles.
-        let _ = match handle {
-            Ok(handle) => pidfd_send_signal(handle, Signal::KILL),
-            Err(_) => kill_process(pid, Signal::KILL),
-        };
+        kill_while(self.pid, || Self::read(self.pid).is_some_and(|now| now.start_ticks == self.start_ticks));
     }
 
     /// The second field is the program's name in brackets and may hold anything, brackets too.

@@ -18,6 +18,7 @@ use tokio::sync::{OnceCell, mpsc, watch as condition};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
+use crate::cgroup::{CgroupBase, Cgroups};
 use crate::code::{CodeFolders, DeployedCode};
 use crate::presence;
 use crate::proc::Identity;
@@ -64,6 +65,8 @@ pub struct ProcessLauncher {
     care: Care,
     volumes: Volumes,
     code: Option<DeployedCode>,
+    cgroup_base: Option<CgroupBase>,
+    cgroups: OnceCell<Option<Cgroups>>,
     exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
     /// One for every worker; they end with the launcher.
     watches: Mutex<JoinSet<()>>,
@@ -103,6 +106,8 @@ impl ProcessLauncher {
             care,
             volumes,
             code: None,
+            cgroup_base: None,
+            cgroups: OnceCell::new(),
             exits: Mutex::new(Some(exits)),
             watches: Mutex::default(),
             presence: OnceCell::new(),
@@ -150,6 +155,42 @@ impl ProcessLauncher {
         self
     }
 
+    /// The same with a cgroup in `base` for each worker that is started from now on.
+    #[must_use]
+    pub fn with_cgroups(mut self, base: CgroupBase) -> Self {
+        self.cgroup_base = Some(base);
+        self
+    }
+
+    /// The workers' cgroups; none where there is no base, or the base cannot be divided.
+    async fn cgroups(&self) -> Option<&Cgroups> {
+        let made = self.cgroups.get_or_init(async || {
+            let (base, workers) = (self.cgroup_base.clone()?, self.shared.dir.clone());
+            let made = in_background(move || Cgroups::prepare(&base, &workers)).await;
+            made.map_err(|error| error.to_string())
+                .and_then(|made| made.map_err(|error| error.to_string()))
+                .inspect_err(|error| tracing::error!(%error, "workers have no cgroups of their own"))
+                .ok()
+        });
+        made.await.as_ref()
+    }
+
+    /// Ends the cgroups of workers that no shim watches over.
+    async fn end_left_cgroups(&self, present: &[Present]) -> Result<(), LaunchError> {
+        let Some(cgroups) = self.cgroups().await.cloned() else { return Ok(()) };
+        let watched: Vec<String> = present.iter().map(|one| one.worker.to_string()).collect();
+        in_background(move || {
+            for (worker, leaf) in cgroups.leaves().into_iter().filter(|(worker, _)| !watched.contains(worker))
+            {
+                match leaf.end() {
+                    Ok(()) => tracing::info!(%worker, "ended what was left in the cgroup of a worker"),
+                    Err(error) => tracing::error!(%worker, %error, "the cgroup of a worker is left over"),
+                }
+            }
+        })
+        .await
+    }
+
     fn watch(&self, state: State, shim: watch::Watched) {
         let (gone, is_gone) = condition::channel(false);
         let worker = state.worker.clone();
@@ -185,6 +226,7 @@ impl ProcessLauncher {
                 ended::clear(self.shared.handle_end(state).await).await;
             }
         }
+        self.end_left_cgroups(&present).await?;
         Ok(present)
     }
 
@@ -194,11 +236,12 @@ impl ProcessLauncher {
         let scratch = self.shared.live(&spec.worker);
         let (shim, care) = (self.shim.clone(), self.care.clone());
         let code = self.code.clone();
+        let leaf = self.cgroups().await.map(|cgroups| cgroups.leaf(&spec.worker));
         let started = in_background(move || {
             if let Some(code) = code {
                 code.resolve(&mut spec)?;
             }
-            starting::start(&shim, &scratch, spec, care)
+            starting::start(&shim, &scratch, spec, care, leaf.as_ref())
         });
         let started = started.await??;
         self.watch(started.state, watch::Watched::Child(started.shim));

@@ -20,6 +20,7 @@ use longshore_model::{EndpointId, Placement, WorkerId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::leaf::Leaf;
 use crate::proc::Identity;
 
 /// Who runs.
@@ -37,6 +38,19 @@ pub(crate) struct State {
     pub(crate) shim: Identity,
     /// None for the moment between the shim's start and the worker's.
     pub(crate) process: Option<Identity>,
+    /// The worker's cgroup, where it has one of its own.
+    #[serde(default)]
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+impl State {
+    /// Ends all that is left in the worker's cgroup, and removes the cgroup.
+    pub(crate) fn end_cgroup(&self) {
+        let Some(leaf) = self.cgroup.as_ref().map(Leaf::at) else { return };
+        if let Err(error) = leaf.end() {
+            tracing::error!(worker = %self.worker, %error, "the cgroup of a worker is left over");
+        }
+    }
 }
 
 /// A folder, wherever it is moved; a copy of it is another one.

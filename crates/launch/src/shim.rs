@@ -22,6 +22,7 @@ use longshore_model::{EndpointId, Placement, WorkerId};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::leaf::Leaf;
 use crate::log::RotatedLog;
 use crate::mirror::mirror;
 use crate::proc::{self, Identity};
@@ -41,6 +42,8 @@ pub(crate) struct Order {
     private_home: bool,
     placement: Placement,
     care: Care,
+    /// The worker's cgroup, where it is to have one of its own.
+    cgroup: Option<PathBuf>,
 }
 
 /// How a launcher wants its workers to be looked after.
@@ -54,10 +57,10 @@ pub(crate) struct Care {
 }
 
 impl Order {
-    pub(crate) fn new(spec: WorkerSpec, care: Care) -> Self {
+    pub(crate) fn new(spec: WorkerSpec, care: Care, cgroup: Option<PathBuf>) -> Self {
         let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home, placement, .. } =
             spec;
-        Self { worker, endpoint, version, command, workdir, env, private_home, placement, care }
+        Self { worker, endpoint, version, command, workdir, env, private_home, placement, care, cgroup }
     }
 }
 
@@ -113,6 +116,7 @@ fn answer(line: &str) {
 /// A worker that runs.
 struct Attended {
     pid: Pid,
+    cgroup: Option<Leaf>,
     since: Instant,
     output_ended: mpsc::Receiver<()>,
 }
@@ -134,6 +138,7 @@ fn start(scratch: &Scratch) -> Result<Attended, String> {
         folder: scratch.identity(),
         shim,
         process: None,
+        cgroup: order.cgroup.clone(),
     };
     let keep = |state: &State| {
         scratch.write_state(state).map_err(|e| format!("cannot write into {}: {e}", scratch.path().display()))
@@ -142,14 +147,24 @@ fn start(scratch: &Scratch) -> Result<Attended, String> {
 
     let log = RotatedLog::open(&scratch.log(), order.care.log)
         .map_err(|e| format!("cannot open the log in {}: {e}", scratch.path().display()))?;
+    let leaf = order.cgroup.as_ref().map(Leaf::at);
+    enter(leaf.as_ref())?;
     let (child, output) = spawn(&order, scratch, &state.shim)?;
+    // Ending the worker's cgroup must not end the shim.
+    enter(leaf.as_ref().map(Leaf::of_shim).as_ref())?;
     let since = Instant::now();
     let pid = Pid::from_child(&child);
     state.process = Identity::of(pid);
     keep(&state)?;
     let Care { presence, orphans_ended_after: after, .. } = order.care;
     let orphaning = Orphaning { presence, after, scratch: scratch.clone(), worker: state.process };
-    Ok(Attended { pid, since, output_ended: output::keep(output, log, orphaning)? })
+    Ok(Attended { pid, cgroup: leaf, since, output_ended: output::keep(output, log, orphaning)? })
+}
+
+/// Moves this process into a cgroup: what it starts begins there.
+fn enter(leaf: Option<&Leaf>) -> Result<(), String> {
+    let Some(leaf) = leaf else { return Ok(()) };
+    leaf.enter().map_err(|e| format!("cannot enter the cgroup {}: {e}", leaf.path().display()))
 }
 
 fn spawn(order: &Order, scratch: &Scratch, shim: &Identity) -> Result<(Child, PipeReader), String> {
@@ -205,6 +220,10 @@ fn attend(worker: &Attended) -> Exit {
     let ran_ms = worker.since.elapsed().as_millis() as u64;
     let _ = rustix::process::kill_process_group(worker.pid, Signal::KILL);
     proc::end_children();
+    if let Some(leaf) = &worker.cgroup {
+        // What does not end now is the server's to look after.
+        let _ = leaf.end();
+    }
     let _ = worker.output_ended.recv_timeout(LAST_OUTPUT_WAIT);
     let (code, signal) = status.map_or((None, None), |s| (s.exit_status(), s.terminating_signal()));
     Exit { code, signal, ran_ms }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use longshore_http::TlsError;
+use longshore_launch::CgroupError;
 use longshore_store::StoreError;
 
 use crate::backup::BackupError;
@@ -27,6 +28,10 @@ pub(crate) enum Fatal {
     Audit { path: PathBuf, cause: io::Error },
     #[error("cannot speak TLS: {0}")]
     Tls(#[from] TlsError),
+    #[error(
+        "`worker_cgroup` cannot be used: {0}; name a cgroup v2 folder that the server's user may write, or none"
+    )]
+    WorkerCgroup(CgroupError),
     #[error("{origin} cannot be used for secrets: {cause}")]
     SecretsKey { origin: String, cause: String },
     #[error("cannot write a key to {}: {cause}", path.display())]

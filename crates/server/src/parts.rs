@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longshore_blobs::FolderBlobs;
 use longshore_engine::{Engine, FolderHookLog, HttpPost, Parts, ThisMachine};
-use longshore_launch::{CodeFolders, Launcher, ProcessLauncher, ShimCommand};
+use longshore_launch::{CgroupBase, CgroupError, CodeFolders, Launcher, ProcessLauncher, ShimCommand};
 use longshore_store::{EmbeddedStore, Scrub};
 use longshore_vault::Vault;
 
@@ -59,7 +59,7 @@ pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, Fol
 }
 
 /// Runs workers as processes of this machine.
-pub(crate) fn process_launcher(settings: &Settings) -> Arc<dyn Launcher> {
+pub(crate) fn process_launcher(settings: &Settings) -> Result<Arc<dyn Launcher>, Fatal> {
     let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
     // Also when the program's file was replaced by an upgrade meanwhile: the shim is this program, and starts the worker.
     let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
@@ -67,7 +67,36 @@ pub(crate) fn process_launcher(settings: &Settings) -> Arc<dyn Launcher> {
         .with_volumes(settings.data_dir.join("volumes"))
         .with_code(CodeFolders::at(&code_dir(&settings.data_dir)), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
-    Arc::new(launcher)
+    let launcher = match worker_cgroup(settings) {
+        WorkerCgroup::Found(base) => {
+            tracing::info!(base = %base.path().display(), "each worker gets a cgroup of its own");
+            launcher.with_cgroups(base)
+        }
+        WorkerCgroup::None(reason) => {
+            tracing::info!(%reason, "workers get no cgroups of their own");
+            launcher
+        }
+        WorkerCgroup::Unusable(cause) => return Err(Fatal::WorkerCgroup(cause)),
+    };
+    Ok(Arc::new(launcher))
+}
+
+/// Where workers get cgroups of their own.
+pub(crate) enum WorkerCgroup {
+    /// In this cgroup.
+    Found(CgroupBase),
+    /// Nowhere, since none was delegated.
+    None(CgroupError),
+    /// The operator named one that cannot be used.
+    Unusable(CgroupError),
+}
+
+/// Looks for the cgroup that workers' cgroups are made in, and changes nothing.
+pub(crate) fn worker_cgroup(settings: &Settings) -> WorkerCgroup {
+    match settings.worker_cgroup() {
+        Some(path) => CgroupBase::at(path).map_or_else(WorkerCgroup::Unusable, WorkerCgroup::Found),
+        None => CgroupBase::delegated().map_or_else(WorkerCgroup::None, WorkerCgroup::Found),
+    }
 }
 
 /// Where deployed code is.

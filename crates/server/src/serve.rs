@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::fatal::Fatal;
+use crate::parts::{self, WorkerCgroup};
 use crate::service::{self, Listeners, Service};
 use crate::settings::{DEFAULTS, Settings};
 use crate::{first_key, listening, logging, secrets};
@@ -59,7 +60,13 @@ pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
     let settings = Settings::load(&args, environment()).map_err(|error| error.to_string())?;
     let vault = secrets::vault(&settings);
     let secrets_key = vault.map(|vault| vault.is_sealing()).map_err(|fatal| fatal.to_string());
-    Ok(ServerPlan { listen: settings.listen, data_dir: settings.data_dir, secrets_key })
+    let worker_cgroup = match parts::worker_cgroup(&settings) {
+        WorkerCgroup::Found(base) => Ok(Some(base.path().to_owned())),
+        WorkerCgroup::None(_) => Ok(None),
+        WorkerCgroup::Unusable(cause) => Err(Fatal::WorkerCgroup(cause).to_string()),
+    };
+    let Settings { listen, data_dir, .. } = settings;
+    Ok(ServerPlan { listen, data_dir, secrets_key, worker_cgroup })
 }
 
 /// The variables that are text; no setting is anything else.

@@ -64,7 +64,7 @@ impl Service {
         let mut http = settings.http();
         // Otherwise what a request came to is what workers can reach.
         http.workers_url = listeners.management.is_some().then(|| server_url.clone());
-        let launcher = parts::process_launcher(settings);
+        let launcher = parts::process_launcher(settings)?;
         let vault = secrets::vault(settings)?;
         let (engine, reading) =
             parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;

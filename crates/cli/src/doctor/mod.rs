@@ -49,6 +49,9 @@ pub struct ServerPlan {
     pub data_dir: PathBuf,
     /// Whether a key is set that seals secrets at rest, or why the one that is named cannot be used.
     pub secrets_key: Result<bool, String>,
+    /// The cgroup in which workers get cgroups of their own: the one that is set, or one delegated to this program. None
+    /// where there is neither; an error where the one that is set cannot be used.
+    pub worker_cgroup: Result<Option<PathBuf>, String>,
 }
 
 /// How something is.
@@ -94,6 +97,7 @@ pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) 
         findings.extend(place::disk(&plan.data_dir));
         findings.push(place::port(&plan.listen).await);
         findings.push(secrets(&plan.secrets_key));
+        findings.push(cgroup(&plan.worker_cgroup));
     }
     findings.push(machine::clock().await);
     findings.push(machine::open_files());
@@ -109,6 +113,19 @@ fn secrets(key: &Result<bool, String>) -> Finding {
             Finding::warn("secrets", "kept as they are: make a key with `longshore secrets new-key FILE`")
         }
         Err(error) => Finding::fail("secrets", error.clone()),
+    }
+}
+
+fn cgroup(worker_cgroup: &Result<Option<PathBuf>, String>) -> Finding {
+    match worker_cgroup {
+        Ok(Some(path)) => Finding::ok("cgroup", format!("workers get their own in {}", path.display())),
+        // The server may be started in another way than this program, and have one.
+        Ok(None) => Finding::warn(
+            "cgroup",
+            "none for workers of a server that is started as this program was: set Delegate=yes and \
+             DelegateSubgroup=server in its systemd unit, or `worker_cgroup`",
+        ),
+        Err(error) => Finding::fail("cgroup", error.clone()),
     }
 }
 

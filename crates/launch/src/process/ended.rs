@@ -49,9 +49,11 @@ impl Shared {
             let scratch = shared.live(&state.worker);
             let exit = scratch.exit().unwrap_or_else(|| {
                 // The shim was killed. Nobody watches over its worker any more.
+                state.end_cgroup();
                 state.shim.kill_all();
                 scratch.exit().unwrap_or_default()
             });
+            state.end_cgroup();
             let exited = Exited {
                 worker: state.worker,
                 endpoint: state.endpoint,

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use super::ShimCommand;
+use crate::cgroup::leaf::Leaf;
 use crate::scratch::{Scratch, State};
 use crate::shim::{Care, Order, STARTED, own_settings};
 use crate::{LaunchError, WorkerSpec};
@@ -21,13 +22,25 @@ pub(super) fn start(
     scratch: &Scratch,
     spec: WorkerSpec,
     care: Care,
+    cgroup: Option<&Leaf>,
 ) -> Result<Started, LaunchError> {
     let worker = spec.worker.clone();
     let failed = |reason: String| LaunchError(format!("worker {worker} was not started: {reason}"));
     scratch
         .create()
         .map_err(|e| failed(format!("cannot make its folder {}: {e}", scratch.path().display())))?;
-    start_in(shim, scratch, &Order::new(spec, care)).map_err(|reason| {
+    let cgroup = cgroup.filter(|leaf| match leaf.make() {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%worker, %error, cgroup = %leaf.path().display(), "a worker runs without a cgroup of its own");
+            false
+        }
+    });
+    let order = Order::new(spec, care, cgroup.map(|leaf| leaf.path().to_owned()));
+    start_in(shim, scratch, &order).map_err(|reason| {
+        if let Some(Err(error)) = cgroup.map(Leaf::end) {
+            tracing::error!(%worker, %error, "the cgroup of a worker that was not started is left over");
+        }
         // What is left in there is no worker's; should it stay, the next server removes it.
         let _ = scratch.remove();
         failed(reason)

@@ -64,6 +64,7 @@ pub(crate) struct Settings {
     stop_grace_ms: u64,
     kill_grace_ms: u64,
     orphan_ms: u64,
+    worker_cgroup: PathBuf,
     worker_hold_ms: u64,
     server_url: String,
     stream_shape: StreamShape,
@@ -166,6 +167,11 @@ impl Settings {
     /// How long workers go on without a server; none: for ever.
     pub(crate) fn orphans_ended_after(&self) -> Option<Duration> {
         (self.orphan_ms > 0).then(|| Duration::from_millis(self.orphan_ms))
+    }
+
+    /// The cgroup that the operator named for workers.
+    pub(crate) fn worker_cgroup(&self) -> Option<&Path> {
+        Some(self.worker_cgroup.as_path()).filter(|path| !path.as_os_str().is_empty())
     }
 
     /// The address that workers are given, if it is not the one that the server listens on.
