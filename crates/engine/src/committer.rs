@@ -3,8 +3,8 @@
 //!
 //! A batch does not wait for the one before it once it has grown to half of what is on its way: a disk that is waited
 //! for takes several syncs at once, and few connections would otherwise spend most of their time behind each other's.
-//! Under load the batches grow instead, so that there are only a few under way, each with its share of the jobs, or one
-//! after the other, if the store likes that better. And before one goes, whoever is about to decide something does so first.
+//! Under load the batches grow instead, so that there are only a few under way, each with its share of the jobs.
+//! And before one goes, whoever is about to decide something does so first.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -173,7 +173,7 @@ impl<'a> Commits<'a> {
     fn may_send(&self) -> bool {
         let others: usize = self.on_their_way.iter().map(|batch| batch.writes).sum();
         let is_big_enough = self.waiting_writes * SHARE_OF_OTHERS >= others;
-        let is_free = self.on_their_way.len() < BATCHES_MAX && others < self.store.writes_at_once();
+        let is_free = self.on_their_way.len() < BATCHES_MAX;
         !self.waiting.is_empty() && !self.has_failed && is_free && is_big_enough
     }
 

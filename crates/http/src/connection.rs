@@ -1,8 +1,6 @@
 //! One connection: its requests one after another, each within bounds of size and time.
 
-use std::future::poll_fn;
 use std::pin::pin;
-use std::task::Poll;
 
 use futures_util::FutureExt as _;
 use http::Request;
@@ -20,7 +18,6 @@ use crate::lingering::Lingering;
 use crate::stalls::Stalls;
 use crate::tls::Tls;
 use crate::turns::Turns;
-use crate::waking::Wakers;
 
 /// A request's head in bytes; over it the answer is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -72,30 +69,25 @@ pub(crate) async fn converse(
         .half_close(true)
         .serve_connection(TokioIo::new(HalfClose::around(Stalls::around(stream))), service);
     let mut connection = pin!(connection);
-    let mut closes = pin!(closing.changed());
     let mut patience = pin!(turns.patience_runs_out());
     let mut is_closing = false;
-    let mut wakers: Option<Wakers> = None;
-    poll_fn(|context| {
-        let task = context.waker();
-        let wakers = match &mut wakers {
-            Some(wakers) if wakers.are_of(task) => wakers,
-            others => others.insert(Wakers::of(task)),
-        };
-        if let Poll::Ready(ended) = connection.as_mut().poll(&mut wakers.connection()) {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended early");
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut connection => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return;
             }
-            return Poll::Ready(());
+            _closing = closing.changed(), if !is_closing => {
+                is_closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = &mut patience => {
+                tracing::debug!("a connection sent no request in time");
+                return;
+            }
         }
-        let Some(mut beside) = wakers.beside() else { return Poll::Pending };
-        if !is_closing && closes.as_mut().poll(&mut beside).is_ready() {
-            is_closing = true;
-            connection.as_mut().graceful_shutdown();
-            // Which the connection has to see.
-            task.wake_by_ref();
-        }
-        patience.as_mut().poll(&mut beside).map(|()| tracing::debug!("a connection sent no request in time"))
-    })
-    .await;
+    }
 }

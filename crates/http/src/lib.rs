@@ -41,7 +41,6 @@ mod tests;
 mod tls;
 mod turns;
 mod unpacking;
-mod waking;
 mod window;
 mod workers;
 

@@ -5,7 +5,7 @@
 //! rest is read and thrown away, within bounds.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, Wake as _};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +17,6 @@ use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
 use crate::peer;
-use crate::waking::keeping_wakes;
 
 /// The most bytes that are thrown away for one request: any body that some route takes.
 const DISCARD_BYTES_MAX: usize = 70_000_000;
@@ -66,11 +65,7 @@ impl Body for Lingering {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.unasked = false;
         let Some(inner) = self.inner.as_mut() else { return Poll::Ready(None) };
-        // hyper wakes the connection for every piece that was taken, also where there are no more to make room for.
-        let (polled, wake) = keeping_wakes(|| Pin::new(&mut *inner).poll_frame(context));
-        if let Some(wake) = wake.filter(|_| !inner.is_end_stream()) {
-            wake.wake();
-        }
+        let polled = Pin::new(&mut *inner).poll_frame(context);
         let is_whole = matches!(polled, Poll::Ready(None)) || inner.is_end_stream();
         if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
             self.inner = None;

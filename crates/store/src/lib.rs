@@ -71,12 +71,6 @@ pub trait Store: Send + Sync + 'static {
     /// and has nothing on its way any more, goes on with a larger chain. See [`Chains`].
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()>;
 
-    /// With so many writes of a shard under way, its next batch had better wait for them, and grow: sent at once it
-    /// would cost more time than it saves. No promise hangs on it.
-    fn writes_at_once(&self) -> usize {
-        usize::MAX
-    }
-
     /// Every endpoint, template, key, small record and setting, in the order of creation.
     fn catalog(&self) -> StoreFuture<'_, Catalog>;
 

@@ -12,7 +12,6 @@
 //! was acknowledged to nobody. Where something acknowledged is missing the log is refused.
 
 mod blob_file;
-mod busy_wait;
 mod catalog;
 mod coding;
 mod committer;
@@ -55,7 +54,6 @@ use std::sync::Arc;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
-use self::busy_wait::BusyWait;
 use self::committer::{Commit, Committer};
 pub use self::copy::{HeldFile, HeldLog, hold_log};
 pub use self::dump::dump;
@@ -80,7 +78,6 @@ use crate::{
 pub struct EmbeddedStore {
     readers: Readers,
     writer: Writer,
-    commits: BusyWait,
 }
 
 impl EmbeddedStore {
@@ -102,7 +99,7 @@ impl EmbeddedStore {
         let committer = Committer::new(log, &shared);
         let reclaim = Reclaim::new(Arc::clone(&shared), limits, hold);
         let writer = Writer::start(folder, committer, reclaim)?;
-        Ok(Self { readers: Readers::new(shared), writer, commits: BusyWait::new() })
+        Ok(Self { readers: Readers::new(shared), writer })
     }
 
     /// Reads what lies in this folder, which is the one that was opened, in the background of everything else.
@@ -121,13 +118,7 @@ impl Store for EmbeddedStore {
     }
 
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
-        let writes = batch.writes.len();
-        let answer = self.writer.ask(move |reply| Request::Commit(Commit { shard, epoch, batch }, reply));
-        Box::pin(self.commits.until(answer, writes))
-    }
-
-    fn writes_at_once(&self) -> usize {
-        self.commits.writes_at_once()
+        Box::pin(self.writer.ask(move |reply| Request::Commit(Commit { shard, epoch, batch }, reply)))
     }
 
     fn catalog(&self) -> StoreFuture<'_, Catalog> {
