@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The processors of a run: one for everything that is measured, another one for the generator.
+/// The processors of a run: one or more for everything that is measured, another one for the generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     pinned: Option<Pinned>,
@@ -13,23 +13,33 @@ pub struct Cores {
 
 #[derive(Clone, Copy, Debug)]
 struct Pinned {
-    server: usize,
-    generator: usize,
+    generator: CpuSet,
+    measured: CpuSet,
+    /// All processors but the generator's.
+    others: CpuSet,
 }
 
 impl Cores {
     /// Takes two of the processors that this process may use, and moves the calling thread to one of them.
     /// With one processor nothing is pinned.
     pub fn claim() -> io::Result<Self> {
-        let allowed = sched_getaffinity(None)?;
-        let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+        let mut others = sched_getaffinity(None)?;
+        let mut allowed = numbers(&others).into_iter();
         let pinned = match (allowed.next(), allowed.next()) {
-            (Some(generator), Some(server)) => Some(Pinned { server, generator }),
+            (Some(generator), Some(measured)) => {
+                others.unset(generator);
+                Some(Pinned { generator: only(generator), measured: only(measured), others })
+            }
             _ => None,
         };
         let cores = Self { pinned };
         cores.stay_on(|pinned| pinned.generator)?;
         Ok(cores)
+    }
+
+    /// The same, with every processor but the generator's for what is measured.
+    pub fn measuring_on_all_others(self) -> Self {
+        Self { pinned: self.pinned.map(|pinned| Pinned { measured: pinned.others, ..pinned }) }
     }
 
     /// Everything runs anywhere.
@@ -43,7 +53,12 @@ impl Cores {
         self.pinned.is_some()
     }
 
-    /// Starts a program on the processor of what is measured. It and all its threads stay there.
+    /// How many processors run what is measured.
+    pub fn measured_count(&self) -> usize {
+        self.pinned.map_or(1, |pinned| numbers(&pinned.measured).len())
+    }
+
+    /// Starts a program on the processors of what is measured. It and all its threads stay there.
     pub fn spawn_measured(&self, command: &mut Command) -> io::Result<Child> {
         // A child inherits the processors of the thread that starts it.
         self.measured(|| command.spawn())?
@@ -51,26 +66,55 @@ impl Cores {
 
     /// Does something there itself.
     pub fn measured<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
-        self.stay_on(|pinned| pinned.server)?;
+        self.stay_on(|pinned| pinned.measured)?;
         let done = work();
         self.stay_on(|pinned| pinned.generator)?;
         Ok(done)
     }
 
-    fn stay_on(&self, choose: impl Fn(&Pinned) -> usize) -> io::Result<()> {
+    fn stay_on(&self, choose: impl Fn(&Pinned) -> CpuSet) -> io::Result<()> {
         let Some(pinned) = &self.pinned else { return Ok(()) };
-        let mut set = CpuSet::new();
-        set.set(choose(pinned));
-        sched_setaffinity(None, &set).map_err(io::Error::from)
+        sched_setaffinity(None, &choose(pinned)).map_err(io::Error::from)
     }
 
     /// For the report.
     pub fn describe(&self) -> String {
         match &self.pinned {
-            Some(Pinned { server, generator }) => {
-                format!("measured on cpu {server}, generator on cpu {generator}")
+            Some(Pinned { measured, generator, .. }) => {
+                format!("measured on cpu {}, generator on cpu {}", listed(measured), listed(generator))
             }
             None => "not pinned: only one processor".to_owned(),
         }
+    }
+}
+
+fn only(cpu: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    set
+}
+
+/// The processors of a set, ascending.
+fn numbers(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+}
+
+fn listed(set: &CpuSet) -> String {
+    numbers(set).iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_shares_no_processor_with_what_is_measured() {
+        let mut others = only(3);
+        others.set(5);
+        let one = Cores { pinned: Some(Pinned { generator: only(0), measured: only(3), others }) };
+        assert_eq!((one.measured_count(), one.describe()), (1, "measured on cpu 3, generator on cpu 0".into()));
+        let all = one.measuring_on_all_others();
+        assert_eq!((all.measured_count(), all.describe()), (2, "measured on cpu 3, 5, generator on cpu 0".into()));
+        assert!(!Cores::unpinned().measuring_on_all_others().are_pinned());
     }
 }

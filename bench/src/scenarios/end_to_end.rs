@@ -19,16 +19,21 @@ const CONNECTIONS: usize = 16;
 const SLOTS: usize = 16;
 
 fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    readings.put("end-to-end.echo.per_s", ground.echo(&job_body(SMALL_BYTES), CONNECTIONS)?.per_s());
+    measure(ground, readings, "end-to-end")
+}
+
+/// Measures whole lives under this name, and beside them the echo.
+pub(super) fn measure(ground: &Ground, readings: &mut Readings, scenario: &str) -> Result<(), String> {
+    readings.put(format!("{scenario}.echo.per_s"), ground.echo(&job_body(SMALL_BYTES), CONNECTIONS)?.per_s());
     for workers in [1, 16] {
-        let name = format!("end-to-end.w{workers}");
+        let name = format!("{scenario}.w{workers}");
         let lives = live(ground, workers)?;
         readings.put(format!("{name}.per_s"), lives.jobs as f64 / lives.took.as_secs_f64());
         let jobs = lives.jobs as f64;
         readings.put(format!("{name}.jobs_per_take"), jobs / lives.takes as f64);
         readings.put(format!("{name}.cpu_us_per_job"), lives.used.cpu_s * 1e6 / jobs);
         readings.put(format!("{name}.written_bytes_per_job"), lives.used.written_bytes / jobs);
-        readings.put("end-to-end.job_bytes", lives.job_bytes as f64);
+        readings.put(format!("{scenario}.job_bytes"), lives.job_bytes as f64);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! What is measured. Each scenario measures its own floor right beside itself, so that both meet the same machine.
 
+mod all_processors;
 mod end_to_end;
 mod floor;
 mod half_load;
@@ -42,6 +43,7 @@ pub const SCENARIOS: &[Scenario] = &[
     submit::SMALL,
     submit::LARGE,
     end_to_end::SCENARIO,
+    all_processors::SCENARIO,
     runsync::SCENARIO,
     half_load::RUNSYNC,
     half_load::STATUS,

@@ -27,7 +27,8 @@ fn large(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     beside_echo(ground, readings, "submit-large.5m", 5_000_000, &[1, 16])
 }
 
-fn beside_echo(
+/// Measures submits with a body of so many bytes, and beside each the two echoes of the same body.
+pub(super) fn beside_echo(
     ground: &Ground,
     readings: &mut Readings,
     name: &str,
