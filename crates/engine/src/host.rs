@@ -6,9 +6,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use longshore_model::Millis;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::task::JoinHandle;
-
-use crate::randomness::RandomPage;
 
 /// A task of the engine.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -30,10 +29,11 @@ pub trait Host: Send + Sync + 'static {
 
     /// 128 random bits, good enough for secrets.
     fn entropy(&self) -> u128 {
-        static PAGE: RandomPage = RandomPage::new();
+        let mut bits = [0; 16];
         // The kernel's generator fails only before it is seeded, which is long over when a server runs. Should it
         // fail all the same, an id is not worth serving: stop this task.
-        PAGE.draw().expect("the operating system provides random bytes")
+        SystemRandom::new().fill(&mut bits).expect("the operating system provides random bytes");
+        u128::from_ne_bytes(bits)
     }
 
     /// Starts a task.
@@ -55,26 +55,18 @@ pub(crate) struct Clock {
     began: Duration,
     /// What the wall clock showed when this one began, and all that it was put forward since.
     began_ms: AtomicU64,
-    /// In which millisecond since then, counted from 1, the wall clock was last looked at.
-    looked_in_ms: AtomicU64,
 }
 
 impl Clock {
     pub(crate) fn new(host: Arc<dyn Host>) -> Self {
-        let (began_ms, looked_in_ms) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { began: host.monotonic_clock(), host, began_ms, looked_in_ms }
+        Self { began: host.monotonic_clock(), host, began_ms: AtomicU64::new(0) }
     }
 
     /// The present time. Never less than what an earlier call answered.
     pub(crate) fn now(&self) -> Millis {
         let passed_ms = self.host.monotonic_clock().saturating_sub(self.began).as_millis() as u64;
-        // Every job asks several times. Once in a millisecond is enough to see that the wall clock was set.
-        if self.looked_in_ms.load(Ordering::Acquire) == passed_ms + 1 {
-            return Millis(passed_ms + self.began_ms.load(Ordering::Relaxed));
-        }
         let began_ms = self.host.wall_clock().0.saturating_sub(passed_ms);
         let began_ms = self.began_ms.fetch_max(began_ms, Ordering::Relaxed).max(began_ms);
-        self.looked_in_ms.store(passed_ms + 1, Ordering::Release);
         Millis(passed_ms + began_ms)
     }
 }

@@ -1,14 +1,12 @@
 //! Payloads that were written a moment ago, so that the usual job (submitted, taken and read within seconds)
 //! never reads the disk. A cache: anything may be missing from it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use longshore_model::JobKey;
 use longshore_store::{OutcomeRow, Payload};
-
-use crate::key_map::KeyMap;
 
 /// What is cached of a job.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +18,7 @@ struct Entry {
 
 #[derive(Debug, Default)]
 struct Inner {
-    jobs: KeyMap<Entry>,
+    jobs: HashMap<JobKey, Entry>,
     /// The order of arrival; may name jobs that are gone.
     order: VecDeque<JobKey>,
     bytes: usize,

@@ -2,20 +2,19 @@
 //!
 //! The chunks themselves are in the store. The queue only lends the right to append.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use longshore_model::{JobKey, JobRow};
 use longshore_store::{ChunkRow, StreamRow};
 use tokio::sync::oneshot;
 
-use crate::key_map::KeyMap;
 use crate::tail::{Tail, TailNews};
 
 /// The streams of one endpoint.
 #[derive(Default)]
 pub(crate) struct Streams {
-    known: KeyMap<Known>,
+    known: HashMap<JobKey, Known>,
     /// Jobs up to this number were there when the queue was loaded: the store may know streams of theirs that
     /// are not in `known`. Later jobs have none before their first chunk.
     cold_until_seq: u64,

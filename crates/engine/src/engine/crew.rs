@@ -40,6 +40,8 @@ impl Engine {
         if record.provider != Provider::Process || handle.shared.has_fleet() {
             return;
         }
+        // Unbounded, because an actor must not wait here. `Demand` is in it once. Every other event follows a worker's
+        // end or report, or a change of the endpoint: there are few of these, and none may get lost.
         let (sender, events) = mpsc::unbounded_channel();
         let supervised = self.supervisor(handle, launcher, adopted).spawn(events);
         handle.shared.set_fleet(Some(sender.clone()), Some(supervised.status));

@@ -134,6 +134,9 @@ impl Engine {
 
     /// Starts an endpoint's actor. One that was `stored` loads its queue first, and counts as loading until then.
     pub(super) fn open_endpoint(&self, record: Endpoint, stored: bool) -> EndpointHandle {
+        // Unbounded, because a request is sent before its future exists, and a worker's ping must not be refused. A
+        // connection sends one request at a time. The actor empties the mailbox in each round without waiting for a
+        // disk; while it loads its queue, requests of connections that have closed meanwhile stay in it.
         let (asks, mailbox) = mpsc::unbounded_channel();
         let committer = self.committer(ShardId::of(&record.id));
         let ground = Arc::clone(&self.inner.ground);
