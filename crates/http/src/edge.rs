@@ -24,9 +24,8 @@ use tower::{Service, ServiceExt as _};
 use tracing::Instrument as _;
 
 use crate::errors::Failure;
-use crate::express::Line;
 use crate::unpacking::unpack;
-use crate::{HttpState, express, keys, openai};
+use crate::{HttpState, fast_path, keys, openai};
 
 use self::cors::Cors;
 pub use self::cors::Origins;
@@ -86,7 +85,7 @@ impl Part {
 #[derive(Clone)]
 pub struct Edge {
     routes: Router,
-    express: Option<HttpState>,
+    fast_path: Option<HttpState>,
     origins: Option<Arc<Origins>>,
     part: Part,
 }
@@ -94,12 +93,12 @@ pub struct Edge {
 impl Edge {
     /// Puts the edge around the routes.
     pub(crate) fn around(routes: Router) -> Self {
-        Self { routes, express: None, origins: None, part: Part::Whole }
+        Self { routes, fast_path: None, origins: None, part: Part::Whole }
     }
 
-    /// Lets requests for the routes that every job takes go past the router.
-    pub(crate) fn with_express(self, state: HttpState) -> Self {
-        Self { express: Some(state), ..self }
+    /// Lets requests for the routes that every job passes bypass the router.
+    pub(crate) fn with_fast_path(self, state: HttpState) -> Self {
+        Self { fast_path: Some(state), ..self }
     }
 
     /// Lets pages of these origins call from a browser.
@@ -111,9 +110,9 @@ impl Edge {
     /// The same for an address that answers a part; the rest is 404 there.
     #[must_use]
     pub fn only(&self, part: Part) -> Self {
-        // None of the express's routes is the management's.
-        let express = self.express.clone().filter(|_| part != Part::Management);
-        Self { express, part, ..self.clone() }
+        // None of the fast path's routes is the management's.
+        let fast_path = self.fast_path.clone().filter(|_| part != Part::Management);
+        Self { fast_path, part, ..self.clone() }
     }
 
     /// Answers one request. What can be decided at once is, which keeps the request out of the future.
@@ -135,10 +134,10 @@ impl Edge {
             return Box::pin(ready(doubt.into_response()));
         }
         unpack(&mut request);
-        let mut request = match &self.express {
-            Some(state) => match express::answer(state, request) {
-                Ok((line, answering)) => {
-                    heard.express = Some((state.clone(), line));
+        let mut request = match &self.fast_path {
+            Some(state) => match fast_path::answer(state, request) {
+                Ok((pattern, answering)) => {
+                    heard.fast_path = Some((state.clone(), pattern));
                     return answering;
                 }
                 Err(request) => request,
@@ -155,7 +154,7 @@ impl Edge {
             return Box::pin(ready(Failure::no_such_route().into_response()));
         }
         request.extensions_mut().insert(heard.id.clone());
-        // What is logged meanwhile has the request's name. The express has no time for this: 2 000 instructions.
+        // What is logged meanwhile has the request's name. The fast path has no time for this: 2 000 instructions.
         let trace = heard.trace.as_ref().map(tracing::field::display);
         let span = tracing::info_span!("request", id = %heard.id, trace);
         let answering = self.routes.clone().oneshot(request).instrument(span);
@@ -186,8 +185,8 @@ struct Heard {
     method: Method,
     cors: Option<Cors>,
     is_openai: bool,
-    /// It went past the router: its route, and where it is counted.
-    express: Option<(HttpState, Line)>,
+    /// It took the fast path: where it is counted, and its route's pattern.
+    fast_path: Option<(HttpState, &'static str)>,
     /// When it came and its path, where that is logged.
     logged: Option<(Instant, String)>,
 }
@@ -200,14 +199,14 @@ impl Heard {
         let logged = tracing::enabled!(tracing::Level::DEBUG)
             .then(|| (Instant::now(), request.uri().path().to_owned()));
         let method = request.method().clone();
-        Self { id, trace, method, cors, is_openai: false, express: None, logged }
+        Self { id, trace, method, cors, is_openai: false, fast_path: None, logged }
     }
 
     /// The answer as the client gets it; none came from a handler that panicked.
     fn close(self, answered: Option<Response>) -> Response {
         let Self { id, trace, method, .. } = self;
-        if let (Some((state, line)), Some(response)) = (self.express, &answered) {
-            state.requests().count_express(line, &method, response.status());
+        if let (Some((state, pattern)), Some(response)) = (self.fast_path, &answered) {
+            state.requests().count(pattern, &method, response.status());
         }
         let mut response = in_shape(answered.unwrap_or_else(|| {
             tracing::error!(request = %id, %method, "a handler panicked");

@@ -15,8 +15,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::audit::{Entry, note_key};
 use crate::errors::Failure;
+use crate::fast_path::credential_cache;
 use crate::peer::Peer;
-use crate::{HttpState, hex, shown};
+use crate::{HttpState, hex};
 
 /// The id of the operator's key, whose text is not of our making.
 pub(crate) const OPERATOR: &str = KeyId::OPERATOR;
@@ -39,7 +40,7 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
 /// is not said. To be asked once for a request, which counts as one.
 fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<LiveKey>, Failure> {
     let text = credential(headers).ok_or_else(Failure::unauthorized)?;
-    let key = match shown::known_key(text) {
+    let key = match credential_cache::known_key(text) {
         Some(key) => key,
         None => look_up(state, text).ok_or_else(Failure::unauthorized)?,
     };
@@ -65,7 +66,7 @@ fn look_up(state: &HttpState, text: &[u8]) -> Option<Arc<LiveKey>> {
     let mut digits = [0; 64];
     hex::write(digest(&SHA256, text).as_ref(), &mut digits);
     let key = state.engine().key_by_hash(std::str::from_utf8(&digits).unwrap_or_default())?;
-    shown::keep_key(text, &key);
+    credential_cache::keep_key(text, &key);
     Some(key)
 }
 
@@ -149,14 +150,14 @@ pub(crate) fn authorize_worker(
     let token = credential(headers).ok_or_else(Failure::unauthorized)?;
     let endpoint = state.engine().endpoint(id_or_slug).ok_or_else(Failure::unauthorized)?;
     let id = endpoint.id();
-    if shown::is_known_worker(token, &id) {
+    if credential_cache::is_known_worker(token, &id) {
         return Ok(endpoint);
     }
     let text = std::str::from_utf8(token).map_err(|_| Failure::unauthorized())?;
     if !state.engine().is_worker_token(&id, text) {
         return Err(Failure::unauthorized());
     }
-    shown::keep_worker(token, id);
+    credential_cache::keep_worker(token, id);
     Ok(endpoint)
 }
 

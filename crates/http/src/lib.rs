@@ -10,7 +10,7 @@ mod connection;
 mod edge;
 mod errors;
 mod events;
-mod express;
+mod fast_path;
 mod files;
 mod graphql;
 mod half_close;
@@ -30,10 +30,9 @@ mod probes;
 mod query;
 mod rate_limits;
 mod rfc3339;
+mod route_path;
 mod scrub;
 mod serve;
-mod shown;
-mod splitting;
 mod stalls;
 mod state;
 #[cfg(test)]
@@ -68,7 +67,7 @@ pub fn router(state: HttpState) -> Edge {
         .layer(from_fn_with_state(state.clone(), audit::watch))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .with_state(state.clone());
-    Edge::around(routes).with_express(state)
+    Edge::around(routes).with_fast_path(state)
 }
 
 fn routes() -> Router<HttpState> {

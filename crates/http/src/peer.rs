@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use longshore_engine::Caller;
 
-use crate::shown::Shown;
+use crate::fast_path::credential_cache::CredentialCache;
 
 tokio::task_local! {
     /// Boxed: it moves into the thread's place and out of it with every poll.
@@ -20,7 +20,7 @@ tokio::task_local! {
 /// What is known in a connection's task.
 struct Connection {
     peer: Peer,
-    shown: RefCell<Shown>,
+    credentials: RefCell<CredentialCache>,
     request: Cell<Request>,
 }
 
@@ -64,15 +64,15 @@ impl Peer {
     /// Lets everything in `connection` know that it is about this client.
     pub(crate) fn serve<F: Future>(self, connection: F) -> impl Future<Output = F::Output> {
         CONNECTION.scope(
-            Box::new(Connection { peer: self, shown: RefCell::default(), request: Cell::default() }),
+            Box::new(Connection { peer: self, credentials: RefCell::default(), request: Cell::default() }),
             connection,
         )
     }
 }
 
-/// Looks at what the client of the request that is being answered showed last; none outside of a connection.
-pub(crate) fn shown<T>(look: impl FnOnce(&mut Shown) -> T) -> Option<T> {
-    CONNECTION.try_with(|connection| look(&mut connection.shown.borrow_mut())).ok()
+/// Passes the connection's cached credential to `look`; none outside of a connection.
+pub(crate) fn credential_cache<T>(look: impl FnOnce(&mut CredentialCache) -> T) -> Option<T> {
+    CONNECTION.try_with(|connection| look(&mut connection.credentials.borrow_mut())).ok()
 }
 
 /// How the request stands that is being answered.

@@ -16,6 +16,7 @@ use crate::errors::Failure;
 use crate::keys::Standing;
 use crate::query::Query;
 use crate::rate_limits::Bucket;
+use crate::route_path::RoutePath;
 use crate::{HttpState, keys};
 
 /// What a request must have to get to an operation.
@@ -44,7 +45,7 @@ impl Gate {
     pub(super) fn pass<H, F>(
         self,
         state: HttpState,
-        path: JobPath<'_>,
+        path: RoutePath<'_>,
         request: Request,
         operation: H,
     ) -> Answering
@@ -77,13 +78,6 @@ impl Gate {
             }
         }))
     }
-}
-
-/// The `{endpoint}` and `{job}` of a path; empty where they are not there or are no text, which finds nothing.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct JobPath<'a> {
-    pub(crate) endpoint: &'a str,
-    pub(crate) job: &'a str,
 }
 
 /// A request that passed the gate.

@@ -16,9 +16,9 @@ mod stream;
 mod submit;
 mod webhooks;
 
-use axum::RequestExt as _;
-use axum::extract::{RawPathParams, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
+use http::Method;
 use longshore_model::Operation::{Jobs, Read};
 
 use self::call::{Call, Gate};
@@ -28,28 +28,28 @@ use self::stream::Mount;
 use crate::HttpState;
 use crate::edge::Answering;
 use crate::errors::Failure;
+use crate::fast_path::routes;
 use crate::operations::{Group, Operation};
 use crate::rate_limits::Bucket;
-
-pub(crate) use self::call::JobPath;
+use crate::route_path::{RoutePath, RoutedPath};
 
 const RUN: Gate = Gate::limited(Jobs, Bucket::Run);
 const RUNSYNC: Gate = Gate::limited(Jobs, Bucket::Runsync);
 const STATUS: Gate = Gate::limited(Read, Bucket::Status);
 
 /// `POST /run`.
-pub(crate) fn run(state: HttpState, path: JobPath<'_>, request: Request) -> Answering {
-    RUN.pass(state, path, request, submit::run)
+pub(crate) fn run(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    RUN.pass(state.clone(), path, request, submit::run)
 }
 
 /// `POST /runsync`.
-pub(crate) fn runsync(state: HttpState, path: JobPath<'_>, request: Request) -> Answering {
-    RUNSYNC.pass(state, path, request, submit::runsync)
+pub(crate) fn runsync(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    RUNSYNC.pass(state.clone(), path, request, submit::runsync)
 }
 
 /// `GET|POST /status/{job}`.
-pub(crate) fn status(state: HttpState, path: JobPath<'_>, request: Request) -> Answering {
-    STATUS.pass(state, path, request, follow::status)
+pub(crate) fn status(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    STATUS.pass(state.clone(), path, request, follow::status)
 }
 
 /// The operations to the letter of the specification.
@@ -74,7 +74,7 @@ fn mount(prefix: &str, mount: Mount) -> Group {
 
 fn submits(prefix: &str) -> Vec<Operation> {
     vec![
-        Operation::post("Run", format!("{prefix}/run"), gated(RUN, submit::run))
+        Operation::hot("Run", &Method::POST, &routes::RUN, prefix)
             .summary("hands in a job")
             .about("Answers at once, when the job is on disk.")
             .takes("JobRequest")
@@ -82,7 +82,7 @@ fn submits(prefix: &str) -> Vec<Operation> {
             .with(described::RUN)
             .rated()
             .refuses(409),
-        Operation::post("RunSync", format!("{prefix}/runsync"), gated(RUNSYNC, submit::runsync))
+        Operation::hot("RunSync", &Method::POST, &routes::RUNSYNC, prefix)
             .summary("hands in a job and waits for its end")
             .about("A job that is not over when `wait` has passed goes on; follow it with its id.")
             .takes("JobRequest")
@@ -105,10 +105,8 @@ fn looks(prefix: &str, mount: Mount) -> Vec<Operation> {
     let again = "the same as GET";
     let stream_gate = Gate::limited(Read, Bucket::Stream);
     vec![
-        status(Operation::get("Status", at("/status/{job}"), gated(STATUS, follow::status)))
-            .summary("a job as it is"),
-        status(Operation::post("StatusByPost", at("/status/{job}"), gated(STATUS, follow::status)))
-            .summary(again),
+        status(Operation::hot("Status", &Method::GET, &routes::STATUS, prefix)).summary("a job as it is"),
+        status(Operation::hot("StatusByPost", &Method::POST, &routes::STATUS, prefix)).summary(again),
         sync(Operation::get("StatusSync", at("/status-sync/{job}"), gated(STATUS, follow::status_sync)))
             .summary("a job when it is over"),
         sync(Operation::post(
@@ -181,24 +179,13 @@ fn hooks(prefix: &str) -> Vec<Operation> {
 }
 
 /// An operation behind its gate, as axum takes it.
-fn gated<H, F>(gate: Gate, operation: H) -> impl Fn(State<HttpState>, Request) -> Answering + Clone
+fn gated<H, F>(
+    gate: Gate,
+    operation: H,
+) -> impl Fn(State<HttpState>, RoutedPath, Request) -> Answering + Clone
 where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Failure>> + Send + 'static,
 {
-    move |State(state), mut request| {
-        let operation = operation.clone();
-        Box::pin(async move {
-            let params = request.extract_parts::<RawPathParams>().await.ok();
-            let mut path = JobPath::default();
-            for (name, value) in params.iter().flatten() {
-                match name {
-                    "endpoint" => path.endpoint = value,
-                    "job" => path.job = value,
-                    _ => {}
-                }
-            }
-            gate.pass(state, path, request, operation).await
-        })
-    }
+    move |State(state), path, request| gate.pass(state, path.as_path(), request, operation.clone())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode};
@@ -10,15 +10,12 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::HttpState;
-use crate::express::Line;
 
 /// How many requests there were, by route, method and status. Routes are patterns (`/v2/{endpoint}/run`), so
 /// there are never more numbers than routes, methods and statuses.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounts {
     routes: RwLock<BTreeMap<String, Answers>>,
-    /// Those that move with every job, found without a look into the maps, which costs 250 instructions.
-    usual: [OnceLock<Arc<AtomicU64>>; Line::PLACES],
 }
 
 /// The numbers of one route, by method and status.
@@ -37,17 +34,6 @@ impl RequestCounts {
     /// Counts a request whose answer is known.
     pub(crate) fn count(&self, route: &str, method: &Method, status: StatusCode) {
         self.number(route, method, status).fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The same for one that went past the router.
-    pub(crate) fn count_express(&self, line: Line, method: &Method, status: StatusCode) {
-        let number = || self.number(line.pattern(), method, status);
-        match self.usual.get(line.place(method)) {
-            Some(usual) if status == StatusCode::OK => {
-                usual.get_or_init(number).fetch_add(1, Ordering::Relaxed)
-            }
-            _ => number().fetch_add(1, Ordering::Relaxed),
-        };
     }
 
     fn number(&self, route: &str, method: &Method, status: StatusCode) -> Arc<AtomicU64> {

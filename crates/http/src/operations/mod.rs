@@ -10,9 +10,11 @@ pub(crate) mod schema;
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{MethodRouter, delete, get, patch, post};
+use http::Method;
 use serde_json::Value;
 
 use crate::HttpState;
+use crate::fast_path::routes::FastRoute;
 use parameter::Parameter;
 
 pub(crate) use document::document;
@@ -119,6 +121,12 @@ impl Operation {
         handler: H,
     ) -> Self {
         Self::new(id, "delete", path.into(), delete(handler))
+    }
+
+    /// One method of a route that every job passes, on the mount that begins like this.
+    pub(crate) fn hot(id: &'static str, method: &Method, route: &FastRoute, mount: &str) -> Self {
+        let name = if *method == Method::GET { "get" } else { "post" };
+        Self::new(id, name, route.pattern(mount).to_owned(), route.on(method))
     }
 
     fn new(id: &'static str, method: &'static str, path: String, handler: MethodRouter<HttpState>) -> Self {

@@ -4,61 +4,13 @@
 //! not, the last path segment is `worker&job_in_progress=0`: everything from the first `&` on is query.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 
-use axum::extract::{FromRequestParts, RawPathParams};
-use axum::http::request::Parts;
 use longshore_model::JobId;
 use longshore_model::limits::TAKE_SLOTS_MAX;
-use memchr::memchr2;
-
-use crate::splitting::{rsplit_once, split_once};
-
-/// The parts of a worker's path. Empty where they are not there or are no text: that is told after the token was
-/// checked, not before.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WorkerPath<'a> {
-    pub endpoint: &'a str,
-    pub worker: &'a str,
-    pub job: &'a str,
-}
-
-/// The same as the router tells them.
-#[derive(Debug, Default)]
-pub(super) struct RoutedPath {
-    endpoint: String,
-    worker: String,
-    job: String,
-}
-
-impl RoutedPath {
-    pub fn as_path(&self) -> WorkerPath<'_> {
-        WorkerPath { endpoint: &self.endpoint, worker: &self.worker, job: &self.job }
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for RoutedPath {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
-        let mut path = Self::default();
-        if let Ok(params) = RawPathParams::from_request_parts(parts, state).await {
-            for (name, value) in &params {
-                match name {
-                    "endpoint" => value.clone_into(&mut path.endpoint),
-                    "worker" => value.clone_into(&mut path.worker),
-                    "job" => value.clone_into(&mut path.job),
-                    _ => {}
-                }
-            }
-        }
-        Ok(path)
-    }
-}
 
 /// A path segment without the query that was stuck to it.
 pub(super) fn segment(raw: &str) -> &str {
-    split_once(raw, b'&').map_or(raw, |(segment, _)| segment)
+    raw.split_once('&').map_or(raw, |(segment, _)| segment)
 }
 
 /// The query of a worker's request. Every parameter is optional and unknown ones mean nothing.
@@ -71,11 +23,10 @@ pub(super) struct WorkerQuery<'a> {
 impl<'a> WorkerQuery<'a> {
     /// The query proper and what was stuck to the last segment. Nothing in it is an error.
     pub fn parse(last_segment: &'a str, query: Option<&'a str>) -> Self {
-        let stuck = split_once(last_segment, b'&').map_or("", |(_, stuck)| stuck);
+        let stuck = last_segment.split_once('&').map_or("", |(_, stuck)| stuck);
         Self { stuck, proper: query.unwrap_or_default() }
     }
 
-    /// Looked for each time: a take wants one parameter, and to decode all of them took 1 500 instructions.
     fn get(&self, name: &str) -> Option<Cow<'a, str>> {
         // An address may already carry an older value; what the worker appended comes last.
         last_value(self.proper, name).or_else(|| last_value(self.stuck, name))
@@ -122,25 +73,8 @@ impl<'a> WorkerQuery<'a> {
 
 /// The last value of a parameter.
 fn last_value<'a>(query: &'a str, name: &str) -> Option<Cow<'a, str>> {
-    let mut rest = Some(query);
-    while let Some(text) = rest {
-        let (before, last) = rsplit_once(text, b'&').unzip();
-        let (known, value) = pair(last.unwrap_or(text));
-        if known == name {
-            return Some(value);
-        }
-        rest = before;
-    }
-    None
-}
-
-/// A parameter's name and value.
-fn pair(text: &str) -> (Cow<'_, str>, Cow<'_, str>) {
-    if memchr2(b'%', b'+', text.as_bytes()).is_some() {
-        return form_urlencoded::parse(text.as_bytes()).next().unwrap_or_default();
-    }
-    let (name, value) = split_once(text, b'=').unwrap_or((text, ""));
-    (name.into(), value.into())
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.filter(|(known, _)| known == name).last().map(|(_, value)| value)
 }
 
 #[cfg(test)]

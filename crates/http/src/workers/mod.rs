@@ -19,50 +19,37 @@ mod reports;
 mod scan;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONNECTION};
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use futures_util::FutureExt as _;
 
-use self::address::RoutedPath;
-pub(crate) use self::address::WorkerPath;
 #[cfg(test)]
 pub(crate) use self::chunks::split;
 pub(crate) use self::chunks::within;
 pub(crate) use self::lenient::{plain_text, read_json};
 use crate::edge::Answering;
+use crate::fast_path::routes::{DONE, PING, TAKE, TAKE_BATCH};
+use crate::route_path::{RoutePath, routed};
 use crate::{HttpState, edge};
+
+/// The workers' one mount.
+const MOUNT: &str = "/v2/";
 
 pub(crate) fn routes() -> Router<HttpState> {
     let answered_for_good = Router::new()
-        .route("/v2/{endpoint}/job-take/{worker}", polled(get(routed(take))))
-        .route("/v2/{endpoint}/job-take-batch/{worker}", polled(get(routed(take_batch))))
+        .route(TAKE.pattern(MOUNT), polled(TAKE.on_all()))
+        .route(TAKE_BATCH.pattern(MOUNT), polled(TAKE_BATCH.on_all()))
         .route("/v2/{endpoint}/job-stop/{worker}", polled(get(routed(stop))))
-        .route("/v2/{endpoint}/job-done/{worker}/{job}", post(routed(done)))
+        .route(DONE.pattern(MOUNT), DONE.on_all())
         .layer(from_fn(close));
     Router::new()
         .merge(answered_for_good)
         .route("/v2/{endpoint}/job-stream/{worker}/{job}", post(routed(stream)))
-        .route("/v2/{endpoint}/ping/{worker}", get(routed(ping)))
-}
-
-/// What a worker asks or says. What can be decided is decided at once.
-pub(crate) type Said = fn(&HttpState, WorkerPath<'_>, &Parts, Body) -> Answering;
-
-/// The answer to that.
-pub(crate) fn answer(said: Said, state: &HttpState, path: WorkerPath<'_>, request: Request) -> Answering {
-    let (head, body) = request.into_parts();
-    said(state, path, &head, body)
-}
-
-/// The same, as axum takes it.
-fn routed(said: Said) -> impl Fn(State<HttpState>, RoutedPath, Request) -> Answering + Clone {
-    move |State(state), path, request| answer(said, &state, path.as_path(), request)
+        .route(PING.pattern(MOUNT), PING.on_all())
 }
 
 /// Ends the connection with its answer. A worker whose handler blocks does not see that an idle connection was
@@ -88,39 +75,45 @@ fn closing_unless(keeps: bool, mut answer: Response) -> Response {
 }
 
 /// `GET job-take/{worker}`.
-pub(crate) fn take(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
+pub(crate) fn take(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    let (head, _body) = request.into_parts();
     let keeps = asks_to_keep(&head.headers);
-    let answering = polls::take(state, path, head);
+    let answering = polls::take(state, path, &head);
     Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
 }
 
 /// `GET job-take-batch/{worker}`.
-pub(crate) fn take_batch(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
+pub(crate) fn take_batch(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    let (head, _body) = request.into_parts();
     let keeps = asks_to_keep(&head.headers);
-    let answering = polls::take_batch(state, path, head);
+    let answering = polls::take_batch(state, path, &head);
     Box::pin(answering.map(move |answer| closing_unless(keeps, answer)))
 }
 
 /// `GET job-stop/{worker}`.
-fn stop(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
-    Box::pin(polls::stop(state, path, head))
+fn stop(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    let (head, _body) = request.into_parts();
+    Box::pin(polls::stop(state, path, &head))
 }
 
 /// `POST job-done/{worker}/{job}`.
-pub(crate) fn done(state: &HttpState, path: WorkerPath<'_>, head: &Parts, body: Body) -> Answering {
+pub(crate) fn done(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    let (head, body) = request.into_parts();
     let keeps = asks_to_keep(&head.headers);
     let answering = reports::done(state, path, &head.headers, body);
     Box::pin(answering.map(move |answer| closing_unless(keeps, answer.into_response())))
 }
 
 /// `POST job-stream/{worker}/{job}`.
-fn stream(state: &HttpState, path: WorkerPath<'_>, head: &Parts, body: Body) -> Answering {
+fn stream(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    let (head, body) = request.into_parts();
     Box::pin(reports::stream(state, path, &head.headers, body).map(IntoResponse::into_response))
 }
 
 /// `GET ping/{worker}`.
-pub(crate) fn ping(state: &HttpState, path: WorkerPath<'_>, head: &Parts, _: Body) -> Answering {
-    Box::pin(pings::ping(state, path, head).map(IntoResponse::into_response))
+pub(crate) fn ping(state: &HttpState, path: RoutePath<'_>, request: Request) -> Answering {
+    let (head, _body) = request.into_parts();
+    Box::pin(pings::ping(state, path, &head).map(IntoResponse::into_response))
 }
 
 /// A question that takes what it answers. `HEAD` would take it too, and show nobody.

@@ -6,14 +6,15 @@ use axum::http::request::Parts;
 use longshore_engine::AskError;
 use longshore_model::WorkerId;
 
-use super::address::{WorkerPath, WorkerQuery, segment};
+use super::address::{WorkerQuery, segment};
 use crate::errors::Failure;
+use crate::route_path::RoutePath;
 use crate::{HttpState, keys};
 
 /// `GET ping/{worker}?job_id=a%2Cb`, and once, from a worker that is about to exit, `status=unhealthy`.
 pub(super) fn ping(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Result<StatusCode, Failure>> + Send + use<> {
     let endpoint = keys::authorize_worker(state, &head.headers, path.endpoint);

@@ -13,10 +13,11 @@ use longshore_engine::{AskError, EndpointHandle, TakeAsk, TakenJob};
 use longshore_model::WorkerId;
 use tokio::time::{Instant, sleep_until};
 
-use super::address::{WorkerPath, WorkerQuery, segment};
+use super::address::{WorkerQuery, segment};
 use super::job_object;
 use crate::errors::Failure;
 use crate::json_body::JsonBody;
+use crate::route_path::RoutePath;
 use crate::{HttpState, keys, peer};
 
 /// No poll is answered with nothing or an error sooner than this.
@@ -27,7 +28,7 @@ const WORKER_BACKS_OFF_S: u64 = 5;
 /// `GET job-take/{worker}`: one job as an object.
 pub(super) fn take(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
     poll(state, path, head, |query| Take { most: None, says_busy: query.says_busy() })
@@ -36,7 +37,7 @@ pub(super) fn take(
 /// `GET job-take-batch/{worker}?batch_size=N`: up to so many jobs as an array.
 pub(super) fn take_batch(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
     let take =
@@ -47,7 +48,7 @@ pub(super) fn take_batch(
 /// `GET job-stop/{worker}`: the jobs that the worker must stop.
 pub(super) fn stop(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
     poll(state, path, head, |_| Stop)
@@ -121,7 +122,7 @@ impl Question for Stop {
 /// connection's read buffer, 8 KiB for every worker that waits.
 fn poll<Q: Question>(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     head: &Parts,
     question: fn(&WorkerQuery<'_>) -> Q,
 ) -> impl Future<Output = Response> + Send + use<Q> {
@@ -149,7 +150,7 @@ fn poll<Q: Question>(
 /// Who asks, and of which endpoint.
 fn admit(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     headers: &HeaderMap,
 ) -> Result<(EndpointHandle, WorkerId), Failure> {
     let endpoint = keys::authorize_worker(state, headers, path.endpoint)?;

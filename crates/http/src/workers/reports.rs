@@ -14,18 +14,19 @@ use longshore_engine::{AskError, EndpointHandle, Outcome};
 use longshore_model::limits::{CHUNK_BYTES_MAX, WORKER_BODY_BYTES_MAX};
 use longshore_model::{JobId, WorkerId};
 
-use super::address::{WorkerPath, segment};
+use super::address::segment;
 use super::chunks::{posted, split};
 use super::report::{Report, Word};
 use crate::body::{self, BytesBudget, ReadBody};
 use crate::errors::Failure;
 use crate::json_body::json;
+use crate::route_path::RoutePath;
 use crate::{HttpState, keys};
 
 /// `POST job-done/{worker}/{job}`: a result, or with the status `IN_PROGRESS` how far the job is.
 pub(super) fn done(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     headers: &HeaderMap,
     body: Body,
 ) -> impl Future<Output = Result<Response, Failure>> + Send + use<> {
@@ -44,7 +45,7 @@ pub(super) fn done(
 /// `POST job-stream/{worker}/{job}`: a chunk.
 pub(super) fn stream(
     state: &HttpState,
-    path: WorkerPath<'_>,
+    path: RoutePath<'_>,
     headers: &HeaderMap,
     body: Body,
 ) -> impl Future<Output = Result<Response, Failure>> + Send + use<> {
@@ -88,7 +89,7 @@ struct Reporter {
 
 impl Reporter {
     /// None where the path cannot name a worker and a job of ours.
-    fn of(state: &HttpState, path: WorkerPath<'_>, headers: &HeaderMap) -> Result<Option<Self>, Failure> {
+    fn of(state: &HttpState, path: RoutePath<'_>, headers: &HeaderMap) -> Result<Option<Self>, Failure> {
         let endpoint = keys::authorize_worker(state, headers, path.endpoint)?;
         Ok(match (path.worker.parse(), segment(path.job).parse()) {
             (Ok(worker), Ok(job)) => Some(Self { endpoint, worker, job }),

@@ -1,6 +1,10 @@
-//! What goes past the router is answered and counted as if it had not.
+//! Requests on the fast path are answered and counted as the router would.
+
+use std::collections::BTreeSet;
 
 use http::HeaderMap;
+
+use crate::fast_path::routes::ROUTES;
 
 use super::direct::{ADMIN, Direct, Reply, request};
 
@@ -8,17 +12,34 @@ const JOB: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 const BODY: &str = r#"{"input":{}}"#;
 
 /// Method, path without the endpoint's name, and body.
-const ASKED: [(&str, &str, &str); 9] = [
+const ASKED: [(&str, &str, &str); 12] = [
     ("POST", "/v2/{}/run", BODY),
     ("POST", "/sdk/v2/{}/run", BODY),
     ("POST", "/v2/{}/runsync?wait=1000", BODY),
+    ("POST", "/sdk/v2/{}/runsync?wait=1000", BODY),
     ("GET", "/v2/{}/status/JOB", ""),
+    ("POST", "/v2/{}/status/JOB", ""),
+    ("GET", "/sdk/v2/{}/status/JOB", ""),
     ("POST", "/sdk/v2/{}/status/JOB", ""),
     ("GET", "/v2/{}/job-take/w1&job_in_progress=0", ""),
     ("GET", "/v2/{}/job-take-batch/w1?batch_size=2", ""),
     ("POST", "/v2/{}/job-done/w1/JOB?isStream=false", r#"{"output":1}"#),
     ("GET", "/v2/{}/ping/w1?job_id=JOB", ""),
 ];
+
+/// The tests below ask for every route of the list by every method.
+#[test]
+fn every_route_of_the_list_is_asked() {
+    let in_list = ROUTES.iter().flat_map(|route| {
+        let methods = route.methods.iter().map(http::Method::as_str);
+        methods.flat_map(|method| route.patterns.iter().map(move |pattern| (method, (*pattern).to_owned())))
+    });
+    let asked = ASKED.map(|(method, path, _)| {
+        let path = path.split(['?', '&']).next().unwrap_or_default();
+        (method, path.replace("{}", "{endpoint}").replace("JOB", "{job}").replace("w1", "{worker}"))
+    });
+    assert_eq!(BTreeSet::from(asked), in_list.collect());
+}
 
 async fn ask(direct: &Direct, key: &str, method: &str, path: &str, body: &str) -> Reply {
     direct.send(request(method, &path.replace("JOB", JOB), Some(key), body.to_owned())).await
@@ -76,17 +97,17 @@ async fn a_slug_with_a_slash_is_one_segment_on_both_ways() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_express_and_the_router_answer_the_same() {
+async fn the_fast_path_and_the_router_answer_the_same() {
     let direct = Direct::start().await;
     let token = direct.engine.worker_token(&direct.endpoint);
     let mut asked = 0;
     for (method, path, body) in ASKED {
         for key in [ADMIN, &token, "nobody's"] {
-            let by_express = ask(&direct, key, method, &path.replace("{}", "demo"), body).await;
+            let by_fast_path = ask(&direct, key, method, &path.replace("{}", "demo"), body).await;
             // An escape in its path takes a request to the router.
             let by_router = ask(&direct, key, method, &path.replace("{}", "dem%6F"), body).await;
-            assert_eq!(by_express.status, by_router.status, "{method} {path} {key}");
-            assert_eq!(shape(&by_express.headers), shape(&by_router.headers), "{method} {path} {key}");
+            assert_eq!(by_fast_path.status, by_router.status, "{method} {path} {key}");
+            assert_eq!(shape(&by_fast_path.headers), shape(&by_router.headers), "{method} {path} {key}");
             asked += 2;
         }
     }

@@ -16,21 +16,21 @@ const CREDENTIAL_BYTES_MAX: usize = 256;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Shown {
+pub(crate) struct CredentialCache {
     credential: Vec<u8>,
-    found: Found,
+    found: CachedCredential,
 }
 
 /// What a credential was found to be.
 #[derive(Default)]
-enum Found {
+enum CachedCredential {
     #[default]
     Nothing,
     Key(Arc<LiveKey>),
     WorkerOf(EndpointId),
 }
 
-impl Shown {
+impl CredentialCache {
     fn is(&self, credential: &[u8]) -> bool {
         let differ = |(one, other): (&u8, &u8)| one ^ other;
         // Others may share the connection behind a proxy: the time that it takes must not tell how much is alike.
@@ -38,7 +38,7 @@ impl Shown {
             && self.credential.iter().zip(credential).map(differ).fold(0, |all, bits| all | bits) == 0
     }
 
-    fn keep(&mut self, credential: &[u8], found: Found) {
+    fn keep(&mut self, credential: &[u8], found: CachedCredential) {
         if credential.len() > CREDENTIAL_BYTES_MAX {
             return;
         }
@@ -50,27 +50,27 @@ impl Shown {
 
 /// The key that this was when it was shown before; none if anything about the key has changed since.
 pub(crate) fn known_key(credential: &[u8]) -> Option<Arc<LiveKey>> {
-    peer::shown(|shown| match &shown.found {
-        Found::Key(key) if key.is_current() && shown.is(credential) => Some(Arc::clone(key)),
+    peer::credential_cache(|cache| match &cache.found {
+        CachedCredential::Key(key) if key.is_current() && cache.is(credential) => Some(Arc::clone(key)),
         _ => None,
     })?
 }
 
 /// This is the text of that key.
 pub(crate) fn keep_key(credential: &[u8], key: &Arc<LiveKey>) {
-    peer::shown(|shown| shown.keep(credential, Found::Key(Arc::clone(key))));
+    peer::credential_cache(|cache| cache.keep(credential, CachedCredential::Key(Arc::clone(key))));
 }
 
 /// Whether this was found to be the worker token of that endpoint when it was shown before.
 pub(crate) fn is_known_worker(credential: &[u8], endpoint: &EndpointId) -> bool {
-    let knows = |shown: &mut Shown| match &shown.found {
-        Found::WorkerOf(known) => known == endpoint && shown.is(credential),
+    let knows = |cache: &mut CredentialCache| match &cache.found {
+        CachedCredential::WorkerOf(known) => known == endpoint && cache.is(credential),
         _ => false,
     };
-    peer::shown(knows).unwrap_or(false)
+    peer::credential_cache(knows).unwrap_or(false)
 }
 
 /// This is the worker token of that endpoint.
 pub(crate) fn keep_worker(credential: &[u8], endpoint: EndpointId) {
-    peer::shown(|shown| shown.keep(credential, Found::WorkerOf(endpoint)));
+    peer::credential_cache(|cache| cache.keep(credential, CachedCredential::WorkerOf(endpoint)));
 }

@@ -1,0 +1,32 @@
+//! The routes that every job passes, without axum's router.
+//!
+//! axum's router finds any path and puts any layer around it. For a submit that cost as much as everything that hyper
+//! does ([ADR 0019](../../../docs/adr/0019-fast-path-and-its-prices.md) has the prices). So the few routes that a job
+//! always passes are matched here, and their handlers are called directly.
+//!
+//! A request takes the fast path only if its path is spelled as documented. Every other one goes to the router: for its
+//! method, or for an escape in its path (other than of a `/` in an endpoint's name). The router has the same routes with
+//! the same handlers, because both are made from one list: [`routes`].
+
+pub(crate) mod credential_cache;
+mod matching;
+pub(crate) mod routes;
+
+use axum::extract::Request;
+
+use self::matching::find;
+use crate::HttpState;
+use crate::edge::Answering;
+
+/// The response to a request for one of the routes, and the route's pattern. Returns any other request.
+///
+/// A response that waits for long keeps nothing of the head, which lies in the connection's read buffer of 8 KiB.
+#[expect(
+    clippy::result_large_err,
+    reason = "a request for another route goes on to the router at once; a box is dearer"
+)]
+pub(crate) fn answer(state: &HttpState, request: Request) -> Result<(&'static str, Answering), Request> {
+    let uri = request.uri().clone();
+    let Some(found) = find(request.method(), uri.path()) else { return Err(request) };
+    Ok((found.pattern, (found.route.handler)(state, found.path(), request)))
+}
