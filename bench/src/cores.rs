@@ -112,9 +112,15 @@ mod tests {
         let mut others = only(3);
         others.set(5);
         let one = Cores { pinned: Some(Pinned { generator: only(0), measured: only(3), others }) };
-        assert_eq!((one.measured_count(), one.describe()), (1, "measured on cpu 3, generator on cpu 0".into()));
+        assert_eq!(
+            (one.measured_count(), one.describe()),
+            (1, "measured on cpu 3, generator on cpu 0".into())
+        );
         let all = one.measuring_on_all_others();
-        assert_eq!((all.measured_count(), all.describe()), (2, "measured on cpu 3, 5, generator on cpu 0".into()));
+        assert_eq!(
+            (all.measured_count(), all.describe()),
+            (2, "measured on cpu 3, 5, generator on cpu 0".into())
+        );
         assert!(!Cores::unpinned().measuring_on_all_others().are_pinned());
     }
 }
