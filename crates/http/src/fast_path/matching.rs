@@ -84,13 +84,12 @@ pub(super) fn find<'a>(method: &Method, path: &'a str) -> Option<RouteMatch<'a>>
 
 /// An endpoint's name with its slashes. None where anything else in the path is escaped.
 fn unescaped<'a>(name: &'a str, path: &str) -> Option<Cow<'a, str>> {
-    let escapes = |text: &str| memchr::memchr_iter(b'%', text.as_bytes()).count();
-    let in_path = escapes(path);
-    if in_path == 0 {
+    if !path.contains('%') {
         return Some(Cow::Borrowed(name));
     }
+    let escapes = |text: &str| text.matches('%').count();
     let plain = name.replace("%2F", "/").replace("%2f", "/");
-    (escapes(name) == in_path && escapes(&plain) == 0).then_some(Cow::Owned(plain))
+    (escapes(name) == escapes(path) && escapes(&plain) == 0).then_some(Cow::Owned(plain))
 }
 
 #[cfg(test)]
