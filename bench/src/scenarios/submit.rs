@@ -27,7 +27,7 @@ fn large(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     beside_echo(ground, readings, "submit-large.5m", 5_000_000, &[1, 16])
 }
 
-/// Measures submits with a body of so many bytes, and beside each the two echoes of the same body.
+/// Measures submits with a body of this length, and beside each the two echoes of the same body.
 pub(super) fn beside_echo(
     ground: &Ground,
     readings: &mut Readings,

@@ -73,7 +73,7 @@ pub(crate) fn prepare(
 ) -> (CommitSender, Committer) {
     // Unbounded, because an actor must not wait here: it serves workers' pings while a disk hangs. There is one message
     // for each round that is not durable. Each holds at least one reply, so connections limit them, and `jobs_max` limits
-    // the rows of clients that hang up during that time and submit again.
+    // the rows of clients that disconnect during that time and submit again.
     let (sender, receiver) = mpsc::unbounded_channel();
     let committer = Committer { store, shard, epoch, measures, receiver };
     (sender, committer)

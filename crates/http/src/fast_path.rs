@@ -23,7 +23,7 @@ use crate::edge::Answering;
 /// A response that waits for long keeps nothing of the head, which lies in the connection's read buffer of 8 KiB.
 #[expect(
     clippy::result_large_err,
-    reason = "a request for another route goes on to the router at once; a box is dearer"
+    reason = "a request for another route is moved to the router right after; a box costs more"
 )]
 pub(crate) fn answer(state: &HttpState, request: Request) -> Result<(&'static str, Answering), Request> {
     let uri = request.uri().clone();

@@ -1,8 +1,8 @@
-//! The credential that a connection's client showed last, and what it was found to be.
+//! The last credential of a connection, and the key or worker that it belongs to.
 //!
-//! A client shows the same one with each of its requests. To look at it once is enough: its hash, or its code where
-//! it is a worker's token, is what most of the work at the gate is about, 3 000 instructions of a submit and twice
-//! as many of a worker's question. Whether a key is still as it was is asked each time.
+//! A client sends the same credential with each of its requests. To hash a key and search for it, or to check the code of
+//! a worker's token, would be 3 000 instructions of a submit and twice as many of a take. So that is done once for each
+//! connection. Whether a cached key is still as it was is checked each time.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use longshore_model::EndpointId;
 
 use crate::peer;
 
-/// Longer ones are not kept: none of ours is.
+/// Longer credentials are not cached: no key and no worker token is longer.
 const CREDENTIAL_BYTES_MAX: usize = 256;
 
-/// See the module.
+/// The last credential of one connection, at most [`CREDENTIAL_BYTES_MAX`] bytes.
 #[derive(Default)]
 pub(crate) struct CredentialCache {
     credential: Vec<u8>,
