@@ -13,10 +13,24 @@ pub struct Cores {
 
 #[derive(Clone, Copy, Debug)]
 struct Pinned {
-    generator: CpuSet,
-    measured: CpuSet,
+    generator: usize,
     /// All processors but the generator's.
     others: CpuSet,
+    /// What is measured runs on all of `others`, and not on the first of them alone.
+    uses_all: bool,
+}
+
+impl Pinned {
+    fn generator(&self) -> CpuSet {
+        only(self.generator)
+    }
+
+    fn measured(&self) -> CpuSet {
+        match numbers(&self.others).first() {
+            Some(first) if !self.uses_all => only(*first),
+            _ => self.others,
+        }
+    }
 }
 
 impl Cores {
@@ -26,20 +40,20 @@ impl Cores {
         let mut others = sched_getaffinity(None)?;
         let mut allowed = numbers(&others).into_iter();
         let pinned = match (allowed.next(), allowed.next()) {
-            (Some(generator), Some(measured)) => {
+            (Some(generator), Some(_)) => {
                 others.unset(generator);
-                Some(Pinned { generator: only(generator), measured: only(measured), others })
+                Some(Pinned { generator, others, uses_all: false })
             }
             _ => None,
         };
         let cores = Self { pinned };
-        cores.stay_on(|pinned| pinned.generator)?;
+        cores.stay_on(Pinned::generator)?;
         Ok(cores)
     }
 
     /// The same, with every processor but the generator's for what is measured.
     pub fn measuring_on_all_others(self) -> Self {
-        Self { pinned: self.pinned.map(|pinned| Pinned { measured: pinned.others, ..pinned }) }
+        Self { pinned: self.pinned.map(|pinned| Pinned { uses_all: true, ..pinned }) }
     }
 
     /// Everything runs anywhere.
@@ -55,7 +69,7 @@ impl Cores {
 
     /// How many processors run what is measured.
     pub fn measured_count(&self) -> usize {
-        self.pinned.map_or(1, |pinned| numbers(&pinned.measured).len())
+        self.pinned.map_or(1, |pinned| numbers(&pinned.measured()).len())
     }
 
     /// Starts a program on the processors of what is measured. It and all its threads stay there.
@@ -66,9 +80,9 @@ impl Cores {
 
     /// Does something there itself.
     pub fn measured<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
-        self.stay_on(|pinned| pinned.measured)?;
+        self.stay_on(Pinned::measured)?;
         let done = work();
-        self.stay_on(|pinned| pinned.generator)?;
+        self.stay_on(Pinned::generator)?;
         Ok(done)
     }
 
@@ -80,8 +94,12 @@ impl Cores {
     /// For the report.
     pub fn describe(&self) -> String {
         match &self.pinned {
-            Some(Pinned { measured, generator, .. }) => {
-                format!("measured on cpu {}, generator on cpu {}", listed(measured), listed(generator))
+            Some(pinned) => {
+                format!(
+                    "measured on cpu {}, generator on cpu {}",
+                    listed(&pinned.measured()),
+                    pinned.generator
+                )
             }
             None => "not pinned: only one processor".to_owned(),
         }
@@ -111,7 +129,7 @@ mod tests {
     fn the_generator_shares_no_processor_with_what_is_measured() {
         let mut others = only(3);
         others.set(5);
-        let one = Cores { pinned: Some(Pinned { generator: only(0), measured: only(3), others }) };
+        let one = Cores { pinned: Some(Pinned { generator: 0, others, uses_all: false }) };
         assert_eq!(
             (one.measured_count(), one.describe()),
             (1, "measured on cpu 3, generator on cpu 0".into())
