@@ -1,7 +1,7 @@
-"""Works on several jobs at once.
+"""Runs several jobs concurrently.
 
-The handler is `async`, so that it can wait for one job's network or disk while it serves others, and
-`concurrency_modifier` tells the SDK how many jobs the worker may hold.
+The handler is `async`: while one job waits for network or disk, others run. `concurrency_modifier` tells the SDK how many
+jobs the worker may take.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ async def handler(job):
 
 
 def concurrency_modifier(current):
-    """Called before every take; a real handler might look at its free memory here."""
+    """Returns the maximum number of jobs. The SDK calls it before every take, so it could depend on free memory."""
     return JOBS_AT_ONCE
 
 

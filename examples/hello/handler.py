@@ -1,4 +1,4 @@
-"""Greets whoever is named in the input."""
+"""Greets the person whose name is in the input."""
 
 import runpod
 

@@ -1,4 +1,4 @@
-"""A tiny fake model that speaks the convention of OpenAI-compatible workers. No GPU: it answers by rule.
+"""A fake model with the interface of OpenAI-compatible workers. It needs no GPU: fixed rules produce the answers.
 
 A request arrives as a job with `openai_route` and `openai_input`. The worker answers it with chunks: one object
 for a plain answer, server-sent events as ready text for a streamed one.
@@ -20,7 +20,7 @@ DIMENSIONS = 8
 
 
 class BadRequest(Exception):
-    """What the caller sent cannot be answered."""
+    """The request is invalid."""
 
 
 async def handler(job):

@@ -1,4 +1,4 @@
-"""Yields a text word by word. Readers of `/stream` see each word as it comes."""
+"""Yields a text word by word. Readers of `/stream` get each word immediately."""
 
 import time
 
@@ -16,7 +16,7 @@ def handler(job):
 runpod.serverless.start(
     {
         "handler": handler,
-        # With this the finished job's output is the list of all chunks, for callers who do not stream.
+        # The output of the finished job is the list of all chunks, for clients that do not stream.
         "return_aggregate_stream": True,
     }
 )

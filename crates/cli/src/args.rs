@@ -23,18 +23,18 @@ use crate::workers::WorkersArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  longshore dev examples/hello           run a handler here, with one command
+  longshore dev examples/hello           run a handler on this computer
   longshore serve --data-dir /var/lib/longshore --listen 0.0.0.0:8080
   longshore login                        store the server's address and key
-  longshore deploy examples/hello        make the folder an endpoint there
+  longshore deploy examples/hello        deploy the folder as an endpoint
   longshore run hello '{\"name\": \"Ada\"}' --wait
   longshore top
 
 Exit codes:
-  0  it worked                        4  there is no such thing
-  1  it failed                        5  the key is missing or not permitted
-  2  the command line is wrong        6  the server cannot be reached
-  3  the job ended, but not well      7  the wait is over, the job goes on
+  0  success                          4  not found
+  1  failure                          5  no key, or the key does not permit it
+  2  invalid command line             6  the server cannot be reached
+  3  the job ended, not COMPLETED     7  the wait timed out; the job continues
   130  Ctrl-C";
 
 const SERVE_EXAMPLES: &str = "\
@@ -44,10 +44,9 @@ Examples:
   longshore serve --config /etc/longshore.toml --log-format json
   LONGSHORE_ADMIN_KEY=$(cat key) longshore serve
 
-A setting comes from, in rising precedence: its default, the file, the
-environment (LONGSHORE_LISTEN for `listen`), the command line.
-`longshore serve --print-defaults` shows every setting with its default and
-its reason.";
+A later source overrides an earlier one: the default, the file, the environment
+(LONGSHORE_LISTEN for `listen`), the command line. --print-defaults prints every
+setting with its default and its reason.";
 
 const DEV_EXAMPLES: &str = "\
 Examples:
@@ -55,19 +54,19 @@ Examples:
   longshore dev examples/hello --port 9000
   longshore dev examples/hello --once    exit 0 if the sample completes, else 1
 
-DIR holds a handler.py that calls runpod.serverless.start(...). Beside it, all
-optional: requirements.txt, test_input.json (the sample), longshore.toml.
-What `dev` needs for itself it keeps in DIR/.longshore.";
+DIR has a handler.py that calls runpod.serverless.start(...). Optional files:
+requirements.txt, test_input.json (the sample job), longshore.toml.
+`dev` stores its own files in DIR/.longshore.";
 
 const SECRETS_EXAMPLES: &str = "\
 Examples:
   longshore secrets new-key /etc/longshore/secrets.key
   longshore secrets rotate --config /etc/longshore.toml
 
-To change the key: new-key puts a new one in front of the file, rotate (with
-the server stopped) seals everything under it, and the old ones can go.";
+To change the key: run new-key, stop the server, run rotate. Then remove the old
+keys from the file.";
 
-/// Serverless queue endpoints for AI and ML workers, on your own machines
+/// Serverless queue endpoints for AI and ML workers, on your own computers
 #[derive(Debug, Parser)]
 #[command(name = "longshore", version, after_help = EXAMPLES, max_term_width = 80)]
 pub struct Arguments {
@@ -83,8 +82,8 @@ Examples:
   longshore run hello --whole @test_input.json --wait
   jq -n '{name: \"Ada\"}' | longshore run hello - -o json | jq -r .id
 
-With --wait a terminal shows the job's position in the queue, then its progress;
-standard output gets its output alone. Ctrl-C ends the wait and not the job.
+With --wait, a terminal shows the job's queue position, then its progress;
+standard output gets only the job's output. Ctrl-C ends the wait, not the job.
 Exit code 3: the job ended, but not COMPLETED.";
 
 const RUNSYNC_EXAMPLES: &str = "\
@@ -102,8 +101,8 @@ Examples:
   longshore stream hello 019a2b3c-4d5e-7f60-8123-456789abcdef
   longshore stream hello 019a2b3c-4d5e-7f60-8123-456789abcdef --offset 10
 
-Prints what the handler yields: text as it is, other values as JSON. Other
-readers are not disturbed.";
+Prints text as it is and other values as JSON. Consumes no chunks: other readers
+still get all of them.";
 
 const LOGIN_EXAMPLES: &str = "\
 Examples:
@@ -111,34 +110,34 @@ Examples:
   longshore login --profile lab < keyfile
   longshore run hello --profile lab
 
-The key is typed, piped in, or taken from LONGSHORE_API_KEY. It is stored in
-~/.config/longshore/config.toml, readable by you alone. A flag wins over the
-environment (LONGSHORE_URL, LONGSHORE_API_KEY), that over the profile.";
+Reads the key from the terminal, from a pipe, or from LONGSHORE_API_KEY. Stores
+it in ~/.config/longshore/config.toml, which only you can read. Flags override
+LONGSHORE_URL and LONGSHORE_API_KEY, which override the profile.";
 
 const DEPLOY_EXAMPLES: &str = "\
 Examples:
   longshore deploy examples/hello
   longshore deploy examples/hello --list
-  longshore deploy examples/hello --to 3f9a1c          go back to that version
+  longshore deploy examples/hello --to 3f9a1c          return to that version
 
-DIR is as for `longshore dev`. Hidden files stay here. The server makes the
-Python environment when the first worker starts; `longshore logs` shows it.
-Workers of the version before finish their jobs first.";
+DIR is as for `longshore dev`. Hidden files are not uploaded. The server
+creates the Python environment when the first worker starts; `longshore logs`
+shows the progress. Workers of the old version finish their jobs.";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
   longshore bench
   longshore bench -n 10000 -c 32 -o json
 
-Makes an endpoint, sends small jobs through it with /runsync, answers them
-itself as its worker, and deletes the endpoint. Rate limits of the server count.";
+Creates an endpoint, sends small jobs with /runsync, runs their workers itself,
+and deletes the endpoint. The server's rate limits apply.";
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   longshore doctor
   longshore doctor --config /etc/longshore.toml
 
-Exit code 1 if something would keep a server from working.";
+Exit code 1: a server cannot work on this computer.";
 
 const BACKUP_EXAMPLES: &str = "\
 Examples:
@@ -146,20 +145,20 @@ Examples:
   longshore backup --config /etc/longshore.toml --to /backup/monday.tar.zst
   longshore backup --to /backup/jobs --without-volumes
 
-The backup is read back and checked before it gets its name. Secrets are in it
-as they are kept: keep their key elsewhere, and apart from the backup.";
+The backup is read back and verified before it gets its name. Secrets in it are
+encrypted only if a secrets key is configured. Store that key elsewhere.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
   longshore restore /backup/monday --data-dir /var/lib/longshore
   longshore restore /backup/monday.tar.zst --data-dir /srv/longshore
 
-Run it as the user of the server. Nothing is there until all of it is checked.";
+Run it as the user of the server. DIR appears only after everything is verified.";
 
 /// What the program can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the handler in a folder: server, worker and sample in one
+    /// Run the handler in a folder with a server and a sample job
     #[command(after_help = DEV_EXAMPLES)]
     Dev(DevArgs),
     /// Run the server
@@ -168,88 +167,88 @@ pub enum Command {
     /// Store a server's address and key
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArgs),
-    /// Make a folder with a handler an endpoint of the server
+    /// Deploy a folder with a handler as an endpoint
     #[command(after_help = DEPLOY_EXAMPLES)]
     Deploy(DeployArgs),
-    /// Hand in a job
+    /// Submit a job to an endpoint
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
-    /// Hand in a job and wait in the same request
+    /// Submit a job and wait for its result in the same request
     #[command(after_help = RUNSYNC_EXAMPLES)]
     Runsync(RunsyncArgs),
-    /// Show a job, or wait for it
+    /// Show a job, or wait for its end
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
-    /// Print what a job yields, as it comes
+    /// Print the chunks of a job as they arrive
     #[command(after_help = STREAM_EXAMPLES)]
     Stream(StreamArgs),
-    /// End jobs
+    /// Cancel jobs
     #[command(after_help = "Examples:\n  longshore cancel hello 019a2b3c-4d5e-7f60-8123-456789abcdef")]
     Cancel(JobsArgs),
-    /// Run jobs that failed once more
+    /// Queue failed or timed-out jobs again
     #[command(after_help = "Examples:\n  longshore retry hello 019a2b3c-4d5e-7f60-8123-456789abcdef")]
     Retry(JobsArgs),
-    /// Remove what waits in a queue
+    /// Cancel all queued jobs
     #[command(after_help = "Examples:\n  longshore purge hello\n  longshore purge hello --yes")]
     Purge(PurgeArgs),
-    /// Show an endpoint's numbers
+    /// Show job and worker counts of an endpoint
     #[command(
         after_help = "Examples:\n  longshore health hello\n  longshore health hello -o json | jq .jobs.inQueue"
     )]
     Health(HealthArgs),
-    /// List an endpoint's jobs, newest first
+    /// List the jobs of an endpoint, newest first
     #[command(
         after_help = "Examples:\n  longshore requests hello\n  longshore requests hello --status FAILED --limit 100 -o jsonl"
     )]
     Requests(RequestsArgs),
-    /// Make, show, change, pause and delete endpoints
+    /// Create, show, change, pause and delete endpoints
     #[command(subcommand)]
     Endpoint(EndpointCommand),
-    /// Make, show, change and delete templates
+    /// Create, show, change and delete templates
     #[command(subcommand)]
     Template(TemplateCommand),
-    /// Make, show, change and revoke keys
+    /// Create, show, change and revoke keys
     #[command(subcommand)]
     Keys(KeyCommand),
     /// List the workers of an endpoint
     #[command(after_help = "Examples:\n  longshore workers hello\n  longshore workers hello --all")]
     Workers(WorkersArgs),
-    /// Print what workers print
+    /// Print the logs of workers
     #[command(
         after_help = "Examples:\n  longshore logs hello\n  longshore logs -f hello\n  longshore logs hello --worker jwfpbqau --tail 1000"
     )]
     Logs(LogsArgs),
-    /// Watch queues, workers and rates
+    /// Show queues, workers and rates, repeatedly
     #[command(
         after_help = "Examples:\n  longshore top\n  longshore top --once\n  longshore top --interval 10s -o jsonl"
     )]
     Top(TopArgs),
-    /// Look for what keeps a server from working here
+    /// Check whether a server can work on this computer
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
     /// Measure a server with small jobs
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
-    /// Print a script that completes commands in a shell
+    /// Print a completion script for a shell
     #[command(
         after_help = "Examples:\n  longshore completions bash > /etc/bash_completion.d/longshore\n  longshore completions zsh > ~/.zfunc/_longshore\n  longshore completions fish > ~/.config/fish/completions/longshore.fish"
     )]
     Completions(CompletionsArgs),
-    /// Print the manual page
+    /// Print the manual page, or write one for every command
     #[command(
         after_help = "Examples:\n  longshore man | man -l -\n  longshore man --dir /usr/local/share/man/man1"
     )]
     Man(ManArgs),
-    /// Copy a data folder, also while its server runs
+    /// Back up a data directory, also while its server runs
     #[command(after_help = BACKUP_EXAMPLES)]
     Backup(BackupArgs),
-    /// Make a data folder from a backup
+    /// Create a data directory from a backup
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
-    /// Make keys that secrets are sealed under, and move to a new one
+    /// Create and rotate the keys that encrypt stored secrets
     #[command(subcommand, after_help = SECRETS_EXAMPLES)]
     Secrets(SecretsCommand),
-    /// Check a data folder, or keep what can be read of a damaged one
+    /// Verify a data directory, or recover a damaged one
     #[command(subcommand, after_help = STORE_EXAMPLES)]
     Store(StoreCommand),
     /// Run one worker in its own session; the server starts it.
@@ -266,13 +265,13 @@ pub struct DevArgs {
     /// The folder with handler.py
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Exit after the sample: 0 if it completes, else 1
+    /// Exit after the sample job: 0 if it completed, else 1
     #[arg(long)]
     pub once: bool,
-    /// Listen there [default: 8080, or the next free port]
+    /// Port of the server [default: 8080, or the next free port]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Plain text, also on a terminal
+    /// Print plain text, without colours
     #[arg(long)]
     pub no_color: bool,
 }
@@ -280,10 +279,10 @@ pub struct DevArgs {
 /// Arguments of `longshore serve`. What is not given comes from the settings.
 #[derive(Debug, Default, Args)]
 pub struct ServeArgs {
-    /// Listen there; port 0 picks a free one [default: 127.0.0.1:8080]
+    /// Address to listen on; port 0: any free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// Keep everything there [default: ./longshore-data]
+    /// The data directory [default: ./longshore-data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Read settings from this file [default: `LONGSHORE_CONFIG`, or none]
@@ -292,31 +291,31 @@ pub struct ServeArgs {
     /// Enforce rate and concurrency limits [default: on]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub rate_limits: Option<OnOff>,
-    /// Deliver webhooks to private and loopback addresses too
+    /// Allow webhooks to private and loopback addresses
     #[arg(long)]
     pub allow_private_webhooks: bool,
-    /// How log lines look [default: pretty]
+    /// Format of log lines [default: pretty]
     #[arg(long, value_name = "pretty|json", hide_possible_values = true)]
     pub log_format: Option<LogFormat>,
-    /// Log lines from: error, warn, info, debug, trace [default: info]
+    /// Log level: error, warn, info, debug, trace [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
-    /// Answer /v1 and /metrics there, and nowhere else
+    /// Serve /v1, /graphql and /metrics only on this address
     #[arg(long, value_name = "ADDR")]
     pub management_listen: Option<String>,
-    /// Answer /metrics without a key
+    /// Serve /metrics without a key
     #[arg(long)]
     pub metrics_public: bool,
-    /// Speak TLS with the certificate in this file (PEM)
+    /// Use TLS with the certificate chain in this file (PEM)
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
-    /// The key of the certificate (PEM)
+    /// File with the key of the certificate (PEM)
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Seal secrets under the first key in this file
+    /// Encrypt stored secrets with the first key in this file
     #[arg(long, value_name = "FILE")]
     pub secrets_key_file: Option<PathBuf>,
-    /// Write the chosen port there once the server listens
+    /// Write the port to this file when the server listens
     #[arg(long, value_name = "FILE")]
     pub port_file: Option<PathBuf>,
     /// Print every setting with its default, and exit
@@ -327,12 +326,12 @@ pub struct ServeArgs {
 /// What can be done about the keys of secrets.
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {
-    /// Make a key: put it in front of those in FILE, or print it
+    /// Create a key: insert it as the first one in FILE, or print it
     #[command(
         after_help = "Examples:\n  longshore secrets new-key\n  longshore secrets new-key /etc/longshore/secrets.key"
     )]
     NewKey(NewKeyArgs),
-    /// Seal everything in a data folder under the first key
+    /// Encrypt all secrets in a data directory with the first key
     #[command(
         after_help = "Examples:\n  longshore secrets rotate\n  longshore secrets rotate --config /etc/longshore.toml"
     )]
@@ -342,7 +341,7 @@ pub enum SecretsCommand {
 /// Arguments of `longshore secrets new-key`.
 #[derive(Debug, Args)]
 pub struct NewKeyArgs {
-    /// The file of keys, made if it is not there
+    /// The file with the keys; created if it does not exist
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
@@ -350,13 +349,13 @@ pub struct NewKeyArgs {
 /// Arguments of `longshore secrets rotate`. What is not given comes from the settings.
 #[derive(Debug, Args)]
 pub struct RotateArgs {
-    /// The data folder of a server that does not run
+    /// The data directory of a stopped server
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Read settings from this file [default: `LONGSHORE_CONFIG`, or none]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The file of keys
+    /// The file with the keys
     #[arg(long, value_name = "FILE")]
     pub secrets_key_file: Option<PathBuf>,
 }

@@ -7,13 +7,13 @@ use clap::Args;
 /// Arguments of `longshore backup`. What is not given comes from the settings.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// A new folder, or a file that ends with .tar.zst
+    /// A new folder, or a new file that ends with .tar.zst
     #[arg(long, value_name = "DIR|FILE")]
     pub to: PathBuf,
-    /// Leave out what is in network volumes
+    /// Leave out the files in network volumes
     #[arg(long)]
     pub without_volumes: bool,
-    /// The data folder, of a server that runs or not
+    /// The data directory; its server may run
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Read settings from this file
@@ -24,10 +24,10 @@ pub struct BackupArgs {
 /// Arguments of `longshore restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// What `longshore backup` wrote: a folder, or a file
+    /// A folder or file that `longshore backup` wrote
     #[arg(value_name = "BACKUP")]
     pub from: PathBuf,
-    /// The data folder to make; it is empty, or not there yet
+    /// The data directory to create; empty or missing
     #[arg(long, value_name = "DIR")]
     pub data_dir: PathBuf,
 }

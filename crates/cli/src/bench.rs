@@ -28,10 +28,10 @@ const WAIT: Duration = Duration::from_mins(1);
 /// Arguments of `longshore bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// How many jobs
+    /// Number of jobs
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     jobs: u64,
-    /// How many at once
+    /// Number of concurrent jobs
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=256))]
     concurrency: u64,
     #[command(flatten)]

@@ -27,13 +27,13 @@ const LINES_MAX: usize = 1_000;
 /// Arguments of `longshore logs`.
 #[derive(Debug, Args)]
 pub struct LogsArgs {
-    /// Go on with what comes, and with new workers
+    /// Continue with new lines and new workers
     #[arg(short, long)]
     follow: bool,
-    /// This worker alone, also after its end
+    /// Only this worker, also after its end
     #[arg(long, value_name = "ID")]
     worker: Option<String>,
-    /// So many lines of each worker to begin with
+    /// Last N lines of each worker to start with
     #[arg(long, value_name = "N", default_value_t = 100)]
     tail: u32,
     #[command(flatten)]

@@ -31,7 +31,7 @@ pub struct CompletionsArgs {
 /// Arguments of `longshore man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Write a page for every command there
+    /// Write a page for every command to this folder
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

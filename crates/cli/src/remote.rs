@@ -24,7 +24,7 @@ pub struct Remote {
     /// The profile that `login` wrote [default: default]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// How results look: table, json, jsonl [default: table]
+    /// Format of results: table, json, jsonl [default: table]
     #[arg(
         short,
         long,

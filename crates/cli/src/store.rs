@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 /// What can be done with a data folder.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Check every checksum in a data folder
+    /// Verify every checksum in a data directory
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
-    /// Write what can be read of a damaged data folder into a new one
+    /// Copy the readable records of a damaged data directory
     #[command(after_help = RECOVER_EXAMPLES)]
     Recover(RecoverArgs),
 }
@@ -20,30 +20,30 @@ Examples:
   longshore store verify /var/lib/longshore
   longshore store recover /var/lib/longshore --to /var/lib/longshore-new
 
-No server is asked. Both leave the folder as it is.";
+Both commands read local files and do not change DIR.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   longshore store verify /var/lib/longshore
   longshore store verify /backup/longshore && echo the copy is whole
 
-Reads the log (frames, records, payloads) and the files of large payloads, and
-prints a line for each damaged place. Changes nothing. In the folder of a
-running server, payloads whose jobs end meanwhile may be missing: check a copy.
+Reads the log (frames, records, payloads) and the files of large payloads.
+Prints a line for each damaged position. Changes nothing. With a running server,
+verify a copy: payloads of jobs that end meanwhile are reported as missing.
 Exit code 1: something is damaged.";
 
 const RECOVER_EXAMPLES: &str = "\
 Examples:
   longshore store recover /var/lib/longshore --to /var/lib/longshore-new
 
-Prints what is damaged and which jobs are dropped: those that have not ended
-and whose input or endpoint is lost. What a damaged record said is as it was
-before it. A backup is better, where there is one.";
+Prints what is damaged and which jobs are dropped: jobs that have not ended and
+whose input or endpoint is lost. A damaged record is replaced by the previous
+one, so jobs may return to an earlier state. If you have a backup, restore it.";
 
 /// Arguments of `longshore store verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The data folder, or a copy of it
+    /// The data directory, or a copy of it
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }
@@ -51,10 +51,10 @@ pub struct VerifyArgs {
 /// Arguments of `longshore store recover`.
 #[derive(Debug, Args)]
 pub struct RecoverArgs {
-    /// The data folder of a server that does not run
+    /// The data directory of a stopped server
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// A folder that is empty or not there
+    /// The new data directory; empty or missing
     #[arg(long, value_name = "NEW")]
     pub to: PathBuf,
 }

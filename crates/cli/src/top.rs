@@ -47,7 +47,7 @@ pub struct TopArgs {
     /// Print one table and exit
     #[arg(long)]
     once: bool,
-    /// Look again after this time [default: 2s]
+    /// Time between two tables [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Duration>,
     #[command(flatten)]

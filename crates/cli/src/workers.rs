@@ -19,7 +19,7 @@ const COLUMNS: &[Column] = &[
 /// Arguments of `longshore workers`.
 #[derive(Debug, Args)]
 pub struct WorkersArgs {
-    /// Those that have ended, too, while their logs are kept
+    /// Include ended workers whose logs are kept
     #[arg(short, long)]
     all: bool,
     #[command(flatten)]

@@ -47,13 +47,13 @@ pub struct DeployArgs {
     /// The folder with handler.py
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Go back to a version that is there: its hash
+    /// Return to the version with this hash
     #[arg(long, value_name = "HASH", conflicts_with = "list")]
     to: Option<String>,
-    /// List the versions that are there, newest first
+    /// List the versions on the server, newest first
     #[arg(long)]
     list: bool,
-    /// Do not run the sample, `test_input.json`
+    /// Do not run the sample job, `test_input.json`
     #[arg(long)]
     no_sample: bool,
     #[command(flatten)]

@@ -18,16 +18,16 @@ use crate::table::Column;
 /// Arguments of `longshore doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// The settings file that `serve` gets
+    /// The settings file of `serve`
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The data folder that `serve` gets
+    /// The data directory of `serve`
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// The address that `serve` gets
+    /// The address of `serve`
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
-    /// How results look: table, json, jsonl [default: table]
+    /// Format of results: table, json, jsonl [default: table]
     #[arg(
         short,
         long,

@@ -63,10 +63,10 @@ pub struct AtEndpoint {
 /// Whether a command follows its job.
 #[derive(Debug, Args)]
 pub struct WaitArgs {
-    /// Wait for the end, and print the result
+    /// Wait for the job's end and print its result
     #[arg(short, long)]
     pub(crate) wait: bool,
-    /// With --wait: give up after this time
+    /// With --wait: stop waiting after this time
     #[arg(long, value_name = "TIME", value_parser = span, requires = "wait")]
     pub(crate) timeout: Option<Duration>,
 }
@@ -87,7 +87,7 @@ pub struct RunArgs {
 pub struct RunsyncArgs {
     #[command(flatten)]
     pub(crate) request: RequestArgs,
-    /// Hold the request this long, 1s to 300s
+    /// Wait at most this long, 1s to 300s
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "90s")]
     pub(crate) timeout: Duration,
     #[command(flatten)]
@@ -112,7 +112,7 @@ pub struct StreamArgs {
     /// The job's id
     #[arg(index = 2, value_name = "JOB", value_parser = job_id)]
     pub(crate) job: JobId,
-    /// Begin with this chunk; the first one is 0
+    /// First chunk to print, counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: u64,
     #[command(flatten)]
@@ -122,7 +122,7 @@ pub struct StreamArgs {
 /// Arguments of `longshore cancel` and `longshore retry`.
 #[derive(Debug, Args)]
 pub struct JobsArgs {
-    /// The jobs' ids
+    /// The ids of the jobs
     #[arg(index = 2, value_name = "JOB", value_parser = job_id, required = true)]
     pub(crate) jobs: Vec<JobId>,
     #[command(flatten)]
@@ -132,7 +132,7 @@ pub struct JobsArgs {
 /// Arguments of `longshore purge`.
 #[derive(Debug, Args)]
 pub struct PurgeArgs {
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -152,10 +152,10 @@ pub struct RequestsArgs {
     /// Only jobs in this state, such as FAILED
     #[arg(long, value_name = "STATE", value_parser = look::state)]
     pub(crate) status: Option<String>,
-    /// At most so many, 1 to 1000
+    /// Most jobs to list, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) limit: u16,
-    /// Those after this one: the cursor of the page before
+    /// The cursor of the previous page
     #[arg(long, value_name = "JOB", value_parser = job_id)]
     pub(crate) cursor: Option<JobId>,
     #[command(flatten)]

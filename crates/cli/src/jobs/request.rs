@@ -20,22 +20,22 @@ pub struct RequestArgs {
     /// The input: a JSON object, @FILE, or - [default: {}]
     #[arg(value_name = "INPUT", default_value = "{}", hide_default_value = true)]
     pub(crate) input: String,
-    /// INPUT is the whole request, with `input` in it
+    /// INPUT is the whole request, including `input`
     #[arg(long)]
     pub(crate) whole: bool,
-    /// Call this address when the job has ended
+    /// Call this address when the job ends
     #[arg(long, value_name = "URL", conflicts_with = "whole")]
     pub(crate) webhook: Option<String>,
-    /// The longest the job may run, such as 10m
+    /// Longest run of the job, such as 10m
     #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "whole")]
     pub(crate) execution_timeout: Option<Duration>,
-    /// Forget the job after this time, done or not
+    /// Delete the job after this time, in any state
     #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "whole")]
     pub(crate) ttl: Option<Duration>,
     /// Start no worker for this job
     #[arg(long, conflicts_with = "whole")]
     pub(crate) low_priority: bool,
-    /// Sent twice with the same key, it is one job
+    /// Repeating the request makes no second job
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
 }

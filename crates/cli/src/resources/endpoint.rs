@@ -32,17 +32,17 @@ Examples:
   longshore endpoint get hello --workers
   longshore endpoint update hello --workers-max 8 --idle-timeout 60
   longshore endpoint update hello --json '{\"gpuTypeIds\": [\"NVIDIA L4\"]}'
-  longshore endpoint pause hello       jobs queue, nothing runs
+  longshore endpoint pause hello       jobs queue, no worker runs
   longshore endpoint delete hello --drain";
 
 /// What `longshore endpoint` does.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum EndpointCommand {
-    /// Make an endpoint
+    /// Create an endpoint
     #[command(after_help = CREATE_EXAMPLES)]
     Create(CreateArgs),
-    /// Show every endpoint
+    /// List all endpoints
     #[command(after_help = "Examples:\n  longshore endpoint list\n  longshore endpoint list -o jsonl")]
     List(ListArgs),
     /// Show one endpoint
@@ -60,10 +60,10 @@ pub enum EndpointCommand {
         after_help = "Examples:\n  longshore endpoint delete hello\n  longshore endpoint delete hello --drain --yes"
     )]
     Delete(DeleteEndpointArgs),
-    /// Stop its workers; jobs wait
+    /// Stop the workers of an endpoint; its jobs stay queued
     #[command(after_help = "Examples:\n  longshore endpoint pause hello")]
     Pause(PauseArgs),
-    /// Let workers run again
+    /// Start workers of a paused endpoint again
     #[command(
         after_help = "Examples:\n  longshore endpoint resume hello\n  longshore endpoint resume hello --workers-max 8"
     )]
@@ -77,7 +77,7 @@ Examples:
     '{\"template\": {\"imageName\": \"mine\"}}'
   longshore endpoint create --json @endpoint.json
 
---json takes every field of the API (/v1/docs); flags win over it.";
+--json accepts every field of the API (/v1/docs); flags override it.";
 
 /// Arguments of `endpoint create`.
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ pub struct CreateArgs {
 /// Arguments of `endpoint update`.
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
-    /// Its id or slug
+    /// The endpoint's id or slug
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     id: String,
     #[command(flatten)]
@@ -103,13 +103,13 @@ pub struct UpdateArgs {
 /// Arguments of `endpoint get`.
 #[derive(Debug, Args)]
 pub struct GetEndpointArgs {
-    /// Its id or slug
+    /// The endpoint's id or slug
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     id: String,
-    /// Show its workers, too
+    /// Include its workers
     #[arg(long)]
     workers: bool,
-    /// Show its template, too
+    /// Include its template
     #[arg(long)]
     template: bool,
     #[command(flatten)]
@@ -121,7 +121,7 @@ pub struct GetEndpointArgs {
 pub struct DeleteEndpointArgs {
     #[command(flatten)]
     delete: DeleteArgs,
-    /// Let the running jobs end first
+    /// Let running jobs finish first
     #[arg(long)]
     drain: bool,
 }
@@ -129,7 +129,7 @@ pub struct DeleteEndpointArgs {
 /// Arguments of `endpoint pause`.
 #[derive(Debug, Args)]
 pub struct PauseArgs {
-    /// Its id or slug
+    /// The endpoint's id or slug
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     id: String,
     #[command(flatten)]
@@ -139,10 +139,10 @@ pub struct PauseArgs {
 /// Arguments of `endpoint resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// Its id or slug
+    /// The endpoint's id or slug
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     id: String,
-    /// The most workers, if not as many as before
+    /// Most workers [default: as before the pause]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     workers_max: Option<u32>,
     #[command(flatten)]
@@ -155,52 +155,52 @@ struct Fields {
     /// A name for people
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// A readable address under /v2, unique
+    /// A readable, unique name in addresses
     #[arg(long, value_name = "SLUG")]
     slug: Option<String>,
-    /// The id of the template that its workers run
+    /// The id of its template
     #[arg(long, value_name = "ID")]
     template: Option<String>,
     /// process, docker, kubernetes or external
     #[arg(long, value_name = "WHO")]
     provider: Option<String>,
-    /// Workers kept when there is nothing to do
+    /// Workers that run without any job
     #[arg(long, value_name = "N")]
     workers_min: Option<u32>,
-    /// The most workers; 0 pauses it
+    /// Most workers; 0 pauses the endpoint
     #[arg(long, value_name = "N")]
     workers_max: Option<u32>,
-    /// Seconds that a worker may idle
+    /// Seconds until an idle worker is stopped
     #[arg(long, value_name = "S")]
     idle_timeout: Option<u32>,
     /// `QUEUE_DELAY` or `REQUEST_COUNT`
     #[arg(long, value_name = "TYPE")]
     scaler_type: Option<String>,
-    /// Seconds of waiting, or jobs per worker
+    /// Seconds in the queue, or jobs per worker
     #[arg(long, value_name = "N")]
     scaler_value: Option<u32>,
-    /// The longest a job may run
+    /// Longest run of a job, such as 10m
     #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
     execution_timeout: Option<std::time::Duration>,
-    /// Automatic re-dispatches of one job
+    /// Most retries of one job
     #[arg(long, value_name = "N")]
     max_retries: Option<u32>,
-    /// Over it, submits are refused
+    /// Most queued jobs; more are refused
     #[arg(long, value_name = "N")]
     max_queue_length: Option<u64>,
-    /// From a cancel to the end of its worker
+    /// Time to stop a job before a kill
     #[arg(long, value_name = "TIME", value_parser = crate::jobs::span)]
     stop_grace: Option<std::time::Duration>,
-    /// What streams answer: array or object
+    /// Response of /stream: array or object
     #[arg(long, value_name = "SHAPE")]
     stream_shape: Option<String>,
-    /// Jobs at once on one worker
+    /// Concurrent jobs of one worker
     #[arg(long, value_name = "N")]
     max_concurrency: Option<u32>,
     /// GPUs per worker
     #[arg(long, value_name = "N")]
     gpu_count: Option<u32>,
-    /// A GPU type; again for the next best
+    /// A GPU type; repeat in order of preference
     #[arg(long, value_name = "TYPE")]
     gpu_type: Vec<String>,
     /// Any fields: a JSON object, @FILE, or -

@@ -33,28 +33,28 @@ Examples:
   longshore keys update 0a1b2c3d4e5f6071 --disable
   longshore keys delete 0a1b2c3d4e5f6071
 
-A key is shown once, when it is made. Scopes: manage, read, jobs; each takes
-ids of endpoints behind a colon, separated by commas.";
+A key is printed once, when it is created. Scopes: manage, read, jobs. Limit a
+scope to endpoints with their ids: jobs:ID,ID.";
 
 /// What `longshore keys` does.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum KeyCommand {
-    /// Make a key, and show it this once
+    /// Create a key and print it this once
     #[command(after_help = EXAMPLES)]
     Create(CreateArgs),
-    /// Show every key, without its secret
+    /// List all keys, without their text
     #[command(after_help = "Examples:\n  longshore keys list")]
     List(ListArgs),
-    /// Show one key, without its secret
+    /// Show one key, without its text
     #[command(after_help = "Examples:\n  longshore keys get 0a1b2c3d4e5f6071")]
     Get(GetArgs),
-    /// Rename, disable or enable a key, or change its owner or its end
+    /// Change a key's name, owner, expiry or rate; disable or enable it
     #[command(
         after_help = "Examples:\n  longshore keys update 0a1b2c3d4e5f6071 --disable\n  longshore keys update 0a1b2c3d4e5f6071 --expires 30d"
     )]
     Update(UpdateArgs),
-    /// Revoke a key, at once and for good
+    /// Revoke a key immediately and permanently
     #[command(after_help = "Examples:\n  longshore keys delete 0a1b2c3d4e5f6071 --yes")]
     Delete(DeleteArgs),
 }
@@ -65,16 +65,16 @@ pub struct CreateArgs {
     /// A name for people
     #[arg(long, value_name = "TEXT")]
     name: String,
-    /// manage, read or jobs, or jobs:ID,ID; again for more
+    /// manage, read, jobs, or jobs:ID,ID; repeatable
     #[arg(long, value_name = "SCOPE", value_parser = scope, required = true)]
     scope: Vec<Value>,
-    /// Whose it is; server unless named
+    /// Owner of the key [default: server]
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Refuse it after this time, such as 90d
+    /// Expiry after this time, such as 90d
     #[arg(long, value_name = "TIME", value_parser = span)]
     expires: Option<Duration>,
-    /// At most so many requests in 10 s, over all it does
+    /// Most requests of this key in any 10 s
     #[arg(long, value_name = "N")]
     rate_limit: Option<u32>,
     #[command(flatten)]
@@ -84,25 +84,25 @@ pub struct CreateArgs {
 /// Arguments of `keys update`.
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
-    /// Its id
+    /// The id of the resource
     #[arg(value_name = "ID", value_parser = endpoint_name)]
     id: String,
     /// A name for people
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Whose it is from now on
+    /// New owner of the key
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Refuse it from now on
+    /// Refuse the key from now on
     #[arg(long, conflicts_with = "enable")]
     disable: bool,
-    /// Take it again
+    /// Accept a disabled key again
     #[arg(long)]
     enable: bool,
-    /// Refuse it after this time, such as 90d
+    /// Expiry after this time, such as 90d
     #[arg(long, value_name = "TIME", value_parser = span)]
     expires: Option<Duration>,
-    /// At most so many requests in 10 s, over all it does
+    /// Most requests of this key in any 10 s
     #[arg(long, value_name = "N")]
     rate_limit: Option<u32>,
     #[command(flatten)]

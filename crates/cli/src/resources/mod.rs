@@ -28,7 +28,7 @@ pub struct ListArgs {
 /// Takes one id.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Its id
+    /// The id of the resource
     #[arg(value_name = "ID", value_parser = endpoint_name)]
     id: String,
     #[command(flatten)]
@@ -38,10 +38,10 @@ pub struct GetArgs {
 /// Takes what is to be deleted.
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
-    /// Its id
+    /// The id of the resource
     #[arg(value_name = "ID", value_parser = endpoint_name)]
     id: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     #[command(flatten)]

@@ -27,22 +27,22 @@ Examples:
   longshore template update k2x0a8m4q6w1ez --env MODEL=small
   longshore template delete k2x0a8m4q6w1ez
 
-Values of --env are secrets: they are never shown again.";
+Values of --env are secrets: they are never printed.";
 
 /// What `longshore template` does.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum TemplateCommand {
-    /// Make a template
+    /// Create a template
     #[command(after_help = EXAMPLES)]
     Create(CreateArgs),
-    /// Show every template
+    /// List all templates
     #[command(after_help = "Examples:\n  longshore template list\n  longshore template list -o json")]
     List(ListArgs),
     /// Show one template
     #[command(after_help = "Examples:\n  longshore template get k2x0a8m4q6w1ez")]
     Get(GetArgs),
-    /// Change fields of a template; workers are replaced
+    /// Change fields of a template; its workers are replaced
     #[command(after_help = "Examples:\n  longshore template update k2x0a8m4q6w1ez --env MODEL=small")]
     Update(UpdateArgs),
     /// Delete a template that no endpoint uses
@@ -62,10 +62,10 @@ pub struct CreateArgs {
 /// Arguments of `template update`.
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
-    /// Its id
+    /// The id of the resource
     #[arg(value_name = "ID", value_parser = endpoint_name)]
     id: String,
-    /// Remove a variable of the environment
+    /// Remove a variable; repeatable
     #[arg(long, value_name = "NAME")]
     unset_env: Vec<String>,
     #[command(flatten)]
@@ -83,13 +83,13 @@ struct Fields {
     /// The container image; a label for processes
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// Program, then each argument: once for each
+    /// The program, then each argument; repeatable
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     command: Vec<String>,
-    /// The folder that a process worker runs in
+    /// The folder that a worker process runs in
     #[arg(long, value_name = "DIR")]
     workdir: Option<String>,
-    /// A variable for the workers; again for more
+    /// A variable for the workers; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
     /// Any fields: a JSON object, @FILE, or -
