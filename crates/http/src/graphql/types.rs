@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::Refusal;
 use super::document::{Kind, Wish};
-use crate::management::nearest;
+use crate::nearest::nearest;
 
 /// A type with the fields that can be shown of it.
 pub(super) struct Type {

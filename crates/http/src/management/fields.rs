@@ -4,9 +4,9 @@
 use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, is_slug};
 use serde_json::{Map, Value};
 
-use super::nearest::nearest;
 use crate::audit::note_fields;
 use crate::errors::Failure;
+use crate::nearest::nearest;
 use crate::rfc3339::parse_rfc3339;
 
 /// The most endpoints in one list.

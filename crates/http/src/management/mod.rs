@@ -19,7 +19,6 @@ pub(crate) mod fields;
 #[cfg(test)]
 mod hostile;
 mod log_tail;
-mod nearest;
 mod pods;
 mod records;
 mod references;
@@ -56,7 +55,6 @@ use crate::query::Query;
 use crate::{HttpState, body};
 
 pub use code::forget_unused_code;
-pub(crate) use nearest::nearest;
 
 /// Every table of fields that requests are checked against.
 #[cfg(test)]

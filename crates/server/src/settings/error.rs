@@ -9,8 +9,8 @@ pub(crate) enum SettingsError {
     Unreadable { path: PathBuf, cause: std::io::Error },
     #[error("{origin} is not valid TOML: {cause}")]
     NotToml { origin: String, cause: String },
-    #[error("{origin} has an unknown setting `{name}`; did you mean `{nearest}`?")]
-    Unknown { origin: String, name: String, nearest: String },
+    #[error("{origin} has an unknown setting `{name}`{hint}")]
+    Unknown { origin: String, name: String, hint: String },
     #[error("{origin}: `{name}` must be {expected}, not {found}")]
     Type { origin: String, name: String, expected: &'static str, found: String },
     #[error("the settings cannot be used: {0}")]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use longshore_cli::ServeArgs;
+use longshore_http::nearest;
 use toml::{Table, Value};
 
-use super::nearest::{distance, nearest};
 use super::{CONFIG_VARIABLE, DEFAULTS, Settings, SettingsError};
 
 const PREFIX: &str = "LONGSHORE_";
@@ -63,10 +63,10 @@ impl Layers {
                 continue;
             }
             let variables: Vec<String> = found.map(variable_of).collect();
-            let meant = nearest(&variable, variables.iter().map(String::as_str)).unwrap_or_default();
-            if distance(&variable, meant) <= TYPING_MISTAKES_MAX {
-                let (origin, nearest) = ("the environment".to_owned(), meant.to_owned());
-                return Err(SettingsError::Unknown { origin, name: variable, nearest });
+            let is_close = |known: &&String| strsim::osa_distance(&variable, known) <= TYPING_MISTAKES_MAX;
+            let close = variables.iter().filter(is_close).map(String::as_str);
+            if let Some(meant) = nearest(&variable, close) {
+                return Err(unknown("the environment", &variable, Some(meant)));
             }
         }
         Ok(())
@@ -126,8 +126,7 @@ impl Layers {
     fn set(&mut self, origin: &str, name: &str, value: Value) -> Result<(), SettingsError> {
         let unknown = || {
             let names: Vec<String> = leaves(&self.reference).into_iter().map(|(name, _)| name).collect();
-            let nearest = nearest(name, names.iter().map(String::as_str)).unwrap_or_default().to_owned();
-            SettingsError::Unknown { origin: origin.to_owned(), name: name.to_owned(), nearest }
+            unknown(origin, name, nearest(name, names.iter().map(String::as_str)))
         };
         // The short form: the switch stands for the table that it is in.
         let name = if name == "rate_limits" && value.is_str() { "rate_limits.mode" } else { name };
@@ -149,6 +148,11 @@ impl Layers {
         table.insert(last.to_owned(), value);
         Ok(())
     }
+}
+
+fn unknown(origin: &str, name: &str, meant: Option<&str>) -> SettingsError {
+    let hint = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+    SettingsError::Unknown { origin: origin.to_owned(), name: name.to_owned(), hint }
 }
 
 fn parse(text: &str, origin: &str) -> Result<Table, SettingsError> {
@@ -251,6 +255,8 @@ mod tests {
         let error = from_file("[rate_limits.run]\nper_10s = 1000\n").unwrap_err().to_string();
         assert!(error.contains("unknown setting `rate_limits.run.per_10s`"), "{error}");
         assert!(error.contains("did you mean `rate_limits.run.per_10_s`?"), "{error}");
+        let error = from_file("colour = 1\n").unwrap_err().to_string();
+        assert!(error.ends_with("has an unknown setting `colour`"), "{error}");
         let error = Settings::load(&ServeArgs::default(), env(&[("LONGSHORE_LISTN", "x")])).unwrap_err();
         assert!(error.to_string().contains("did you mean `LONGSHORE_LISTEN`?"), "{error}");
     }

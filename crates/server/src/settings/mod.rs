@@ -6,7 +6,6 @@ mod gpus;
 mod hostile;
 mod layers;
 mod limits;
-mod nearest;
 mod webhooks;
 
 use std::collections::BTreeMap;
