@@ -11,8 +11,6 @@ use longshore_model::{RecordKind, Template};
 use longshore_store::{Catalog, StoreError, Write};
 use longshore_vault::{NoRandom, OpenError, Vault};
 
-use crate::engine::tokens::{from_hex, hex};
-
 pub(crate) use members::{opened, sealed};
 pub use reseal::{Resealed, reseal};
 
@@ -46,7 +44,7 @@ pub(crate) fn sealed_token_key(vault: &Vault, key: &Bytes) -> Result<Bytes, Stor
     if !vault.is_sealing() {
         return Ok(key.clone());
     }
-    let digits = hex(key);
+    let digits = const_hex::encode(key);
     let sealed = vault.seal(TOKEN_KEY, &digits).map_err(no_random)?;
     Ok(Bytes::from(sealed.into_owned()))
 }
@@ -83,9 +81,9 @@ pub(crate) fn open_catalog(vault: &Vault, stored: &mut Catalog) -> Result<Vec<Wr
         if let Some(text) = text {
             let digits =
                 vault.open(TOKEN_KEY, text).map_err(|error| closed("the key of worker tokens", &error))?;
-            *key = from_hex(&digits)
+            *key = const_hex::decode(&*digits)
                 .map(Bytes::from)
-                .ok_or_else(|| StoreError::Corrupt(format!("`{TOKEN_KEY}` is no hex")))?;
+                .map_err(|_| StoreError::Corrupt(format!("`{TOKEN_KEY}` is no hex")))?;
         }
         if stale {
             writes.push(Write::PutSetting(TOKEN_KEY.to_owned(), sealed_token_key(vault, key)?));

@@ -13,11 +13,11 @@ use longshore_model::{ApiKey, EndpointId, KeyId, KeyScope, Millis, Operation};
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
+use crate::HttpState;
 use crate::audit::{Entry, note_key};
 use crate::errors::Failure;
 use crate::fast_path::credential_cache;
 use crate::peer::Peer;
-use crate::{HttpState, hex};
 
 /// The id of the operator's key, whose text is not of our making.
 pub(crate) const OPERATOR: &str = KeyId::OPERATOR;
@@ -64,8 +64,8 @@ fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<LiveKey>, Fail
 
 fn look_up(state: &HttpState, text: &[u8]) -> Option<Arc<LiveKey>> {
     let mut digits = [0; 64];
-    hex::write(digest(&SHA256, text).as_ref(), &mut digits);
-    let key = state.engine().key_by_hash(std::str::from_utf8(&digits).unwrap_or_default())?;
+    let hash = const_hex::encode_to_str(digest(&SHA256, text), &mut digits).ok()?;
+    let key = state.engine().key_by_hash(hash)?;
     credential_cache::keep_key(text, &key);
     Some(key)
 }
@@ -175,7 +175,7 @@ fn is_any_worker(state: &HttpState, headers: &HeaderMap) -> bool {
 
 /// Lower-case hex of the SHA-256 of a key's whole text.
 fn hash_of(text: &[u8]) -> String {
-    hex::text(digest(&SHA256, text).as_ref())
+    const_hex::encode(digest(&SHA256, text))
 }
 
 /// A key just made: the only moment at which its text is known.
@@ -197,8 +197,8 @@ pub fn mint_key(name: &str, scopes: Vec<KeyScope>, created_at: Millis) -> Option
     let mut random = [0_u8; 40];
     SystemRandom::new().fill(&mut random).ok()?;
     let (id, secret) = random.split_at(8);
-    let id = hex::text(id);
-    let text = format!("ls_{id}_{}", hex::text(secret));
+    let id = const_hex::encode(id);
+    let text = format!("ls_{id}_{}", const_hex::encode(secret));
     let hash = hash_of(text.as_bytes());
     let name = name.to_owned();
     let record = ApiKey::new(id, name, hash, scopes, created_at);

@@ -14,7 +14,6 @@ mod fast_path;
 mod files;
 mod graphql;
 mod half_close;
-mod hex;
 mod jobs;
 mod json_body;
 mod keys;

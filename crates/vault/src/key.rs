@@ -14,7 +14,8 @@ use std::fmt;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::{NoRandom, hex};
+use crate::NoRandom;
+use crate::seal::bytes_of;
 
 /// How the text of a key begins.
 const PREFIX: &str = "lsk_";
@@ -61,7 +62,7 @@ impl MasterKey {
 
     fn of(bytes: [u8; KEY_BYTES]) -> Self {
         let hash = digest(&SHA256, &[b"longshore secrets key id: ".as_slice(), &bytes].concat());
-        Self { id: hex::text(&hash.as_ref()[..ID_BYTES]), bytes }
+        Self { id: const_hex::encode(&hash.as_ref()[..ID_BYTES]), bytes }
     }
 
     /// The keys of a file, or of a variable: one a line or between commas; from `#` on a line is a comment.
@@ -81,7 +82,7 @@ impl MasterKey {
     }
 
     fn read(text: &str) -> Option<Self> {
-        let bytes = hex::bytes(text.strip_prefix(PREFIX)?)?;
+        let bytes = bytes_of(text.strip_prefix(PREFIX)?)?;
         Some(Self::of(bytes.try_into().ok()?))
     }
 
@@ -92,7 +93,7 @@ impl MasterKey {
 
     /// The key as it is kept in a file. A secret.
     pub fn text(&self) -> String {
-        format!("{PREFIX}{}", hex::text(&self.bytes))
+        format!("{PREFIX}{}", const_hex::encode(self.bytes))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

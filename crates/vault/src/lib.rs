@@ -10,7 +10,6 @@
 //! text is about (its context) is authenticated and not kept: a sealed text opens only in its own place, so nobody
 //! who can write to the disk moves a secret to where he can read it. The reasons are in `docs/adr`.
 
-mod hex;
 mod key;
 mod seal;
 

@@ -4,7 +4,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::{MasterKey, NoRandom, hex};
+use crate::{MasterKey, NoRandom};
 
 const SALT_BYTES: usize = 16;
 /// What the keys of single texts are derived for.
@@ -20,18 +20,23 @@ pub(crate) fn seal(master: &MasterKey, context: &str, text: &[u8]) -> Result<Str
     let key = key_for(master, &salt).ok_or(NoRandom)?;
     let nonce = Nonce::assume_unique_for_key(NONCE);
     key.seal_in_place_append_tag(nonce, Aad::from(context), &mut sealed).map_err(|_| NoRandom)?;
-    Ok(hex::text(&salt) + &hex::text(&sealed))
+    Ok(const_hex::encode(salt) + &const_hex::encode(&sealed))
 }
 
 /// None if it is not what was sealed.
 pub(crate) fn open(master: &MasterKey, context: &str, sealed: &str) -> Option<Vec<u8>> {
-    let bytes = hex::bytes(sealed)?;
+    let bytes = bytes_of(sealed)?;
     let (salt, sealed) = bytes.split_at_checked(SALT_BYTES)?;
     let mut sealed = sealed.to_vec();
     let key = key_for(master, salt)?;
     let nonce = Nonce::assume_unique_for_key(NONCE);
     let text = key.open_in_place(nonce, Aad::from(context), &mut sealed).ok()?;
     Some(text.to_vec())
+}
+
+/// The bytes of lower-case hex. None for upper-case digits or a prefix `0x`: the same bytes have one text only.
+pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    const_hex::decode(text).ok().filter(|bytes| const_hex::encode(bytes) == text)
 }
 
 fn key_for(master: &MasterKey, salt: &[u8]) -> Option<LessSafeKey> {

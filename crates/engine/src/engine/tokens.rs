@@ -2,7 +2,6 @@
 //! without being stored and end with their endpoint.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use longshore_model::{Endpoint, EndpointId};
 use ring::hmac;
@@ -19,7 +18,7 @@ impl Engine {
     /// `lsw_<endpoint id>_<mac>`.
     pub fn worker_token(&self, endpoint: &EndpointId) -> String {
         let mac = hmac::sign(&self.inner.token_key, endpoint.as_str().as_bytes());
-        format!("{PREFIX}{endpoint}_{}", hex(mac.as_ref()))
+        format!("{PREFIX}{endpoint}_{}", const_hex::encode(mac))
     }
 
     /// A text that changes whenever `content` does, and from which nobody can tell what that is.
@@ -28,12 +27,7 @@ impl Engine {
         let mut signing = hmac::Context::with_key(&self.inner.token_key);
         signing.update(b"fingerprint:");
         signing.update(content);
-        let mut text = String::with_capacity(32);
-        for byte in &signing.sign().as_ref()[..16] {
-            // Writing into a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        const_hex::encode(&signing.sign().as_ref()[..16])
     }
 
     /// What a worker from outside needs in its environment to work for `endpoint`, which it reaches at
@@ -51,23 +45,8 @@ impl Engine {
     /// Whether `token` is the worker token of `endpoint`; compared in constant time.
     pub fn is_worker_token(&self, endpoint: &EndpointId, token: &str) -> bool {
         let mac = token.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(endpoint.as_str()));
-        let Some(mac) = mac.and_then(|rest| rest.strip_prefix('_')).and_then(from_hex) else { return false };
+        let mac = mac.and_then(|rest| rest.strip_prefix('_')).and_then(|mac| const_hex::decode(mac).ok());
+        let Some(mac) = mac else { return false };
         hmac::verify(&self.inner.token_key, endpoint.as_str().as_bytes(), &mac).is_ok()
     }
-}
-
-/// Bytes as lower-case hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// The bytes of a text in hex.
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect();
-    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }

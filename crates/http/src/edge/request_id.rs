@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 
-use crate::hex;
-
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// The longest name that is taken over.
@@ -47,10 +45,10 @@ impl RequestId {
         match self {
             Self::Given(given) => given.clone(),
             Self::Counted(number) => {
-                let mut digits = [0; 16];
-                hex::write(&number.to_be_bytes(), &mut digits);
+                let mut digits = const_hex::Buffer::<8>::new();
                 // Digits are always a header's value.
-                HeaderValue::from_bytes(&digits).unwrap_or(const { HeaderValue::from_static("unknown") })
+                HeaderValue::from_str(digits.format(&number.to_be_bytes()))
+                    .unwrap_or(const { HeaderValue::from_static("unknown") })
             }
         }
     }

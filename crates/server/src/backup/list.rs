@@ -17,7 +17,6 @@ use ring::digest::{Context, SHA256};
 use super::entry::{Entry, Kind, Sink};
 use super::progress::Progress;
 use super::{BackupError, Done};
-use crate::files::hex;
 
 /// The name of the file.
 pub(super) const NAME: &str = "backup.list";
@@ -56,7 +55,7 @@ impl<'a> ListWriter<'a> {
             Kind::File => {
                 self.files += 1;
                 self.bytes += bytes;
-                ("file", hex(digest.as_ref()))
+                ("file", const_hex::encode(digest))
             }
         };
         let line = format!("{kind} {:o} {bytes} {hash} {}", entry.mode, escaped(entry.path.as_os_str()));

@@ -5,8 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use crate::files::hex;
-
 /// The name of the file.
 pub(super) const NAME: &str = "backup.json";
 /// The form of backups that this program writes, and the newest one that it reads.
@@ -39,7 +37,7 @@ impl Manifest {
             volumes,
             files,
             bytes,
-            list: hex(digest(&SHA256, list).as_ref()),
+            list: const_hex::encode(digest(&SHA256, list)),
         }
     }
 
@@ -64,6 +62,6 @@ impl Manifest {
 
     /// Whether it was written with this list.
     pub(super) fn is_of(&self, list: &[u8]) -> bool {
-        self.list == hex(digest(&SHA256, list).as_ref())
+        self.list == const_hex::encode(digest(&SHA256, list))
     }
 }

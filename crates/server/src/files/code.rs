@@ -118,14 +118,8 @@ fn version(dir: &Path, name: &str, hash: &CodeHash) -> Option<CodeVersion> {
 }
 
 fn hash_of(archive: &[u8]) -> Result<CodeHash, CodeError> {
-    let hash = hex(digest(&SHA256, archive).as_ref());
+    let hash = const_hex::encode(digest(&SHA256, archive));
     hash.parse().map_err(|_| CodeError::Unavailable(format!("{hash} is no hash")))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
 #[cfg(test)]

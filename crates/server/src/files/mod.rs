@@ -27,7 +27,6 @@ use longshore_launch::CodeFolders;
 use longshore_model::{CodeHash, EndpointId, WorkerId};
 use serde::Deserialize;
 
-pub(crate) use self::code::hex;
 use self::forget::Unused;
 use crate::parts;
 
