@@ -23,7 +23,6 @@ mod pretty;
 mod profile;
 mod remote;
 mod resources;
-mod rfc3339;
 mod screen;
 mod stop;
 mod store;

@@ -1,8 +1,9 @@
 //! `longshore keys`.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use longshore_client::Collection;
 use serde_json::{Value, json};
 
@@ -11,7 +12,6 @@ use crate::exit::Outcome;
 use crate::jobs::{endpoint_name, span};
 use crate::members::Members;
 use crate::remote::Remote;
-use crate::rfc3339::rfc3339;
 use crate::table::Column;
 
 const COLUMNS: &[Column] = &[
@@ -135,7 +135,8 @@ fn scopes(value: &Value) -> String {
 }
 
 fn expires_at(after: Option<Duration>) -> Option<String> {
-    after.map(|after| rfc3339(SystemTime::now() + after))
+    let end = |after| Timestamp::now().saturating_add(after).unwrap_or(Timestamp::MAX);
+    after.map(|after| format!("{:.0}", end(after)))
 }
 
 impl KeyCommand {
