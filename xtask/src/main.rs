@@ -21,8 +21,8 @@ usage: cargo xtask <task>
         Builds the server and the bench for release and measures one with the other; all options are the
         bench's: see `cargo xtask bench --help`.
   test [--filter TEXT] [--skip-install] [--long]
-        Installs what the tests need, where it is missing, and runs everything: format, tidy, clippy,
-        build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, the
+        Installs what the tests need, where it is missing, and runs everything: format, tidy, the
+        licences and sources of dependencies, clippy, build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, the
         instructions of the hot paths, and the black-box tests with the official SDKs.
         --filter TEXT   only the tests whose name contains TEXT, and none of the other checks
         --skip-install  fail where something is missing instead of installing it
@@ -31,8 +31,8 @@ usage: cargo xtask <task>
         Counts the instructions of the hot paths and compares them with crates/counts/instructions.toml.
         --write         notes them there instead
   tidy [--bless | --prose [PATH…]]
-        Checks what no other tool does: the dependency arrows, licences and bans, file and function
-        sizes, leftovers, links, plain English. Prints one line per finding.
+        Checks what no other tool does: the dependency arrows, file and function sizes, leftovers,
+        links, plain English. Prints one line per finding.
         --bless         write today's prose counts to xtask/src/tidy/prose/baseline.txt: they may only shrink
         --prose PATH…   print every phrase to reword and every short doc in these files and folders
 ";

@@ -1,5 +1,6 @@
 //! Everything that must hold before a change lands, in the order that fails soonest.
 
+mod dependencies;
 mod long;
 pub mod tools;
 
@@ -50,8 +51,8 @@ impl Options {
 pub fn run(options: &Options) -> Result<(), String> {
     let steps = match (&options.filter, options.long) {
         (Some(_), _) => 4,
-        (None, false) => 11,
-        (None, true) => 12,
+        (None, false) => 12,
+        (None, true) => 13,
     };
     let mut report = Report::new(steps);
     let outcome = run_steps(options, &mut report);
@@ -65,6 +66,8 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
     if filter.is_none() {
         report.step("format", || cargo(&["fmt", "--all", "--check"]))?;
         report.step("tidy", tidy::run)?;
+        let not_run = report.step("dependencies", || dependencies::check(&tools))?;
+        report.not_run.extend(not_run);
         let lint = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         report.step("clippy", || {
             cargo(&lint)?;
@@ -149,13 +152,15 @@ fn shown(command: &Command) -> String {
 /// What was done and how long it took.
 struct Report {
     steps: Vec<(&'static str, Duration)>,
+    /// Checks that this machine could not run, and why.
+    not_run: Vec<String>,
     total: usize,
     began: Instant,
 }
 
 impl Report {
     fn new(total: usize) -> Self {
-        Self { steps: Vec::new(), total, began: Instant::now() }
+        Self { steps: Vec::new(), not_run: Vec::new(), total, began: Instant::now() }
     }
 
     fn step<T>(&mut self, name: &'static str, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
@@ -174,7 +179,14 @@ impl Report {
         }
         let passed_steps = self.steps.len() - usize::from(!passed);
         let took = self.began.elapsed().as_secs_f64();
-        println!("xtask test: {passed_steps} of {} steps passed in {took:.0} s", self.total);
+        for check in &self.not_run {
+            println!("NOT RUN  {check}");
+        }
+        let not_run = self.not_run.len();
+        println!(
+            "xtask test: {passed_steps} of {} steps passed in {took:.0} s, {not_run} not run",
+            self.total
+        );
     }
 }
 

@@ -3,7 +3,6 @@
 mod arrows;
 mod dead_files;
 mod leftovers;
-mod licences;
 mod links;
 mod prose;
 mod sizes;
@@ -78,7 +77,6 @@ pub fn run() -> Result<(), String> {
     let metadata = Metadata::read()?;
     let files = read_files()?;
     let mut findings = arrows::check(&metadata);
-    findings.extend(licences::check(&metadata)?);
     for file in &files {
         if file.has_extension("md") {
             findings.extend(links::check(file, &workspace::root()));

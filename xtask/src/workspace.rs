@@ -41,12 +41,6 @@ pub struct Package {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Where it comes from; none for our own.
-    pub source: Option<String>,
-    /// An SPDX expression.
-    pub license: Option<String>,
     /// Its `Cargo.toml`.
     pub manifest_path: PathBuf,
     /// What it depends on.

@@ -10,10 +10,13 @@ use crate::workspace;
 
 /// How often a download is tried: what the network does must not decide over the tests.
 const TRIES: &str = "8";
+/// The version of `cargo deny` that reads `deny.toml`.
+const CARGO_DENY: &str = "0.20.2";
 
 /// The tools, present.
 pub struct Tools {
     venv: PathBuf,
+    cargo_deny: PathBuf,
 }
 
 impl Tools {
@@ -35,7 +38,8 @@ impl Tools {
         let venv = setup.root.join(".tools/venv");
         setup.python_packages(&venv, &setup.root.join("e2e/requirements.txt"))?;
         setup.node_packages(&setup.root.join("e2e"))?;
-        Ok(Self { venv })
+        let cargo_deny = setup.cargo_deny()?;
+        Ok(Self { venv, cargo_deny })
     }
 
     /// Installs what the bench compares the server with; what comes from pip and npm goes into `folder`.
@@ -52,6 +56,11 @@ impl Tools {
         fs::copy(sources.join("package.json"), folder.join("package.json"))
             .map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
         setup.node_packages(folder)
+    }
+
+    /// `cargo deny`, in the version that the tests install.
+    pub fn cargo_deny(&self) -> Command {
+        Command::new(&self.cargo_deny)
     }
 
     /// The Python that has the official SDK, first in its own PATH: handlers are started as `python3`.
@@ -93,6 +102,22 @@ impl Setup {
         let mut install = as_root("apt-get")?;
         install.args(["install", "-y", "-qq", "--no-install-recommends", "-o", &retries]).args(packages);
         succeed(install.env("DEBIAN_FRONTEND", "noninteractive"))
+    }
+
+    /// Builds `cargo deny` where it is missing: unoptimized, which takes a minute of two cores and checks in seconds.
+    fn cargo_deny(&self) -> Result<PathBuf, String> {
+        let folder = self.root.join(".tools/cargo-deny");
+        let program = folder.join("bin/cargo-deny");
+        let version = workspace::output(Command::new(&program).arg("--version")).unwrap_or_default();
+        if version.trim() == format!("cargo-deny {CARGO_DENY}") {
+            return Ok(program);
+        }
+        self.announce("cargo-deny")?;
+        let mut install = Command::new(workspace::cargo());
+        install.args(["install", "cargo-deny", "--version", CARGO_DENY, "--locked", "--force", "--quiet"]);
+        install.args(["--debug", "--no-default-features", "--root"]).arg(folder);
+        succeed(install.env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
+        Ok(program)
     }
 
     /// Makes `venv` a virtual environment with everything that is `wanted`.

@@ -111,9 +111,6 @@ mod tests {
         let package = Package {
             id: name.to_owned(),
             name: format!("longshore-{name}"),
-            version: "0.0.0".to_owned(),
-            source: None,
-            license: None,
             manifest_path: "crates/x/Cargo.toml".into(),
             dependencies: dependencies.collect(),
         };
