@@ -2,80 +2,69 @@
 //!
 //! Everything goes to standard error except the sample's result, so that the result can be piped.
 
-use std::fmt::Write as _;
+use std::fmt::Write;
 use std::io::{IsTerminal, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use tokio::task::AbortHandle;
+
 const FRAME: Duration = Duration::from_millis(100);
 /// Without a terminal, a step is announced only when it takes longer than this.
 const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
-/// The moving line must not wrap, or it could not be erased.
-const COLUMNS: usize = 79;
+/// What runs, for how long, and how far it is. A detail that is too long for the terminal is cut off.
+const TEMPLATE: &str = "  {spinner:.cyan} {prefix}{seconds}{wide_msg}";
 
 /// Where `dev` writes. Clones write to the same place.
 #[derive(Clone)]
 pub(crate) struct Screen {
-    live: Arc<Mutex<Option<Live>>>,
+    /// The line of the step that is running; hidden where it cannot move.
+    lines: MultiProgress,
     /// A terminal that understands colours and a moving line.
     fancy: bool,
-}
-
-/// The step that is running.
-struct Live {
-    text: String,
-    detail: String,
-    since: Instant,
-    frame: usize,
-    announced: bool,
-    drawn: bool,
 }
 
 /// A running step. It ends with [`Step::done`] or [`Step::failed`], or silently when it is dropped.
 pub(crate) struct Step {
     screen: Screen,
     since: Instant,
+    line: ProgressBar,
+    /// Announces the step where no line moves.
+    announcement: Option<AbortHandle>,
 }
 
 impl Screen {
-    /// `plain` turns colours and movement off. Must be called inside a tokio runtime.
+    /// `plain` turns colours and movement off.
     pub(crate) fn new(plain: bool) -> Self {
         let dumb = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let fancy = !plain && !dumb && std::io::stderr().is_terminal();
-        let screen = Self { live: Arc::new(Mutex::new(None)), fancy };
-        tokio::spawn(animate(Arc::downgrade(&screen.live), fancy));
-        screen
+        let target = if fancy { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self { lines: MultiProgress::with_draw_target(target), fancy }
     }
 
-    /// Begins a step.
+    /// Begins a step. Must be called inside a tokio runtime.
     pub(crate) fn step(&self, text: impl Into<String>) -> Step {
-        let since = Instant::now();
-        let live = Live {
-            text: text.into(),
-            detail: String::new(),
-            since,
-            frame: 0,
-            announced: false,
-            drawn: false,
+        let text = text.into();
+        let line = self.lines.add(ProgressBar::new_spinner().with_style(style()));
+        let announcement = if self.fancy {
+            line.set_prefix(printable(&text));
+            line.enable_steady_tick(FRAME);
+            None
+        } else {
+            let announce = async move {
+                tokio::time::sleep(ANNOUNCE_AFTER).await;
+                let _ = writeln!(std::io::stderr(), "  … {text}");
+            };
+            Some(tokio::spawn(announce).abort_handle())
         };
-        *self.lock() = Some(live);
-        Step { screen: self.clone(), since }
+        Step { screen: self.clone(), since: Instant::now(), line, announcement }
     }
 
     /// Writes a line above the moving one.
     pub(crate) fn line(&self, text: &str) {
-        let mut live = self.lock();
-        let mut out = std::io::stderr().lock();
         // Nowhere to report to when standard error is gone.
-        let _ = match live.as_mut().filter(|live| live.drawn) {
-            Some(live) => {
-                live.drawn = false;
-                writeln!(out, "\r\x1b[2K{text}")
-            }
-            None => writeln!(out, "{text}"),
-        };
+        let _ = self.lines.suspend(|| writeln!(std::io::stderr(), "{text}"));
     }
 
     /// Something that is as it should be.
@@ -95,12 +84,7 @@ impl Screen {
 
     /// The sample's result: the one thing on standard output.
     pub(crate) fn result(&self, text: &str) {
-        let mut live = self.lock();
-        if let Some(live) = live.as_mut().filter(|live| live.drawn) {
-            live.drawn = false;
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
-        }
-        let _ = writeln!(std::io::stdout(), "{text}");
+        let _ = self.lines.suspend(|| writeln!(std::io::stdout(), "{text}"));
     }
 
     pub(crate) fn bold(&self, text: &str) -> String {
@@ -130,18 +114,12 @@ impl Screen {
     fn paint(&self, code: &str, text: &str) -> String {
         if self.fancy { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Live>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Step {
     /// Says how far it is.
     pub(crate) fn detail(&self, text: impl Into<String>) {
-        if let Some(live) = self.screen.lock().as_mut() {
-            live.detail = text.into();
-        }
+        self.line.set_message(format!(" · {}", printable(&text.into())));
     }
 
     /// How long it has run.
@@ -166,47 +144,27 @@ impl Step {
 
 impl Drop for Step {
     fn drop(&mut self) {
-        if self.screen.lock().take().is_some_and(|live| live.drawn) {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+        self.line.finish_and_clear();
+        if let Some(announcement) = &self.announcement {
+            announcement.abort();
         }
     }
 }
 
-/// Keeps the moving line moving for as long as its screen exists.
-async fn animate(live: Weak<Mutex<Option<Live>>>, fancy: bool) {
-    let mut ticks = tokio::time::interval(FRAME);
-    loop {
-        ticks.tick().await;
-        let Some(live) = live.upgrade() else { return };
-        let mut live = live.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(live) = live.as_mut() {
-            if fancy {
-                live.draw();
-            } else if !live.announced && live.since.elapsed() >= ANNOUNCE_AFTER {
-                live.announced = true;
-                let _ = writeln!(std::io::stderr(), "  … {}", live.text);
-            }
-        }
-    }
-}
-
-impl Live {
-    fn draw(&mut self) {
-        self.frame = (self.frame + 1) % FRAMES.len();
-        self.drawn = true;
-        let mut text = self.text.clone();
-        let seconds = self.since.elapsed().as_secs();
+fn style() -> ProgressStyle {
+    let seconds = |state: &ProgressState, text: &mut dyn Write| {
+        let seconds = state.elapsed().as_secs();
         if seconds > 0 {
             let _ = write!(text, " · {seconds} s");
         }
-        if !self.detail.is_empty() {
-            let _ = write!(text, " · {}", self.detail);
-        }
-        let text: String = text.chars().filter(|c| !c.is_control()).take(COLUMNS - 4).collect();
-        let mut out = std::io::stderr().lock();
-        let _ = write!(out, "\r\x1b[2K  \x1b[36m{}\x1b[0m {text}", FRAMES[self.frame]);
-        let _ = out.flush();
-    }
+    };
+    let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    style.with_key("seconds", seconds)
+}
+
+/// A text without what would move the cursor: a detail may be a program's output.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// A span as people say it: `4 ms`, `2.3 s`, `1 min 12 s`.
