@@ -4,56 +4,56 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// Enough for a median that one bad moment of the machine does not move.
+/// Repetitions of each scenario; one slow repetition does not change the median.
 const REPS: usize = 5;
 
-/// Measures a Longshore server against the floors of the machine.
+/// Measures a Longshore server, and the baselines of this computer.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask bench",
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  cargo xtask bench                                   everything, 5 times
+  cargo xtask bench                                   all scenarios, 5 times
   cargo xtask bench --only submit,runsync --reps 9    two scenarios
-  cargo xtask bench --peers                           what could be used instead, installed from apt, pip and npm
-  cargo xtask bench --quick                           a look at whether it works
-  cargo xtask bench --server target/release/longshore the program as it is, without building it"
+  cargo xtask bench --peers                           alternatives, installed from apt, pip and npm
+  cargo xtask bench --quick                           a short check without usable figures
+  cargo xtask bench --server target/release/longshore an existing program, without building it"
 )]
 pub struct Arguments {
     /// Only these scenarios, by name; see --list
     #[arg(long, value_name = "SCENARIO", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// How often each scenario is measured, in turn
+    /// Repetitions of each scenario; the scenarios take turns
     #[arg(long, default_value_t = REPS)]
     pub reps: usize,
-    /// Small and short: shows that everything works, and no figure that means anything
+    /// Small and short: checks that everything works; the figures mean nothing
     #[arg(long)]
     pub quick: bool,
-    /// So many jobs are a crowd, instead of a million
+    /// Jobs in a crowd, instead of a million
     #[arg(long, value_name = "JOBS")]
     pub crowd: Option<u64>,
     /// The program to measure
     #[arg(long, value_name = "PATH")]
     pub server: Option<PathBuf>,
-    /// Where servers keep their data during the run: a folder on a real disk
+    /// Folder for the data of servers during the run, on a real disk
     #[arg(long, value_name = "DIR", default_value = "target/bench-data")]
     pub data: PathBuf,
-    /// Where the results go
+    /// Folder for the results
     #[arg(long, value_name = "DIR", default_value = "bench/results")]
     pub results: PathBuf,
-    /// Measures what could be used instead; `cargo xtask bench --peers` installs it and names the folder
+    /// Measure the alternatives in this folder; `cargo xtask bench --peers` installs them and sets it
     #[arg(long, value_name = "DIR")]
     pub peers: Option<PathBuf>,
-    /// List the scenarios and end
+    /// List the scenarios and exit
     #[arg(long)]
     pub list: bool,
-    /// What a run does in other processes.
+    /// A part of a run that is a process of its own.
     #[command(subcommand)]
     pub part: Option<Part>,
 }
 
 impl Arguments {
-    /// What one types to get such a run again; where things lie on this machine is left out.
+    /// The command line that repeats the run, without the paths of this computer.
     pub fn as_typed(&self) -> String {
         let mut words = vec!["cargo xtask bench".to_owned()];
         words.extend(self.peers.as_ref().map(|_| "--peers".to_owned()));
@@ -68,7 +68,7 @@ impl Arguments {
 /// Parts of a run that are processes of their own.
 #[derive(Debug, Subcommand)]
 pub enum Part {
-    /// The server of a floor.
+    /// The server that measures a baseline.
     #[command(hide = true)]
     Floor {
         /// `echo`, `durable-echo` or `loopback`.

@@ -7,13 +7,13 @@ use longshore_planted::{Bug, plant};
 use longshore_sim::faults::Fault;
 use longshore_sim::plants::{self, Hunt};
 
-/// What to hunt for.
+/// Options that plant bugs and search for them.
 #[derive(Args)]
 pub struct HuntingArgs {
-    /// Plant this mistake; with `--worlds`, stop at the first world that shows it
+    /// Plant this bug; with `--worlds`, stop at the first world that detects it
     #[arg(long, value_name = "NAME", value_parser = parse)]
     plant: Option<Bug>,
-    /// Hunt for every mistake that can be planted, each within its budget of worlds
+    /// Plant each known bug and search for it, each within its budget of worlds
     #[arg(long, conflicts_with_all = ["plant", "worlds", "trace"])]
     plants: bool,
 }

@@ -13,26 +13,26 @@ use clap::Parser;
 use longshore_sim::life::{self, Outcome};
 use longshore_sim::many::{self, Plan, Summary};
 
-/// Lives through simulated worlds: the whole server under a seeded clock, disk, network and workers.
+/// Runs simulated worlds: the whole server with a seeded clock, disk, network and workers.
 #[derive(Parser)]
 #[command(
     name = "longshore-sim",
     after_help = "Examples:\n  longshore-sim --seed 7              replay world 7\n  longshore-sim --seed 7 --trace      and print everything that was seen in it\n  longshore-sim --worlds 1000         live through worlds 0 to 999 on every core\n  longshore-sim --worlds 100 --seed 5000 --steps 100000"
 )]
 struct Args {
-    /// The world to live through, or the first of many
+    /// Seed of the world, or of the first one with --worlds
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Live through so many worlds, with one seed after another
+    /// Number of worlds, with consecutive seeds
     #[arg(long)]
     worlds: Option<u64>,
-    /// Steps of a world before it calms down
+    /// Steps of a world until the faults stop
     #[arg(long, default_value_t = life::STEPS)]
     steps: u64,
-    /// Print everything that was seen, one line each
+    /// Print every observation, one per line
     #[arg(long, conflicts_with = "worlds")]
     trace: bool,
-    /// Stop after so many worlds in which something was not as promised
+    /// Stop after this number of worlds with a violated guarantee
     #[arg(long, default_value_t = 10)]
     failures: usize,
     #[cfg(feature = "planted")]

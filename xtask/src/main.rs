@@ -18,22 +18,22 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   bench [OPTION…]
-        Builds the server and the bench for release and measures one with the other; all options are the
-        bench's: see `cargo xtask bench --help`.
+        Builds the server and the bench for release and measures the server. The options are those of the
+        bench: see `cargo xtask bench --help`.
   test [--filter TEXT] [--skip-install] [--long]
-        Installs what the tests need, where it is missing, and runs everything: format, tidy, the
-        licences and sources of dependencies, clippy, build, Rust tests with a million simulated steps, the hunt for planted mistakes, docs, the
-        instructions of the hot paths, and the black-box tests with the official SDKs.
-        --filter TEXT   only the tests whose name contains TEXT, and none of the other checks
-        --skip-install  fail where something is missing instead of installing it
-        --long          more kills, power cuts, examples and simulated worlds: takes hours, for a release
+        Installs missing requirements and runs everything: format, tidy, the licences and sources of
+        dependencies, clippy, build, Rust tests with a million simulated steps, the search for planted bugs,
+        docs, the instructions of the hot paths, and the black-box tests with the official SDKs.
+        --filter TEXT   run only the tests whose name contains TEXT, and no other check
+        --skip-install  fail if a requirement is missing, instead of installing it
+        --long          more kills, power cuts, examples and simulated worlds; takes hours, for a release
   counts [--write]
         Counts the instructions of the hot paths and compares them with crates/counts/instructions.toml.
-        --write         notes them there instead
+        --write         store the counts in that file instead
   tidy [--bless | --prose [PATH…]]
-        Checks what no other tool does: the dependency arrows, file and function sizes, leftovers,
-        links, plain English. Prints one line per finding.
-        --bless         write today's prose counts to xtask/src/tidy/prose/baseline.txt: they may only shrink
+        Checks the dependency arrows, file and function sizes, leftovers, links and plain English. Prints
+        one line per finding.
+        --bless         store lower prose counts in xtask/src/tidy/prose/baseline.txt
         --prose PATH…   print every phrase to reword and every short doc in these files and folders
 ";
 
