@@ -114,14 +114,18 @@ impl EndpointHandle {
         self.tell(Ask::Warm { key, stream: stored.unwrap_or_default(), bytes: None })
     }
 
-    /// The same for somebody who wants to append, and must know how much there is.
+    /// The same for somebody who wants to append, and must know how much there is. What lies behind a damaged chunk is
+    /// not counted: a worker goes on, whatever became of the chunks before.
     async fn warm_stream_with_bytes(&self, key: longshore_model::JobKey) -> Result<(), AskError> {
         let store = &self.shared.ground.store;
         let stored = store.stream(key).await.map_err(|error| unread(&error))?;
         let (mut offset, mut bytes) = (0, 0);
         loop {
             let chunks = store.chunks(key, offset, COUNTED_BYTES).await;
-            let chunks = chunks.map_err(|error| unread(&error))?;
+            let chunks = match chunks.map_err(|error| unread(&error)) {
+                Err(AskError::Damaged(_)) => break,
+                chunks => chunks?,
+            };
             let Some(last) = chunks.last() else { break };
             offset = last.offset + 1;
             bytes += chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum::<u64>();

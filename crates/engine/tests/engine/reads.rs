@@ -193,3 +193,27 @@ async fn an_output_that_cannot_be_read_is_no_empty_success() {
     }
     assert!(matches!(demo.status(large).await, Err(AskError::Damaged(_))));
 }
+
+#[tokio::test]
+async fn a_worker_goes_on_behind_a_damaged_chunk() {
+    let disks = Disks::new();
+    let (_engine, demo, jobs) = stored_jobs(&disks, 1).await;
+    let id = take(&demo, "w1", 60_000).await[0].row.id;
+    demo.append(worker("w1"), id, vec![Bytes::from_static(b"1").into()]).await.unwrap();
+    let bad = key(&demo, jobs[0]).await;
+    drop(demo);
+    let engine = disks.start().await;
+    let demo = engine.endpoint("demo").unwrap();
+    disks.store.set_unreadable(bad, Some(eio()));
+    let next = || vec![Bytes::from_static(b"2").into()];
+    let unread = demo.append(worker("w1"), id, next()).await;
+    assert!(matches!(unread, Err(AskError::Unreadable(_))), "{unread:?}");
+    disks.store.set_unreadable(bad, Some(StoreError::Corrupt("byte 7".to_owned())));
+    demo.append(worker("w1"), id, next()).await.unwrap();
+    let stream = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await;
+    assert!(matches!(stream, Err(AskError::Damaged(_))), "{stream:?}");
+    disks.store.set_unreadable(bad, None);
+    let page = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.unwrap();
+    let outputs: Vec<_> = page.chunks.iter().map(|chunk| &chunk.chunk.output[..]).collect();
+    assert_eq!(outputs, [b"1", b"2"]);
+}

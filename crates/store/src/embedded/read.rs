@@ -48,7 +48,7 @@ pub(super) fn outcome(shared: &Shared, job: JobKey) -> Result<Option<OutcomeRow>
     })
 }
 
-/// A page of a job's chunks.
+/// A page of a job's chunks. It ends before a chunk that cannot be read: only a page that begins with one is an error.
 pub(super) fn chunks(
     shared: &Shared,
     job: JobKey,
@@ -64,7 +64,10 @@ pub(super) fn chunks(
         };
         let last = spots.len() < CHUNKS_AT_ONCE;
         for (offset, spot) in spots {
-            let chunk = chunk(job, offset, &spot)?;
+            let chunk = match chunk(job, offset, &spot) {
+                Err(_) if !chunks.is_empty() => return Ok(chunks),
+                chunk => chunk?,
+            };
             bytes += chunk.bytes.len();
             chunks.push(chunk);
             match offset.checked_add(1) {

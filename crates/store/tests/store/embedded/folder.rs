@@ -1,7 +1,7 @@
 //! Opening, closing and refusing data folders.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use longshore_store::{Batch, EmbeddedStore, LogLimits, Payload, Store, StoreErro
 use tempfile::TempDir;
 
 use super::fresh;
-use crate::rows::{SHARD, claim, commit, job, key, put};
+use crate::rows::{SHARD, chunk, claim, commit, job, key, put};
 
 /// The text of a refusal, which must name the folder.
 fn refusal(dir: &Path) -> String {
@@ -65,6 +65,26 @@ async fn a_payload_that_was_cut_off_while_the_store_is_open_is_damaged() {
     log.set_len(20_000).unwrap();
     let StoreError::Corrupt(text) = store.input(key(1, 1)).await.unwrap_err() else { panic!("not damaged") };
     assert!(text.contains("log/0000000001.log") && text.contains("shorter"), "{text}");
+}
+
+#[tokio::test]
+async fn a_page_of_chunks_ends_before_a_damaged_one() {
+    let (store, dir) = fresh();
+    let epoch = claim(&store).await;
+    let chunks = (0..3_u8).map(|at| chunk(key(1, 1), at.into(), vec![at + 1; 600]));
+    commit(&store, epoch, std::iter::once(put(job(1, 1))).chain(chunks).collect()).await.unwrap();
+    let path = dir.path().join("log/0000000001.log");
+    let at = fs::read(&path).unwrap().windows(600).position(|bytes| bytes == [2; 600]).unwrap();
+    let log = fs::File::options().write(true).open(path).unwrap();
+    log.write_all_at(&[3], at as u64 + 300).unwrap();
+    let offsets = async |from| {
+        let page = store.chunks(key(1, 1), from, 100_000).await?;
+        Ok::<_, StoreError>(page.into_iter().map(|chunk| chunk.offset).collect::<Vec<_>>())
+    };
+    assert_eq!(offsets(0).await.unwrap(), [0]);
+    let damaged = offsets(1).await;
+    assert!(matches!(damaged, Err(StoreError::Corrupt(_))), "{damaged:?}");
+    assert_eq!(offsets(2).await.unwrap(), [2]);
 }
 
 #[tokio::test]
