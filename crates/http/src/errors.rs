@@ -131,6 +131,11 @@ impl Failure {
         matches!(self.code, "unsupported_encoding" | "bad_gzip")
     }
 
+    /// Writes the members of the error's JSON object.
+    pub(crate) fn write_members(&self, body: &mut JsonBody) {
+        body.text("\"error\":").string(&self.text).text(",\"code\":").string(self.code);
+    }
+
     /// The sentence.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -234,7 +239,9 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let said = Said::from(&self);
         let mut body = JsonBody::new();
-        body.text("{\"error\":").string(&self.text).text(",\"code\":").string(self.code).text("}");
+        body.text("{");
+        self.write_members(&mut body);
+        body.text("}");
         let mut response = body.into_response();
         *response.status_mut() = self.status;
         response.extensions_mut().insert(said);

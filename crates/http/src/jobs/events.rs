@@ -1,11 +1,14 @@
 //! `stream` as server-sent events: a job from its first chunk to its end in one answer.
 
+use std::time::Duration;
+
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use longshore_engine::{Follower, Happening, JobSnapshot, StreamChunk};
+use longshore_engine::{AskError, Follower, Happening, JobSnapshot, StreamChunk};
 use longshore_model::Operation;
 use longshore_planted::{Bug, planted};
+use tokio::time::timeout;
 
 use super::call::Call;
 use super::chunk;
@@ -16,10 +19,14 @@ use crate::events::{self, COMMENT, KEEP_ALIVE, Next, on_one_line};
 use crate::json_body::JsonBody;
 use crate::keys::Standing;
 
+/// How long the answer waits for what comes first.
+const FIRST_PATIENCE: Duration = Duration::from_secs(2);
+
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The answer: events for chunks with their offset as `id`, `event: status` whenever the job stands otherwise, and in
-/// the end `event: done` with the record. Who was cut off says with `Last-Event-ID` what it has.
+/// the end `event: done` with the record. Who was cut off says with `Last-Event-ID` what it has. What is damaged is refused as
+/// by any other answer if it comes first, and else is the last word, as `event: error`.
 pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, Failure> {
     let job = call.job()?;
     let offset = match last_event_id(&call.headers)? {
@@ -28,9 +35,12 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
         Some(last) => last.saturating_add(1),
         None => offset.unwrap_or(0),
     };
-    let follower = call.endpoint.follow(job, offset).await?;
+    let mut follower = call.endpoint.follow(job, offset).await?;
+    // How the job stands, a chunk or the end: nothing that is long in coming.
+    let first = timeout(FIRST_PATIENCE, follower.next()).await.ok().transpose()?;
     let standing = call.standing(Operation::Read);
-    Ok(events::answer(Following { follower, standing, state: call.state, over: false }, Following::next))
+    let following = Following { follower, standing, state: call.state, first, over: false };
+    Ok(events::answer(following, Following::next))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Failure> {
@@ -47,6 +57,8 @@ struct Following {
     follower: Follower,
     standing: Standing,
     state: HttpState,
+    /// What came before the answer began.
+    first: Option<Happening>,
     over: bool,
 }
 
@@ -58,12 +70,21 @@ impl Following {
                 return None;
             }
             let mut body = JsonBody::new();
-            let happening = tokio::time::timeout(KEEP_ALIVE, self.follower.next()).await;
+            let happening = match self.first.take() {
+                Some(first) => Ok(Ok(first)),
+                None => timeout(KEEP_ALIVE, self.follower.next()).await,
+            };
             if !self.standing.holds(&self.state) {
                 return None;
             }
             match happening {
                 Err(_) => return Some((vec![Bytes::from_static(COMMENT)], self)),
+                Ok(Err(error @ AskError::Damaged(_))) => {
+                    self.over = true;
+                    body.event("error").text("{");
+                    Failure::from(error).write_members(&mut body);
+                    body.text("}").end_event();
+                }
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "a followed job cannot be followed any longer");
                     return None;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use longshore_blobs::Blobs as _;
 use longshore_engine::{AskError, Happening};
 use longshore_model::JobId;
 use tokio::time::timeout;
@@ -107,6 +108,32 @@ async fn a_job_that_is_over_shows_its_chunks_and_its_record() {
         fixture.ask(&format!("GET /v2/demo/stream/{job}"), "").await.json().as_array().unwrap().len(),
         2
     );
+}
+
+#[tokio::test]
+async fn damage_is_the_last_word_or_a_refusal_where_nothing_came_before_it() {
+    let fixture = Fixture::start().await;
+    let job = fixture.running().await;
+    fixture.yield_chunks(job, &["1"]).await;
+    let output = format!("\"{}\"", "x".repeat(400_000));
+    fixture.complete(job, output.leak()).await;
+    let files = fixture.blobs.list("1").await.unwrap();
+    let file = files.iter().find(|file| file.contains(".output.")).unwrap();
+    fixture.blobs.put(file, "no".into()).await.unwrap();
+
+    let all = read(&fixture, job, "", "").await;
+    assert_eq!((all.len(), &all[0]), (2, &chunk(0, "1")));
+    assert_eq!((all[1].name.as_deref(), all[1].id), (Some("error"), None));
+    let said: serde_json::Value = serde_json::from_str(&all[1].data).unwrap();
+    assert_eq!(said["code"], "damaged", "{said}");
+    assert!(said["error"].as_str().unwrap().contains("damaged on the server's disk"), "{said}");
+    for head in [
+        head(job, "", "\nlast-event-id: 0"),
+        format!("GET /v2/demo/status/{job}"),
+        format!("GET /v2/demo/status-sync/{job}"),
+    ] {
+        assert_eq!(fixture.refusal(&head, "").await, (500, "damaged".to_owned()), "{head}");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ const KEY: &str = "the operators key";
 pub(super) struct Fixture {
     pub(super) engine: Engine,
     pub(super) server: Served,
+    pub(super) blobs: Arc<MemoryBlobs>,
     /// The endpoint, which has the slug `demo` too.
     pub(super) endpoint: EndpointHandle,
 }
@@ -32,9 +33,10 @@ impl Fixture {
 
     /// With these settings, and further members of the endpoint's record.
     pub(super) async fn with(settings: &HttpSettings, members: &str) -> Self {
+        let blobs = Arc::new(MemoryBlobs::new());
         let parts = Parts {
             store: Arc::new(MemoryStore::new()),
-            blobs: Arc::new(MemoryBlobs::new()),
+            blobs: Arc::<MemoryBlobs>::clone(&blobs),
             launcher: None,
             host: Arc::new(ThisMachine),
             post: Arc::new(HttpPost::new(&WebhookSettings::default())),
@@ -55,7 +57,7 @@ impl Fixture {
         let created = ask(&server, "POST /v1/endpoints", &record).await;
         assert_eq!(created.status, 200, "{created:?}");
         let endpoint = engine.endpoint("demo").unwrap();
-        Self { engine, server, endpoint }
+        Self { engine, server, blobs, endpoint }
     }
 
     /// A request with the operator's key.
