@@ -9,6 +9,7 @@ mod answers;
 mod buffered;
 mod caused;
 mod changing;
+mod damage;
 mod draining;
 mod edges;
 mod endpoint;
@@ -49,6 +50,7 @@ mod worker;
 
 use std::collections::BTreeSet;
 
+use self::damage::{Damage, is_damaged};
 pub use self::edges::Edge;
 use self::exchange::{Exchange, Exchanges};
 use self::job::{EndpointNo, JobNo};
@@ -85,6 +87,7 @@ pub struct Auditor {
     exchanges: Exchanges,
     keys: Map<(EndpointNo, Box<str>), Keyed>,
     unread: Unread,
+    damage: Damage,
     windows: Map<Counted, Window>,
     /// Webhook calls under way: the job, and in which of its lives.
     calls: Map<u64, (JobNo, u32)>,
@@ -138,7 +141,7 @@ impl Auditor {
                 let Some(exchange) = self.exchanges.remove(&id.0) else { return };
                 self.close_take(id.0, &exchange);
                 self.limit_settled(id.0, &exchange, Some(answer.status));
-                if answer.status >= 500 {
+                if answer.status >= 500 && !is_damaged(answer) {
                     self.disturbed_ms = at.ms;
                     self.note_trouble();
                 }
@@ -171,6 +174,8 @@ impl Auditor {
             }
             Seen::InputUnread(job) => self.input_unread(job),
             Seen::InputDamaged(job) => self.input_damaged(job),
+            Seen::OutputDamaged(job) => self.output_damaged(job),
+            Seen::ChunkDamaged(job, offset) => self.chunk_damaged(job, *offset),
             Seen::Calm => self.calm = Some(self.ledger.now),
             Seen::End => self.check_rest(),
         }

@@ -1,6 +1,6 @@
 //! Payload files on a simulated disk: what the blob folder promises, and nothing better.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::disk::{Drive, WriteError};
 use crate::faults::Fault;
 use crate::seen::Seen;
+use crate::store::Rows;
 use crate::tasks::Process;
 
 /// Deletions that a power cut can undo; older ones have reached the disk.
@@ -29,6 +30,8 @@ struct State {
     unfinished: BTreeMap<u64, (String, Bytes)>,
     /// What was deleted last, oldest first.
     deleted: Vec<(String, Bytes)>,
+    /// Files with outputs that were changed or lost.
+    damaged: BTreeSet<String>,
 }
 
 impl Files {
@@ -62,6 +65,29 @@ impl Files {
         }
         let Some(bytes) = self.present.get(name).await? else { return Ok(()) };
         drive.record.see(&Seen::InputDamaged(job.to_owned()));
+        self.damage(drive, name, bytes).await
+    }
+
+    /// The same for a file with an output. What was read of the end of a job is told: it is damaged for good.
+    async fn may_damage_output(&self, drive: &Drive, rows: &Rows, name: &str) -> Result<(), BlobError> {
+        let Some(row) = rows.with_output(name) else { return Ok(()) };
+        let is_damaged = self.state().damaged.contains(name);
+        if !is_damaged {
+            let Some(bytes) = self.present.get(name).await? else { return Ok(()) };
+            if !drive.faults.strike(Fault::OutputDamaged) {
+                return Ok(());
+            }
+            drive.record.note(|| format!("{name} is damaged"));
+            self.state().damaged.insert(name.to_owned());
+            self.damage(drive, name, bytes).await?;
+        }
+        if row.state.is_terminal() {
+            drive.record.see(&Seen::OutputDamaged(row.id.to_string()));
+        }
+        Ok(())
+    }
+
+    async fn damage(&self, drive: &Drive, name: &str, bytes: Bytes) -> Result<(), BlobError> {
         if bytes.is_empty() || drive.toss() {
             return self.present.delete(name).await;
         }
@@ -107,6 +133,7 @@ impl Files {
         let bytes = self.present.get(name).await?;
         self.present.delete(name).await?;
         let mut state = self.state();
+        state.damaged.remove(name);
         state.deleted.extend(bytes.map(|bytes| (name.to_owned(), bytes)));
         let synced = state.deleted.len().saturating_sub(UNSYNCED_DELETES_MAX);
         state.deleted.drain(..synced);
@@ -129,11 +156,13 @@ pub struct SimBlobs {
     process: Process,
     drive: Arc<Drive>,
     files: Arc<Files>,
+    /// To know whose file it is.
+    rows: Arc<Rows>,
 }
 
 impl SimBlobs {
-    pub(crate) fn open(process: Process, drive: Arc<Drive>, files: Arc<Files>) -> Self {
-        Self { process, drive, files }
+    pub(crate) fn open(process: Process, drive: Arc<Drive>, files: Arc<Files>, rows: Arc<Rows>) -> Self {
+        Self { process, drive, files, rows }
     }
 
     /// Work that goes on when nobody waits for it any more, but not when its process dies.
@@ -176,6 +205,7 @@ impl Blobs for SimBlobs {
         let name = name.to_owned();
         Box::pin(async move {
             self.files.may_damage(&self.drive, &name).await?;
+            self.files.may_damage_output(&self.drive, &self.rows, &name).await?;
             let read = self.read({
                 let name = name.clone();
                 move |present| present.get(&name)

@@ -197,6 +197,8 @@ impl Client {
                 }
             },
             404 => self.book().gone(known),
+            // Nobody will see more of its end than this.
+            500 => self.book().ended(known, false),
             _ => {}
         }
     }

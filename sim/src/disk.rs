@@ -50,7 +50,12 @@ impl Disk {
 
     /// The payload files, for a process that has just begun.
     pub fn blobs(&self, process: &Process) -> SimBlobs {
-        SimBlobs::open(process.clone(), Arc::clone(&self.drive), Arc::clone(&self.files))
+        SimBlobs::open(
+            process.clone(),
+            Arc::clone(&self.drive),
+            Arc::clone(&self.files),
+            Arc::clone(&self.rows),
+        )
     }
 
     /// What the death of the process does to the disk, to be called between its death and the next opening. With

@@ -87,8 +87,22 @@ faults! {
     JobUnreadable = 0.0,
     /// Nothing can be read from the disk for a while.
     DiskUnreadable = 0.0,
-    /// The file with a job's input is changed, or lost.
+    /// A job's input is changed, or lost.
     InputDamaged = 0.0,
+    /// What came out of a job is changed, or lost: its output, its error, or a progress value.
+    OutputDamaged = 0.0,
+    /// A chunk of a job's stream is changed.
+    ChunkDamaged = 0.0,
+}
+
+/// How often a fault that lasts strikes in one world: most jobs stay what they are, for everything else to be checked.
+const LASTING_MAX: u64 = 20;
+
+impl Fault {
+    /// Whether what it does to a job is never undone.
+    fn lasts(self) -> bool {
+        matches!(self, Self::OutputDamaged | Self::ChunkDamaged)
+    }
 }
 
 /// Decides when something goes wrong. Cheap to clone.
@@ -129,6 +143,12 @@ impl Faults {
         if late.chance(0.3) {
             rates[Fault::InputDamaged as usize] = late.skewed(5..=50) as f64 / 1_000.0;
         }
+        if late.chance(0.2) {
+            rates[Fault::OutputDamaged as usize] = late.skewed(2..=50) as f64 / 1_000.0;
+        }
+        if late.chance(0.2) {
+            rates[Fault::ChunkDamaged as usize] = late.skewed(2..=50) as f64 / 1_000.0;
+        }
         Self { shared: Arc::new(Mutex::new(State { dice, rates, counts, over: false })) }
     }
 
@@ -152,7 +172,8 @@ impl Faults {
     pub fn strike(&self, fault: Fault) -> bool {
         let mut state = self.state();
         let rate = state.rates[fault as usize];
-        let strikes = !state.over && rate > 0.0 && state.dice.chance(rate);
+        let is_spent = fault.lasts() && state.counts[fault as usize] >= LASTING_MAX;
+        let strikes = !state.over && !is_spent && rate > 0.0 && state.dice.chance(rate);
         state.counts[fault as usize] += u64::from(strikes);
         strikes
     }

@@ -54,6 +54,8 @@ const KILLS: &[(Fault, f64)] = &[
 const UNREADABLE: &[(Fault, f64)] = &[(Fault::JobUnreadable, 0.05)];
 /// What is stored cannot be read at times.
 const READ_ERRORS: &[(Fault, f64)] = &[(Fault::ReadFailed, 0.05), (Fault::DiskUnreadable, 0.002)];
+/// What came out of jobs is damaged at times.
+const DAMAGE: &[(Fault, f64)] = &[(Fault::OutputDamaged, 0.05), (Fault::ChunkDamaged, 0.05)];
 /// Workers hang.
 const HANGS: &[(Fault, f64)] = &[(Fault::WorkerHangs, 0.03)];
 
@@ -64,6 +66,10 @@ const RATES: &[(Bug, &[(Fault, f64)])] = &[
     (Bug::HungWorkerKept, HANGS),
     (Bug::DroppedInBatches, UNREADABLE),
     (Bug::ReadErrorCounted, READ_ERRORS),
+    (Bug::ReadErrorCalledDamage, READ_ERRORS),
+    (Bug::DamagedOutputServed, DAMAGE),
+    (Bug::DamagedOutputOmitted, DAMAGE),
+    (Bug::DamagedChunkOmitted, DAMAGE),
 ];
 
 const ONE_JOB_PER_KEY: &str = "an idempotency key stands for one job";
@@ -92,6 +98,7 @@ const OLD_WORKERS_LEFT: &str = "a worker of an old version gets no more jobs";
 const FLEET_BOUNDED: &str = "there are no more workers than allowed";
 const SILENT_ENDED: &str = "at rest no silent worker is kept";
 const ALL_END: &str = "at rest every job has ended";
+const DAMAGE_TOLD: &str = "what is damaged is answered as damaged, and nothing else is";
 const FLEET_AT_MINIMUM: &str = "at rest the fleet is at its minimum";
 
 /// The promises that each mistake breaks. A world that breaks only others does not count as a find. What is not
@@ -139,6 +146,10 @@ const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::DrainKills, &[WORKERS_SPARED]),
     (Bug::TooManyWorkers, &[FLEET_BOUNDED]),
     (Bug::RateOneTooMany, &[LIMITED]),
+    (Bug::DamagedOutputServed, &[DAMAGE_TOLD]),
+    (Bug::DamagedOutputOmitted, &[DAMAGE_TOLD]),
+    (Bug::DamagedChunkOmitted, &[DAMAGE_TOLD]),
+    (Bug::ReadErrorCalledDamage, &[DAMAGE_TOLD]),
 ];
 
 /// Where a hunt ended.

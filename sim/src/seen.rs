@@ -92,6 +92,10 @@ pub enum Seen {
     InputUnread(String),
     /// The disk changed or lost the input of this job.
     InputDamaged(String),
+    /// The disk answered a read of what came out of this job, which is over, with what is damaged.
+    OutputDamaged(String),
+    /// The same of a chunk of its stream, with its offset: when it was damaged, and at each read of it.
+    ChunkDamaged(String, u64),
     /// From now on nothing goes wrong any more, and nobody submits, cancels or changes anything.
     Calm,
     /// The world ends. Long enough after [`Seen::Calm`] that everything should be at rest.

@@ -3,6 +3,7 @@
 //! Like it, this store has one writer that takes everything that waits as one group: one write, one sync. A group
 //! is seen by readers when it is synced. What a crash leaves of it is decided in `store/rows.rs`.
 
+mod damage;
 mod rows;
 mod writer;
 
@@ -83,19 +84,21 @@ impl Store for SimStore {
     fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
         Box::pin(async move {
             let input = self.read(move |rows| rows.input(job)).await;
-            if input.is_err() {
-                let seen = self.rows.seen();
-                let rows = seen.jobs(job.endpoint, job.seq.saturating_sub(1), 1).await?;
-                for row in rows.iter().filter(|row| row.key == job) {
-                    self.drive.record.see(&Seen::InputUnread(row.id.to_string()));
-                }
+            if input.is_err()
+                && let Some(row) = self.rows.job(job)
+            {
+                self.drive.record.see(&Seen::InputUnread(row.id.to_string()));
             }
-            input
+            let Some(input) = input? else { return Ok(None) };
+            self.rows.damage().input(&self.drive, &self.rows, job, input).map(Some)
         })
     }
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
-        self.read(move |rows| rows.outcome(job))
+        Box::pin(async move {
+            let Some(outcome) = self.read(move |rows| rows.outcome(job)).await? else { return Ok(None) };
+            self.rows.damage().outcome(&self.drive, &self.rows, job, outcome).map(Some)
+        })
     }
 
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>> {
@@ -103,6 +106,9 @@ impl Store for SimStore {
     }
 
     fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
-        self.read(move |rows| rows.chunks(job, offset, bytes_max))
+        Box::pin(async move {
+            let page = self.read(move |rows| rows.chunks(job, offset, bytes_max)).await?;
+            self.rows.damage().chunks(&self.drive, &self.rows, job, page)
+        })
     }
 }

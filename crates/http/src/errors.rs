@@ -7,6 +7,7 @@ use http::header::{ACCEPT_ENCODING, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use longshore_engine::{AskError, CatalogError, Refusal};
 use longshore_model::limits::JSON_LEVELS_MAX;
+use longshore_planted::{Bug, planted};
 
 use crate::json_body::JsonBody;
 use crate::rate_limits::Standing;
@@ -156,6 +157,9 @@ impl From<AskError> for Failure {
             AskError::Unavailable(reason) => {
                 tracing::warn!(%reason, "an endpoint could not keep a change");
                 Self::unavailable("unavailable", "the server cannot keep the change at the moment; ask again")
+            }
+            AskError::Unreadable(reason) if planted(Bug::ReadErrorCalledDamage) => {
+                AskError::Damaged(reason).into()
             }
             // The engine has said in the log which file it is.
             AskError::Unreadable(_) => Self::unavailable(

@@ -95,6 +95,16 @@ bugs! {
     /// A reader of events is told the end before the chunks that it has not got yet.
     EndBeforeChunks,
 
+    // Damage on the disk.
+    /// A damaged output file is served as it is.
+    DamagedOutputServed,
+    /// A job whose output is damaged is shown without an output.
+    DamagedOutputOmitted,
+    /// A page of a stream is empty where its first chunk is damaged.
+    DamagedChunkOmitted,
+    /// What cannot be read now is answered as if it were damaged.
+    ReadErrorCalledDamage,
+
     // Durability.
     /// The reply leaves before the commit.
     ReplyBeforeCommit,

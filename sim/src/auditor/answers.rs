@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::Auditor;
+use super::damage::is_damaged;
 use super::exchange::Exchange;
 use super::job::Pin;
 use super::operation::Operation;
@@ -39,7 +40,12 @@ impl Auditor {
         }
         match answer.status {
             200..300 => self.success(id, exchange, arrived, answer),
-            status => self.refusal(id, exchange, arrived, status),
+            status => {
+                if is_damaged(answer) {
+                    self.damage_told(exchange, arrived);
+                }
+                self.refusal(id, exchange, arrived, status);
+            }
         }
     }
 
@@ -248,8 +254,8 @@ impl Auditor {
 
     fn check_form(&mut self, exchange: &Exchange, answer: &Answer) {
         let (status, path) = (answer.status, &exchange.path);
-        self.ledger
-            .check(Promise::NoDefect, status != 500, || format!("{path}: 500 {}", brief(&answer.body)));
+        let is_defect = status == 500 && !is_damaged(answer);
+        self.ledger.check(Promise::NoDefect, !is_defect, || format!("{path}: 500 {}", brief(&answer.body)));
         if status == 204 {
             let may_be_empty = matches!(
                 exchange.operation,

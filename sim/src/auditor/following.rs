@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::Auditor;
 use super::caused::is_stale;
+use super::damage::says_damaged;
 use super::exchange::Exchange;
 use super::job::{Delivery, Job, JobNo, Post};
 use super::operation::Operation;
@@ -34,8 +35,16 @@ pub(super) struct Following {
     heard_ms: u64,
     /// Whether it has begun, and thus the rate limit let it pass.
     has_passed: bool,
-    /// Whether the job's end was told.
-    is_done: bool,
+    /// The event that ends the response, if it came.
+    last: Option<LastEvent>,
+}
+
+/// An event after which no other may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastEvent {
+    Done,
+    /// A chunk or the output is damaged.
+    Damaged,
 }
 
 impl Following {
@@ -74,13 +83,21 @@ impl Auditor {
 
     fn event_came(&mut self, exchange: &Exchange, following: &mut Following, event: Event) {
         let text = || format!("{}: {event:?} after the end", exchange.path);
-        self.ledger.check(Promise::Followed, !following.is_done, text);
+        self.ledger.check(Promise::Followed, following.last.is_none(), text);
         let Some(no) = exchange.job.filter(|_| !exchange.is_void) else { return };
         match (event.id, event.name.as_str()) {
             (Some(offset), "") => self.chunk_came(exchange, no, following, offset, &event.data),
             (None, "status" | "done") => {
-                following.is_done |= event.name == "done";
+                if event.name == "done" {
+                    following.last = Some(LastEvent::Done);
+                }
                 self.standing_came(exchange, no, following, &Bytes::from(event.data));
+            }
+            (None, "error") if says_damaged(event.data.as_bytes()) => {
+                following.last = Some(LastEvent::Damaged);
+                if let Some(arrived) = exchange.arrived {
+                    self.damage_told(exchange, arrived);
+                }
             }
             _ => self.ledger.fail(Promise::WellFormed, || format!("{}: {event:?}", exchange.path)),
         }
@@ -140,7 +157,8 @@ impl Auditor {
         };
         let state = State::parse(record.status);
         let is_over = state.is_some_and(State::is_terminal);
-        let is_its = self.notes.find_job(record.id) == Some(no) && is_over == following.is_done;
+        let is_its = self.notes.find_job(record.id) == Some(no)
+            && is_over == (following.last == Some(LastEvent::Done));
         let text = || format!("{}: {}", exchange.path, brief(data));
         self.ledger.check(Promise::WellFormed, is_its, text);
         if matches!(state, Some(State::Completed | State::Failed)) {
@@ -184,7 +202,8 @@ impl Auditor {
         let Some(job) = self.notes.get(no).filter(|job| !job.is_void && job.retries.is_empty()) else {
             return;
         };
-        let Some((over, why)) = job.life.over.filter(|_| following.has_passed && !following.is_done) else {
+        let is_told = following.last.is_some();
+        let Some((over, why)) = job.life.over.filter(|_| following.has_passed && !is_told) else {
             return;
         };
         // Each piece may be long under way, and the connection may be gone before its reader notices.

@@ -199,6 +199,7 @@ impl Auditor {
             && job.hook.calls < self.rules.webhook_attempts_max
             // Its address is lost with the rest of the input.
             && self.unread.damaged(&job.id).is_none()
+            && !self.may_have_damaged_output(job)
     }
 
     /// Whether somebody may still be called for the job, seen to have ended or not.

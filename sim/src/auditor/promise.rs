@@ -52,6 +52,8 @@ promises! {
     FailsAlone = "a job that no worker can read fails alone",
     /// A read error fails nothing, and damage only what is damaged.
     DamageTrue = "a job fails for a damaged input only where its input is damaged",
+    /// What is damaged is not shown, what is intact is.
+    DamageTold = "what is damaged is answered as damaged, and nothing else is",
     /// A job that is over stops running.
     Stops = "a job that is over stops running",
     /// Cancel answers with a terminal state.

@@ -135,6 +135,11 @@ impl Auditor {
                 .fail(Promise::WellFormed, || format!("{}: no chunks: {}", exchange.path, brief(body)));
         };
         let now = self.ledger.now;
+        if let (Operation::Stream { offset: Some(offset) }, Some(arrived)) =
+            (exchange.operation, exchange.arrived)
+        {
+            self.check_page_damage(no, offset, chunks.len(), arrived);
+        }
         let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
         if job.chunks.iter().any(|post| exchange_is_large(post, self.rules.chunk_bytes_max)) {
             return;
@@ -158,7 +163,11 @@ impl Auditor {
             && !self.may_have_ended_before_chunks(job)
         {
             let shown: Vec<&str> = chunks.iter().map(|chunk| chunk.output.get()).collect();
-            let complete = shown.len() >= expected.len()
+            // A page ends before a damaged chunk.
+            let first_damaged =
+                self.first_damaged_chunk(job).map(|first| usize::try_from(first).unwrap_or(usize::MAX));
+            let needed = first_damaged.map_or(expected.len(), |first| expected.len().min(first));
+            let complete = shown.len() >= needed
                 && expected.iter().zip(&shown).all(|(one, other)| *one == other.as_bytes());
             let text = || {
                 format!(

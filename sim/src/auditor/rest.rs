@@ -22,6 +22,8 @@ impl Auditor {
             && !job.is_void
             && job.gone.is_none()
             && job.life.terminal.is_none()
+            // It is over, and cannot be shown.
+            && !self.has_damaged_output(job, self.ledger.now)
             && !self.notes.endpoints[job.endpoint.0].may_be_deleted(self.ledger.now)
     }
 

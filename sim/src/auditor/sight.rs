@@ -40,6 +40,7 @@ impl Auditor {
                 .fail(Promise::WellFormed, || format!("{what}: status is {:?}", record.status));
         };
         let Some(job) = self.notes.find_job(record.id) else { return };
+        self.check_damage_told(job, record, from, what);
         // A list may leave out what is large; a webhook says so.
         let is_complete = record.output.is_some() && (record.error.is_some() || state == State::Completed);
         let is_whole = (what != LIST || is_complete) && !record.output_omitted;

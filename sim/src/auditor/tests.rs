@@ -4,6 +4,7 @@ mod story;
 
 mod calling;
 mod changing;
+mod damage;
 mod following;
 mod handing;
 mod keeping;

@@ -1,19 +1,24 @@
 //! What is on the disk: rows that are synced, and the log of changes that are not yet.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use longshore_model::{Durability, Epoch, ShardId};
-use longshore_store::{Batch, MemoryStore, Store, StoreError};
+use longshore_model::{Durability, EndpointNo, Epoch, JobKey, JobRow, ShardId};
+use longshore_store::{Batch, MemoryStore, Payload, Store, StoreError, Write};
 use tokio::time::Instant;
 
+use super::damage::Damage;
 use crate::disk::Drive;
 use crate::faults::Fault;
 
 /// How long a buffered change can be lost to a power cut: what [`Store::commit`] promises.
 const UNSYNCED_MAX: Duration = Duration::from_millis(100);
+
+/// After this the server knows what it has written.
+const KNOWN_AFTER: Duration = Duration::from_secs(1);
 
 /// One change, all or nothing.
 #[derive(Clone)]
@@ -46,6 +51,18 @@ impl Change {
         }
     }
 
+    /// The jobs whose outcomes it writes.
+    fn outcomes(&self) -> impl Iterator<Item = JobKey> {
+        let writes = match self {
+            Self::Commit(_, _, batch) => batch.writes.as_slice(),
+            Self::Claim(_) | Self::Release(_) => &[],
+        };
+        writes.iter().filter_map(|write| match write {
+            Write::PutOutcome(job, _) => Some(*job),
+            _ => None,
+        })
+    }
+
     fn apply(&self, rows: &MemoryStore) -> Answer {
         match self.clone() {
             Self::Claim(shards) => at_once(rows.claim(shards)),
@@ -61,6 +78,7 @@ impl Change {
 #[derive(Default)]
 pub(crate) struct Rows {
     state: Mutex<State>,
+    damage: Damage,
 }
 
 #[derive(Default)]
@@ -71,6 +89,8 @@ struct State {
     synced: MemoryStore,
     /// What `seen` has and `synced` has not, in the order and with the time of writing.
     tail: Vec<(Instant, Change)>,
+    /// When outcomes were written last.
+    outcomes_written: BTreeMap<JobKey, Instant>,
     /// At the end of the log, of no effect: a group that is being written, or one whose sync failed. The next
     /// group overwrites it. Until then a crash can bring it to life, for the log does not say who was told what.
     unsure: Vec<Change>,
@@ -80,6 +100,34 @@ impl Rows {
     /// What readers see.
     pub(super) fn seen(&self) -> Arc<MemoryStore> {
         Arc::clone(&self.state().seen)
+    }
+
+    /// The job, as readers see it.
+    pub(super) fn job(&self, job: JobKey) -> Option<JobRow> {
+        let rows = at_once(self.seen().jobs(job.endpoint, job.seq.saturating_sub(1), 1)).ok()?;
+        rows.into_iter().find(|row| row.key == job)
+    }
+
+    /// The job whose output or progress value is in the file of this name.
+    pub(crate) fn with_output(&self, file: &str) -> Option<JobRow> {
+        let (folder, name) = file.split_once('/')?;
+        let (id, _) = name.split_once(".output")?;
+        let seen = self.seen();
+        let rows = at_once(seen.jobs(EndpointNo(folder.parse().ok()?), 0, usize::MAX)).ok()?;
+        let row = rows.into_iter().find(|row| row.id.to_string() == id)?;
+        let outcome = at_once(seen.outcome(row.key)).ok()??;
+        matches!(outcome.output, Some(Payload::Blob(reference)) if *reference.name == *file).then_some(row)
+    }
+
+    /// Whether the job's outcome was written so long ago that no reader takes the job for one that runs.
+    pub(super) fn has_old_outcome(&self, job: JobKey) -> bool {
+        let written = self.state().outcomes_written.get(&job).copied();
+        written.is_none_or(|written| written.elapsed() > KNOWN_AFTER)
+    }
+
+    /// What is damaged of the payloads in rows.
+    pub(super) fn damage(&self) -> &Damage {
+        &self.damage
     }
 
     /// A group is being written.
@@ -101,6 +149,7 @@ impl Rows {
         let answers = group.into_iter().map(|change| {
             let answer = change.apply(&state.seen);
             if answer.is_ok() {
+                state.outcomes_written.extend(change.outcomes().map(|job| (job, now)));
                 state.tail.push((now, change));
             }
             answer

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_model::{JobId, JobRow, JobState};
+use longshore_planted::{Bug, planted};
 use longshore_queue::{Queue, Refusal};
 use longshore_store::{OutcomeRow, Payload};
 
@@ -69,7 +70,10 @@ impl EndpointHandle {
         let output_bytes = outcome.output.as_ref().map_or(0, length);
         let room = self.shared.ground.answers.hold(output_bytes + error_bytes, patience).await?;
         let output = match outcome.output {
-            Some(payload) => Some(room.around(self.shared.fetch(payload).await?)),
+            Some(payload) => match self.shared.fetch_output(payload).await {
+                Err(AskError::Damaged(_)) if planted(Bug::DamagedOutputOmitted) => None,
+                output => Some(room.around(output?)),
+            },
             None => None,
         };
         let error = outcome.error.map(String::from);

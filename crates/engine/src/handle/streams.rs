@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use longshore_model::limits::CHUNK_BYTES_MAX;
 use longshore_model::{JobId, JobRow};
+use longshore_planted::{Bug, planted};
 use longshore_store::{ChunkRow, StreamRow};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -114,6 +115,9 @@ impl EndpointHandle {
     ) -> Result<Vec<ChunkRow>, AskError> {
         let chunks = self.shared.ground.store.chunks(row.key, start, bytes_max).await;
         let chunks = chunks.map_err(|error| unread(&error));
+        if planted(Bug::DamagedChunkOmitted) && matches!(chunks, Err(AskError::Damaged(_))) {
+            return Ok(Vec::new());
+        }
         let mut chunks = chunks.inspect_err(|error| self.note_unread(row.id, "stream", error))?;
         // Later chunks may be there already; they belong to a later look, with its own state of the job.
         chunks.retain(|chunk| chunk.offset < stream.next);

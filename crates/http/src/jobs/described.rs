@@ -61,7 +61,7 @@ pub(super) const STREAM: &[Parameter] = &[
 /// `/stream`.
 pub(super) const EVENTS: &str = "The answer is an array, or an object if the endpoint's `streamShape` says so. With `Accept: text/event-stream` the job is followed to its end: every chunk is an \
     event with its offset as `id`, `event: status` has the record whenever the job stands otherwise, and `event: done` \
-    has it in the end.";
+    has it in the end. `event: error` is the last one where what is next is damaged.";
 /// `/requests`.
 pub(super) const REQUESTS: &[Parameter] = &[
     query("status", Kind::Made(states), "only jobs in this state"),

@@ -1,0 +1,172 @@
+//! Outputs and chunks that are damaged on the disk: what the world did to the disk, not what the server says of it.
+//!
+//! What is damaged is answered as damaged, by every route and for good; what is intact never is. Nothing else about its
+//! job changes.
+
+use serde::Deserialize;
+
+use super::Auditor;
+use super::exchange::Exchange;
+use super::job::{Job, JobNo};
+use super::notes::Map;
+use super::operation::Operation;
+use super::promise::Promise;
+use super::sight::{LIST, Sight, history};
+use super::trouble::SLACK_MS;
+use super::when::When;
+use super::wire::{Record, State, brief};
+use crate::seen::Answer;
+
+/// What a webhook's record is called.
+const WEBHOOK: &str = "a webhook";
+
+/// What the disk answered reads with, by the jobs' ids.
+#[derive(Debug, Default)]
+pub(super) struct Damage {
+    outputs: Map<Box<str>, Vec<When>>,
+    /// With their offsets.
+    chunks: Map<Box<str>, Vec<(u64, When)>>,
+    last: Option<When>,
+}
+
+/// An error, as far as it says what it is.
+#[derive(Deserialize)]
+struct Coded<'a> {
+    code: &'a str,
+}
+
+/// Whether an error says that something is damaged.
+pub(super) fn says_damaged(body: &[u8]) -> bool {
+    serde_json::from_slice::<Coded<'_>>(body).is_ok_and(|failure| failure.code == "damaged")
+}
+
+/// Whether an answer says that something is damaged.
+pub(super) fn is_damaged(answer: &Answer) -> bool {
+    answer.status == 500 && says_damaged(&answer.body)
+}
+
+impl Auditor {
+    /// The disk gave a damaged output for an answer.
+    pub(super) fn output_damaged(&mut self, id: &str) {
+        let at = self.touched_by_damage(id);
+        self.damage.outputs.entry(id.into()).or_default().push(at);
+    }
+
+    /// The disk damaged a chunk, or gave a damaged one for an answer.
+    pub(super) fn chunk_damaged(&mut self, id: &str, offset: u64) {
+        let at = self.touched_by_damage(id);
+        self.damage.chunks.entry(id.into()).or_default().push((offset, at));
+    }
+
+    fn touched_by_damage(&mut self, id: &str) -> When {
+        let at = self.ledger.now;
+        self.damage.last = Some(at);
+        if let Some(job) = self.notes.find_job(id).and_then(|no| self.notes.get_mut(no)) {
+            job.touched = at;
+        }
+        at
+    }
+
+    /// Whether the disk gave anything damaged of this job since then.
+    pub(super) fn was_damage_read(&self, job: &Job, since: When) -> bool {
+        let mut chunks = self.damage.chunks.get(&job.id).into_iter().flatten();
+        self.was_output_damaged(job, since) || chunks.any(|(_, at)| at.seq > since.seq)
+    }
+
+    fn was_output_damaged(&self, job: &Job, since: When) -> bool {
+        self.damage.outputs.get(&job.id).into_iter().flatten().any(|at| at.seq > since.seq)
+    }
+
+    /// Whether the output of the job's present life was damaged before that.
+    pub(super) fn has_damaged_output(&self, job: &Job, before: When) -> bool {
+        let mut reads = self.damage.outputs.get(&job.id).into_iter().flatten();
+        is_certain(job) && reads.any(|at| job.life.began.1.seq < at.seq && at.seq < before.seq)
+    }
+
+    /// Whether anything that came out of the job was ever damaged.
+    pub(super) fn may_have_damaged_output(&self, job: &Job) -> bool {
+        self.damage.outputs.contains_key(&job.id)
+    }
+
+    /// Chunks from this offset on may be damaged.
+    pub(super) fn first_damaged_chunk(&self, job: &Job) -> Option<u64> {
+        self.damage.chunks.get(&job.id)?.iter().map(|(offset, _)| *offset).min()
+    }
+
+    /// A request was answered with the word that something is damaged.
+    pub(super) fn damage_told(&mut self, exchange: &Exchange, arrived: When) {
+        let job = exchange.job.and_then(|no| self.notes.get(no));
+        let is_true = match (exchange.operation, job) {
+            (Operation::RunSync, _) => self.damage.last.is_some_and(|last| last.seq > arrived.seq),
+            (Operation::Status { .. } | Operation::StatusSync, Some(job)) => {
+                self.was_output_damaged(job, arrived)
+            }
+            (Operation::Stream { .. } | Operation::Follow, Some(job)) => self.was_damage_read(job, arrived),
+            // Nobody knew of the job when this was asked.
+            (operation, None) => is_look(operation),
+            _ => false,
+        };
+        let text = || format!("{}: what was read is intact", exchange.path);
+        self.ledger.check(Promise::DamageTold, is_true, text);
+        let Some(job) = exchange.job else { return };
+        let terminal = self.notes.get(job).and_then(|job| job.life.terminal.as_ref());
+        let state = terminal.map_or(State::Completed, |terminal| terminal.state);
+        // It is there as long as any other.
+        self.check_not_gone(&Sight { job, from: arrived, state, shown: None, what: "an answer of damage" });
+    }
+
+    /// A record was shown: not that of a job whose output is damaged.
+    pub(super) fn check_damage_told(&mut self, no: JobNo, record: &Record<'_>, from: When, what: &str) {
+        let state = State::parse(record.status);
+        let has_outcome = matches!(state, Some(State::Completed | State::Failed | State::TimedOut));
+        let Some(job) = self.notes.get(no).filter(|_| has_outcome) else { return };
+        let now = self.ledger.now;
+        let is_damaged = if what == WEBHOOK {
+            let read = self.damage.outputs.get(&job.id).into_iter().flatten();
+            let mut long_ago = read.filter(|at| at.ms + SLACK_MS < now.ms);
+            is_certain(job) && long_ago.any(|at| at.seq > job.life.began.1.seq)
+        } else {
+            self.has_damaged_output(job, from)
+        };
+        // A list tells of it in the error.
+        if !is_damaged || what == LIST && record.output.is_none() {
+            return;
+        }
+        let output = record.output.map_or("none".to_owned(), |raw| brief(raw.get().as_bytes()));
+        let text = || format!("{}: {what} shows output {output}, which is damaged; {}", job.id, history(job));
+        self.ledger.fail(Promise::DamageTold, text);
+    }
+
+    /// A page of a stream was shown from this offset on: it ends before the first damaged chunk, and is refused if it
+    /// would begin with it.
+    pub(super) fn check_page_damage(&mut self, no: JobNo, offset: u64, shown: usize, arrived: When) {
+        let Some(job) = self.notes.get(no).filter(|job| is_certain(job)) else { return };
+        let Some((over, _)) = job.life.over else { return };
+        let chunks = self.damage.chunks.get(&job.id).into_iter().flatten();
+        // Of a job that is over, no chunk is dropped any more.
+        let certain = chunks.filter(|(at, when)| {
+            over.seq < when.seq && job.life.began.1.seq < when.seq && when.seq < arrived.seq && *at >= offset
+        });
+        let Some(first) = certain.map(|(at, _)| *at).min() else { return };
+        let is_right = shown > 0 && shown as u64 <= first - offset;
+        let text = || {
+            format!(
+                "{}: chunk {first} is damaged, and a stream from {offset} shows {shown} chunks; {}",
+                job.id,
+                history(job)
+            )
+        };
+        self.ledger.check(Promise::DamageTold, is_right, text);
+    }
+}
+
+/// Whether it asks for what came out of a job.
+fn is_look(operation: Operation) -> bool {
+    use Operation::{Follow, Status, StatusSync, Stream};
+    matches!(operation, Status { .. } | StatusSync | Stream { .. } | Follow)
+}
+
+/// Whether the job cannot have begun anew without anybody's knowing.
+fn is_certain(job: &Job) -> bool {
+    !job.is_void && job.gone.is_none() && job.retries.is_empty()
+}

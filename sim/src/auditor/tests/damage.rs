@@ -1,0 +1,108 @@
+//! Outputs and chunks that are damaged on the disk.
+
+use super::Story;
+use crate::seen::Seen;
+
+const DAMAGE_TOLD: &str = "what is damaged is answered as damaged, and nothing else is";
+const DAMAGED: &str = r#"{"error":"it is damaged","code":"damaged"}"#;
+const ERROR: &str = "event: error\ndata: {\"error\":\"it is damaged\",\"code\":\"damaged\"}\n\n";
+
+/// A job that has yielded three chunks and completed.
+fn over() -> Story {
+    let mut story = Story::default();
+    story.submit("a", "{}").take("v", "a", "{}").ping("v", "a");
+    story.chunk("v", "a", "1").chunk("v", "a", "2").chunk("v", "a", "3");
+    story.done("v", "a", r#"{"output":7}"#).wait(1);
+    story
+}
+
+impl Story {
+    /// A question that the server answers with the word that something is damaged; the disk says so, too, or not.
+    fn damaged(&mut self, path: &str, read: Option<&Seen>) -> &mut Self {
+        let id = self.arrive("GET", path, "");
+        self.wait(1);
+        for read in read {
+            self.see(read);
+        }
+        self.answer(id, 500, DAMAGED)
+    }
+}
+
+fn output() -> Seen {
+    Seen::OutputDamaged("a".to_owned())
+}
+
+fn chunk(offset: u64) -> Seen {
+    Seen::ChunkDamaged("a".to_owned(), offset)
+}
+
+#[test]
+fn damage_is_told_where_it_is() {
+    let mut story = over();
+    story.damaged("/v2/e/status/a", Some(&output())).damaged("/v2/e/stream/a?offset=0", Some(&chunk(1)));
+    story.stream("a", "offset=0", r#"[{"output":1}]"#).stream("a", "offset=2", r#"[{"output":3}]"#);
+    story.is_fine();
+}
+
+#[test]
+fn an_intact_output_is_not_damaged() {
+    for (path, read) in [
+        ("/v2/e/status/a", None),
+        ("/v2/e/status-sync/a", None),
+        ("/v2/e/stream/a", None),
+        ("/v2/e/status/a", Some(chunk(0))),
+        ("/v2/e/job-done/v/a", Some(output())),
+    ] {
+        let mut story = over();
+        story.damaged(path, read.as_ref()).breaks(DAMAGE_TOLD);
+    }
+}
+
+#[test]
+fn a_damaged_output_is_not_shown() {
+    for record in [r#""status":"COMPLETED","output":7"#, r#""status":"COMPLETED""#] {
+        let mut story = over();
+        story.damaged("/v2/e/status/a", Some(&output())).status("a", record);
+        let told = story.auditor.violations().iter().any(|violation| violation.promise == DAMAGE_TOLD);
+        assert!(told, "{record}: {:?}", story.auditor.violations());
+    }
+    let mut story = over();
+    story.damaged("/v2/e/status/a", Some(&output()));
+    story.ask("POST", "/v2/e/cancel/a", "", 200, r#"{"id":"a","status":"COMPLETED"}"#);
+    story.is_fine();
+}
+
+#[test]
+fn a_damaged_chunk_is_not_left_out() {
+    for (query, chunks) in [
+        ("offset=0", "[]"),
+        ("offset=1", "[]"),
+        ("offset=0", r#"[{"output":1},{"output":3}]"#),
+        ("offset=1", r#"[{"output":3}]"#),
+    ] {
+        let mut story = over();
+        story.see(&chunk(1));
+        story.stream("a", query, chunks);
+        let told = story.auditor.violations().iter().any(|violation| violation.promise == DAMAGE_TOLD);
+        assert!(told, "{query} {chunks}: {:?}", story.auditor.violations());
+    }
+}
+
+#[test]
+fn who_follows_a_job_is_told_of_damage() {
+    for is_damaged in [true, false] {
+        let mut story = over();
+        let events = "id: 0\ndata: {\"output\":1}\n\n";
+        let following = story.follow("a", None, events);
+        if is_damaged {
+            story.see(&chunk(1));
+        }
+        story.see(&Seen::Piece(following, ERROR.into()));
+        story.lose(following);
+        if is_damaged {
+            story.is_fine();
+        } else {
+            story.breaks(DAMAGE_TOLD);
+        }
+    }
+}
