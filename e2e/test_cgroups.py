@@ -89,3 +89,19 @@ def test_a_folder_that_is_no_cgroup_keeps_the_server_from_starting(tmp_path):
     assert process.wait(20) == 1
     assert "`worker_cgroup` cannot be used" in server.log() and "no folder of a cgroup v2" in server.log()
     server.close()
+
+
+def test_a_limit_that_cannot_hold_is_told(server, cgroup):
+    """Where the file system has the controllers, both limits hold, and nothing is told."""
+    api = Api(server)
+    endpoint = api.endpoint("echo.py", workersMax=1, memoryBytes=2 << 30, vcpus=1.5)
+    assert (endpoint.record["memoryBytes"], endpoint.record["vcpus"]) == (2 << 30, 1.5)
+    assert endpoint.runsync({}, wait_ms=40000)["status"] == "COMPLETED", "it runs with or without limits"
+    (leaf,) = cgroup.leaves()
+    (pod,) = [pod for pod in api.ok("GET", "/v1/pods") if pod["endpointId"] == endpoint.id]
+    told = pod.get("unenforcedLimits", "")
+    for name, file, value in (("memoryBytes", "memory.max", str(2 << 30)), ("vcpus", "cpu.max", "150000 100000")):
+        holds = (leaf / file).exists()
+        assert holds == (f"`{name}` does not hold" not in told), told
+        assert not holds or (leaf / file).read_text().strip() == value
+    assert ("workers run without limits" in server.log()) == bool(told)

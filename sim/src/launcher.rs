@@ -226,6 +226,7 @@ impl Seat {
             code: ending.and_then(|ending| ending.code),
             signal: ending.and_then(|ending| ending.signal),
             ran_ms: folder.ran.unwrap_or_else(|| folder.since.elapsed()).as_millis() as u64,
+            because: None,
             asked: is_stopping,
             placement,
         };

@@ -138,6 +138,12 @@ pub struct EndpointSpec {
     /// What polls of streams are answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_shape: Option<StreamShape>,
+    /// The most memory of one worker, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The most processors that one worker uses at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vcpus: Option<f64>,
 }
 
 impl Client {

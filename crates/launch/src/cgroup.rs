@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use longshore_model::WorkerId;
 use rustix::fs::{Access, access, getxattr, statfs};
 
+use crate::{Limits, unenforced};
 use leaf::Leaf;
 
 /// What `statfs` says of a cgroup v2 file system.
@@ -115,6 +116,10 @@ pub(crate) struct Cgroups {
     base: PathBuf,
     /// What the names of the leaves begin with: another server may use the same base.
     prefix: String,
+    /// Whether memory can be limited, or why not.
+    memory: Result<(), String>,
+    /// Whether processors can be limited, or why not.
+    cpu: Result<(), String>,
 }
 
 impl Cgroups {
@@ -128,7 +133,22 @@ impl Cgroups {
         let shims = Leaf::shims(&base);
         shims.make().map_err(|error| failed(shims.path(), error))?;
         let prefix = format!("longshore-{:x}-{:x}-", facts.dev(), facts.ino());
-        Ok(Self { base, prefix })
+        let (memory, cpu) = (enable(&base, "memory"), enable(&base, "cpu"));
+        Ok(Self { base, prefix, memory, cpu })
+    }
+
+    /// Which of these limits cannot be set, and why; none where all can.
+    pub(crate) fn unenforced(&self, limits: &Limits) -> Option<String> {
+        let why = |can: &'_ Result<(), String>| can.clone().err();
+        unenforced(limits, why(&self.memory).as_deref(), why(&self.cpu).as_deref())
+    }
+
+    /// Those of these limits that can be set.
+    pub(crate) fn enforced(&self, limits: &Limits) -> Limits {
+        Limits {
+            memory_bytes: limits.memory_bytes.filter(|_| self.memory.is_ok()),
+            vcpus: limits.vcpus.filter(|_| self.cpu.is_ok()),
+        }
     }
 
     /// A worker's leaf.
@@ -145,6 +165,17 @@ impl Cgroups {
         });
         named.collect()
     }
+}
+
+/// Lets the leaves of a base have a controller.
+fn enable(base: &Path, controller: &str) -> Result<(), String> {
+    let there = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
+    if !there.split_whitespace().any(|name| name == controller) {
+        return Err(format!("the cgroup {} has no `{controller}` controller", base.display()));
+    }
+    let file = base.join("cgroup.subtree_control");
+    put(&file, &format!("+{controller}"))
+        .map_err(|error| format!("cannot write +{controller} to {}: {error}", file.display()))
 }
 
 /// Writes to a file of a cgroup, which has to be there.
@@ -182,6 +213,28 @@ mod tests {
         assert!(error.contains("no folder of a cgroup v2 file system"), "{error}");
         let error = CgroupBase::at(&dir.path().join("missing")).unwrap_err().to_string();
         assert!(error.contains("missing: No such file"), "{error}");
+    }
+
+    #[test]
+    fn limits_that_cannot_be_set_are_named_with_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let (base, workers) = (dir.path().join("base"), dir.path().join("workers"));
+        fs::create_dir(&base).unwrap();
+        let cgroups = || Cgroups::prepare(&CgroupBase(base.clone()), &workers).unwrap();
+        let both = Limits { memory_bytes: Some(1 << 30), vcpus: Some(0.5) };
+        fs::write(base.join("cgroup.controllers"), "cpuset memory pids\n").unwrap();
+        let text = cgroups().unenforced(&both).unwrap();
+        assert!(text.contains("`memoryBytes` does not hold: cannot write +memory to "), "{text}");
+        assert!(
+            text.contains("; `vcpus` does not hold: the cgroup ") && text.ends_with("no `cpu` controller"),
+            "{text}"
+        );
+        fs::write(base.join("cgroup.subtree_control"), "").unwrap();
+        let cgroups = cgroups();
+        assert!(!cgroups.unenforced(&both).unwrap().contains("memoryBytes"));
+        assert_eq!(cgroups.enforced(&both), Limits { vcpus: None, ..both });
+        assert_eq!(cgroups.unenforced(&Limits { vcpus: None, ..both }), None);
+        assert_eq!(fs::read_to_string(base.join("cgroup.subtree_control")).unwrap(), "+memory");
     }
 
     #[test]

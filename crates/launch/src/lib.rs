@@ -70,6 +70,17 @@ pub struct WorkerSpec {
     /// Where it is to run. The launcher keeps it with the worker and tells it again; that the worker sees its GPUs and
     /// no others is in `env`.
     pub placement: Placement,
+    /// What it may use.
+    pub limits: Limits,
+}
+
+/// What one worker may use at most, with all that it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Memory in bytes (`memoryBytes` of the endpoint); none: no limit.
+    pub memory_bytes: Option<u64>,
+    /// Processors at a time (`vcpus` of the endpoint); none: no limit.
+    pub vcpus: Option<f64>,
 }
 
 /// Shows the names of the environment only.
@@ -86,6 +97,7 @@ impl fmt::Debug for WorkerSpec {
             .field("env", &self.env.keys())
             .field("private_home", &self.private_home)
             .field("placement", &self.placement)
+            .field("limits", &self.limits)
             .finish()
     }
 }
@@ -116,6 +128,8 @@ pub struct Exited {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
+    /// What is known of why beyond that, such as "killed: out of memory, the limit is 2 GiB (memoryBytes)".
+    pub because: Option<String>,
     /// How long it ran, in milliseconds.
     pub ran_ms: u64,
     /// The last lines of its log, at most 20 lines and 4 KiB.
@@ -143,6 +157,12 @@ pub trait Launcher: Send + Sync + 'static {
     /// reported as [`Exited`]. Those that the earlier server was stopping are ended soon. Called once, before any
     /// `start`.
     fn adopt(&self) -> LaunchFuture<'_, Vec<Present>>;
+
+    /// Which of these limits a worker that is started now would run without, and why, in words; none where all hold.
+    fn unenforced(&self, limits: &Limits) -> Option<String> {
+        let never = Some("this launcher limits no worker");
+        unenforced(limits, never, never)
+    }
 
     /// Starts a worker. Returns when it runs (not when it is ready for jobs).
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()>;
@@ -195,5 +215,21 @@ pub trait Launcher: Send + Sync + 'static {
     /// When the file is full it is renamed and a new one begun, so a follower must open the path again.
     fn log_path(&self, _worker: &WorkerId) -> Option<PathBuf> {
         None
+    }
+}
+
+/// Which of these limits do not hold, by why memory and processors cannot be limited; none: they can.
+fn unenforced(limits: &Limits, memory: Option<&str>, cpu: Option<&str>) -> Option<String> {
+    let memory = memory.filter(|_| limits.memory_bytes.is_some()).map(|why| ("memoryBytes", why));
+    let cpu = cpu.filter(|_| limits.vcpus.is_some()).map(|why| ("vcpus", why));
+    match (memory, cpu) {
+        (Some((one, why)), Some((other, too))) if why == too => {
+            Some(format!("`{one}` and `{other}` do not hold: {why}"))
+        }
+        (memory, cpu) => {
+            let each = [memory, cpu].into_iter().flatten();
+            let each: Vec<_> = each.map(|(name, why)| format!("`{name}` does not hold: {why}")).collect();
+            (!each.is_empty()).then(|| each.join("; "))
+        }
     }
 }

@@ -76,7 +76,17 @@ impl MemoryLauncher {
         let Some(at) = list.living.iter().position(|present| present.worker == *worker) else { return };
         let Present { worker, endpoint, placement, .. } = list.living.remove(at);
         let log_tail = "the last words".to_owned();
-        let exited = Exited { worker, endpoint, code, signal, ran_ms, log_tail, asked: false, placement };
+        let exited = Exited {
+            worker,
+            endpoint,
+            code,
+            signal,
+            ran_ms,
+            log_tail,
+            asked: false,
+            placement,
+            because: None,
+        };
         // Without a receiver nobody wants to know.
         let _ = self.ended.send(exited);
     }

@@ -25,7 +25,9 @@ use crate::proc::Identity;
 use crate::scratch::{Scratch, State};
 use crate::shim::Care;
 use crate::volumes::Volumes;
-use crate::{Born, Exited, LaunchError, LaunchFuture, Launcher, LogLimits, Present, WorkerSpec};
+use crate::{
+    Born, Exited, LaunchError, LaunchFuture, Launcher, Limits, LogLimits, Present, WorkerSpec, unenforced,
+};
 
 /// How to run a shim: the worker's scratch folder is added as the last argument.
 #[derive(Clone, Debug)]
@@ -53,6 +55,8 @@ impl ShimCommand {
 const GRACE_LEFT: Duration = Duration::from_secs(3);
 /// How long a killed worker may take to vanish.
 const KILL_WAIT: Duration = Duration::from_secs(5);
+/// Why workers cannot be limited here.
+const NO_CGROUPS: &str = "the server has no cgroup v2 to divide (`longshore doctor` says more)";
 /// How long workers go on without a server, unless the server says otherwise.
 const ORPHANS_ENDED_AFTER: Duration = Duration::from_mins(10);
 
@@ -236,12 +240,12 @@ impl ProcessLauncher {
         let scratch = self.shared.live(&spec.worker);
         let (shim, care) = (self.shim.clone(), self.care.clone());
         let code = self.code.clone();
-        let leaf = self.cgroups().await.map(|cgroups| cgroups.leaf(&spec.worker));
+        let leaf = self.cgroups().await.map(|own| (own.leaf(&spec.worker), own.enforced(&spec.limits)));
         let started = in_background(move || {
             if let Some(code) = code {
                 code.resolve(&mut spec)?;
             }
-            starting::start(&shim, &scratch, spec, care, leaf.as_ref())
+            starting::start(&shim, &scratch, spec, care, leaf.as_ref().map(|(leaf, limits)| (leaf, *limits)))
         });
         let started = started.await??;
         self.watch(started.state, watch::Watched::Child(started.shim));
@@ -307,6 +311,13 @@ impl Shared {
 impl Launcher for ProcessLauncher {
     fn adopt(&self) -> LaunchFuture<'_, Vec<Present>> {
         Box::pin(self.adopt_all())
+    }
+
+    fn unenforced(&self, limits: &Limits) -> Option<String> {
+        match self.cgroups.get().and_then(Option::as_ref) {
+            Some(cgroups) => cgroups.unenforced(limits),
+            None => unenforced(limits, Some(NO_CGROUPS), Some(NO_CGROUPS)),
+        }
     }
 
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()> {

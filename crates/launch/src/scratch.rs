@@ -44,6 +44,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Whether the worker was killed for want of memory, as long as its cgroup is there.
+    pub(crate) fn out_of_memory(&self) -> Option<String> {
+        self.cgroup.as_ref().and_then(|path| Leaf::at(path).out_of_memory())
+    }
+
     /// Ends all that is left in the worker's cgroup, and removes the cgroup.
     pub(crate) fn end_cgroup(&self) {
         let Some(leaf) = self.cgroup.as_ref().map(Leaf::at) else { return };
@@ -66,6 +71,9 @@ pub(crate) struct Exit {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) ran_ms: u64,
+    /// What is known of why.
+    #[serde(default)]
+    pub(crate) because: Option<String>,
 }
 
 /// A worker's folder.

@@ -220,13 +220,14 @@ fn attend(worker: &Attended) -> Exit {
     let ran_ms = worker.since.elapsed().as_millis() as u64;
     let _ = rustix::process::kill_process_group(worker.pid, Signal::KILL);
     proc::end_children();
+    let because = worker.cgroup.as_ref().and_then(Leaf::out_of_memory);
     if let Some(leaf) = &worker.cgroup {
         // What does not end now is the server's to look after.
         let _ = leaf.end();
     }
     let _ = worker.output_ended.recv_timeout(LAST_OUTPUT_WAIT);
     let (code, signal) = status.map_or((None, None), |s| (s.exit_status(), s.terminating_signal()));
-    Exit { code, signal, ran_ms }
+    Exit { code, signal, ran_ms, because }
 }
 
 /// Collects orphans, too, while it waits.

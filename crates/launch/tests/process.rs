@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use longshore_launch::{
-    Born, CodeFolders, Exited, LaunchError, Launcher, LogLimits, Present, ProcessLauncher, ShimCommand,
-    WorkerSpec,
+    Born, CodeFolders, Exited, LaunchError, Launcher, Limits, LogLimits, Present, ProcessLauncher,
+    ShimCommand, WorkerSpec,
 };
 use longshore_model::{CodeHash, EndpointId, Gpu, Millis, Placement, WorkerId};
 use tempfile::TempDir;
@@ -75,7 +75,7 @@ impl Server {
 
 fn a_placement() -> Placement {
     let gpu = Gpu { device: "GPU-1234".into(), type_id: "NVIDIA L4".into(), memory_mib: 23_034 };
-    Placement { started_at: Millis(1_700_000_000_000), gpus: vec![gpu] }
+    Placement { started_at: Millis(1_700_000_000_000), gpus: vec![gpu], unenforced_limits: None }
 }
 
 fn sh(script: &str) -> WorkerSpec {
@@ -90,6 +90,7 @@ fn sh(script: &str) -> WorkerSpec {
         env: BTreeMap::new(),
         private_home: false,
         placement: a_placement(),
+        limits: Limits::default(),
     }
 }
 

@@ -227,8 +227,14 @@ pub struct Endpoint {
     /// The volumes its workers see.
     #[serde(default)]
     pub network_volume_ids: Vec<String>,
-    /// Processors per CPU worker.
+    /// Processors per CPU worker: for comparison with other clouds, and no limit.
     pub vcpu_count: u32,
+    /// The most memory of one worker, in bytes; none means no limit.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
+    /// The most processors that one worker uses at a time, at least 0.1; none means no limit.
+    #[serde(default)]
+    pub vcpus: Option<f64>,
     /// Counts changes that replace workers.
     pub version: u32,
     /// When it was created.

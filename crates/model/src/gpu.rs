@@ -29,4 +29,7 @@ pub struct Placement {
     /// The GPUs that are its own until it ends.
     #[serde(default)]
     pub gpus: Vec<Gpu>,
+    /// Which of its endpoint's limits do not hold for it, and why; none where all hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unenforced_limits: Option<String>,
 }

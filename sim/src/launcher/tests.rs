@@ -27,6 +27,7 @@ fn spec(worker: &str) -> WorkerSpec {
         env: variables(worker),
         private_home: false,
         placement: Placement::default(),
+        limits: longshore_launch::Limits::default(),
     }
 }
 

@@ -203,6 +203,12 @@ struct Fields {
     /// A GPU type; repeat in order of preference
     #[arg(long, value_name = "TYPE")]
     gpu_type: Vec<String>,
+    /// The most memory of one worker, in bytes
+    #[arg(long, value_name = "N")]
+    memory_bytes: Option<u64>,
+    /// The most processors of one worker, such as 1.5
+    #[arg(long, value_name = "N")]
+    vcpus: Option<f64>,
     /// Any fields: a JSON object, @FILE, or -
     #[arg(long, value_name = "JSON")]
     json: Option<String>,
@@ -227,6 +233,8 @@ impl Fields {
         members.set("streamShape", self.stream_shape.as_ref())?;
         members.set("maxConcurrency", self.max_concurrency)?;
         members.set("gpuCount", self.gpu_count)?;
+        members.set("memoryBytes", self.memory_bytes)?;
+        members.set("vcpus", self.vcpus)?;
         members.set("gpuTypeIds", Some(&self.gpu_type).filter(|types| !types.is_empty()))?;
         Ok(members)
     }

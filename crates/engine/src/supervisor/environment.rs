@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use longshore_launch::WorkerSpec;
+use longshore_launch::{Limits, WorkerSpec};
 use longshore_model::{CodeHash, ComputeType, Endpoint, Gpu, Placement, Template, WorkerId};
 
 use super::WorkerSettings;
@@ -39,7 +39,13 @@ pub(super) fn spec(
         private_home,
         worker,
         placement,
+        limits: limits(endpoint),
     })
+}
+
+/// What one worker of an endpoint may use.
+pub(super) fn limits(endpoint: &Endpoint) -> Limits {
+    Limits { memory_bytes: endpoint.memory_bytes, vcpus: endpoint.vcpus }
 }
 
 /// Lets a worker see the GPUs that are its own and no others. One that has none because they are not shared out here

@@ -317,10 +317,11 @@ impl Roster {
 
 /// How a worker ended, in words for the job's owner.
 fn describe(exited: &Exited) -> String {
-    let how = match (exited.code, exited.signal) {
-        (Some(code), _) => format!("exited with code {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "vanished".to_owned(),
+    let how = match (&exited.because, exited.code, exited.signal) {
+        (Some(because), _, _) => format!("was {because}"),
+        (None, Some(code), _) => format!("exited with code {code}"),
+        (None, None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None, None) => "vanished".to_owned(),
     };
     let mut text = format!("worker {} {how} after {} s", exited.worker, exited.ran_ms / 1_000);
     if !exited.log_tail.is_empty() {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::environment::{mint_worker, spec};
+use super::environment::{limits, mint_worker, spec};
 use super::roster::{Loss, Roster};
 use super::{FleetEvent, FleetStatus, Port, Supervisor};
 use crate::AskError;
@@ -48,6 +48,8 @@ pub(super) struct Task<P> {
     /// What stopped jobs left in workers that live on, being ended.
     clearing: JoinSet<()>,
     publish: watch::Sender<FleetStatus>,
+    /// Which limits do not hold for the worker that was started last.
+    unenforced: Option<String>,
     looked_at: Option<Instant>,
 }
 
@@ -67,6 +69,7 @@ impl<P: Port> Task<P> {
             stops: JoinSet::new(),
             clearing: JoinSet::new(),
             publish,
+            unenforced: None,
             looked_at: None,
         }
     }
@@ -327,10 +330,22 @@ impl<P: Port> Task<P> {
     /// Starts a worker in the background: that may take long, and the others must not wait for it.
     fn start(&mut self) -> Result<(), NotStarted> {
         let spec = self.next_spec()?;
+        self.warn_of_limits(&spec.placement);
         self.roster.starts(&spec, Instant::now() + PATIENCE);
         let launcher = Arc::clone(&self.parts.launcher);
         self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
         Ok(())
+    }
+
+    /// Says once which limits do not hold, and again when it is others or for another reason.
+    fn warn_of_limits(&mut self, placement: &Placement) {
+        if let Some(reason) =
+            placement.unenforced_limits.as_ref().filter(|_| self.unenforced != placement.unenforced_limits)
+        {
+            let endpoint = self.parts.port.record().id;
+            tracing::warn!(%endpoint, %reason, "workers run without limits");
+        }
+        self.unenforced.clone_from(&placement.unenforced_limits);
     }
 
     fn next_spec(&self) -> Result<WorkerSpec, NotStarted> {
@@ -344,7 +359,8 @@ impl<P: Port> Task<P> {
         let now = port.now();
         let placed = self.claim.place(now, &endpoint, &worker);
         let gpus = placed.map_err(|shortage| NotStarted::Throttled(shortage.reason().to_owned()))?;
-        let placement = Placement { started_at: now, gpus };
+        let unenforced_limits = self.parts.launcher.unenforced(&limits(&endpoint));
+        let placement = Placement { started_at: now, gpus, unenforced_limits };
         spec(&endpoint, &template, settings, token, worker.clone(), placement).map_err(|reason| {
             self.claim.free(&worker);
             failed(reason)

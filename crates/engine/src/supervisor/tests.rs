@@ -68,6 +68,8 @@ pub(crate) fn an_endpoint() -> Endpoint {
         network_volume_id: None,
         network_volume_ids: vec![],
         vcpu_count: 2,
+        memory_bytes: None,
+        vcpus: None,
         version: 1,
         created_at: Millis(0),
         user_id: String::new(),
@@ -314,6 +316,18 @@ async fn an_endpoint_says_how_long_a_drained_worker_may_take() {
     scene.pass(10_000).await;
     let graces: Vec<_> = scene.stops().into_iter().map(|(_, grace)| grace).collect();
     assert_eq!(graces, [Duration::from_millis(1_500)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_reach_the_worker_and_those_that_do_not_hold_are_noted_with_it() {
+    let scene = Scene::open(Endpoint { memory_bytes: Some(1 << 30), vcpus: Some(0.5), ..an_endpoint() });
+    scene.queued(1);
+    scene.pass(SOON).await;
+    let spec = &scene.launcher.started()[0];
+    assert_eq!((spec.limits.memory_bytes, spec.limits.vcpus), (Some(1 << 30), Some(0.5)));
+    let status = scene.supervised.status.borrow().clone();
+    let told = status.workers[0].placement.unenforced_limits.clone().unwrap();
+    assert_eq!(told, "`memoryBytes` and `vcpus` do not hold: this launcher limits no worker");
 }
 
 #[tokio::test(start_paused = true)]

@@ -74,7 +74,7 @@ async fn worker_time_is_metered_over_restarts() {
         endpoint: demo.record().id,
         version: 1,
         is_stopping: false,
-        placement: Placement { started_at, gpus: vec![] },
+        placement: Placement { started_at, ..Placement::default() },
     };
     // A server that is killed, and one that begins much later.
     drop((engine, demo));

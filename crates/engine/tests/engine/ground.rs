@@ -178,6 +178,8 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
         network_volume_id: None,
         network_volume_ids: vec![],
         vcpu_count: 2,
+        memory_bytes: None,
+        vcpus: None,
         version: 1,
         created_at: Millis(0),
         user_id: String::new(),

@@ -13,6 +13,12 @@ const RETENTION_MS: Kind = Kind::Integer { min: 1_000, max: RETENTION_MS_MAX };
 const EXECUTION_MS: Kind = Kind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
 /// An hour at most.
 const STOP_GRACE_MS: Kind = Kind::Integer { min: 0, max: 3_600_000 };
+/// 16 MiB: less holds no interpreter.
+const MEMORY_BYTES_MIN: u64 = 16_777_216;
+/// The largest whole number that every reader of JSON can hold.
+const MEMORY_BYTES_MAX: u64 = (1 << 53) - 1;
+const VCPUS_MIN: f64 = 0.1;
+const VCPUS_MAX: f64 = 4_096.0;
 const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
 const CUDA_PATTERN: &str = "^[0-9]{1,3}\\.[0-9]{1,3}$";
 
@@ -112,7 +118,20 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("networkVolumeIds", Kind::Texts, "more volumes that its workers see")
         .names(Resource::NetworkVolume)
         .default("[]"),
-    Field::new("vcpuCount", Kind::Integer { min: 1, max: 4_096 }, "processors per CPU worker").default("2"),
+    Field::new("vcpuCount", Kind::Integer { min: 1, max: 4_096 }, "for comparison; limits nothing")
+        .default("2"),
+    Field::new(
+        "memoryBytes",
+        Kind::Integer { min: MEMORY_BYTES_MIN, max: MEMORY_BYTES_MAX },
+        "the most memory of one worker, with all that it starts; over it the worker is killed",
+    )
+    .nullable(),
+    Field::new(
+        "vcpus",
+        Kind::Number { min: VCPUS_MIN, max: VCPUS_MAX },
+        "the most processors that one worker uses at a time, with all that it starts",
+    )
+    .nullable(),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
     Field::new(
         "version",

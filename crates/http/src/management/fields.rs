@@ -44,6 +44,8 @@ pub(crate) enum Kind {
     Slug,
     /// A whole number.
     Integer { min: u64, max: u64 },
+    /// A number, whole or not.
+    Number { min: f64, max: f64 },
     /// True or false.
     Flag,
     /// One of some words.
@@ -199,6 +201,9 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
         (Kind::Integer { min, max }, Value::Number(number)) => {
             number.as_u64().is_some_and(|number| (min..=max).contains(&number))
         }
+        (Kind::Number { min, max }, Value::Number(number)) => {
+            number.as_f64().is_some_and(|number| (min..=max).contains(&number))
+        }
         (Kind::Flag, Value::Bool(_)) => true,
         (Kind::Word(words), Value::String(word)) => words.contains(&word.as_str()),
         (Kind::Words(words), Value::Array(items)) => {
@@ -264,6 +269,7 @@ fn allowed(kind: Kind) -> String {
             format!("a string of {SLUG_CHARS_MIN} to {SLUG_CHARS_MAX} characters of the form {SLUG_PATTERN}")
         }
         Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
+        Kind::Number { min, max } => format!("a number from {min} to {max}"),
         Kind::Flag => "true or false".to_owned(),
         Kind::Word(words) => format!("one of {}", listed(words)),
         Kind::Words(words) => format!("a list of {}", listed(words)),

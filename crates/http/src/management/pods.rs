@@ -52,6 +52,10 @@ pub(super) fn group() -> Group {
         "enum": ["INITIALIZING", "IDLE", "RUNNING", "DRAINING", "THROTTLED", "EXITED"],
         "description": "what it does; a THROTTLED one is wanted and finds no place, for the `reason`",
     });
+    let unenforced = json!({
+        "type": "string",
+        "description": "which limits of its endpoint (`memoryBytes`, `vcpus`) do not hold for it, and why",
+    });
     let pod = object(
         &[
             ("id", text()),
@@ -77,6 +81,7 @@ pub(super) fn group() -> Group {
             ("volumeMountPath", text()),
             ("ports", array_of(&text())),
             ("vcpuCount", count()),
+            ("unenforcedLimits", unenforced),
             ("interruptible", json!({ "type": "boolean" })),
             ("locked", json!({ "type": "boolean" })),
         ],
@@ -215,6 +220,9 @@ impl Common<'_> {
         pod.insert("costPerHr".to_owned(), json!(cost));
         pod.insert("adjustedCostPerHr".to_owned(), json!(cost));
         pod.insert("version".to_owned(), json!(kept.version));
+        if let Some(text) = &kept.placement.unenforced_limits {
+            pod.insert("unenforcedLimits".to_owned(), json!(text));
+        }
         // Workers of an older program have no such note.
         if kept.placement.started_at.0 > 0 {
             pod.insert("lastStartedAt".to_owned(), views::time(kept.placement.started_at));

@@ -53,6 +53,7 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
             "type": "string", "minLength": SLUG_CHARS_MIN, "maxLength": SLUG_CHARS_MAX, "pattern": SLUG_PATTERN,
         }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Word(words) => json!({ "type": "string", "enum": words }),
         Kind::Words(words) => json!({ "type": "array", "items": { "type": "string", "enum": words } }),

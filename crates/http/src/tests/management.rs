@@ -95,6 +95,38 @@ async fn the_grace_of_stopped_jobs_is_shown_with_what_holds_for_the_endpoint() {
 }
 
 #[tokio::test]
+async fn limits_of_workers_are_set_for_an_endpoint_shown_and_unset() {
+    let server = Server::start().await;
+    let at = format!("/v1/endpoints/{}", server.endpoint);
+    let shown = async || {
+        let endpoint = server.manage(&format!("GET {at}"), &Value::Null).await.json();
+        (endpoint["memoryBytes"].clone(), endpoint["vcpus"].clone())
+    };
+    assert_eq!(shown().await, (Value::Null, Value::Null));
+    let limits = json!({ "memoryBytes": 16_777_216, "vcpus": 0.1 });
+    assert_eq!(
+        server.manage(&format!("PATCH {at}"), &limits).await.json()["version"],
+        1,
+        "no worker is replaced"
+    );
+    assert_eq!(shown().await, (json!(16_777_216), json!(0.1)));
+    for (field, values) in [
+        ("memoryBytes", [json!(16_777_215), json!(-1), json!(2e9), json!("2 GiB"), json!(u64::MAX)]),
+        ("vcpus", [json!(0.09), json!(0), json!(-1), json!("1"), json!(5_000)]),
+    ] {
+        for sent in values {
+            let (status, text) = refusal(&server, &format!("PATCH {at}"), json!({ field: sent })).await;
+            assert!(status == 400 && text.contains(&format!("`{field}` is ")), "{text}");
+        }
+    }
+    assert_eq!(shown().await, (json!(16_777_216), json!(0.1)), "refused requests change nothing");
+    let whole = json!({ "memoryBytes": null, "vcpus": 2 });
+    server.manage(&format!("PATCH {at}"), &whole).await;
+    let (memory, vcpus) = shown().await;
+    assert_eq!((memory, vcpus.as_f64()), (Value::Null, Some(2.0)));
+}
+
+#[tokio::test]
 async fn the_shape_of_streams_is_set_for_an_endpoint_and_shown() {
     let server = Server::start().await;
     let at = format!("/v1/endpoints/{}", server.endpoint);

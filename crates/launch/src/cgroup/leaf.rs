@@ -7,11 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use super::put;
+use crate::Limits;
 use crate::proc::kill_while;
 
 /// How often the processes of a leaf are killed before giving up, and the pause between.
 const KILL_ROUNDS: u32 = 500;
 const KILL_PAUSE: Duration = Duration::from_millis(10);
+/// The span in which a worker may use its share of the processors, in microseconds.
+const PERIOD_US: f64 = 100_000.0;
 
 /// A cgroup without others in it, unless its processes make some.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +45,58 @@ impl Leaf {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// Limits what its processes use together.
+    pub(crate) fn limit(&self, limits: &Limits) -> io::Result<()> {
+        if let Some(bytes) = limits.memory_bytes {
+            self.set("memory.max", &bytes.to_string())?;
+            // Otherwise what is too much goes to the swap. Not there on a machine without.
+            self.set_where_there_is("memory.swap.max", "0")?;
+            // A worker that lost one of its processes would only seem to work.
+            self.set_where_there_is("memory.oom.group", "1")?;
+        }
+        if let Some(vcpus) = limits.vcpus {
+            let quota_us = (vcpus * PERIOD_US).round();
+            self.set("cpu.max", &format!("{quota_us} {PERIOD_US}"))?;
+        }
+        Ok(())
+    }
+
+    fn set(&self, file: &str, text: &str) -> io::Result<()> {
+        let path = self.0.join(file);
+        put(&path, text).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot write {text} to {}: {error}", path.display()))
+        })
+    }
+
+    fn set_where_there_is(&self, file: &str, text: &str) -> io::Result<()> {
+        match self.set(file, text) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            set => set,
+        }
+    }
+
+    /// That processes in it were killed for want of memory, and by which limit; none where none were.
+    pub(crate) fn out_of_memory(&self) -> Option<String> {
+        let read = |file: &str| fs::read_to_string(self.0.join(file)).unwrap_or_default();
+        let events = read("memory.events");
+        let happened = |event: &str| {
+            let counts = events.lines().filter_map(|line| line.split_once(' '));
+            counts.into_iter().any(|(name, count)| name == event && count != "0")
+        };
+        if !happened("oom_kill") {
+            return None;
+        }
+        // Its own limit was reached, and not that of a cgroup above it or of the machine.
+        let limit = read("memory.max").trim().parse::<u64>().ok().filter(|_| happened("oom"));
+        Some(limit.map_or_else(
+            || {
+                "killed: out of memory, of which the machine or a cgroup above the worker's has no more"
+                    .to_owned()
+            },
+            |bytes| format!("killed: out of memory, the limit is {} (memoryBytes)", size(bytes)),
+        ))
     }
 
     /// Moves this process into it. What the process starts from then on begins there.
@@ -112,6 +167,15 @@ impl Leaf {
     }
 }
 
+/// A number of bytes in the largest unit that divides it.
+fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((name, unit)) => format!("{} {name}", bytes / unit),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::{Child, Command};
@@ -138,6 +202,59 @@ mod tests {
         let sleeper = Command::new("setsid").args(["sleep", "600"]).spawn().unwrap();
         put(&leaf.join("cgroup.procs"), &sleeper.id().to_string()).unwrap();
         sleeper
+    }
+
+    /// A folder that looks like a cgroup.
+    fn plain_leaf(files: &[(&str, &str)]) -> (tempfile::TempDir, Leaf) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let leaf = Leaf::at(dir.path());
+        (dir, leaf)
+    }
+
+    #[test]
+    fn limits_are_written_in_the_kernels_words() {
+        let files = ["memory.max", "memory.swap.max", "memory.oom.group", "cpu.max"].map(|name| (name, ""));
+        let written =
+            |leaf: &Leaf| files.map(|(name, _)| fs::read_to_string(leaf.path().join(name)).unwrap());
+        let (_dir, leaf) = plain_leaf(&files);
+        leaf.limit(&Limits::default()).unwrap();
+        assert_eq!(written(&leaf), ["", "", "", ""]);
+        leaf.limit(&Limits { memory_bytes: Some(2 << 30), vcpus: Some(1.5) }).unwrap();
+        assert_eq!(written(&leaf), ["2147483648", "0", "1", "150000 100000"]);
+        let (_dir, leaf) = plain_leaf(&files);
+        leaf.limit(&Limits { memory_bytes: None, vcpus: Some(0.1) }).unwrap();
+        assert_eq!(written(&leaf), ["", "", "", "10000 100000"]);
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_set_is_an_error_and_swap_need_not_be_there() {
+        let memory = Limits { memory_bytes: Some(1 << 24), vcpus: None };
+        plain_leaf(&[("memory.max", "")]).1.limit(&memory).unwrap();
+        let (_dir, leaf) = plain_leaf(&[("memory.max", "")]);
+        let error = leaf.limit(&Limits { vcpus: Some(1.0), ..memory }).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cannot write 100000 100000 to ") && error.contains("/cpu.max: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_kill_for_want_of_memory_is_named_with_the_limit() {
+        let told = |max: &str, events: &str| {
+            plain_leaf(&[("memory.max", max), ("memory.events", events)]).1.out_of_memory()
+        };
+        let own = "low 0\nhigh 0\nmax 7\noom 1\noom_kill 2\noom_group_kill 1\n";
+        let named = told("2147483648\n", own).unwrap();
+        assert_eq!(named, "killed: out of memory, the limit is 2 GiB (memoryBytes)");
+        assert!(told("1610612736\n", own).unwrap().contains("is 1536 MiB ("));
+        let others = "max 0\noom 0\noom_kill 1\n";
+        assert!(told("max\n", others).unwrap().contains("the machine or a cgroup above"));
+        assert!(told("2147483648\n", others).unwrap().contains("the machine or a cgroup above"));
+        assert_eq!(told("2147483648\n", "max 9\noom 1\noom_kill 0\n"), None);
+        assert_eq!(plain_leaf(&[]).1.out_of_memory(), None, "no controller");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use longshore_model::{EndpointId, WorkerId};
 
 use super::{Shared, in_background, locked};
-use crate::scratch::{Scratch, State};
+use crate::scratch::{Exit, Scratch, State};
 use crate::{Exited, LaunchError, log};
 
 /// How many ended workers' logs are kept for each endpoint.
@@ -49,9 +49,10 @@ impl Shared {
             let scratch = shared.live(&state.worker);
             let exit = scratch.exit().unwrap_or_else(|| {
                 // The shim was killed. Nobody watches over its worker any more.
+                let because = state.out_of_memory();
                 state.end_cgroup();
                 state.shim.kill_all();
-                scratch.exit().unwrap_or_default()
+                scratch.exit().unwrap_or(Exit { because, ..Exit::default() })
             });
             state.end_cgroup();
             let exited = Exited {
@@ -59,6 +60,7 @@ impl Shared {
                 endpoint: state.endpoint,
                 code: exit.code,
                 signal: exit.signal,
+                because: exit.because,
                 ran_ms: exit.ran_ms,
                 log_tail: log::tail(&scratch.log()),
                 asked: scratch.is_stopping(),

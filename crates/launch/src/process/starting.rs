@@ -1,6 +1,6 @@
 //! Starts a shim and hands it its order.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -8,7 +8,7 @@ use super::ShimCommand;
 use crate::cgroup::leaf::Leaf;
 use crate::scratch::{Scratch, State};
 use crate::shim::{Care, Order, STARTED, own_settings};
-use crate::{LaunchError, WorkerSpec};
+use crate::{LaunchError, Limits, WorkerSpec};
 
 /// A shim whose worker runs.
 pub(super) struct Started {
@@ -22,20 +22,27 @@ pub(super) fn start(
     scratch: &Scratch,
     spec: WorkerSpec,
     care: Care,
-    cgroup: Option<&Leaf>,
+    cgroup: Option<(&Leaf, Limits)>,
 ) -> Result<Started, LaunchError> {
     let worker = spec.worker.clone();
     let failed = |reason: String| LaunchError(format!("worker {worker} was not started: {reason}"));
     scratch
         .create()
         .map_err(|e| failed(format!("cannot make its folder {}: {e}", scratch.path().display())))?;
-    let cgroup = cgroup.filter(|leaf| match leaf.make() {
-        Ok(()) => true,
-        Err(error) => {
-            tracing::warn!(%worker, %error, cgroup = %leaf.path().display(), "a worker runs without a cgroup of its own");
-            false
-        }
-    });
+    let cgroup = match cgroup {
+        None => None,
+        Some((leaf, limits)) => match make(leaf, &limits) {
+            Ok(()) => Some(leaf),
+            Err(error) if limits == Limits::default() => {
+                tracing::warn!(%worker, %error, "a worker runs without a cgroup of its own");
+                None
+            }
+            Err(error) => {
+                let _ = scratch.remove();
+                return Err(failed(error.to_string()));
+            }
+        },
+    };
     let order = Order::new(spec, care, cgroup.map(|leaf| leaf.path().to_owned()));
     start_in(shim, scratch, &order).map_err(|reason| {
         if let Some(Err(error)) = cgroup.map(Leaf::end) {
@@ -45,6 +52,14 @@ pub(super) fn start(
         let _ = scratch.remove();
         failed(reason)
     })
+}
+
+/// Makes a worker's cgroup, or leaves none behind.
+fn make(leaf: &Leaf, limits: &Limits) -> io::Result<()> {
+    leaf.make().map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot make the cgroup {}: {error}", leaf.path().display()))
+    })?;
+    leaf.limit(limits).inspect_err(|_| drop(leaf.end()))
 }
 
 fn start_in(shim: &ShimCommand, scratch: &Scratch, order: &Order) -> Result<Started, String> {
