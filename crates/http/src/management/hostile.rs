@@ -39,6 +39,9 @@ fn fitting(kind: Kind) -> BoxedStrategy<Value> {
         Kind::Integer { min, max } => {
             prop_oneof![Just(min), Just(max), min..=max].prop_map(Value::from).boxed()
         }
+        Kind::Number { min, max } => {
+            prop_oneof![Just(min), Just(max), min..=max].prop_map(Value::from).boxed()
+        }
         Kind::Flag => any::<bool>().prop_map(Value::from).boxed(),
         Kind::Word(known) => words(known).prop_map(Value::from).boxed(),
         Kind::Words(known) => prop::collection::vec(words(known), 0..3).prop_map(Value::from).boxed(),
@@ -72,6 +75,7 @@ fn foreign(kind: Kind) -> impl Strategy<Value = Value> {
     ];
     any.prop_filter("a value of this kind", move |value| match kind {
         Kind::Integer { max, .. } => value.as_u64().is_none_or(|number| number > max),
+        Kind::Number { min, max } => value.as_f64().is_none_or(|number| !(min..=max).contains(&number)),
         _ => true,
     })
 }
