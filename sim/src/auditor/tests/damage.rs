@@ -21,7 +21,7 @@ impl Story {
     fn damaged(&mut self, path: &str, read: Option<&Seen>) -> &mut Self {
         let id = self.arrive("GET", path, "");
         self.wait(1);
-        for read in read {
+        if let Some(read) = read {
             self.see(read);
         }
         self.answer(id, 500, DAMAGED)
