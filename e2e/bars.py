@@ -56,7 +56,7 @@ def _ready(port: int) -> bool:
 
 
 def _work(port: int, endpoint: str, token: str, jobs: int) -> None:
-    """A worker in a process of its own: takes one job at a time and answers at once."""
+    """A worker in a process of its own: takes one job at a time and reports it immediately."""
     connection = HTTPConnection("127.0.0.1", port, timeout=40)
     headers = {"Authorization": token}
     done = 0

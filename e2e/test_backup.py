@@ -204,7 +204,7 @@ def test_a_backup_that_was_cut_short_leaves_nothing_that_looks_whole(tmp_path, f
         partial = to.with_name(to.name + ".partial")
         running = subprocess.Popen([binary(), "backup", "--data-dir", server.data, "--to", to], stderr=subprocess.DEVNULL)
         try:
-            until(lambda: partial.exists() and (partial.is_file() or list(partial.rglob("huge.bin"))), "it is under way")
+            until(lambda: partial.exists() and (partial.is_file() or list(partial.rglob("huge.bin"))), "the backup has started")
             busy = longshore("backup", "--data-dir", server.data, "--to", to, code=1)
             assert "another process" in busy.stderr, busy
         finally:

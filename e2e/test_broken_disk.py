@@ -74,7 +74,7 @@ def test_nothing_false_is_said_while_the_disk_fails(broken, kind, durability):
             disk.work()
             traffic.wait_for_more()
         looks, refused_looks = traffic.looks - looks, traffic.refused_looks - refused_looks
-        assert refused_looks < looks / 2, f"whoever only looks was refused {refused_looks} times of {looks}"
+        assert refused_looks < looks / 2, f"{refused_looks} of {looks} reads were refused"
     finally:
         disk.work()
         traffic.stop()
@@ -145,7 +145,7 @@ def test_workers_outlive_a_broken_disk(broken, kind):
 # Programs that become the server, with a log that cannot be written.
 LOGS = {
     "its disk is full": ("sh", "-c", 'exec "$@" 2>/dev/full', "sh"),
-    "nobody reads it": ("bash", "-c", 'exec "$@" 2> >(exec true)', "bash"),
+    "no reader": ("bash", "-c", 'exec "$@" 2> >(exec true)', "bash"),
     "there is none": ("sh", "-c", 'exec "$@" 2>&-', "sh"),
 }
 

@@ -54,7 +54,7 @@ def test_the_next_server_ends_what_escaped(server, cgroup):
     server.kill()
     processes.send(shim, signal.SIGKILL)
     until(lambda: not processes.lives(shim), "the shim is gone", 20)
-    assert processes.lives(escapee) and leaf.exists(), "nobody ends it yet"
+    assert processes.lives(escapee) and leaf.exists(), "no process ends it yet"
     server.start()
     until(lambda: not processes.lives(escapee), "the escaped process is gone", 20)
     until(lambda: not leaf.exists(), "its worker's cgroup is gone", 20)

@@ -377,7 +377,7 @@ def test_top_redraws_a_terminal_and_leaves_it_as_it_was(cli, endpoint):
         shown += os.read(ours, 65536)
     assert shown.startswith(b"\x1b[?1049h") and b"ENDPOINT" in shown, shown
     watching.send_signal(signal.SIGINT)
-    with contextlib.suppress(OSError):  # Reading a terminal that nobody writes to any more.
+    with contextlib.suppress(OSError):  # Reading a terminal whose writer has ended.
         while True:
             shown += os.read(ours, 65536)
     assert watching.wait(60) == 0 and shown.endswith(b"\x1b[?1049l"), shown[-100:]
@@ -431,7 +431,7 @@ def test_man_pages_are_written_for_every_command(cli, tmp_path):
 
 
 def folder(parent: Path, name: str, text: str) -> Path:
-    """A folder whose handler needs no packages: a worker spoken by hand starts at once."""
+    """A folder whose handler needs no packages: a hand-written worker starts immediately."""
     target = parent / name
     target.mkdir(exist_ok=True)
     (target / "worker.py").write_text((HANDLERS / "echo.py").read_text().replace('"echo"', f'"{text}"'))

@@ -22,7 +22,7 @@ EXCEPTIONS = {
     "ports default": "`ports` is a list, so its default is a list, too, and not a text with a comma.",
     "required": "Less is required: `imageName`, because processes have no image, `templateId`, because a template can come "
     "with its endpoint, and `dataCenterId`, because most owners have one.",
-    "bounds": "Numbers and texts without a bound have one here, far above what anybody sends, so that no value does harm.",
+    "bounds": "Numbers and texts without a bound have one here, far above the values of real clients, so that no value does harm.",
     "templates shown": "Lists always show every template; the parameters that ask for more are taken and change nothing.",
 }
 

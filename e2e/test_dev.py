@@ -50,7 +50,7 @@ def installed(tmp_path_factory):
 
 @pytest.fixture
 def hello(installed):
-    """The same with its files as they are in the example; afterwards nothing may run there any more."""
+    """The same with the files of the example; no process may be left there afterwards."""
     for name in ("handler.py", "test_input.json"):
         shutil.copy(EXAMPLES / "hello" / name, installed / name)
     yield installed
@@ -109,7 +109,7 @@ def test_port_that_is_taken_and_ctrl_c(hello):
                 holder.bind(("127.0.0.1", port))
                 holder.listen()
             except OSError:
-                pass  # Somebody else has it: taken is what we want.
+                pass  # Another program has the port, which is also a taken port.
         log = hello.parent / "log"
         with log.open("wb") as out:
             process = subprocess.Popen(

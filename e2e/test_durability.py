@@ -203,7 +203,7 @@ def test_a_newer_format_is_refused(fresh_server):
 
 
 def filled(server, jobs: int = 40) -> tuple:
-    """A server with so many jobs in its queue, each of them acknowledged; and the jobs."""
+    """A server with this number of acknowledged jobs in its queue; and the jobs."""
     endpoint = Api(server).external()
     return endpoint, [endpoint.run({"n": n}) for n in range(jobs)]
 

@@ -23,12 +23,12 @@ GIGABYTE = 1_000_000_000
 
 
 def tell(what: str) -> None:
-    """Figures for whoever runs the tests with `-s`."""
+    """Prints figures, visible with `-s`."""
     print(what, file=sys.stderr)
 
 
 def wait_until_ended(swarm: Swarm, timeout_s: float, trickle: bytes | None = None) -> float:
-    """Until the server has hung up on all of a swarm, which sends a few bytes every second; after how long."""
+    """Waits until the server has disconnected a whole swarm, which sends a few bytes every second; returns the seconds."""
     began = time.monotonic()
     last = began
     while swarm.open and time.monotonic() - began < timeout_s:
@@ -55,7 +55,7 @@ def test_slow_loris(besieged):
 
 
 def test_heads_that_grow_and_never_end(besieged):
-    """Each stops at the size of the largest head: the server reads no further, or hangs up."""
+    """Each stops at the size of the largest head: the server reads no further, or disconnects."""
     endpoint = Api(besieged).external()
     count = CONNECTIONS // 20
     with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good, Swarm(besieged.port) as swarm:
@@ -72,8 +72,8 @@ def test_heads_that_grow_and_never_end(besieged):
 
 
 def test_a_server_out_of_descriptors(fresh_server):
-    """More connections than the server may have files: it does not spin, keeps what it needs for its own work, serves
-    who is connected already, and everybody else as soon as there is room."""
+    """More connections than the server may have files: it does not spin, keeps some for its own work, serves
+    connected clients, and accepts further ones when descriptors are free."""
     raise_descriptor_limit()
     config = QUICK + "worker_hold_ms = 1000\n"
     server = fresh_server(flags=("--rate-limits", "off"), config=config, prefix=("prlimit", "--nofile=600:600"))
@@ -191,7 +191,7 @@ def test_large_slow_bodies_do_not_keep_small_ones_out(besieged):
 
 
 def test_parked_waits(besieged):
-    """So many clients wait for a result at once; then a purge answers them all."""
+    """This number of clients wait concurrently for a result; then a purge answers all of them."""
     # Each is a connection of the server's too; some files are its own.
     count = min(PARKED, raise_descriptor_limit() - 300)
     api = Api(besieged)
@@ -226,8 +226,8 @@ def test_parked_waits(besieged):
 
 @pytest.mark.timeout(600 + UNREAD_S)
 def test_readers_that_do_not_read(fresh_server):
-    """200 clients ask for an output of 9.9 MB and do not read it, and workers do not read batches of 60 such inputs: what
-    is on its way stays within `bytes_in_flight_max`, and small jobs go on meanwhile."""
+    """200 clients ask for an output of 9.9 MB and do not read it, and workers do not read batches of 60 such inputs: bytes
+    in flight stay within `bytes_in_flight_max`, and small jobs are served meanwhile."""
     raise_descriptor_limit()
     bound_mb, large = 100, "x" * 9_900_000
     config = QUICK + f"worker_hold_ms = 1000\nbytes_in_flight_max = {bound_mb}000000\n"
@@ -254,13 +254,13 @@ def test_readers_that_do_not_read(fresh_server):
                     swarm.connect(1, head(f"GET {path}", key=worker.token))
                 swarm.connect(200, look)
                 until_s = time.monotonic() + min(10, UNREAD_S)
-                until(lambda: time.monotonic() > until_s, "nobody has read for a while", 30, 0.2)
+                until(lambda: time.monotonic() > until_s, "the time without readers has passed", 30, 0.2)
             rounds += 1
         good.stop()
         most_mb = max(vitals.peak_mb, vitals.now_mb())
         tell(f"{rounds} times 200 clients that do not read: at most {most_mb:.0f} MB in all; {good.summary()}")
         good.was_served()
-        # All that the server has: what is on its way, and itself.
+        # All memory of the server: bytes in flight, and its own.
         assert most_mb < bound_mb + 64
 
     def is_readable() -> bool:

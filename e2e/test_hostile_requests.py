@@ -1,4 +1,4 @@
-"""Requests that no honest client sends, byte by byte: each is refused or hung up on, none costs more than its share of
+"""Requests that no honest client sends, byte by byte: each is refused or disconnected, none costs more than its share of
 memory, and the server answers the next one."""
 
 import gzip
@@ -15,7 +15,7 @@ from harness.waiting import until
 
 BAD = {400}
 TOO_LARGE = {431, None}
-"""None: the server hung up, perhaps before all of it was sent, so that its answer was lost."""
+"""None: the server disconnected, perhaps before all of it was sent, so that its answer was lost."""
 
 MALFORMED = {
     # name: bytes, and the statuses that are right
@@ -46,7 +46,7 @@ MALFORMED = {
 
 
 def tell(what: str) -> None:
-    """Figures for whoever runs the tests with `-s`."""
+    """Prints figures, visible with `-s`."""
     print(what, file=sys.stderr)
 
 
@@ -70,7 +70,7 @@ SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 
 def framings(path: str) -> dict[str, tuple[bytes, set[int | None]]]:
     """Bodies whose length is told in two ways or in a wrong one. A server that reads such a request differently than
-    the proxy before it hands the rest to somebody else."""
+    the proxy before it hands the rest to another server."""
     start = f"POST {path}"
     return {
         "two lengths": (head(start, "Content-Length: 12", "Content-Length: 5") + b'{"input":{}}', BAD),
@@ -134,7 +134,7 @@ def test_a_body_of_doubtful_length_never_becomes_two_requests(server, endpoint, 
 
 
 def test_ten_thousand_requests_in_one_write(besieged):
-    """They are answered one after the other, in order, and held back by whoever does not read."""
+    """They are answered one after the other, in order, and held back while the client does not read."""
     endpoint = Api(besieged).external()
     count = 10_000
     with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good:
@@ -276,7 +276,7 @@ def test_a_workers_report_that_is_made_to_hurt(endpoint, worker, name, kind):
 
 
 def test_an_output_that_is_nested_too_deep_fails_its_job(endpoint, worker):
-    """Whoever lists jobs would read none of them."""
+    """A client that lists jobs would read none of them."""
     for kind in ("job-done", "job-stream"):
         job = endpoint.run()
         worker.take()
@@ -313,7 +313,7 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:40])
 def test_paths_that_are_made_to_confuse(server, endpoint, path):
-    """Nothing but a refusal, in the usual shape; the same 401 for whoever has no key, whatever the path."""
+    """Nothing but a refusal, in the usual shape; the same 401 without a key, whatever the path."""
     path = path.format(endpoint=endpoint.id)
     for key, right in ((ADMIN_KEY, (400, 404)), (None, (401, 404))):
         with Wire(server.port) as wire:
@@ -497,7 +497,7 @@ def test_bodies_come_packed_with_gzip_or_not_at_all(server, endpoint, worker, bo
     if status == 415:
         assert answer.headers["Accept-Encoding"] == "gzip, identity"
     stranger = endpoint.call("POST", "/run", data=body, headers={**headers, "Authorization": "Bearer wrong"})
-    assert stranger.status_code == 401, "whoever has no key learns nothing of it"
+    assert stranger.status_code == 401, "without a key the answer reveals nothing"
 
 
 def test_a_packed_body_is_understood_everywhere(api, endpoint, worker):

@@ -475,7 +475,7 @@ def test_body_limit_is_exact(endpoint, worker, path, limit):
 
 
 def test_body_over_the_limit_is_refused_without_a_length(endpoint):
-    """A body in pieces, whose length nobody announced."""
+    """A chunked body, without a length."""
     pieces = (b" " * 1_000_000 for _ in range(11))
     try:
         answer = endpoint.call("POST", "/run", data=pieces)

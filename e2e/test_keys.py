@@ -123,7 +123,7 @@ def test_a_key_for_one_endpoint_gets_at_nothing_of_another(server, api):
     key.ok("PATCH", f"/v1/templates/{own}", json={"containerRegistryAuthId": auth})
     key.ok("PATCH", f"/v1/endpoints/{mine.id}", json={"templateId": secret, "networkVolumeId": volume})
     assert key.call("PATCH", f"/v1/templates/{secret}", json={"readme": "mine"}).status_code == 401, theirs.id
-    # And it keeps what it has when that is not meant for it any more.
+    # And it keeps what it has after the resource was limited to other endpoints.
     for path in (f"/v1/templates/{secret}", f"/v1/networkvolumes/{volume}"):
         api.ok("PATCH", path, json={"endpoints": []})
     key.ok("PATCH", f"/v1/endpoints/{mine.id}", json={"templateId": secret, "networkVolumeIds": [volume]})

@@ -164,7 +164,7 @@ def test_a_worker_that_dies_ends_the_answer_with_an_error(fresh_server):
     begin, end = body.split(b"\n\nda\n\n")
     assert (status, begin) == (200, b'data: {"a": 1}')
     assert events_of(end)[0]["error"]["code"] == "worker_lost"
-    assert endpoint.wait_for(job)["status"] == "CANCELLED", "nobody waits for another attempt"
+    assert endpoint.wait_for(job)["status"] == "CANCELLED", "no client waits for another attempt"
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["before the first piece", "in the middle"])

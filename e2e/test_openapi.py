@@ -1,4 +1,4 @@
-"""The API's document: valid, complete, readable by people, and good enough to generate a client from."""
+"""The API's document: valid, complete, readable by people, and usable to generate a client."""
 
 import importlib
 import subprocess

@@ -98,7 +98,7 @@ def test_bills_and_numbers_by_owner(fresh_server):
     by_key = {(record["owner"], record["key"]): record["jobs"] for record in bill(grouping="key")}
     assert by_key == {("acme", one.id): 2, ("acme", two.id): 1, ("server", "admin"): 1}
     assert [record["jobs"] for record in bill(grouping="owner", owner="acme")] == [3]
-    # Workers from outside are not metered: nothing to share out, and no record where owners are not asked for.
+    # External workers are not metered: no time to divide, and no record without a grouping by owner.
     assert all(record["timeBilledMs"] == 0 for record in bill(grouping="owner")) and bill() == []
     # They are kept when the server stops.
     server.terminate()

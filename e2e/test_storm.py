@@ -1,4 +1,4 @@
-"""Everything at once: clients and workers that do what they like, and sums that have to come out right in the end."""
+"""Random clients and workers, all concurrently; the totals must be right in the end."""
 
 import random
 import threading

@@ -384,7 +384,7 @@ def test_every_chunk_comes_once_however_often_the_connection_breaks(endpoint):
                 sent.append(chunk)
             worker.done(job, {"output": []})
         finally:
-            # Nobody waits for a job whose worker has failed.
+            # No client waits for a job whose worker has failed.
             endpoint.cancel(job)
 
     with CuttingProxy(endpoint.api.server.port, SEED, 6_000) as proxy, ThreadPoolExecutor(5) as threads:

@@ -29,7 +29,7 @@ def rotate(endpoint, **query) -> dict:
 
 
 def end(endpoint, **fields) -> str:
-    """A job that ended at once."""
+    """A job that ended immediately."""
     job = endpoint.run({"prompt": "p"}, **fields)
     endpoint.cancel(job)
     return job
@@ -175,7 +175,7 @@ def test_an_endpoints_webhook_is_called_for_jobs_that_name_none(api):
         assert of_job.wait_for(1)[0]["json"]["id"] == own
         endpoint.patch(webhook=None)
         end(endpoint)
-        holds(lambda: len(of_endpoint.calls) == 1, "nobody is called", 1)
+        holds(lambda: len(of_endpoint.calls) == 1, "no receiver is called", 1)
 
 
 def test_only_the_events_that_an_endpoint_names_are_told(api):

@@ -111,7 +111,7 @@ def test_trap_07_and_08_an_idle_poll_is_held_but_not_too_long(endpoint, worker):
 
 
 def test_trap_08_a_poll_whose_client_is_gone_gets_no_job(endpoint, worker):
-    """The worker hangs up with its poll open; the job that comes next must not vanish into that poll."""
+    """The worker disconnects with its poll open; the job that comes next must not vanish into that poll."""
     path = urlsplit(worker.base).path
     for _ in range(5):
         with socket.create_connection(("127.0.0.1", endpoint.api.server.port)) as connection:
@@ -292,7 +292,7 @@ def test_trap_17_a_body_that_is_no_json_fails_the_job(endpoint, worker):
 
 
 def test_trap_18_a_worker_that_wants_to_be_replaced(api):
-    """It is replaced where the server can do that; one from outside, which nobody replaces, goes on."""
+    """It is replaced where the server can do that; an external worker, which the server cannot replace, goes on."""
     real = api.endpoint("refresh.py", workersMax=1)
     first = real.wait_for(real.run(), timeout_s=40)["workerId"]
     assert real.wait_for(real.run(), timeout_s=40)["workerId"] != first
@@ -370,7 +370,7 @@ def test_trap_23_stream_is_held_a_little(endpoint, worker):
 
 
 def test_trap_23_chunks_are_not_lost_with_their_reader(endpoint, worker):
-    """The reader hangs up while its poll waits; the chunk that comes next is still there."""
+    """The reader disconnects while its poll waits; the chunk that comes next is still there."""
     job = taken(endpoint, worker)
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", endpoint.api.server.port)) as connection:
@@ -452,7 +452,7 @@ def test_trap_33_workers_are_started_without_the_checks_and_with_pings(endpoint)
 
 
 def test_parallel_single_polls_of_one_worker(endpoint, worker):
-    """Workers before 1.7 open several polls at once; each must be answered."""
+    """Workers before 1.7 open several concurrent polls; each must be answered."""
     polls = [worker.park()]
     until(lambda: endpoint.health()["workers"]["ready"] == 1, "the first poll has arrived")
     # These may come after its job was given out: that they have nothing in hand would give it back.

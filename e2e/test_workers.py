@@ -1,4 +1,4 @@
-"""Workers as processes: lost, hung, crashing, stopped, scaled, adopted; and workers from outside."""
+"""Workers as processes: lost, hung, crashing, stopped, scaled, adopted; and external workers."""
 
 import os
 import signal
@@ -159,7 +159,7 @@ def test_scale_from_zero_to_three_and_back(api):
 def test_queue_delay_adds_workers_only_when_jobs_wait(api):
     endpoint = api.endpoint("sleep_async.py", workersMax=2, scalerType="QUEUE_DELAY", scalerValue=2)
     endpoint.run({"seconds": 15})
-    until(lambda: len(endpoint.workers()) == 1, "the first job starts a worker at once", 10)
+    until(lambda: len(endpoint.workers()) == 1, "the first job starts a worker immediately", 10)
     endpoint.wait_health("jobs", "inProgress", 1, 40)
     endpoint.run({"seconds": 0})
     until(lambda: len(endpoint.workers()) == 2, "the second worker comes when the job has waited", 20)
@@ -263,7 +263,7 @@ def test_worker_that_ended_while_the_server_was_away_is_noticed(fresh_server, tm
     assert record["status"] == "COMPLETED" and record["retries"] == 1 and started(note) == [job, job]
 
 
-# Workers from outside
+# External workers
 
 
 def test_processes_of_a_cancelled_async_handler_end(fresh_server, tmp_path):

@@ -1,4 +1,4 @@
-"""Runs up to eight jobs at once, or `AT_ONCE`, and says how many it saw at once."""
+"""Runs up to eight jobs concurrently, or `AT_ONCE`, and returns the highest number that it saw."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Runs four jobs at once. Each ends when its file `go` appears; a stubborn one does not let itself be cancelled."""
+"""Runs four jobs concurrently. Each ends when its file `go` appears; a stubborn one does not let itself be cancelled."""
 
 import asyncio
 import time

@@ -1,6 +1,6 @@
-"""Answers so that anybody can tell which job an output belongs to, and how often it was run.
+"""Returns outputs that show which job they belong to, and how often the job was run.
 
-FLAVOUR is `plain` (one job at a time, blocking), `many` (sixteen at once) or `stream` (a generator, two at once).
+FLAVOUR is `plain` (one job at a time, blocking), `many` (sixteen concurrently) or `stream` (a generator, two concurrently).
 A job whose input has `fails_until` fails until that file exists.
 """
 

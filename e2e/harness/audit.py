@@ -1,4 +1,4 @@
-"""Judges from outside what became of a ledger's orders. Shares nothing with the server but the wire."""
+"""Checks the orders of a ledger through the HTTP API only. Shares no code with the server."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ def expected(order: Order) -> str:
 
 
 class Audit:
-    """The findings about one ledger, once the server was left alone for a while."""
+    """The findings about one ledger, after the server has had no requests."""
 
     def __init__(self, ledger: Ledger, endpoints: dict[str, Endpoint]):
         self.ledger = ledger
@@ -93,7 +93,7 @@ class Audit:
         return None
 
     def _count(self, flavour: str, endpoint: Endpoint) -> None:
-        """Nothing is in the server that nobody asked for, and its own sums are right."""
+        """The server has only ordered jobs, and its own totals are right."""
         listed: list[dict] = []
         cursor = ""
         while cursor is not None:

@@ -61,7 +61,7 @@ class Api:
         return Endpoint(self, self.ok("POST", "/v1/endpoints", json=body))
 
     def external(self, **fields) -> "Endpoint":
-        """An endpoint whose workers come from outside: the tests play them."""
+        """An endpoint with external workers, which the tests simulate."""
         return self.endpoint(provider="external", **fields)
 
 
@@ -107,7 +107,7 @@ class Endpoint:
         return self.api.ok("PATCH", f"/v1/endpoints/{self.id}", json=fields)
 
     def worker_token(self) -> dict:
-        """`token` for a worker from outside, and the `env` that it needs."""
+        """`token` and `env` for an external worker."""
         return self.api.ok("POST", f"/v1/endpoints/{self.id}/worker-token")
 
     def workers(self):

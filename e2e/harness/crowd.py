@@ -57,7 +57,7 @@ class Crowd:
             except Gone:
                 self.ledger.lost_answer()
                 time.sleep(0.01)
-            except Exception as error:  # The test must hear of it, in its own thread.
+            except Exception as error:  # Raised again in the thread of the test.
                 self.ledger.violation(f"a client met {error!r}")
                 return
 
@@ -172,7 +172,7 @@ class Crowd:
     def _retry(self, mine: dict[str, Endpoint], order: Order) -> None:
         if "fails_until" in order.input:
             Path(order.input["fails_until"]).touch()
-        # What was asked before this, or is answered while nobody knows whether it counted, proves nothing.
+        # Requests from before this, or answered while their effect is unknown, prove nothing.
         with self.ledger.lock:
             order.retries_sent += 1
             order.end = None

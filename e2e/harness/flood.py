@@ -1,4 +1,4 @@
-"""Submits as fast as it gets answers, to endpoints where nobody works: a deep queue of acknowledged jobs."""
+"""Submits as fast as it gets answers, to endpoints without workers: a deep queue of acknowledged jobs."""
 
 import threading
 

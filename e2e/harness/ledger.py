@@ -90,7 +90,7 @@ class Ledger:
             return [order for order in self.orders.values() if order.ids and flavour in (None, order.flavour)]
 
     def unfinished(self, flavour: str | None = None) -> list[Order]:
-        """The acknowledged orders that nobody has seen finished."""
+        """The acknowledged orders whose end no client has seen."""
         return [order for order in self.acknowledged(flavour) if order.end is None]
 
     def was_down(self, since: float, until: float) -> bool:

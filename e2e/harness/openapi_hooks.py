@@ -41,7 +41,7 @@ def before_call(context, case, kwargs):
 
 
 def _shorten_wait(case, path: str) -> None:
-    """Nobody has 90 seconds; a wait that is not in order stays."""
+    """Shortens valid waits of up to 90 s; an invalid wait stays."""
     most = next((wait for name, wait in WAITS.items() if name in path), None)
     if most is None:
         return

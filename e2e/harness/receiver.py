@@ -11,7 +11,7 @@ from .waiting import until
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        """A caller that hangs up, as a killed server does, is none of the test's output."""
+        """Ignores a caller that disconnects, as a killed server does."""
 
 
 class Receiver:

@@ -57,7 +57,7 @@ class Server:
         self.prefix = prefix
         # Who vouches for the server's certificate: a file, if it is to speak TLS.
         self.verify = verify
-        # Kept from the first to the last: nobody else is given the port while the server is away, not even a client that
+        # Kept for all runs: no other program gets the port while the server is stopped, not even a client that
         # connects to it and would talk to itself.
         self._reserved = socket.socket()
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What besieges a server: very many connections at once, from one thread; and what measures how it bears that."""
+"""What besieges a server: thousands of concurrent connections from one thread; and measurements of the server meanwhile."""
 
 import os
 import resource
@@ -178,7 +178,7 @@ class Swarm:
                 self._end(fd)
 
     def receive(self, timeout_s: float = 0) -> None:
-        """Takes what has arrived; notes who was hung up on."""
+        """Reads available bytes; notes closed connections."""
         for key, _ in self._selector.select(timeout_s):
             try:
                 data = key.fileobj.recv(65_536)
@@ -231,7 +231,7 @@ class Wire:
             return False
 
     def flood(self, piece: bytes, bytes_max: int) -> int:
-        """Sends the same piece again and again, until so many bytes are sent or the server does not take more;
+        """Repeats the same piece until this number of bytes is sent or the server reads no further;
         answers how many it was."""
         sent = 0
         while sent < bytes_max:
@@ -243,16 +243,16 @@ class Wire:
         return sent
 
     def flood_quietly(self, data: bytes) -> None:
-        """Sends while somebody else, the test, reads: the server stops reading from a client that does not."""
+        """Sends while the test reads: the server stops reading from a client that does not read."""
         threading.Thread(target=self.send, args=(data,), daemon=True).start()
 
     def statuses(self, count: int) -> set[int]:
-        """Reads so many answers, none of which may have anything like a status line in its body."""
+        """Reads this number of answers, none of which may have anything like a status line in its body."""
         found: list[int] = []
         data = b""
         while len(found) < count:
             piece = self.socket.recv(65_536)
-            assert piece, f"the server hung up after {len(found)} of {count} answers"
+            assert piece, f"the server disconnected after {len(found)} of {count} answers"
             *lines, data = (data + piece).split(b"\n")
             # A body without a line end is followed by the next status line.
             heads = [line.partition(b"HTTP/1.1 ")[2] for line in lines]
@@ -270,7 +270,7 @@ class Wire:
         return data
 
     def first_status(self) -> int | None:
-        """The status of the first answer; none if the server hung up without one."""
+        """The status of the first answer; `None` if the server disconnected without one."""
         data = b""
         try:
             while b"\r\n" not in data:
@@ -288,10 +288,10 @@ class Wire:
         try:
             self.socket.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # It has hung up already.
+            pass  # The server has already disconnected.
 
     def reset(self) -> None:
-        """Hangs up the rude way."""
+        """Resets the connection."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 

@@ -50,7 +50,7 @@ class Traffic:
                 # Killed, also in the middle of an answer, or about to be ready again.
                 self.unanswered += act == self._submit
                 time.sleep(0.02)
-            except Exception as error:  # The test must hear of it, in its own thread.
+            except Exception as error:  # Raised again in the thread of the test.
                 self.violations.append(repr(error))
                 return
 
@@ -92,11 +92,11 @@ class Traffic:
             self.violations.append(f"{job} should be {number}: {answer.status_code} {answer.text[:300]}")
 
     def wait_for_more(self, submitted: int = 30, results: int = 30) -> None:
-        """Until so many more were acknowledged."""
+        """Until this number of further requests was acknowledged."""
         self._wait(lambda: (len(self.submitted), len(self.results)), (submitted, results), "jobs and results")
 
     def wait_refused(self, count: int = 20) -> None:
-        """Until so many more requests were refused, and as many looks answered or not."""
+        """Until this number of further requests was refused, and as many reads have ended."""
         self._wait(lambda: (len(self.refused), self.looks), (count, count), "refusals")
 
     def _wait(self, counts: Callable, more: tuple[int, ...], what: str) -> None:
@@ -109,7 +109,7 @@ class Traffic:
         until(there, f"more {what}", 30)
 
     def stop(self) -> None:
-        """Everybody finishes what is under way; the server must be up."""
+        """All clients finish their requests; the server must be up."""
         self._no_more_jobs.set()
         for thread in self._threads[:3]:
             thread.join(60)

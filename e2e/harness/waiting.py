@@ -6,7 +6,7 @@ from typing import Callable, TypeVar
 T = TypeVar("T")
 
 PATIENCE = 4
-"""Deadlines are written for a machine that has nothing else to do: on any other, so many times as long is waited."""
+"""Deadlines are written for a machine that has nothing else to do: on a busy one, the wait is this number of times as long."""
 
 
 def until(probe: Callable[[], T], what: str, timeout_s: float = 20, every_s: float = 0.03) -> T:
