@@ -5,7 +5,7 @@ import pytest
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK, Server
-from harness.siege import raise_descriptor_limit
+from harness.hostile_clients import raise_descriptor_limit
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
 from harness.server import Server, binary
-from harness.waiting import until
+from harness.wait import until
 from test_code import deployed, end_workers
 
 LARGE = "x" * 600_000

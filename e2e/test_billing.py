@@ -6,7 +6,7 @@ import time
 from harness import processes
 from harness.client import Api
 from harness.server import QUICK
-from harness.waiting import until
+from harness.wait import until
 
 PRICED = (
     QUICK.replace('gpu_sharing = "off"', "")

@@ -8,8 +8,8 @@ import requests
 from harness.client import Api
 from harness.disk import Disk
 from harness.server import Server
-from harness.traffic import Traffic, is_result
-from harness.waiting import until
+from harness.background_load import BackgroundLoad, is_result
+from harness.wait import until
 
 FAULTS = {
     "full": ["write ENOSPC", "create ENOSPC"],
@@ -30,24 +30,24 @@ def broken(tmp_path):
     server.close()
 
 
-def check_refusals(traffic: Traffic) -> None:
-    for answer in traffic.refused:
+def check_refusals(load: BackgroundLoad) -> None:
+    for answer in load.refused:
         assert answer.status_code == 503, f"{answer.status_code} {answer.text[:500]}"
         assert int(answer.headers["Retry-After"]) >= 1
         assert set(answer.json()) == {"error", "code"}
 
 
-def check_promises(traffic: Traffic) -> None:
+def check_promises(load: BackgroundLoad) -> None:
     """Every acknowledged job and result is there, and nothing that was refused."""
-    endpoint = traffic.endpoint
-    for job, number in traffic.submitted.items():
+    endpoint = load.endpoint
+    for job, number in load.submitted.items():
         record = endpoint.status(job)
-        assert job not in traffic.results or is_result(record, traffic.results[job]), str(record)[:500]
-        assert traffic.results.get(job, number) == number
+        assert job not in load.results or is_result(record, load.results[job]), str(record)[:500]
+        assert load.results.get(job, number) == number
     counts = endpoint.health()["jobs"]
     there = sum(counts[state] for state in ("completed", "failed", "inProgress", "inQueue"))
-    at_most = len(traffic.submitted) + traffic.unanswered
-    assert len(traffic.submitted) <= there <= at_most, f"{counts}, {len(traffic.submitted)} were acknowledged"
+    at_most = len(load.submitted) + load.unanswered
+    assert len(load.submitted) <= there <= at_most, f"{counts}, {len(traffic.submitted)} were acknowledged"
 
 
 def check_log(server: Server, kind: str) -> None:
@@ -62,47 +62,47 @@ def check_log(server: Server, kind: str) -> None:
 def test_nothing_false_is_said_while_the_disk_fails(broken, kind, durability):
     """Twice it fails under load and works again; in the end the server is killed."""
     server, disk = broken
-    traffic = Traffic(Api(server.start()).external(durability=durability))
+    load = BackgroundLoad(Api(server.start()).external(durability=durability))
     try:
-        traffic.wait_for_more()
-        looks, refused_looks = traffic.looks, traffic.refused_looks
+        load.wait_for_more()
+        looks, refused_looks = load.looks, load.refused_looks
         for _ in range(2):
             disk.fail(*FAULTS[kind])
-            traffic.wait_refused()
+            load.wait_refused()
             assert requests.get(f"{server.url}/healthz", timeout=60).status_code == 200
             assert requests.get(f"{server.url}/readyz", timeout=60).status_code == 200
             disk.work()
-            traffic.wait_for_more()
-        looks, refused_looks = traffic.looks - looks, traffic.refused_looks - refused_looks
+            load.wait_for_more()
+        looks, refused_looks = load.looks - looks, load.refused_looks - refused_looks
         assert refused_looks < looks / 2, f"{refused_looks} of {looks} reads were refused"
     finally:
         disk.work()
-        traffic.stop()
-    check_refusals(traffic)
+        load.stop()
+    check_refusals(load)
     server.kill()
     server.start()
-    check_promises(traffic)
+    check_promises(load)
     check_log(server, kind)
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 def test_nothing_is_lost_if_the_server_is_killed_while_the_disk_fails(broken, kind):
     server, disk = broken
-    traffic = Traffic(Api(server.start()).external())
+    load = BackgroundLoad(Api(server.start()).external())
     try:
         for _ in range(3):
-            traffic.wait_for_more()
+            load.wait_for_more()
             disk.fail(*FAULTS[kind])
-            traffic.wait_refused(5)
+            load.wait_refused(5)
             server.kill()
             disk.work()
             server.start()
-        traffic.wait_for_more()
+        load.wait_for_more()
     finally:
         disk.work()
-        traffic.stop()
-    check_refusals(traffic)
-    check_promises(traffic)
+        load.stop()
+    check_refusals(load)
+    check_promises(load)
 
 
 @pytest.mark.parametrize("kind", FAULTS)

@@ -8,7 +8,7 @@ from harness import processes
 from harness.cgroups import CgroupFolder
 from harness.client import Api
 from harness.server import QUICK, Server
-from harness.waiting import until
+from harness.wait import until
 
 
 @pytest.fixture

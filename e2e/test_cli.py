@@ -21,7 +21,7 @@ import pytest
 from harness.client import HANDLERS, Api, unique
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY, binary
-from harness.waiting import until
+from harness.wait import until
 
 ROOT = Path(__file__).parent.parent
 MANUAL = ROOT / "docs" / "manual" / "command-line.md"

@@ -14,7 +14,7 @@ import pytest
 from harness import processes
 from harness.client import HANDLERS, Api, Endpoint, unique
 from harness.server import Server, binary
-from harness.waiting import until
+from harness.wait import until
 
 GZIP = {"Content-Type": "application/gzip"}
 MEGABYTE = 1_000_000

@@ -16,7 +16,7 @@ import requests
 
 from harness import processes
 from harness.server import binary
-from harness.waiting import until
+from harness.wait import until
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

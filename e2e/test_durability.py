@@ -9,7 +9,7 @@ from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
 from harness.server import QUICK, binary
-from harness.waiting import until
+from harness.wait import until
 
 
 def test_acknowledged_results_survive_kill_9(fresh_server):

@@ -4,7 +4,7 @@ import pytest
 
 from harness.client import Api
 from harness.server import QUICK
-from harness.waiting import until
+from harness.wait import until
 
 SMALL, LARGE = "NVIDIA L4", "NVIDIA H100 80GB HBM3"
 MACHINE = (
@@ -37,14 +37,14 @@ def pods(api, **query) -> list[dict]:
 
 
 def test_a_worker_gets_gpus_of_the_first_type_with_enough_free_ones(api):
-    first = api.endpoint("surroundings.py", gpuTypeIds=[LARGE, SMALL], gpuCount=2, workersMax=1)
+    first = api.endpoint("environment.py", gpuTypeIds=[LARGE, SMALL], gpuCount=2, workersMax=1)
     assert sees(first)["CUDA_VISIBLE_DEVICES"] == "GPU-aaaa,GPU-bbbb"
-    second = api.endpoint("surroundings.py", gpuTypeIds=[LARGE, SMALL], workersMax=1)
+    second = api.endpoint("environment.py", gpuTypeIds=[LARGE, SMALL], workersMax=1)
     seen = sees(second)
     assert seen["CUDA_VISIBLE_DEVICES"] == "0" and seen["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
-    any_type = api.endpoint("surroundings.py", env={"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, workersMax=1)
+    any_type = api.endpoint("environment.py", env={"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, workersMax=1)
     assert sees(any_type)["CUDA_VISIBLE_DEVICES"] == "1", "a template cannot claim more"
-    without = api.endpoint("surroundings.py", computeType="CPU", gpuCount=4, workersMax=1)
+    without = api.endpoint("environment.py", computeType="CPU", gpuCount=4, workersMax=1)
     assert sees(without)["CUDA_VISIBLE_DEVICES"] == ""
 
     (pod,) = pods(api, gpuTypeId=LARGE)
@@ -56,9 +56,9 @@ def test_a_worker_gets_gpus_of_the_first_type_with_enough_free_ones(api):
 
 
 def test_who_finds_no_gpu_is_throttled_with_the_reason_and_starts_when_one_is_free(api):
-    holder = api.endpoint("surroundings.py", gpuTypeIds=[LARGE], workersMin=2, workersMax=2)
+    holder = api.endpoint("environment.py", gpuTypeIds=[LARGE], workersMin=2, workersMax=2)
     holder.wait_health("workers", "idle", 2, 40)
-    waiting = api.endpoint("surroundings.py", gpuTypeIds=[LARGE], workersMax=1)
+    waiting = api.endpoint("environment.py", gpuTypeIds=[LARGE], workersMax=1)
     job = waiting.run()
     health = waiting.wait_health("workers", "throttled", 1)
     assert health["reasons"]["throttled"] == f"a worker needs a GPU of {LARGE}; 0 of 2 are free"
@@ -76,7 +76,7 @@ def test_who_finds_no_gpu_is_throttled_with_the_reason_and_starts_when_one_is_fr
 
 
 def test_what_the_machine_does_not_have_is_said(api):
-    endpoint = api.endpoint("surroundings.py", gpuTypeIds=["NVIDIA B200"])
+    endpoint = api.endpoint("environment.py", gpuTypeIds=["NVIDIA B200"])
     job = endpoint.run()
     reason = endpoint.wait_health("workers", "throttled", 1)["reasons"]["throttled"]
     assert reason == f"a worker needs a GPU of NVIDIA B200; this machine has 2 x {LARGE}, 2 x {SMALL}"
@@ -85,12 +85,12 @@ def test_what_the_machine_does_not_have_is_said(api):
 
 
 def test_adopted_workers_keep_their_gpus(api):
-    holder = api.endpoint("surroundings.py", gpuTypeIds=[LARGE], workersMin=2, workersMax=2)
+    holder = api.endpoint("environment.py", gpuTypeIds=[LARGE], workersMin=2, workersMax=2)
     holder.wait_health("workers", "idle", 2, 40)
     before = {(pod["id"], pod["gpu"]["count"], pod["lastStartedAt"]) for pod in pods(api, endpointId=holder.id)}
     api.server.kill()
     api.server.start()
-    waiting = api.endpoint("surroundings.py", gpuTypeIds=[LARGE], workersMax=1)
+    waiting = api.endpoint("environment.py", gpuTypeIds=[LARGE], workersMax=1)
     job = waiting.run()
     waiting.wait_health("workers", "throttled", 1)
     after = {(pod["id"], pod["gpu"]["count"], pod["lastStartedAt"]) for pod in pods(api, endpointId=holder.id)}
@@ -100,7 +100,7 @@ def test_adopted_workers_keep_their_gpus(api):
 
 
 def test_many_workers_never_share_a_gpu(api):
-    endpoints = [api.endpoint("surroundings.py", workersMax=3, scalerType="REQUEST_COUNT", scalerValue=1) for _ in range(2)]
+    endpoints = [api.endpoint("environment.py", workersMax=3, scalerType="REQUEST_COUNT", scalerValue=1) for _ in range(2)]
     jobs = [(endpoint, endpoint.run({"seconds": 2})) for endpoint in endpoints for _ in range(4)]
 
     def all_taken():

@@ -13,8 +13,8 @@ import pytest
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK
-from harness.siege import GoodClient, Swarm, Vitals, Wire, head, raise_descriptor_limit
-from harness.waiting import until
+from harness.hostile_clients import GoodClient, ConnectionSwarm, ProcessStats, Wire, head, raise_descriptor_limit
+from harness.wait import until
 
 CONNECTIONS = int(os.environ.get("LONGSHORE_SLOW_CONNECTIONS", "10000"))
 PARKED = int(os.environ.get("LONGSHORE_PARKED", "5000"))
@@ -27,7 +27,7 @@ def tell(what: str) -> None:
     print(what, file=sys.stderr)
 
 
-def wait_until_ended(swarm: Swarm, timeout_s: float, trickle: bytes | None = None) -> float:
+def wait_until_ended(swarm: ConnectionSwarm, timeout_s: float, trickle: bytes | None = None) -> float:
     """Waits until the server has disconnected a whole swarm, which sends a few bytes every second; returns the seconds."""
     began = time.monotonic()
     last = began
@@ -43,7 +43,7 @@ def wait_until_ended(swarm: Swarm, timeout_s: float, trickle: bytes | None = Non
 def test_slow_loris(besieged):
     """Half of them trickle a head, half a body; all are shed, and meanwhile others are served."""
     endpoint = Api(besieged).external()
-    with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good, Swarm(besieged.port) as swarm:
+    with ProcessStats(besieged.process.pid) as stats, GoodClient(endpoint) as good, ConnectionSwarm(besieged.port) as swarm:
         swarm.connect(CONNECTIONS // 2, b"GET /healthz HTTP/1.1\r\nHost: longshore\r\nX-Slow: ")
         swarm.connect(CONNECTIONS // 2, head(f"POST {endpoint.mount}/run", "Content-Length: 20000") + b'{"input":')
         seconds = wait_until_ended(swarm, 180, b"x")
@@ -51,14 +51,14 @@ def test_slow_loris(besieged):
         tell(f"{CONNECTIONS} slow connections: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         # Per connection: a task, an 8 KB buffer, a parsed head.
-        assert vitals.grown_mb() < 20 + CONNECTIONS * 0.03
+        assert stats.grown_mb() < 20 + CONNECTIONS * 0.03
 
 
 def test_heads_that_grow_and_never_end(besieged):
     """Each stops at the size of the largest head: the server reads no further, or disconnects."""
     endpoint = Api(besieged).external()
     count = CONNECTIONS // 20
-    with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good, Swarm(besieged.port) as swarm:
+    with ProcessStats(besieged.process.pid) as stats, GoodClient(endpoint) as good, ConnectionSwarm(besieged.port) as swarm:
         swarm.connect(count, b"GET /healthz HTTP/1.1\r\nHost: longshore\r\nX-Large: ")
         for _ in range(40):
             swarm.send(b"x" * 10_000)
@@ -68,7 +68,7 @@ def test_heads_that_grow_and_never_end(besieged):
         tell(f"{count} endless heads: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         # 64 KB of head each, in a buffer that may have doubled.
-        assert vitals.grown_mb() < 20 + count * 0.15
+        assert stats.grown_mb() < 20 + count * 0.15
 
 
 def test_a_server_out_of_descriptors(fresh_server):
@@ -78,18 +78,18 @@ def test_a_server_out_of_descriptors(fresh_server):
     config = QUICK + "worker_hold_ms = 1000\n"
     server = fresh_server(flags=("--rate-limits", "off"), config=config, prefix=("prlimit", "--nofile=600:600"))
     endpoint = Api(server).external()
-    with Vitals(server.process.pid) as vitals, Swarm(server.port) as swarm:
+    with ProcessStats(server.process.pid) as stats, ConnectionSwarm(server.port) as swarm:
         assert endpoint.health()["jobs"]["inQueue"] == 0
         swarm.connect(650, b"GET /healthz HTTP/1.1\r\nHost: longshore\r\nX-Slow: ")
-        until(lambda: vitals.descriptors() > 350, "connections are accepted", 10)
-        used = vitals.cpu_s()
+        until(lambda: stats.descriptors() > 350, "connections are accepted", 10)
+        used = stats.cpu_s()
         began = time.monotonic()
         # The connection that was there before works, and so does what needs files: a payload of its own.
         job = endpoint.run({"text": "x" * 3_000_000})
         assert endpoint.status(job)["status"] == "IN_QUEUE"
-        assert vitals.descriptors() < 600
+        assert stats.descriptors() < 600
         seconds = wait_until_ended(swarm, 180)
-        used = vitals.cpu_s() - used
+        used = stats.cpu_s() - used
         tell(f"650 connections for 600 descriptors: shed after {seconds:.1f} s, {used:.2f} s of processor time")
         assert used < 0.3 * (time.monotonic() - began), "it waits, it does not spin"
     until(lambda: Api(server).call("GET", "/readyz", timeout=60).status_code == 200, "newcomers are served", 20)
@@ -110,8 +110,8 @@ def test_bodies_that_stop(besieged):
     """Silence, half a close or a reset within a body: refused or dropped in time, and nothing is left behind."""
     endpoint = Api(besieged).external()
     pid = besieged.process.pid
-    with Vitals(pid) as vitals, GoodClient(endpoint) as good:
-        with Swarm(besieged.port) as swarm:
+    with ProcessStats(pid) as stats, GoodClient(endpoint) as good:
+        with ConnectionSwarm(besieged.port) as swarm:
             for headers, body in HALF_OPEN.values():
                 for path in ("run", "runsync?wait=1000"):
                     swarm.connect(25, head(f"POST {endpoint.mount}/{path}", *headers) + body)
@@ -122,12 +122,12 @@ def test_bodies_that_stop(besieged):
                         wire.half_close() if ending == "half close" else wire.reset()
             seconds = wait_until_ended(swarm, 180)
         good.stop()
-        until(lambda: vitals.descriptors() < 100, "their connections are closed", 10)
+        until(lambda: stats.descriptors() < 100, "their connections are closed", 10)
         tell(f"300 bodies that stop: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         assert endpoint.health()["jobs"]["inQueue"] == 0, "none of them became a job"
         # 9 MB are announced by a sixth of them: memory is taken as bytes come.
-        assert vitals.grown_mb() < 60
+        assert stats.grown_mb() < 60
 
 
 def routes_with_bodies(endpoint) -> dict[str, tuple[str, str]]:
@@ -153,7 +153,7 @@ def test_gigabyte_bodies(besieged):
     routes = routes_with_bodies(endpoint)
     worked = Api(besieged).external()
     longest = 0
-    with Vitals(besieged.process.pid) as vitals, GoodClient(worked) as good:
+    with ProcessStats(besieged.process.pid) as stats, GoodClient(worked) as good:
         for name, (path, credential) in routes.items():
             for framing in (f"Content-Length: {GIGABYTE}", "Transfer-Encoding: chunked"):
                 with Wire(besieged.port) as wire:
@@ -168,7 +168,7 @@ def test_gigabyte_bodies(besieged):
         tell(f"gigabyte bodies: at most {longest / 1e6:.0f} MB taken, {vitals.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         # One at a time: the largest body that is kept (64 MB, in a buffer that may have doubled).
-        assert vitals.grown_mb() < 200
+        assert stats.grown_mb() < 200
     with Wire(besieged.port) as wire:
         wire.send(head(f"POST {endpoint.mount}/run", f"Content-Length: {GIGABYTE}"))
         assert wire.first_status() == 413, "and a client that listens is told before it sends"
@@ -177,7 +177,7 @@ def test_gigabyte_bodies(besieged):
 def test_large_slow_bodies_do_not_keep_small_ones_out(besieged):
     """They may use up the memory for bodies, but for the part that is kept for small ones."""
     endpoint = Api(besieged).external()
-    with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good, Swarm(besieged.port) as swarm:
+    with ProcessStats(besieged.process.pid) as stats, GoodClient(endpoint) as good, ConnectionSwarm(besieged.port) as swarm:
         swarm.connect(200, head(f"POST {endpoint.mount}/runsync", "Content-Length: 20000000") + b'{"input":')
         large = {"text": "x" * 5_000_000}
         refused = endpoint.call("POST", "/run", json={"input": large})
@@ -187,7 +187,7 @@ def test_large_slow_bodies_do_not_keep_small_ones_out(besieged):
         good.stop()
         tell(f"200 slow large bodies: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
-        assert vitals.grown_mb() < 60
+        assert stats.grown_mb() < 60
 
 
 def test_parked_waits(besieged):
@@ -198,12 +198,12 @@ def test_parked_waits(besieged):
     endpoint, worked = api.external(), api.external()
     body = b'{"input":{}}'
     request = head(f"POST {endpoint.mount}/runsync?wait=300000", f"Content-Length: {len(body)}") + body
-    with Vitals(besieged.process.pid) as vitals, GoodClient(worked) as good, Swarm(besieged.port) as swarm:
+    with ProcessStats(besieged.process.pid) as stats, GoodClient(worked) as good, ConnectionSwarm(besieged.port) as swarm:
         began = time.monotonic()
         swarm.connect(count, request)
         until(lambda: endpoint.health()["jobs"]["inQueue"] == count, "all of them wait", 60, 0.2)
         parked_s = time.monotonic() - began
-        parked_mb = vitals.now_mb() - vitals.before_mb
+        parked_mb = stats.now_mb() - stats.before_mb
         began = time.monotonic()
         purge = threading.Thread(target=lambda: endpoint.ok("POST", "/purge-queue", timeout=60))
         purge.start()
@@ -221,7 +221,7 @@ def test_parked_waits(besieged):
         )
         good.was_served()
         # Per wait: a connection's buffers and task, a request's future, and the job.
-        assert vitals.grown_mb() < 20 + count * 0.05
+        assert stats.grown_mb() < 20 + count * 0.05
 
 
 @pytest.mark.timeout(600 + UNREAD_S)
@@ -244,11 +244,11 @@ def test_readers_that_do_not_read(fresh_server):
     server.start()
     worker = FakeWorker(taken)
     look = head(f"GET {read.mount}/status/{job}")
-    with Vitals(server.process.pid) as vitals, GoodClient(worked) as good:
+    with ProcessStats(server.process.pid) as stats, GoodClient(worked) as good:
         began = time.monotonic()
         rounds = 0
         while rounds == 0 or time.monotonic() - began < UNREAD_S:
-            with Swarm(server.port) as swarm:
+            with ConnectionSwarm(server.port) as swarm:
                 for other in range(3):
                     path = f"/v2/{taken.id}/job-take-batch/unread-{rounds}-{other}?batch_size=60"
                     swarm.connect(1, head(f"GET {path}", key=worker.token))
@@ -257,7 +257,7 @@ def test_readers_that_do_not_read(fresh_server):
                 until(lambda: time.monotonic() > until_s, "the time without readers has passed", 30, 0.2)
             rounds += 1
         good.stop()
-        most_mb = max(vitals.peak_mb, vitals.now_mb())
+        most_mb = max(stats.peak_mb, stats.now_mb())
         tell(f"{rounds} times 200 clients that do not read: at most {most_mb:.0f} MB in all; {good.summary()}")
         good.was_served()
         # All memory of the server: bytes in flight, and its own.

@@ -10,8 +10,8 @@ import pytest
 
 from harness.client import ADMIN_KEY, Api
 from harness.fake_worker import FakeWorker
-from harness.siege import GoodClient, Vitals, Wire, head
-from harness.waiting import until
+from harness.hostile_clients import GoodClient, ProcessStats, Wire, head
+from harness.wait import until
 
 BAD = {400}
 TOO_LARGE = {431, None}
@@ -53,7 +53,7 @@ def tell(what: str) -> None:
 @pytest.mark.parametrize("name", MALFORMED)
 def test_what_is_not_http_is_refused(server, api, name):
     data, right = MALFORMED[name]
-    with Vitals(server.process.pid) as vitals:
+    with ProcessStats(server.process.pid) as stats:
         for _ in range(20):
             with Wire(server.port) as wire:
                 wire.send(data)
@@ -61,7 +61,7 @@ def test_what_is_not_http_is_refused(server, api, name):
                 status = wire.first_status()
                 assert status in right, status
         # Twenty one after the other: no more than one buffer of a head, and some slack for other tests' work.
-        assert vitals.grown_mb() < 40
+        assert stats.grown_mb() < 40
     assert api.call("GET", "/healthz").status_code == 200
 
 
@@ -137,14 +137,14 @@ def test_ten_thousand_requests_in_one_write(besieged):
     """They are answered one after the other, in order, and held back while the client does not read."""
     endpoint = Api(besieged).external()
     count = 10_000
-    with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good:
+    with ProcessStats(besieged.process.pid) as stats, GoodClient(endpoint) as good:
         with Wire(besieged.port) as wire:
             wire.flood_quietly(head("GET /healthz") * count + head("GET /healthz", "Connection: close"))
             answers = wire.answer()
         good.stop()
         assert answers.count(b"HTTP/1.1 200 OK") == count + 1
         tell(f"{count} pipelined requests: {vitals.grown_mb():.0f} MB; {good.summary()}")
-        assert vitals.grown_mb() < 20
+        assert stats.grown_mb() < 20
         good.was_served()
 
 
@@ -329,7 +329,7 @@ def test_guessed_keys_leave_nothing_behind(besieged):
     """Strangers with ever new keys, ids and slugs: nothing is remembered of any of them."""
     endpoint = Api(besieged).external()
     count = 20_000
-    with Vitals(besieged.process.pid) as vitals, GoodClient(endpoint) as good:
+    with ProcessStats(besieged.process.pid) as stats, GoodClient(endpoint) as good:
         with Wire(besieged.port) as wire:
             statuses = set()
             for begin in range(0, count, 500):
@@ -340,7 +340,7 @@ def test_guessed_keys_leave_nothing_behind(besieged):
         good.stop()
         assert statuses == {401}
         tell(f"{count} unknown keys: {vitals.grown_mb():.1f} MB; {good.summary()}")
-        assert vitals.grown_mb() < 10, "nothing of a stranger is kept"
+        assert stats.grown_mb() < 10, "nothing of a stranger is kept"
         good.was_served()
 
 
@@ -349,7 +349,7 @@ def test_many_idempotency_keys(besieged):
     endpoint = Api(besieged).external(resultRetentionMs=1000)
     count = 3_000
     body = b'{"input":{}}'
-    with Vitals(besieged.process.pid) as vitals:
+    with ProcessStats(besieged.process.pid) as stats:
         with Wire(besieged.port) as wire:
             for begin in range(0, count, 100):
                 line = f"POST {endpoint.mount}/run"
@@ -360,7 +360,7 @@ def test_many_idempotency_keys(besieged):
         tell(f"{count} idempotency keys: {vitals.grown_mb():.1f} MB, {vitals.grown_mb() * 1e3 / count:.2f} KB each")
         # A job's 400 bytes, its key of 255 twice (with the job and in the index), and what the allocator rounds up;
         # and the memory for recent payloads, which is bounded by itself.
-        assert vitals.grown_mb() < 20 + count * 0.003
+        assert stats.grown_mb() < 20 + count * 0.003
     too_long = endpoint.call("POST", "/run", data=body, headers={"Idempotency-Key": "k" * 256})
     assert too_long.status_code == 400
 
@@ -431,20 +431,20 @@ def test_a_client_of_python_half_closes_and_gets_its_answer(server, endpoint, ve
 @pytest.mark.parametrize("end", ["half_close", "reset", "close"])
 def test_a_client_that_goes_is_noticed_long_before_its_wait_is_over(server, endpoint, end):
     """Its connection ends; the client of a half-closed one goes a moment after it has closed its side."""
-    with Vitals(server.process.pid) as vitals:
-        before = vitals.descriptors()
+    with ProcessStats(server.process.pid) as stats:
+        before = stats.descriptors()
         wires = [Wire(server.port) for _ in range(20)]
         for wire in wires:
             wire.send(head(f"POST {endpoint.mount}/runsync?wait=300000", "Content-Length: 12") + b'{"input":{}}')
         until(lambda: endpoint.health()["jobs"]["inQueue"] == 20, "all wait")
-        assert vitals.descriptors() >= before + 20
+        assert stats.descriptors() >= before + 20
         for wire in wires:
             getattr(wire, end)()
         if end == "half_close":
             for wire in wires:
                 assert wire.socket.recv(len(STILL_THERE)) == STILL_THERE
                 wire.close()
-        until(lambda: vitals.descriptors() < before + 10, "the connections end", 10)
+        until(lambda: stats.descriptors() < before + 10, "the connections end", 10)
     endpoint.ok("POST", "/purge-queue")
 
 
@@ -485,10 +485,10 @@ GZIP = {"Content-Encoding": "gzip"}
 ], ids=lambda value: str(value)[:20])
 def test_bodies_come_packed_with_gzip_or_not_at_all(server, endpoint, worker, body, encoding, status, code):
     headers = {"Content-Encoding": encoding}
-    with Vitals(server.process.pid) as vitals:
+    with ProcessStats(server.process.pid) as stats:
         answer = endpoint.call("POST", "/run", data=body, headers=headers)
         assert (answer.status_code, answer.json().get("code")) == (status, code), answer.text
-        assert vitals.grown_mb() < 60
+        assert stats.grown_mb() < 60
     if status == 200:
         job = worker.take()
         assert job["input"] == {"n": 1} or len(job["input"]["t"]) == 9_999_979

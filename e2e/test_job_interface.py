@@ -14,7 +14,7 @@ import pytest
 
 from harness.client import Api
 from harness.fake_worker import FakeWorker
-from harness.waiting import until
+from harness.wait import until
 
 UUID7 = re.compile(r"^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
 

@@ -2,7 +2,7 @@
 
 from harness.client import Api, unique
 from harness.server import QUICK
-from harness.waiting import until
+from harness.wait import until
 
 
 def make_key(api: Api, *scopes: dict, **fields) -> dict:

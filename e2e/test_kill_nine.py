@@ -12,12 +12,12 @@ import pytest
 
 from harness.audit import Audit, webhook_repeats, webhooks_due
 from harness.client import Api
-from harness.crowd import Crowd
+from harness.chaos_clients import ChaosClients
 from harness.flood import Flood
-from harness.ledger import Ledger
+from harness.expectations import Expectations
 from harness.receiver import Receiver
 from harness.server import QUICK, Server
-from harness.waiting import until
+from harness.wait import until
 
 KILLS = int(os.environ.get("LONGSHORE_KILLS", "15"))
 SEED = int(os.environ.get("LONGSHORE_SEED", "1"))
@@ -38,7 +38,7 @@ def make_endpoints(api: Api) -> dict:
     scaling = {"workersMax": 2, "idleTimeout": 3, "scalerType": "REQUEST_COUNT", "scalerValue": 20}
     return {
         flavour: api.endpoint(
-            "witness.py",
+            "identity.py",
             env={"FLAVOUR": flavour},
             workersMin=workers_min,
             # A job may meet many kills; each may cost it an attempt.
@@ -56,14 +56,14 @@ def wait_a_while(chance: random.Random) -> None:
     time.sleep(chance.choice([chance.uniform(0.001, 0.1), chance.uniform(0.1, 1), chance.uniform(1, 4)]))
 
 
-def kill_again_and_again(server: Server, ledger: Ledger, chance: random.Random) -> None:
+def kill_again_and_again(server: Server, expectations: Expectations, chance: random.Random) -> None:
     """Kills the server `KILLS` times, often before it is ready again; leaves it running."""
     done = 0
     while done < KILLS:
         if chance.random() < 0.5:
             # However slow the machine is, most kills shall find work that they can destroy.
-            seen = len(ledger.acknowledged())
-            until(lambda: ledger.violations or len(ledger.acknowledged()) >= seen + 5, "clients get on", 20, 0.005)
+            seen = len(expectations.acknowledged())
+            until(lambda: expectations.violations or len(expectations.acknowledged()) >= seen + 5, "clients get on", 20, 0.005)
         wait_a_while(chance)
         since = time.time()
         server.kill()
@@ -75,10 +75,10 @@ def kill_again_and_again(server: Server, ledger: Ledger, chance: random.Random) 
             server.kill()
             done += 1
         server.start()
-        ledger.note_down(since)
+        expectations.note_down(since)
 
 
-def settle(ledger: Ledger, endpoints: dict) -> float:
+def settle(expectations: Expectations, endpoints: dict) -> float:
     """Waits until every job has ended; answers after how many seconds."""
     began = time.monotonic()
 
@@ -88,35 +88,35 @@ def settle(ledger: Ledger, endpoints: dict) -> float:
         return True
 
     until(over, "every job has ended", 90, 0.2)
-    for order in ledger.unfinished():
+    for order in expectations.unfinished():
         answer = endpoints[order.flavour].call("GET", f"/status/{order.id}")
         if answer.status_code == 200:
-            ledger.observe(order, answer.json(), answer.text, order.asked())
+            expectations.observe(order, answer.json(), answer.text, order.asked())
     return time.monotonic() - began
 
 
 @pytest.mark.timeout(600 + 20 * KILLS)
 def test_nothing_is_lost_however_often_the_server_is_killed(server, tmp_path):
     began = time.monotonic()
-    ledger = Ledger()
+    expectations = Expectations()
     api = Api(server)
     endpoints = make_endpoints(api)
     with Receiver() as receiver:
-        crowd = Crowd(ledger, endpoints, receiver.url, tmp_path, SEED)
-        flood = Flood([api.external(durability=kind) for kind in ("synced", "buffered")], ledger)
+        chaos_clients = ChaosClients(expectations, endpoints, receiver.url, tmp_path, SEED)
+        flood = Flood([api.external(durability=kind) for kind in ("synced", "buffered")], expectations)
         try:
-            until(lambda: ledger.violations or any(order.end for order in ledger.acknowledged()), "work is done", 30)
-            kill_again_and_again(server, ledger, random.Random(SEED))
+            until(lambda: expectations.violations or any(order.end for order in expectations.acknowledged()), "work is done", 30)
+            kill_again_and_again(server, expectations, random.Random(SEED))
         finally:
             flood.stop()
-            crowd.stop()
-        settled_s = settle(ledger, endpoints)
-        until(lambda: not webhooks_due(ledger, receiver.calls), "every webhook was accepted", 30, 0.2)
+            chaos_clients.stop()
+        settled_s = settle(expectations, endpoints)
+        until(lambda: not webhooks_due(expectations, receiver.calls), "every webhook was accepted", 30, 0.2)
         calls = list(receiver.calls)
-    audit = Audit(ledger, endpoints)
+    audit = Audit(expectations, endpoints)
     findings = audit.run(calls) + flood.findings()
     flooded = sum(len(jobs) for jobs in flood.acknowledged.values())
-    repeats = webhook_repeats(ledger, calls)
+    repeats = webhook_repeats(expectations, calls)
     print(
         f"{KILLS} kills with seed {SEED} in {time.monotonic() - began:.0f} s: "
         f"{len(ledger.acknowledged())} jobs acknowledged, {dict(audit.states)}, "
@@ -127,7 +127,7 @@ def test_nothing_is_lost_however_often_the_server_is_killed(server, tmp_path):
         file=sys.stderr,
     )
     assert not findings, "\n".join(findings[:20])
-    assert len(ledger.acknowledged()) >= 2 * KILLS and audit.states["COMPLETED"] >= KILLS
+    assert len(expectations.acknowledged()) >= 2 * KILLS and audit.states["COMPLETED"] >= KILLS
     assert flooded >= 10 * KILLS
     # A call that was accepted a moment before the kill is made again: its receiver is called at four at a time.
     assert repeats <= 4 * KILLS, repeats

@@ -13,7 +13,7 @@ import pytest
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
-from harness.waiting import until
+from harness.wait import until
 
 PAGE = (Path(__file__).parent.parent / "docs/manual/webhooks.md").read_text()
 

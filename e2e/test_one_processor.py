@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.client import Api
 from harness.fake_worker import FakeWorker
-from harness.waiting import until
+from harness.wait import until
 
 JOBS = 200
 

@@ -14,7 +14,7 @@ import pytest
 from harness import manual
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY
-from harness.waiting import holds, until
+from harness.wait import holds, until
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples" / "openai" / "handler.py"

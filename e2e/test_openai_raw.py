@@ -10,7 +10,7 @@ import pytest
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK
-from harness.waiting import until
+from harness.wait import until
 
 STREAMED = {"model": "m", "stream": True}
 WHOLE = {"model": "m"}

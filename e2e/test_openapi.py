@@ -10,7 +10,7 @@ from openapi_schema_validator import OAS30Validator
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from harness.client import HANDLERS, unique
-from harness.waiting import until
+from harness.wait import until
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.client import Api, Endpoint
 from harness.fake_worker import FakeWorker
 from harness.server import Server
-from harness.waiting import until
+from harness.wait import until
 
 OLD_FOLDER = Path(__file__).parent.parent / "crates/store/tests/fixtures/before-owners.tar.gz"
 

@@ -8,7 +8,7 @@ import pytest
 from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK
-from harness.waiting import until
+from harness.wait import until
 
 
 def statuses(endpoint, method: str, path: str, count: int, **more) -> list[int]:

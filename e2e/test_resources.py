@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.client import Api, unique
-from harness.waiting import until
+from harness.wait import until
 from test_job_interface import assert_error
 
 AUTHS, VOLUMES, TEMPLATES, ENDPOINTS, KEYS = (

@@ -9,7 +9,7 @@ from runpod import error as sdk_error
 
 from harness.client import Api, unique
 from harness.server import ADMIN_KEY, QUICK
-from harness.waiting import until
+from harness.wait import until
 
 L4 = "NVIDIA L4"
 MACHINE = (
@@ -72,7 +72,7 @@ def test_endpoints_are_made_listed_and_given_another_template(api):
 
 
 def test_an_endpoint_of_the_sdk_runs_jobs_of_the_sdk(api):
-    template = api.template("surroundings.py")
+    template = api.template("environment.py")
     made = runpod.create_endpoint(unique("endpoint"), template["id"], gpu_count=2, workers_max=1)
     output = runpod.Endpoint(made["id"]).run_sync({"input": {"x": 1}}, timeout=40)
     assert output["CUDA_VISIBLE_DEVICES"] == "0,1", "AMPERE_16 is what the SDK asks for by itself"

@@ -8,7 +8,7 @@ import pytest
 import runpod
 
 from harness.client import TERMINAL
-from harness.waiting import until
+from harness.wait import until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,8 +27,8 @@ def echo(api):
 
 
 @pytest.fixture(scope="module")
-def moods(api):
-    return api.endpoint("moods.py", workersMin=1, workersMax=1)
+def outcomes(api):
+    return api.endpoint("outcomes.py", workersMin=1, workersMax=1)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,8 @@ def test_run_sync(echo):
     assert runpod.Endpoint(echo.id).run_sync({"input": {"b": [1, 2.5, "ü"]}}, timeout=300)["echo"] == {"b": [1, 2.5, "ü"]}
 
 
-def test_run_sync_of_a_failing_handler_returns_nothing(moods):
-    assert runpod.Endpoint(moods.id).run_sync({"mood": "raise"}, timeout=300) is None
+def test_run_sync_of_a_failing_handler_returns_nothing(outcomes):
+    assert runpod.Endpoint(outcomes.id).run_sync({"mood": "raise"}, timeout=300) is None
 
 
 def test_stream(generator):
@@ -157,48 +157,48 @@ def test_asyncio_client(echo, generator):
     ("text", "just text"), ("number", 4.5), ("list", [1, "two", None]),
     ("nan", {"value": None, "more": [None, None]}),
 ])
-def test_outputs(moods, mood, output):
-    record = moods.runsync({"mood": mood})
+def test_outputs(outcomes, mood, output):
+    record = outcomes.runsync({"mood": mood})
     assert record["status"] == "COMPLETED" and record["output"] == output
 
 
 @pytest.mark.parametrize("mood", ["empty", "none"])
-def test_empty_outputs(moods, mood):
-    record = moods.runsync({"mood": mood})
+def test_empty_outputs(outcomes, mood):
+    record = outcomes.runsync({"mood": mood})
     assert record["status"] == "COMPLETED" and record.get("output") is None and "error" not in record
 
 
-def test_raising_handler(moods):
-    record = moods.runsync({"mood": "raise"})
+def test_raising_handler(outcomes):
+    record = outcomes.runsync({"mood": "raise"})
     assert record["status"] == "FAILED" and "the handler raised" in record["error"]
 
 
-def test_error_dict(moods):
-    record = moods.runsync({"mood": "error"})
+def test_error_dict(outcomes):
+    record = outcomes.runsync({"mood": "error"})
     assert record["status"] == "FAILED" and record["error"] == "the handler said so" and record["output"] == {"partial": 1}
 
 
-def test_error_object_is_rendered_as_text(moods):
-    record = moods.runsync({"mood": "error object"})
+def test_error_object_is_rendered_as_text(outcomes):
+    record = outcomes.runsync({"mood": "error object"})
     assert record["status"] == "FAILED" and '"structured"' in record["error"]
 
 
-def test_handler_sees_the_whole_job(moods):
+def test_handler_sees_the_whole_job(outcomes):
     s3 = {"accessId": "i", "accessSecret": "s", "bucketName": "b", "endpointUrl": "https://s3.test"}
-    seen = moods.runsync({"mood": "see"}, s3Config=s3, extra={"x": 1})["output"]
+    seen = outcomes.runsync({"mood": "see"}, s3Config=s3, extra={"x": 1})["output"]
     assert seen["s3Config"] == s3 and seen["extra"] == {"x": 1} and seen["id"].startswith("sync-")
 
 
-def test_a_big_output_of_a_real_worker(moods):
-    record = moods.runsync({"mood": "big", "bytes": 5_000_000})
+def test_a_big_output_of_a_real_worker(outcomes):
+    record = outcomes.runsync({"mood": "big", "bytes": 5_000_000})
     assert len(record["output"]) == 5_000_000
 
 
 @pytest.mark.parametrize("sync, limit", [(False, 10_000_000), (True, 20_000_000)])
-def test_an_output_over_its_limit_fails_the_job_and_says_so(moods, sync, limit):
+def test_an_output_over_its_limit_fails_the_job_and_says_so(outcomes, sync, limit):
     for over in (0, 1):
         input = {"mood": "big", "bytes": limit - len('""') + over}
-        record = moods.runsync(input, 120_000) if sync else moods.wait_for(moods.run(input), timeout_s=60)
+        record = outcomes.runsync(input, 120_000) if sync else outcomes.wait_for(outcomes.run(input), timeout_s=60)
         if over:
             assert record["status"] == "FAILED" and "output" not in record
             assert f"the output has {limit + 1} bytes, the limit is {limit}: upload it" in record["error"]
@@ -269,7 +269,7 @@ def test_refresh_worker_gets_a_fresh_process(api, in_config):
 
 
 def test_workers_do_not_share_a_folder(api):
-    endpoint = api.endpoint("moods.py", workersMin=2, workersMax=2)
+    endpoint = api.endpoint("outcomes.py", workersMin=2, workersMax=2)
     endpoint.wait_health("workers", "ready", 2, 40)
     folders: dict[str, str] = {}
 

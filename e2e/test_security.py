@@ -17,7 +17,7 @@ from harness.certificates import Authority
 from harness.client import Api, Endpoint, unique
 from harness.fake_worker import FakeWorker
 from harness.server import ADMIN_KEY, QUICK
-from harness.waiting import until
+from harness.wait import until
 
 KEY = {"Authorization": f"Bearer {ADMIN_KEY}"}
 TRACED = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -6,7 +6,7 @@ import time
 
 from harness.client import TERMINAL, Api
 from harness.fake_worker import FakeWorker
-from harness.waiting import until
+from harness.wait import until
 
 JOBS = 600
 

@@ -11,11 +11,11 @@ import requests
 
 from harness import manual, processes
 from harness.client import Api
-from harness.cutting import CuttingProxy
+from harness.cutting_proxy import CuttingProxy
 from harness.events import follow
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK
-from harness.waiting import until
+from harness.wait import until
 
 CUTS = int(os.environ.get("LONGSHORE_CUTS", "1000"))
 SEED = int(os.environ.get("LONGSHORE_SEED", "1"))

@@ -8,7 +8,7 @@ from harness.client import Api
 from harness.disk import Disk
 from harness.fake_worker import FakeWorker
 from harness.server import QUICK, Server
-from harness.waiting import until
+from harness.wait import until
 
 # Nothing is answered from memory, and polls are short.
 CONFIG = QUICK + "recent_bytes_max = 0\nworker_hold_ms = 1000\n"

@@ -1,6 +1,6 @@
 """Workers of an older version finish their jobs and are replaced."""
 
-from harness.waiting import holds, until
+from harness.wait import holds, until
 
 
 def versions(api, endpoint) -> dict[str, int]:
@@ -14,7 +14,7 @@ def set_flavour(api, endpoint, flavour: str):
 
 
 def test_a_busy_worker_finishes_and_an_idle_one_goes_at_once(api):
-    endpoint = api.endpoint("surroundings.py", env={"FLAVOUR": "old"}, workersMin=2, workersMax=3)
+    endpoint = api.endpoint("environment.py", env={"FLAVOUR": "old"}, workersMin=2, workersMax=3)
     endpoint.wait_health("workers", "idle", 2, 40)
     before = set(versions(api, endpoint))
     job = endpoint.run({"seconds": 6})
@@ -41,7 +41,7 @@ def test_a_busy_worker_finishes_and_an_idle_one_goes_at_once(api):
 
 
 def test_a_change_that_workers_do_not_see_replaces_none(api):
-    endpoint = api.endpoint("surroundings.py", workersMin=1, workersMax=2)
+    endpoint = api.endpoint("environment.py", workersMin=1, workersMax=2)
     endpoint.wait_health("workers", "idle", 1, 40)
     before = versions(api, endpoint)
     endpoint.patch(idleTimeout=120, scalerValue=9)
@@ -50,9 +50,9 @@ def test_a_change_that_workers_do_not_see_replaces_none(api):
 
 
 def test_another_template_replaces_workers_within_the_maximum(api):
-    endpoint = api.endpoint("surroundings.py", env={"FLAVOUR": "old"}, workersMin=2, workersMax=2)
+    endpoint = api.endpoint("environment.py", env={"FLAVOUR": "old"}, workersMin=2, workersMax=2)
     endpoint.wait_health("workers", "idle", 2, 40)
-    other = api.template("surroundings.py", env={"FLAVOUR": "new"})
+    other = api.template("environment.py", env={"FLAVOUR": "new"})
     assert endpoint.patch(templateId=other["id"])["version"] == 2
 
     def replaced():
@@ -67,7 +67,7 @@ def test_another_template_replaces_workers_within_the_maximum(api):
 def test_a_fleet_under_load_keeps_its_size(api):
     """The scaler alone would start one worker, and the next one a minute later."""
     endpoint = api.endpoint(
-        "surroundings.py", env={"FLAVOUR": "old"}, workersMin=3, workersMax=3, scalerType="QUEUE_DELAY", scalerValue=60
+        "environment.py", env={"FLAVOUR": "old"}, workersMin=3, workersMax=3, scalerType="QUEUE_DELAY", scalerValue=60
     )
     endpoint.wait_health("workers", "idle", 3, 40)
     endpoint.patch(workersMin=0)

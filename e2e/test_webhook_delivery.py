@@ -17,7 +17,7 @@ from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
 from harness.server import QUICK, binary
-from harness.waiting import holds, until
+from harness.wait import holds, until
 
 OPEN = ("--allow-private-webhooks", "--rate-limits", "off")
 COUNT = int(os.environ.get("LONGSHORE_WEBHOOKS", "500"))

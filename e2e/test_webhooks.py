@@ -6,7 +6,7 @@ from harness.client import Api
 from harness.fake_worker import FakeWorker
 from harness.receiver import Receiver
 from harness.server import Server
-from harness.waiting import holds, until
+from harness.wait import holds, until
 
 
 def finish(endpoint, worker, body, **fields) -> str:

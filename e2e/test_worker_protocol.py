@@ -16,7 +16,7 @@ import pytest
 
 from harness.client import Api
 from harness.fake_worker import FakeWorker
-from harness.waiting import holds, until
+from harness.wait import holds, until
 
 
 def taken(endpoint, worker, **fields) -> str:

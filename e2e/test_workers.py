@@ -11,7 +11,7 @@ import pytest
 from harness import processes
 from harness.client import HANDLERS, Api
 from harness.server import QUICK
-from harness.waiting import holds, until
+from harness.wait import holds, until
 
 
 def started(path: Path) -> list[str]:
@@ -47,7 +47,7 @@ def test_killed_worker_has_its_job_retried_then_failed(api, tmp_path, handler):
 
 
 def test_handler_that_ends_its_process_fails_with_code_and_log(api):
-    endpoint = api.endpoint("moods.py", workersMax=1, maxRetries=0)
+    endpoint = api.endpoint("outcomes.py", workersMax=1, maxRetries=0)
     record = endpoint.wait_for(endpoint.run({"mood": "die"}), timeout_s=40)
     assert record["status"] == "FAILED"
     assert "7" in record["error"] and "the handler ends its own process" in record["error"], record["error"]
@@ -66,7 +66,7 @@ def test_hung_worker_loses_its_job_and_is_replaced(api, tmp_path):
 
 def test_unserialisable_output_does_not_hold_the_job_for_ever(api):
     """The worker never posts anything and asks for the next job: an unconfirmed job comes back."""
-    endpoint = api.endpoint("moods.py", workersMax=1, maxRetries=1)
+    endpoint = api.endpoint("outcomes.py", workersMax=1, maxRetries=1)
     job = endpoint.run({"mood": "unserialisable"})
     record = endpoint.wait_for(job, timeout_s=60)
     assert record["status"] == "FAILED" and record["error"]
@@ -120,7 +120,7 @@ def test_execution_timeout_really_frees_the_worker(api, tmp_path, handler):
 
 def test_the_other_jobs_of_a_replaced_worker_go_on_without_a_retry(api, tmp_path):
     """A worker that does not let go of a cancelled job is replaced; what else it held is queued again."""
-    endpoint = api.endpoint("stubborn.py", workersMin=1, workersMax=1, maxConcurrency=4)
+    endpoint = api.endpoint("ignores_cancel.py", workersMin=1, workersMax=1, maxConcurrency=4)
     endpoint.wait_health("workers", "ready", 1, 40)
     go = tmp_path / "go"
     stuck = endpoint.run({"seconds": 60, "stubborn": True})

@@ -8,8 +8,9 @@
 )]
 
 mod arguments;
+mod baselines;
 mod cores;
-mod floors;
+mod goals;
 mod http;
 mod load;
 mod machine;
@@ -22,7 +23,6 @@ mod report;
 mod scenarios;
 mod server;
 mod table;
-mod targets;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,17 +32,17 @@ use clap::Parser as _;
 
 use arguments::{Arguments, Part};
 use cores::Cores;
+use goals::{GOALS, PEER_GOALS};
 use machine::Machine;
 use peers::PEERS;
 use readings::Readings;
 use report::Report;
-use scenarios::{Ground, SCENARIOS, Scenario};
-use targets::{PEER_TARGETS, TARGETS};
+use scenarios::{SCENARIOS, Scenario, ScenarioContext};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match &arguments.part {
-        Some(Part::Floor { which }) => floors::serve(which),
+        Some(Part::Floor { which }) => baselines::serve(which),
         None if arguments.list => {
             for scenario in offered(&arguments) {
                 println!("{:<16}{}", scenario.name, scenario.about);
@@ -67,18 +67,18 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let data = make_data_folder(&arguments.data)?;
     let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
     let &Arguments { quick, crowd, .. } = arguments;
-    let ground = Ground { server, data, cores, peers: arguments.peers.clone(), quick, crowd };
+    let context = ScenarioContext { server, data, cores, peers: arguments.peers.clone(), quick, crowd };
     let mut report = Report {
         command: arguments.as_typed(),
         began: machine::now_utc(),
         machine: Machine::describe(cores),
         repetitions: Vec::new(),
-        targets: if arguments.peers.is_some() { PEER_TARGETS } else { TARGETS },
+        targets: if arguments.peers.is_some() { PEER_GOALS } else { GOALS },
     };
     eprintln!("{} ({})", report.machine.cpu, report.machine.pinning);
-    report.repetitions = measure(&ground, &chosen, arguments.reps)?;
+    report.repetitions = measure(&context, &chosen, arguments.reps)?;
     print!("{}", report.text());
-    if ground.quick {
+    if context.quick {
         println!("\nquick: nothing of this means anything, except that everything ran");
     }
     println!("\nwritten to {}", report.write(&arguments.results)?.display());
@@ -110,14 +110,14 @@ fn make_data_folder(folder: &Path) -> Result<PathBuf, String> {
 }
 
 /// Each scenario in turn, and all of it again: what disturbs the machine for a while disturbs all of them.
-fn measure(ground: &Ground, chosen: &[&Scenario], reps: usize) -> Result<Vec<Readings>, String> {
+fn measure(context: &ScenarioContext, chosen: &[&Scenario], reps: usize) -> Result<Vec<Readings>, String> {
     let began = Instant::now();
     let mut repetitions = Vec::new();
     for rep in 1..=reps {
         let mut readings = Readings::default();
         for scenario in chosen.iter().filter(|scenario| rep == 1 || !scenario.once) {
             eprintln!("[{:>4} s] {rep}/{reps} {}", began.elapsed().as_secs(), scenario.name);
-            (scenario.run)(ground, &mut readings).map_err(|error| format!("{}: {error}", scenario.name))?;
+            (scenario.run)(context, &mut readings).map_err(|error| format!("{}: {error}", scenario.name))?;
         }
         repetitions.push(readings);
     }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::goals::{Bound, GoalResult};
 use crate::readings::Spread;
-use crate::targets::{Bound, Verdict};
 
 const ROW_PX: f64 = 24.0;
 const TOP_PX: f64 = 44.0;
@@ -14,7 +14,7 @@ const OCTAVES: f64 = 4.0;
 
 /// An SVG document: one row per target on a logarithmic scale, a bar from the worst to the best repetition and a
 /// dot at the median.
-pub fn svg(verdicts: &[Verdict], title: &str) -> String {
+pub fn svg(verdicts: &[GoalResult], title: &str) -> String {
     let height = TOP_PX + ROW_PX * verdicts.len() as f64 + 16.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH_PX}\" height=\"{height}\" \
@@ -51,7 +51,7 @@ fn grid(svg: &mut String, octave: i32, height: f64) {
     );
 }
 
-fn row(svg: &mut String, verdict: &Verdict, y: f64) {
+fn row(svg: &mut String, verdict: &GoalResult, y: f64) {
     let Spread { min, median, max, .. } = verdict.figure;
     let [one, middle, other] = [min, median, max].map(|figure| x_of(reached(verdict.bound, figure)));
     let colour = if verdict.met { "#2a7f3f" } else { "#b8322a" };
@@ -104,7 +104,7 @@ mod tests {
     fn every_target_has_a_row() {
         let figure = Spread { min: 0.4, median: 0.5, max: 0.6, repetitions: 3 };
         let bound = Bound::AtLeast(0.5);
-        let verdict = Verdict { what: "a < b & c", unit: "× echo", bound, figure, met: true };
+        let verdict = GoalResult { what: "a < b & c", unit: "× echo", bound, figure, met: true };
         let svg = svg(&[verdict], "a run");
         assert!(svg.contains("a &lt; b &amp; c") && svg.matches("<circle").count() == 1, "{svg}");
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));

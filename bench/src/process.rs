@@ -4,7 +4,7 @@ use std::fs;
 
 /// What a process has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Used {
+pub struct ProcessUsage {
     /// Processor time, its own and the kernel's for it.
     pub cpu_s: f64,
     /// What it caused to be written to disks.
@@ -13,7 +13,7 @@ pub struct Used {
     pub resident_bytes: f64,
 }
 
-impl Used {
+impl ProcessUsage {
     /// By that process until now.
     pub fn by(pid: u32) -> Result<Self, String> {
         let read = |name: &str| {
@@ -62,8 +62,8 @@ mod tests {
         assert_eq!(ticks(stat), Some(300));
         assert_eq!(field("Name:\tx\nVmRSS:\t  123 kB\n", "VmRSS:"), Some(123));
         assert_eq!(field("", "VmRSS:"), None);
-        let me = Used::by(std::process::id()).unwrap();
+        let me = ProcessUsage::by(std::process::id()).unwrap();
         assert!(me.resident_bytes > 0.0);
-        assert!(Used::by(u32::MAX).is_err());
+        assert!(ProcessUsage::by(u32::MAX).is_err());
     }
 }

@@ -16,7 +16,7 @@ const END_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Where a program runs.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum CpuPlacement {
     /// Where everything is that is measured.
     Measured,
     /// Beside the generator: it belongs to the load.
@@ -31,12 +31,12 @@ pub struct Program {
 
 impl Program {
     /// Starts it. What it prints goes nowhere; what it complains about goes where ours goes.
-    pub fn start(command: &mut Command, place: Place, cores: Cores) -> Result<Self, String> {
+    pub fn start(command: &mut Command, place: CpuPlacement, cores: Cores) -> Result<Self, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let name = command.get_program().to_string_lossy().into_owned();
         let started = match place {
-            Place::Measured => cores.spawn_measured(command),
-            Place::Beside => command.spawn(),
+            CpuPlacement::Measured => cores.spawn_measured(command),
+            CpuPlacement::Beside => command.spawn(),
         };
         let child = started.map_err(|error| format!("cannot start {name}: {error}"))?;
         Ok(Self { child, name })
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn a_program_ends_with_its_owner() {
         let cores = Cores::unpinned();
-        let program = Program::start(Command::new("sleep").arg("60"), Place::Beside, cores).unwrap();
+        let program = Program::start(Command::new("sleep").arg("60"), CpuPlacement::Beside, cores).unwrap();
         let path = format!("/proc/{}", program.child.id());
         assert!(std::path::Path::new(&path).exists());
         drop(program);
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_program_that_ends_is_not_waited_for() {
         let mut program =
-            Program::start(&mut Command::new("false"), Place::Beside, Cores::unpinned()).unwrap();
+            Program::start(&mut Command::new("false"), CpuPlacement::Beside, Cores::unpinned()).unwrap();
         let error = program.wait_listening(free_address().unwrap()).unwrap_err();
         assert!(error.starts_with("false ended"), "{error}");
     }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::goals::{Goal, GoalResult, judge, missing};
 use crate::machine::Machine;
 use crate::plot;
 use crate::readings::{Readings, Spread, spreads};
 use crate::table::{Table, number};
-use crate::targets::{Target, Verdict, judge, missing};
 
 /// A run, as it is written down.
 #[derive(Serialize)]
@@ -25,14 +25,14 @@ pub struct Report {
     pub repetitions: Vec<Readings>,
     /// What they are judged by.
     #[serde(skip)]
-    pub targets: &'static [Target],
+    pub targets: &'static [Goal],
 }
 
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    targets: Vec<Verdict>,
+    targets: Vec<GoalResult>,
     /// Targets about which this run says nothing.
     missing: Vec<&'static str>,
     summary: BTreeMap<&'a str, Spread>,
@@ -94,9 +94,9 @@ fn readings_table(repetitions: &[Readings]) -> Table {
     table
 }
 
-fn targets_table(verdicts: &[Verdict]) -> Table {
+fn targets_table(verdicts: &[GoalResult]) -> Table {
     let mut table = Table::new(&["target", "bound", "min", "median", "max", "", "of"]);
-    for Verdict { what, unit, bound, figure, met } in verdicts {
+    for GoalResult { what, unit, bound, figure, met } in verdicts {
         let Spread { min, median, max, .. } = *figure;
         let figures = [min, median, max].map(number).to_vec();
         let mark = if *met { "pass" } else { "MISS" };

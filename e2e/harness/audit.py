@@ -5,13 +5,13 @@ import json
 from collections import Counter
 
 from .client import Endpoint
-from .ledger import Ledger, Order
+from .expectations import Expectations, ExpectedJob
 
 SLACK_S = 0.25
 """How far a worker's clock reading and ours may lie from what they describe."""
 
 
-def expected(order: Order) -> str:
+def expected(order: ExpectedJob) -> str:
     """The very text that the worker posted as the output of a job that yields nothing."""
     digest = hashlib.sha256(order.input["text"].encode()).hexdigest()
     output = {"id": order.id, "key": order.key, "digest": digest, "text": order.input["text"]}
@@ -21,24 +21,24 @@ def expected(order: Order) -> str:
 class Audit:
     """The findings about one ledger, after the server has had no requests."""
 
-    def __init__(self, ledger: Ledger, endpoints: dict[str, Endpoint]):
-        self.ledger = ledger
+    def __init__(self, expectations: Expectations, endpoints: dict[str, Endpoint]):
+        self.expectations = expectations
         self.endpoints = endpoints
-        self.findings: list[str] = list(ledger.violations)
+        self.findings: list[str] = list(expectations.violations)
         self.states: Counter[str] = Counter()
         self.chunks = 0
         self.chunks_lost_on_the_way = 0
 
     def run(self, calls: list[dict]) -> list[str]:
         """Everything that is wrong; `calls` are those of the webhook receiver."""
-        for order in self.ledger.acknowledged():
+        for order in self.expectations.acknowledged():
             self._judge(order)
         for flavour, endpoint in self.endpoints.items():
             self._count(flavour, endpoint)
         self._webhooks(calls)
         return self.findings
 
-    def _judge(self, order: Order) -> None:
+    def _judge(self, order: ExpectedJob) -> None:
         endpoint = self.endpoints[order.flavour]
         answer = endpoint.call("GET", f"/status/{order.id}")
         if answer.status_code != 200:
@@ -50,7 +50,7 @@ class Audit:
         if wrong:
             self.findings.append(f"{order.id} of {order.key}: {wrong}: {answer.text[:500]}")
 
-    def _wrong(self, order: Order, record: dict, text: str) -> str | None:
+    def _wrong(self, order: ExpectedJob, record: dict, text: str) -> str | None:
         if record["id"] != order.id:
             return "it has another id"
         if order.end is not None and order.end != text:
@@ -68,7 +68,7 @@ class Audit:
                 return None if f'"output":{expected(order)}' in text else f"its output is not {expected(order)[:500]}"
         return "it did not end, or must not end this way"
 
-    def _wrong_stream(self, order: Order, record: dict) -> str | None:
+    def _wrong_stream(self, order: ExpectedJob, record: dict) -> str | None:
         yielded = record["output"]
         if [chunk["n"] for chunk in yielded] != list(range(order.input["count"])):
             return "the output is not what was yielded"
@@ -87,7 +87,7 @@ class Audit:
         for n in set(range(len(yielded))) - set(numbers):
             until = yielded[n + 1]["at"] if n + 1 < len(yielded) else yielded[n]["at"] + SLACK_S
             # The worker SDK posts a chunk once: what finds no server is not the server's to keep.
-            if not self.ledger.was_down(yielded[n]["at"] - SLACK_S, until + SLACK_S):
+            if not self.expectations.was_down(yielded[n]["at"] - SLACK_S, until + SLACK_S):
                 return f"its stream lacks chunk {n}, and the server was there: {numbers}"
             self.chunks_lost_on_the_way += 1
         return None
@@ -103,10 +103,10 @@ class Audit:
         ids = [record["id"] for record in listed]
         if len(set(ids)) != len(ids):
             self.findings.append(f"{flavour}: a job is listed twice")
-        acknowledged = {order.id for order in self.ledger.acknowledged(flavour)}
+        acknowledged = {order.id for order in self.expectations.acknowledged(flavour)}
         if not acknowledged <= set(ids):
             self.findings.append(f"{flavour}: not listed: {acknowledged - set(ids)}")
-        orders = [order for order in self.ledger.orders.values() if order.flavour == flavour]
+        orders = [order for order in self.expectations.orders.values() if order.flavour == flavour]
         # An order without an idempotency key is sent once: it may have become a job without its client hearing of it.
         unheard = sum(not order.ids for order in orders)
         if len(set(ids) - acknowledged) > unheard:
@@ -117,7 +117,7 @@ class Audit:
             self.findings.append(f"{flavour}: {completed} completed jobs, but health says {health}")
 
     def _webhooks(self, calls: list[dict]) -> None:
-        for order in self.ledger.orders.values():
+        for order in self.expectations.orders.values():
             if not order.webhook:
                 continue
             mine = [call["json"] for call in calls if call["path"].endswith(f"/{order.key}")]
@@ -129,23 +129,23 @@ class Audit:
                 self.findings.append(f"a webhook of {order.key} has another input")
 
 
-def webhooks_due(ledger: Ledger, calls: list[dict]) -> list[str]:
+def webhooks_due(expectations: Expectations, calls: list[dict]) -> list[str]:
     """The finished orders whose last state no receiver was told."""
     told = {(call["path"].rsplit("/", 1)[1], call["json"]["status"]) for call in list(calls)}
     return [
         order.key
-        for order in ledger.acknowledged()
+        for order in expectations.acknowledged()
         if order.webhook and order.end and not any((order.key, status) in told for status in statuses(order))
     ]
 
 
-def statuses(order: Order) -> list[str]:
+def statuses(order: ExpectedJob) -> list[str]:
     """The terminal state in which an order was seen."""
     return [json.loads(order.end)["status"]] if order.end else []
 
 
-def webhook_repeats(ledger: Ledger, calls: list[dict]) -> int:
+def webhook_repeats(expectations: Expectations, calls: list[dict]) -> int:
     """How many accepted calls there were beyond one for each time that a job became terminal."""
     told = Counter(call["path"].rsplit("/", 1)[1] for call in calls)
     # Two are noted for each retry: before it was sent and after.
-    return sum(max(0, count - 1 - ledger.orders[key].retries_sent // 2) for key, count in told.items())
+    return sum(max(0, count - 1 - expectations.orders[key].retries_sent // 2) for key, count in told.items())

@@ -8,7 +8,7 @@ from pathlib import Path
 import requests
 
 from .server import ADMIN_KEY, Server
-from .waiting import until
+from .wait import until
 
 HANDLERS = Path(__file__).parent.parent / "handlers"
 TERMINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")

@@ -6,7 +6,7 @@ import requests
 
 from .client import ADMIN_KEY, Endpoint
 from .fake_worker import FakeWorker
-from .ledger import Ledger
+from .expectations import Expectations
 
 PAUSE_S = 0.005
 
@@ -14,10 +14,10 @@ PAUSE_S = 0.005
 class Flood:
     """One submitting thread for each endpoint, until stopped; keeps the ids that were acknowledged."""
 
-    def __init__(self, endpoints: list[Endpoint], ledger: Ledger):
+    def __init__(self, endpoints: list[Endpoint], expectations: Expectations):
         self.acknowledged: dict[str, list[str]] = {endpoint.id: [] for endpoint in endpoints}
         self._endpoints = endpoints
-        self._ledger = ledger
+        self._expectations = expectations
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._submit, args=(endpoint,)) for endpoint in endpoints]
         for thread in self._threads:
@@ -32,7 +32,7 @@ class Flood:
             try:
                 answer = session.post(url, json={"input": {"some": "payload"}}, timeout=5)
             except requests.RequestException:
-                self._ledger.lost_answer()
+                self._expectations.lost_answer()
                 continue
             if answer.status_code == 200:
                 self.acknowledged[endpoint.id].append(answer.json()["id"])

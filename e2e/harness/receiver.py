@@ -6,7 +6,7 @@ import time
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from .waiting import until
+from .wait import until
 
 
 class _Server(ThreadingHTTPServer):

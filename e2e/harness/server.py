@@ -11,7 +11,7 @@ from pathlib import Path
 import requests
 
 from . import processes
-from .waiting import until
+from .wait import until
 
 ADMIN_KEY = "ls_e2e_0123456789abcdef0123456789abcdef0123456789abcdef"
 

@@ -6,65 +6,65 @@
 //! history that fits what was seen keeps it.
 
 mod answers;
-mod buffered;
-mod caused;
-mod changing;
+mod buffered_loss;
+mod consumed;
+mod control;
 mod damage;
-mod draining;
-mod edges;
 mod endpoint;
+mod eviction;
 mod exchange;
 mod fleet;
-mod following;
-mod forgetting;
-mod healthy;
-mod hooks;
+mod health;
 mod job;
-mod kept;
+mod job_view;
 mod ledger;
 mod limits;
-mod notes;
-mod omitting;
-mod operating;
+mod model;
 mod operation;
-mod overdue;
+mod operator;
+mod outages;
+mod outcome_cause;
 mod promise;
+mod quiescence;
 mod reports;
-mod rest;
+mod retention;
 mod retries;
 mod rules;
-mod sight;
-mod silence;
-mod spoiling;
-mod stopping;
-mod submitting;
-mod taking;
+mod sse;
+mod stop;
+mod submit;
+mod take;
 #[cfg(test)]
 mod tests;
-mod trouble;
+mod time_bounds;
+mod timeouts;
+mod transitions;
 mod unread;
-mod waiting;
-mod when;
+mod unreadable_job;
+mod waits;
+mod webhook_size;
+mod webhooks;
 mod wire;
 mod worker;
+mod worker_lease;
 
 use std::collections::BTreeSet;
 
 use self::damage::{Damage, is_damaged};
-pub use self::edges::Edge;
 use self::exchange::{Exchange, Exchanges};
 use self::job::{EndpointNo, JobNo};
 use self::ledger::Ledger;
 use self::limits::{Counted, Window};
-use self::notes::{Map, Notes};
+use self::model::{Map, Model};
 use self::operation::{Address, Operation, listed_jobs};
 use self::promise::Promise;
 pub use self::rules::{Rate, Rates, Rules};
-use self::stopping::Due;
-use self::submitting::Keyed;
+use self::stop::Due;
+use self::submit::Keyed;
+use self::time_bounds::{EventTime, WallClock};
+pub use self::transitions::Transition;
 use self::unread::Unread;
-use self::when::{WallClock, When};
-use crate::seen::{Moment, Request, Seen};
+use crate::observation::{HttpRequest, Moment, Observation};
 
 /// A promise that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub struct Auditor {
     rules: Rules,
     ledger: Ledger,
     clock: WallClock,
-    notes: Notes,
+    notes: Model,
     exchanges: Exchanges,
     keys: Map<(EndpointNo, Box<str>), Keyed>,
     unread: Unread,
@@ -94,9 +94,9 @@ pub struct Auditor {
     /// When somebody must look again.
     due: BTreeSet<(u64, Due)>,
     /// Server processes: when they began and ended.
-    processes: Vec<(When, Option<When>)>,
-    process_began: Option<When>,
-    process_ended: Option<When>,
+    processes: Vec<(EventTime, Option<EventTime>)>,
+    process_began: Option<EventTime>,
+    process_ended: Option<EventTime>,
     /// When the server was last prevented from keeping what it knew.
     last_crash_ms: Option<u64>,
     /// When the server had trouble.
@@ -106,7 +106,7 @@ pub struct Auditor {
     /// When something went wrong last, as far as anybody outside can tell.
     disturbed_ms: u64,
     /// From here on nothing goes wrong.
-    calm: Option<When>,
+    calm: Option<EventTime>,
 }
 
 impl Auditor {
@@ -116,7 +116,7 @@ impl Auditor {
     }
 
     /// Takes note of what was seen.
-    pub fn see(&mut self, at: Moment, seen: &Seen) {
+    pub fn see(&mut self, at: Moment, seen: &Observation) {
         self.ledger.advance(at);
         if self.clock.note(at) {
             self.disturbed_ms = at.ms;
@@ -132,12 +132,12 @@ impl Auditor {
         self.take_note(at, seen);
     }
 
-    fn take_note(&mut self, at: Moment, seen: &Seen) {
+    fn take_note(&mut self, at: Moment, seen: &Observation) {
         match seen {
-            Seen::Sent(id, _, request) => self.sent(id.0, request),
-            Seen::Arrived(id) => self.arrived(id.0),
-            Seen::Piece(id, piece) => self.piece_came(id.0, piece),
-            Seen::Answered(id, answer) => {
+            Observation::Sent(id, _, request) => self.sent(id.0, request),
+            Observation::Arrived(id) => self.arrived(id.0),
+            Observation::Piece(id, piece) => self.piece_came(id.0, piece),
+            Observation::Answered(id, answer) => {
                 let Some(exchange) = self.exchanges.remove(&id.0) else { return };
                 self.close_take(id.0, &exchange);
                 self.limit_settled(id.0, &exchange, Some(answer.status));
@@ -147,7 +147,7 @@ impl Auditor {
                 }
                 self.answer(id.0, &exchange, answer);
             }
-            Seen::Broken(id) => {
+            Observation::Broken(id) => {
                 let Some(exchange) = self.exchanges.remove(&id.0) else { return };
                 self.disturbed_ms = at.ms;
                 self.close_take(id.0, &exchange);
@@ -155,29 +155,29 @@ impl Auditor {
                 self.following_ended(&exchange);
                 self.unanswered(&exchange);
             }
-            Seen::Called(call, url, body) => self.called(*call, url, body),
-            Seen::CallAnswered(call, status) => self.call_over(*call, Some(*status)),
-            Seen::CallBroken(call) => self.call_over(*call, None),
-            Seen::WorkerStarted(worker, endpoint) => self.worker_started(worker, endpoint),
-            Seen::WorkerEnded(worker, by_server) => self.worker_ended(worker, *by_server),
-            Seen::HandlerBegan(worker, job) => self.handler_began(worker, job),
-            Seen::HandlerEnded(worker, job) => self.handler_ended(worker, job),
-            Seen::ServerUp => self.server_up(at),
-            Seen::ServerDown(killed) => self.server_down(at, *killed),
+            Observation::Called(call, url, body) => self.called(*call, url, body),
+            Observation::CallAnswered(call, status) => self.call_over(*call, Some(*status)),
+            Observation::CallBroken(call) => self.call_over(*call, None),
+            Observation::WorkerStarted(worker, endpoint) => self.worker_started(worker, endpoint),
+            Observation::WorkerEnded(worker, by_server) => self.worker_ended(worker, *by_server),
+            Observation::HandlerBegan(worker, job) => self.handler_began(worker, job),
+            Observation::HandlerEnded(worker, job) => self.handler_ended(worker, job),
+            Observation::ServerUp => self.server_up(at),
+            Observation::ServerDown(killed) => self.server_down(at, *killed),
             // Every event tells what the clock shows; between two events it may have shown more.
-            Seen::ClockSet => {}
-            Seen::DiskFailed => {
+            Observation::ClockSet => {}
+            Observation::DiskFailed => {
                 self.disturbed_ms = at.ms;
                 self.last_crash_ms = Some(at.ms);
                 self.note_trouble();
                 self.leases_renewed(at.ms);
             }
-            Seen::InputUnread(job) => self.input_unread(job),
-            Seen::InputDamaged(job) => self.input_damaged(job),
-            Seen::OutputDamaged(job) => self.output_damaged(job),
-            Seen::ChunkDamaged(job, offset) => self.chunk_damaged(job, *offset),
-            Seen::Calm => self.calm = Some(self.ledger.now),
-            Seen::End => self.check_rest(),
+            Observation::InputUnread(job) => self.input_unread(job),
+            Observation::InputDamaged(job) => self.input_damaged(job),
+            Observation::OutputDamaged(job) => self.output_damaged(job),
+            Observation::ChunkDamaged(job, offset) => self.chunk_damaged(job, *offset),
+            Observation::Calm => self.calm = Some(self.ledger.now),
+            Observation::End => self.check_rest(),
         }
     }
 
@@ -192,16 +192,16 @@ impl Auditor {
     }
 
     /// How often each edge of a job's life was seen beyond doubt.
-    pub fn edges(&self) -> Vec<(Edge, u64)> {
+    pub fn edges(&self) -> Vec<(Transition, u64)> {
         self.ledger.edges()
     }
 
-    fn sent(&mut self, id: u64, request: &Request) {
+    fn sent(&mut self, id: u64, request: &HttpRequest) {
         let address = Address::of(request.method, &request.path);
         let header = |name: &str| {
             request.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
         };
-        let following = following::Following::of(address.operation, header);
+        let following = sse::Following::of(address.operation, header);
         let operation = if following.is_some() { Operation::Follow } else { address.operation };
         let endpoint =
             (!address.endpoint.is_empty()).then(|| self.notes.endpoint(address.endpoint, &self.rules));
@@ -222,7 +222,7 @@ impl Auditor {
             process: 0,
             body: request.body.clone(),
             key: header("idempotency-key").map(Into::into),
-            owner: submitting::hash_of(
+            owner: submit::hash_of(
                 header("authorization").unwrap_or("").trim_start_matches("Bearer ").as_bytes(),
             ),
             listed,

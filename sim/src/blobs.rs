@@ -9,22 +9,22 @@ use tokio::sync::oneshot;
 
 use crate::disk::{Drive, WriteError};
 use crate::faults::Fault;
-use crate::seen::Seen;
+use crate::observation::Observation;
+use crate::scheduler::Process;
 use crate::store::Rows;
-use crate::tasks::Process;
 
 /// Deletions that a power cut can undo; older ones have reached the disk.
 const UNSYNCED_DELETES_MAX: usize = 64;
 
 /// The files on the disk.
 #[derive(Default)]
-pub(crate) struct Files {
+pub(crate) struct BlobFiles {
     present: MemoryBlobs,
-    state: Mutex<State>,
+    state: Mutex<BlobState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BlobState {
     last_put: u64,
     /// Files that are being written, by the number of the put.
     unfinished: BTreeMap<u64, (String, Bytes)>,
@@ -34,7 +34,7 @@ struct State {
     damaged: BTreeSet<String>,
 }
 
-impl Files {
+impl BlobFiles {
     /// What is left when the process has died.
     pub(crate) fn crash(&self, drive: &Drive, power_cut: bool) {
         let (unfinished, deleted) = {
@@ -47,7 +47,7 @@ impl Files {
                 drop(self.present.put(&name, bytes));
             }
         }
-        if power_cut && drive.faults.strike(Fault::TailLost) {
+        if power_cut && drive.faults.inject(Fault::TailLost) {
             for (name, bytes) in deleted {
                 if drive.toss() {
                     drive.record.note(|| format!("the deletion of {name} is undone"));
@@ -60,11 +60,11 @@ impl Files {
     /// Changes or loses the file with a job's input, if that is to happen now.
     async fn may_damage(&self, drive: &Drive, name: &str) -> Result<(), BlobError> {
         let Some(job) = job_of_input(name) else { return Ok(()) };
-        if !drive.faults.strike(Fault::InputDamaged) {
+        if !drive.faults.inject(Fault::InputDamaged) {
             return Ok(());
         }
         let Some(bytes) = self.present.get(name).await? else { return Ok(()) };
-        drive.record.see(&Seen::InputDamaged(job.to_owned()));
+        drive.record.see(&Observation::InputDamaged(job.to_owned()));
         self.damage(drive, name, bytes).await
     }
 
@@ -74,7 +74,7 @@ impl Files {
         let is_damaged = self.state().damaged.contains(name);
         if !is_damaged {
             let Some(bytes) = self.present.get(name).await? else { return Ok(()) };
-            if !drive.faults.strike(Fault::OutputDamaged) {
+            if !drive.faults.inject(Fault::OutputDamaged) {
                 return Ok(());
             }
             drive.record.note(|| format!("{name} is damaged"));
@@ -82,7 +82,7 @@ impl Files {
             self.damage(drive, name, bytes).await?;
         }
         if row.state.is_terminal() {
-            drive.record.see(&Seen::OutputDamaged(row.id.to_string()));
+            drive.record.see(&Observation::OutputDamaged(row.id.to_string()));
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Files {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BlobState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -155,18 +155,18 @@ fn job_of_input(name: &str) -> Option<&str> {
 pub struct SimBlobs {
     process: Process,
     drive: Arc<Drive>,
-    files: Arc<Files>,
+    files: Arc<BlobFiles>,
     /// To know whose file it is.
     rows: Arc<Rows>,
 }
 
 impl SimBlobs {
-    pub(crate) fn open(process: Process, drive: Arc<Drive>, files: Arc<Files>, rows: Arc<Rows>) -> Self {
+    pub(crate) fn open(process: Process, drive: Arc<Drive>, files: Arc<BlobFiles>, rows: Arc<Rows>) -> Self {
         Self { process, drive, files, rows }
     }
 
     /// Work that goes on when nobody waits for it any more, but not when its process dies.
-    fn work<W>(&self, work: impl FnOnce(Arc<Drive>, Arc<Files>) -> W) -> BlobFuture<'_, ()>
+    fn work<W>(&self, work: impl FnOnce(Arc<Drive>, Arc<BlobFiles>) -> W) -> BlobFuture<'_, ()>
     where
         W: Future<Output = Result<(), BlobError>> + Send + 'static,
     {
@@ -212,7 +212,7 @@ impl Blobs for SimBlobs {
             });
             let bytes = read.await;
             if let (Err(_), Some(job)) = (&bytes, job_of_input(&name)) {
-                self.drive.record.see(&Seen::InputUnread(job.to_owned()));
+                self.drive.record.see(&Observation::InputUnread(job.to_owned()));
             }
             bytes
         })

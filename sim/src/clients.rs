@@ -1,13 +1,13 @@
 //! Clients: they hand in jobs, follow them, change their minds, and send nonsense.
 
 mod body;
-mod book;
-mod changing;
+mod client_state;
+mod control;
 mod events;
-mod following;
-mod habits;
-mod nonsense;
-mod submitting;
+mod invalid;
+mod profile;
+mod reads;
+mod submit;
 #[cfg(test)]
 mod tests;
 
@@ -16,15 +16,15 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use self::book::{Book, Known};
-use self::habits::{Action, Habits};
-use crate::asking::{get, text_member};
+use self::client_state::{ClientState, KnownJob};
+use self::profile::{Action, ClientProfile};
 use crate::auditor::Auditor;
-use crate::dice::Dice;
 use crate::endpoints::Endpoints;
 use crate::faults::Faults;
-use crate::seen::{Answer, Party, Request};
-use crate::tasks::Process;
+use crate::observation::{HttpRequest, HttpResponse, Party};
+use crate::raw_http::{get, text_member};
+use crate::rng::Rng;
+use crate::scheduler::Process;
 use crate::world::World;
 
 /// How often a client looks after one of its jobs once the world is calm, in milliseconds.
@@ -37,13 +37,13 @@ const NOTHING_THERE: Duration = Duration::from_millis(500);
 const SURVEY: Duration = Duration::from_mins(4);
 
 /// Starts some clients. Each uses one of the keys, of which there must be one.
-pub fn start(world: &World, dice: &mut Dice, keys: &[String], endpoints: &Endpoints) -> Vec<Process> {
-    let count = dice.skewed(1..=12) as u32;
+pub fn start(world: &World, rng: &mut Rng, keys: &[String], endpoints: &Endpoints) -> Vec<Process> {
+    let count = rng.skewed(1..=12) as u32;
     // In a slow world much time passes in few steps: what waits for hours comes to its turn, too.
-    let slowness = dice.skewed(1..=50);
+    let slowness = rng.skewed(1..=50);
     let one = |number| {
-        let key = dice.pick(keys).clone();
-        Client::start(world, dice, number, &key, slowness, endpoints)
+        let key = rng.pick(keys).clone();
+        Client::start(world, rng, number, &key, slowness, endpoints)
     };
     (0..count).map(one).collect()
 }
@@ -68,33 +68,33 @@ struct Client {
     endpoints: Endpoints,
     /// As it sends it, with `Bearer` or without.
     credential: String,
-    habits: Habits,
-    dice: Mutex<Dice>,
-    book: Mutex<Book>,
+    profile: ClientProfile,
+    rng: Mutex<Rng>,
+    book: Mutex<ClientState>,
 }
 
 impl Client {
     fn start(
         world: &World,
-        dice: &mut Dice,
+        rng: &mut Rng,
         number: u32,
         key: &str,
         slowness: u64,
         endpoints: &Endpoints,
     ) -> Process {
-        let mut dice = dice.fork();
-        let bare = dice.chance(0.2);
+        let mut rng = rng.fork();
+        let bare = rng.chance(0.2);
         let client = Arc::new(Self {
             number,
             world: world.clone(),
             endpoints: endpoints.clone(),
             credential: if bare { key.to_owned() } else { format!("Bearer {key}") },
-            habits: Habits::draw(&mut dice, slowness),
-            dice: Mutex::new(dice),
+            profile: ClientProfile::draw(&mut rng, slowness),
+            rng: Mutex::new(rng),
             book: Mutex::default(),
         });
         let process = world.tasks.process();
-        for _ in 0..client.habits.hands {
+        for _ in 0..client.profile.hands {
             let client = Arc::clone(&client);
             process.spawn(async move { client.work().await });
         }
@@ -113,8 +113,8 @@ impl Client {
                 continue;
             }
             let (pauses, burst) = {
-                let mut dice = self.dice();
-                (self.habits.pause(&mut dice), self.habits.burst(&mut dice))
+                let mut rng = self.rng();
+                (self.profile.pause(&mut rng), self.profile.burst(&mut rng))
             };
             sleep(pauses).await;
             for _ in 0..burst {
@@ -122,8 +122,8 @@ impl Client {
                     return;
                 }
                 let action = {
-                    let mut dice = self.dice();
-                    self.habits.action(&mut dice)
+                    let mut rng = self.rng();
+                    self.profile.action(&mut rng)
                 };
                 self.act(action).await;
             }
@@ -154,14 +154,14 @@ impl Client {
     async fn look_after_jobs(&self) {
         loop {
             let (pause, known) = {
-                let (mut dice, mut book) = (self.dice(), self.book());
+                let (mut rng, mut book) = (self.rng(), self.book());
                 let pause = match (self.faults().are_over(), book.open_len()) {
-                    (false, _) => self.habits.look_ms(&mut dice),
-                    (true, 0) => dice.range(1..=IDLE_LOOK_MS_MAX),
-                    (true, _) => dice.range(1..=CALM_LOOK_MS_MAX),
+                    (false, _) => self.profile.look_ms(&mut rng),
+                    (true, 0) => rng.range(1..=IDLE_LOOK_MS_MAX),
+                    (true, _) => rng.range(1..=CALM_LOOK_MS_MAX),
                 };
 
-                (pause, book.next_open().or_else(|| book.pick_over(&mut dice)))
+                (pause, book.next_open().or_else(|| book.pick_over(&mut rng)))
             };
             sleep(Duration::from_millis(pause)).await;
             if let Some(known) = known {
@@ -171,21 +171,21 @@ impl Client {
     }
 
     /// Sends a request; none if no answer comes.
-    async fn ask(&self, request: Request) -> Option<Answer> {
+    async fn ask(&self, request: HttpRequest) -> Option<HttpResponse> {
         let answer = self.world.network.ask(Party::Client(self.number), request).await.ok()?;
         self.wait_if_refused(&answer).await;
         Some(answer)
     }
 
-    async fn wait_if_refused(&self, answer: &Answer) {
-        if answer.status == 429 && self.habits.is_patient {
-            let pause = self.dice().range(100..=10_000);
+    async fn wait_if_refused(&self, answer: &HttpResponse) {
+        if answer.status == 429 && self.profile.is_patient {
+            let pause = self.rng().range(100..=10_000);
             sleep(Duration::from_millis(pause)).await;
         }
     }
 
     /// Takes note of what an answer says about a job.
-    fn note(&self, known: &Known, answer: &Answer) {
+    fn note(&self, known: &KnownJob, answer: &HttpResponse) {
         match answer.status {
             200 => match text_member(&answer.body, "status") {
                 None => {}
@@ -207,11 +207,11 @@ impl Client {
         &self.world.faults
     }
 
-    fn dice(&self) -> MutexGuard<'_, Dice> {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rng(&self) -> MutexGuard<'_, Rng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn book(&self) -> MutexGuard<'_, ClientState> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tokio::time::Instant;
 
-use crate::seen::Moment;
+use crate::observation::Moment;
 
 /// What the wall clock shows when the world begins.
 const BEGINNING_MS: i64 = 1_767_225_600_000;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::blobs::{Files, SimBlobs};
-use crate::dice::Dice;
+use crate::blobs::{BlobFiles, SimBlobs};
 use crate::faults::{Fault, Faults};
-use crate::record::Record;
+use crate::recorder::Recorder;
+use crate::rng::Rng;
+use crate::scheduler::Process;
 use crate::store::{Rows, SimStore};
-use crate::tasks::Process;
 
 /// Milliseconds that a write takes at most when nothing is wrong.
 const WRITE_MS_MAX: u64 = 2;
@@ -28,17 +28,17 @@ const UNREADABLE_MS_MAX: u64 = 60_000;
 pub struct Disk {
     drive: Arc<Drive>,
     rows: Arc<Rows>,
-    files: Arc<Files>,
+    files: Arc<BlobFiles>,
 }
 
 impl Disk {
     /// An empty disk, as fast as chance will have it.
-    pub fn new(dice: &mut Dice, faults: Faults, record: Record) -> Self {
+    pub fn new(rng: &mut Rng, faults: Faults, record: Recorder) -> Self {
         let drive = Drive {
             faults,
             record,
-            sync_ms_max: dice.skewed(0..=SYNC_MS_MAX),
-            state: Mutex::new(State { dice: dice.fork(), full_until: None, unreadable_until: None }),
+            sync_ms_max: rng.skewed(0..=SYNC_MS_MAX),
+            state: Mutex::new(DiskState { rng: rng.fork(), full_until: None, unreadable_until: None }),
         };
         Self { drive: Arc::new(drive), rows: Arc::default(), files: Arc::default() }
     }
@@ -78,13 +78,13 @@ pub(crate) enum WriteError {
 /// How long the disk takes, and when it fails.
 pub(crate) struct Drive {
     pub(crate) faults: Faults,
-    pub(crate) record: Record,
+    pub(crate) record: Recorder,
     sync_ms_max: u64,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
 }
 
-struct State {
-    dice: Dice,
+struct DiskState {
+    rng: Rng,
     full_until: Option<Instant>,
     unreadable_until: Option<Instant>,
 }
@@ -92,12 +92,12 @@ struct State {
 impl Drive {
     /// Takes the time of a write. After an error nothing is written.
     pub(crate) async fn write(&self, failure: Fault) -> Result<(), WriteError> {
-        let slow = self.faults.strike(Fault::CommitSlow);
+        let slow = self.faults.inject(Fault::CommitSlow);
         self.pass(if slow { SLOW_MS_MAX } else { WRITE_MS_MAX }).await;
         if self.is_full() {
             return Err(WriteError::Full);
         }
-        if self.faults.strike(failure) { Err(WriteError::Failed) } else { Ok(()) }
+        if self.faults.inject(failure) { Err(WriteError::Failed) } else { Ok(()) }
     }
 
     /// Takes the time of a sync.
@@ -108,17 +108,17 @@ impl Drive {
     /// Takes the time of a read; whether it succeeds.
     pub(crate) async fn read(&self) -> bool {
         self.pass(1).await;
-        !self.is_unreadable() && !self.faults.strike(Fault::ReadFailed)
+        !self.is_unreadable() && !self.faults.inject(Fault::ReadFailed)
     }
 
     /// One or the other, equally likely.
     pub(crate) fn toss(&self) -> bool {
-        self.state().dice.chance(0.5)
+        self.state().rng.chance(0.5)
     }
 
     /// A number below `end`, which is not 0.
     pub(crate) fn below(&self, end: usize) -> usize {
-        self.state().dice.range(0..=end as u64 - 1) as usize
+        self.state().rng.range(0..=end as u64 - 1) as usize
     }
 
     fn is_full(&self) -> bool {
@@ -130,24 +130,29 @@ impl Drive {
     }
 
     /// Whether a fault that lasts for a while does so now; it may begin now.
-    fn is_within(&self, fault: Fault, ms_max: u64, until: fn(&mut State) -> &mut Option<Instant>) -> bool {
-        let begins = self.faults.strike(fault);
+    fn is_within(
+        &self,
+        fault: Fault,
+        ms_max: u64,
+        until: fn(&mut DiskState) -> &mut Option<Instant>,
+    ) -> bool {
+        let begins = self.faults.inject(fault);
         let mut state = self.state();
         if begins {
-            let lasts = Duration::from_millis(state.dice.skewed(1..=ms_max));
+            let lasts = Duration::from_millis(state.rng.skewed(1..=ms_max));
             *until(&mut state) = Some(Instant::now() + lasts);
         }
         !self.faults.are_over() && until(&mut state).is_some_and(|until| Instant::now() < until)
     }
 
     async fn pass(&self, ms_max: u64) {
-        let takes = Duration::from_millis(self.state().dice.skewed(0..=ms_max));
+        let takes = Duration::from_millis(self.state().rng.skewed(0..=ms_max));
         if !takes.is_zero() {
             sleep(takes).await;
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// How many deleted endpoints are remembered: some go on asking for them.
 const DELETED_KEPT: usize = 3;
 
 /// An endpoint that the others know of.
 #[derive(Clone)]
-pub struct Published {
+pub struct KnownEndpoint {
     /// Its id.
     pub id: Arc<str>,
     /// Its second address.
@@ -27,13 +27,13 @@ pub struct Endpoints {
 
 #[derive(Default)]
 struct Lists {
-    present: Vec<Published>,
-    deleted: Vec<Published>,
+    present: Vec<KnownEndpoint>,
+    deleted: Vec<KnownEndpoint>,
 }
 
 impl Endpoints {
     /// Tells of a new endpoint.
-    pub fn publish(&self, endpoint: Published) {
+    pub fn publish(&self, endpoint: KnownEndpoint) {
         self.lists().present.push(endpoint);
     }
 
@@ -54,19 +54,19 @@ impl Endpoints {
     }
 
     /// One of those that should be there.
-    pub fn pick(&self, dice: &mut Dice) -> Option<Published> {
+    pub fn pick(&self, rng: &mut Rng) -> Option<KnownEndpoint> {
         let lists = self.lists();
-        (!lists.present.is_empty()).then(|| dice.pick(&lists.present).clone())
+        (!lists.present.is_empty()).then(|| rng.pick(&lists.present).clone())
     }
 
     /// One of those that are gone.
-    pub fn pick_deleted(&self, dice: &mut Dice) -> Option<Published> {
+    pub fn pick_deleted(&self, rng: &mut Rng) -> Option<KnownEndpoint> {
         let lists = self.lists();
-        (!lists.deleted.is_empty()).then(|| dice.pick(&lists.deleted).clone())
+        (!lists.deleted.is_empty()).then(|| rng.pick(&lists.deleted).clone())
     }
 
     /// Those that should be there, in the order of their creation.
-    pub fn present(&self) -> Vec<Published> {
+    pub fn present(&self) -> Vec<KnownEndpoint> {
         self.lists().present.clone()
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Defines the kinds of faults with the largest rate at which each may strike where it could.
 macro_rules! faults {
@@ -108,11 +108,11 @@ impl Fault {
 /// Decides when something goes wrong. Cheap to clone.
 #[derive(Clone)]
 pub struct Faults {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<FaultState>>,
 }
 
-struct State {
-    dice: Dice,
+struct FaultState {
+    rng: Rng,
     rates: Vec<f64>,
     counts: Vec<u64>,
     over: bool,
@@ -120,20 +120,20 @@ struct State {
 
 impl Faults {
     /// Draws the rates of one world.
-    pub fn draw(dice: &mut Dice) -> Self {
+    pub fn draw(rng: &mut Rng) -> Self {
         let rates = Fault::RATES_MAX.iter().map(|rate_max| {
             if *rate_max == 0.0 {
                 return 0.0;
             }
             // From a hundredth of the largest to the largest.
-            let strength = 10_f64.powf(-2.0 * dice.range(0..=1_000) as f64 / 1_000.0);
-            if dice.chance(0.5) { rate_max * strength } else { 0.0 }
+            let strength = 10_f64.powf(-2.0 * rng.range(0..=1_000) as f64 / 1_000.0);
+            if rng.chance(0.5) { rate_max * strength } else { 0.0 }
         });
         let mut rates: Vec<f64> = rates.collect();
         let counts = vec![0; Fault::ALL.len()];
-        let dice = dice.fork();
+        let rng = rng.fork();
         // From a copy: the worlds in which they do not strike stay what they were before they were thought of.
-        let mut late = dice.clone();
+        let mut late = rng.clone();
         if late.chance(0.3) {
             rates[Fault::JobUnreadable as usize] = late.skewed(1..=50) as f64 / 1_000.0;
         }
@@ -149,15 +149,15 @@ impl Faults {
         if late.chance(0.2) {
             rates[Fault::ChunkDamaged as usize] = late.skewed(2..=50) as f64 / 1_000.0;
         }
-        Self { shared: Arc::new(Mutex::new(State { dice, rates, counts, over: false })) }
+        Self { shared: Arc::new(Mutex::new(FaultState { rng, rates, counts, over: false })) }
     }
 
     /// Only these go wrong, as often as is said.
-    pub fn only(dice: &mut Dice, chosen: &[(Fault, f64)]) -> Self {
+    pub fn only(rng: &mut Rng, chosen: &[(Fault, f64)]) -> Self {
         let rate = |fault| chosen.iter().find(|(kind, _)| *kind == fault).map_or(0.0, |(_, rate)| *rate);
         let rates = Fault::ALL.iter().map(|fault| rate(*fault)).collect();
         let counts = vec![0; Fault::ALL.len()];
-        Self { shared: Arc::new(Mutex::new(State { dice: dice.fork(), rates, counts, over: false })) }
+        Self { shared: Arc::new(Mutex::new(FaultState { rng: rng.fork(), rates, counts, over: false })) }
     }
 
     /// From now on these go wrong as often as is said.
@@ -169,11 +169,11 @@ impl Faults {
     }
 
     /// Whether it goes wrong now. Counted if it does.
-    pub fn strike(&self, fault: Fault) -> bool {
+    pub fn inject(&self, fault: Fault) -> bool {
         let mut state = self.state();
         let rate = state.rates[fault as usize];
         let is_spent = fault.lasts() && state.counts[fault as usize] >= LASTING_MAX;
-        let strikes = !state.over && !is_spent && rate > 0.0 && state.dice.chance(rate);
+        let strikes = !state.over && !is_spent && rate > 0.0 && state.rng.chance(rate);
         state.counts[fault as usize] += u64::from(strikes);
         strikes
     }
@@ -193,7 +193,7 @@ impl Faults {
         Fault::ALL.iter().copied().zip(self.state().counts.iter().copied()).collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

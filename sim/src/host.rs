@@ -3,29 +3,29 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use longshore_engine::{Host, Task};
+use longshore_engine::{BoxTask, Runtime};
 use longshore_model::Millis;
 use tokio::task::JoinHandle;
 
 use crate::clock::Clock;
-use crate::dice::Dice;
-use crate::tasks::Process;
+use crate::rng::Rng;
+use crate::scheduler::Process;
 
 /// The engine's machine: a clock that jumps, seeded chance, and the tasks of one server process.
 pub struct SimHost {
     clock: Clock,
     process: Process,
-    dice: Mutex<Dice>,
+    rng: Mutex<Rng>,
 }
 
 impl SimHost {
     /// For one server process.
-    pub fn new(clock: Clock, process: Process, dice: Dice) -> Self {
-        Self { clock, process, dice: Mutex::new(dice) }
+    pub fn new(clock: Clock, process: Process, rng: Rng) -> Self {
+        Self { clock, process, rng: Mutex::new(rng) }
     }
 }
 
-impl Host for SimHost {
+impl Runtime for SimHost {
     fn wall_clock(&self) -> Millis {
         Millis(self.clock.now().wall_ms)
     }
@@ -35,10 +35,10 @@ impl Host for SimHost {
     }
 
     fn entropy(&self) -> u128 {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner).bits()
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).bits()
     }
 
-    fn spawn(&self, task: Task) -> JoinHandle<()> {
+    fn spawn(&self, task: BoxTask) -> JoinHandle<()> {
         self.process.spawn(task)
     }
 }

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_launch::{Exited, LaunchError, LaunchFuture, Launcher, Present, WorkerSpec};
+use longshore_launch::{LaunchError, LaunchFuture, Launcher, RunningWorker, WorkerExit, WorkerSpec};
 use longshore_model::WorkerId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::dice::Dice;
 use crate::faults::Fault;
-use crate::tasks::Process;
-use crate::workers::{Gossip, Worker};
+use crate::rng::Rng;
+use crate::scheduler::Process;
+use crate::workers::{ForeignJobs, Worker};
 use crate::world::World;
 
 /// How long a worker may take that the server before was ending already.
@@ -30,47 +30,47 @@ const START_SLOW_MS_MAX: u64 = 20_000;
 
 /// The machine. It lives as long as the world. Cheap to clone.
 #[derive(Clone)]
-pub struct Machine {
-    shared: Arc<Shared>,
+pub struct WorkerMachine {
+    shared: Arc<LauncherShared>,
 }
 
-struct Shared {
+struct LauncherShared {
     world: World,
     /// What goes on without a server.
     process: Process,
-    gossip: Gossip,
+    foreign_jobs: ForeignJobs,
     /// How likely a start is slow.
     slowness: f64,
-    state: Mutex<State>,
+    state: Mutex<LauncherState>,
 }
 
-struct State {
-    dice: Dice,
+struct LauncherState {
+    rng: Rng,
     /// The workers that were started and whose end no server has handled.
-    folders: BTreeMap<WorkerId, Folder>,
+    folders: BTreeMap<WorkerId, WorkerEntry>,
     /// Counts the servers that looked what there is. What an earlier one was about to start is not started.
     adoptions: u64,
 }
 
 /// What is noted of a worker.
 #[derive(Clone)]
-struct Folder {
-    present: Present,
+struct WorkerEntry {
+    present: RunningWorker,
     worker: Worker,
     since: Instant,
     ran: Option<Duration>,
 }
 
-impl Machine {
+impl WorkerMachine {
     /// Without workers at first.
-    pub fn new(world: &World, dice: &mut Dice) -> Self {
-        let slowness = if dice.chance(0.5) { dice.range(0..=100) as f64 / 200.0 } else { 0.0 };
-        let shared = Shared {
+    pub fn new(world: &World, rng: &mut Rng) -> Self {
+        let slowness = if rng.chance(0.5) { rng.range(0..=100) as f64 / 200.0 } else { 0.0 };
+        let shared = LauncherShared {
             world: world.clone(),
             process: world.tasks.process(),
-            gossip: Gossip::default(),
+            foreign_jobs: ForeignJobs::default(),
             slowness,
-            state: Mutex::new(State { dice: dice.fork(), folders: BTreeMap::new(), adoptions: 0 }),
+            state: Mutex::new(LauncherState { rng: rng.fork(), folders: BTreeMap::new(), adoptions: 0 }),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -79,7 +79,7 @@ impl Machine {
     pub fn launcher(&self, server: &Process) -> SimLauncher {
         let (ended, exits) = mpsc::unbounded_channel();
         SimLauncher {
-            seat: Seat { machine: self.clone(), server: server.clone(), ended },
+            seat: ServerAttachment { machine: self.clone(), server: server.clone(), ended },
             exits: Mutex::new(Some(exits)),
         }
     }
@@ -97,21 +97,21 @@ impl Machine {
         if fails {
             return Err(failed("the machine is out of processes"));
         }
-        let Shared { world, gossip, .. } = &*self.shared;
+        let LauncherShared { world, foreign_jobs, .. } = &*self.shared;
         let mut state = self.state();
         if state.adoptions != adoptions {
             return Err(failed("another server removed its folder"));
         }
-        let worker = Worker::start(world, &mut state.dice, gossip, spec.endpoint.as_str(), &spec.env)
+        let worker = Worker::start(world, &mut state.rng, foreign_jobs, spec.endpoint.as_str(), &spec.env)
             .ok_or_else(|| failed("its environment lacks an address"))?;
-        let present = Present {
+        let present = RunningWorker {
             worker: spec.worker.clone(),
             endpoint: spec.endpoint,
             version: spec.version,
             is_stopping: false,
             placement: spec.placement.clone(),
         };
-        let folder = Folder { present, worker: worker.clone(), since: Instant::now(), ran: None };
+        let folder = WorkerEntry { present, worker: worker.clone(), since: Instant::now(), ran: None };
         state.folders.insert(spec.worker.clone(), folder);
         drop(state);
         let (machine, ending, id) = (self.clone(), worker.clone(), spec.worker.clone());
@@ -124,28 +124,28 @@ impl Machine {
         Ok(worker)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LauncherState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What one server sees of the machine.
 pub struct SimLauncher {
-    seat: Seat,
-    exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
+    seat: ServerAttachment,
+    exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
 }
 
 /// A server on a machine. Cheap to clone.
 #[derive(Clone)]
-struct Seat {
-    machine: Machine,
+struct ServerAttachment {
+    machine: WorkerMachine,
     server: Process,
-    ended: mpsc::UnboundedSender<Exited>,
+    ended: mpsc::UnboundedSender<WorkerExit>,
 }
 
-impl Seat {
-    fn adopt(&self) -> Vec<Present> {
-        let folders: Vec<Folder> = {
+impl ServerAttachment {
+    fn adopt(&self) -> Vec<RunningWorker> {
+        let folders: Vec<WorkerEntry> = {
             let mut state = self.machine.state();
             state.adoptions += 1;
             state.folders.values().cloned().collect()
@@ -170,12 +170,12 @@ impl Seat {
     async fn start(&self, spec: WorkerSpec) -> Result<(), LaunchError> {
         let id = spec.worker.clone();
         let shared = &self.machine.shared;
-        let fails = shared.world.faults.strike(Fault::LaunchFailed);
+        let fails = shared.world.faults.inject(Fault::LaunchFailed);
         let calm = shared.world.faults.are_over();
         let (adoptions, takes) = {
             let mut state = self.machine.state();
-            let slow = !calm && state.dice.chance(shared.slowness);
-            let takes = state.dice.skewed(0..=if slow { START_SLOW_MS_MAX } else { START_MS_MAX });
+            let slow = !calm && state.rng.chance(shared.slowness);
+            let takes = state.rng.skewed(0..=if slow { START_SLOW_MS_MAX } else { START_MS_MAX });
             (state.adoptions, Duration::from_millis(takes))
         };
         let (reply, started) = oneshot::channel();
@@ -218,8 +218,8 @@ impl Seat {
     fn handle_end(&self, id: &WorkerId) {
         let Some(folder) = self.machine.state().folders.remove(id) else { return };
         let ending = folder.worker.ending();
-        let Present { worker, endpoint, is_stopping, placement, .. } = folder.present;
-        let exited = Exited {
+        let RunningWorker { worker, endpoint, is_stopping, placement, .. } = folder.present;
+        let exited = WorkerExit {
             log_tail: format!("the last words of {worker}"),
             worker,
             endpoint,
@@ -227,7 +227,7 @@ impl Seat {
             signal: ending.and_then(|ending| ending.signal),
             ran_ms: folder.ran.unwrap_or_else(|| folder.since.elapsed()).as_millis() as u64,
             because: None,
-            asked: is_stopping,
+            expected: is_stopping,
             placement,
         };
         // Without a receiver nobody wants to know.
@@ -236,7 +236,7 @@ impl Seat {
 }
 
 impl Launcher for SimLauncher {
-    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>> {
+    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>> {
         Box::pin(async { Ok(self.seat.adopt()) })
     }
 
@@ -253,7 +253,7 @@ impl Launcher for SimLauncher {
         })
     }
 
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>> {
         self.exits.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -4,34 +4,34 @@
 //! disk, a network and workers that one seed decides. An auditor sees what clients, workers and receivers see,
 //! and nothing else, and checks the promises.
 
-pub mod asking;
 pub mod auditor;
 pub mod blobs;
+pub mod campaign;
 pub mod clients;
 pub mod clock;
-pub mod dice;
 pub mod disk;
 pub mod endpoints;
 pub mod events;
 pub mod faults;
+#[cfg(test)]
+mod fixture;
 pub mod host;
+#[cfg(feature = "planted")]
+pub mod hunt;
 pub mod keys;
 pub mod launcher;
-pub mod life;
-pub mod many;
 pub mod network;
+pub mod observation;
 pub mod operator;
-#[cfg(feature = "planted")]
-pub mod plants;
+pub mod raw_http;
 pub mod receivers;
-pub mod record;
-pub mod repeater;
-pub mod seen;
+pub mod recorder;
+pub mod redeliverer;
+pub mod rng;
+pub mod run;
+pub mod scheduler;
 pub mod server;
 pub mod settings;
-#[cfg(test)]
-mod stage;
 pub mod store;
-pub mod tasks;
 pub mod workers;
 pub mod world;

@@ -3,15 +3,15 @@
 #![expect(clippy::print_stdout, reason = "it is run by hand: what cannot be printed need not go on")]
 
 #[cfg(feature = "planted")]
-mod hunting;
+mod hunt_args;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use longshore_sim::life::{self, Outcome};
-use longshore_sim::many::{self, Plan, Summary};
+use longshore_sim::campaign::{self, Campaign, Summary};
+use longshore_sim::run::{self, WorldResult};
 
 /// Runs simulated worlds: the whole server with a seeded clock, disk, network and workers.
 #[derive(Parser)]
@@ -27,7 +27,7 @@ struct Args {
     #[arg(long)]
     worlds: Option<u64>,
     /// Steps of a world until the faults stop
-    #[arg(long, default_value_t = life::STEPS)]
+    #[arg(long, default_value_t = run::STEPS)]
     steps: u64,
     /// Print every observation, one per line
     #[arg(long, conflicts_with = "worlds")]
@@ -37,7 +37,7 @@ struct Args {
     failures: usize,
     #[cfg(feature = "planted")]
     #[command(flatten)]
-    hunting: hunting::HuntingArgs,
+    hunting: hunt_args::HuntArgs,
 }
 
 fn main() -> ExitCode {
@@ -49,13 +49,13 @@ fn main() -> ExitCode {
     }
     let summary = if let Some(worlds) = args.worlds {
         let Args { seed, steps, failures, .. } = args;
-        many::live(&Plan { first_seed: seed, worlds, steps, failures_max: failures })
+        campaign::run_campaign(&Campaign { first_seed: seed, worlds, steps, failures_max: failures })
     } else {
         #[cfg(feature = "planted")]
         let rates = args.hunting.rates();
         #[cfg(not(feature = "planted"))]
         let rates = &[];
-        let outcome = life::live_with(rates, args.seed, args.steps, args.trace);
+        let outcome = run::run_world_with(rates, args.seed, args.steps, args.trace);
         // A reader that closes the pipe early has seen enough.
         let _ = std::io::stdout().write_all(outcome.trace.as_bytes());
         let mut summary = Summary::default();
@@ -89,7 +89,7 @@ fn print(summary: &Summary, took_s: f64) {
     println!("{taken} of {} edges taken", summary.edges.len());
 }
 
-fn print_failed(outcome: &Outcome) {
+fn print_failed(outcome: &WorldResult) {
     println!("seed {}: {} violations", outcome.seed, outcome.violations.len());
     for violation in outcome.violations.iter().take(5) {
         println!("  at {} ms, {}: {}", violation.at.ms, violation.promise, violation.text);

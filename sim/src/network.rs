@@ -13,11 +13,11 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tower::ServiceExt as _;
 
-use crate::dice::Dice;
 use crate::faults::{Fault, Faults};
-use crate::record::Record;
-use crate::seen::{Answer, ExchangeId, Party, Request, Seen};
-use crate::tasks::Process;
+use crate::observation::{ExchangeId, HttpRequest, HttpResponse, Observation, Party};
+use crate::recorder::Recorder;
+use crate::rng::Rng;
+use crate::scheduler::Process;
 
 /// Milliseconds that a packet takes at most when nothing is wrong.
 const LATENCY_MS_MAX: u64 = 3;
@@ -31,19 +31,19 @@ const EVENTS: &str = "text/event-stream";
 
 /// No answer came, and nobody can say whether the request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
+pub struct ConnectionLost;
 
 /// The way to the server. Cheap to clone.
 #[derive(Clone)]
 pub struct Network {
-    shared: Arc<Shared>,
+    shared: Arc<NetworkShared>,
 }
 
-struct Shared {
+struct NetworkShared {
     faults: Faults,
-    record: Record,
+    record: Recorder,
     last_id: AtomicU64,
-    dice: Mutex<Dice>,
+    rng: Mutex<Rng>,
     server: Mutex<Option<Server>>,
 }
 
@@ -60,12 +60,12 @@ struct Server {
 
 impl Network {
     /// Without a server at first.
-    pub fn new(dice: &mut Dice, faults: Faults, record: Record) -> Self {
-        let shared = Shared {
+    pub fn new(rng: &mut Rng, faults: Faults, record: Recorder) -> Self {
+        let shared = NetworkShared {
             faults,
             record,
             last_id: AtomicU64::new(0),
-            dice: Mutex::new(dice.fork()),
+            rng: Mutex::new(rng.fork()),
             server: Mutex::new(None),
         };
         Self { shared: Arc::new(shared) }
@@ -95,7 +95,7 @@ impl Network {
     }
 
     /// Sends a request and waits for what comes back. Dropping this hangs up.
-    pub async fn ask(&self, from: Party, request: Request) -> Result<Answer, Broken> {
+    pub async fn ask(&self, from: Party, request: HttpRequest) -> Result<HttpResponse, ConnectionLost> {
         self.follow(from, request, |_| true).await
     }
 
@@ -104,33 +104,33 @@ impl Network {
     pub async fn follow(
         &self,
         from: Party,
-        request: Request,
+        request: HttpRequest,
         hear: impl FnMut(&Bytes) -> bool,
-    ) -> Result<Answer, Broken> {
+    ) -> Result<HttpResponse, ConnectionLost> {
         let id = ExchangeId(self.shared.last_id.fetch_add(1, Ordering::Relaxed));
         let to_server = into_http(&request);
-        self.shared.record.see(&Seen::Sent(id, from, request));
-        let mut exchange = Exchange { network: self, id, handler: None, is_over: false };
+        self.shared.record.see(&Observation::Sent(id, from, request));
+        let mut exchange = InFlightRequest { network: self, id, handler: None, is_over: false };
         let answer = exchange.carry(to_server, hear).await;
         exchange.is_over = true;
         let seen = match &answer {
-            Ok(answer) => Seen::Answered(id, answer.clone()),
-            Err(Broken) => Seen::Broken(id),
+            Ok(answer) => Observation::Answered(id, answer.clone()),
+            Err(ConnectionLost) => Observation::Broken(id),
         };
         self.shared.record.see(&seen);
         answer
     }
 
-    fn strike(&self, fault: Fault) -> bool {
-        self.shared.faults.strike(fault)
+    fn inject(&self, fault: Fault) -> bool {
+        self.shared.faults.inject(fault)
     }
 
     fn roll(&self, ms_max: u64) -> Duration {
-        Duration::from_millis(lock(&self.shared.dice).range(0..=ms_max))
+        Duration::from_millis(lock(&self.shared.rng).range(0..=ms_max))
     }
 
     async fn travel(&self) {
-        let slow = self.strike(Fault::NetworkSlow);
+        let slow = self.inject(Fault::NetworkSlow);
         let takes = self.roll(if slow { LATENCY_SLOW_MS_MAX } else { LATENCY_MS_MAX });
         if !takes.is_zero() {
             sleep(takes).await;
@@ -139,30 +139,30 @@ impl Network {
 }
 
 /// A request under way.
-struct Exchange<'a> {
+struct InFlightRequest<'a> {
     network: &'a Network,
     id: ExchangeId,
     handler: Option<AbortHandle>,
     is_over: bool,
 }
 
-impl Exchange<'_> {
+impl InFlightRequest<'_> {
     async fn carry(
         &mut self,
         request: http::Request<Body>,
         hear: impl FnMut(&Bytes) -> bool,
-    ) -> Result<Answer, Broken> {
+    ) -> Result<HttpResponse, ConnectionLost> {
         let network = self.network;
         network.travel().await;
-        if network.strike(Fault::RequestLost) {
+        if network.inject(Fault::RequestLost) {
             sleep(network.roll(PATIENCE_MS_MAX)).await;
-            return Err(Broken);
+            return Err(ConnectionLost);
         }
         let server = lock(&network.shared.server).clone();
         let Some(server) = server.filter(|server| !server.closed && !server.process.is_dead()) else {
-            return Err(Broken);
+            return Err(ConnectionLost);
         };
-        network.shared.record.see(&Seen::Arrived(self.id));
+        network.shared.record.see(&Observation::Arrived(self.id));
         let (reply, answer) = oneshot::channel();
         let open = OpenRequest::begin(server.open);
         let router = server.router;
@@ -171,17 +171,17 @@ impl Exchange<'_> {
             serve(router, request, reply).await;
         });
         self.handler = Some(handler.abort_handle());
-        let answer = if network.strike(Fault::HangUp) {
+        let answer = if network.inject(Fault::HangUp) {
             let patience = network.roll(PATIENCE_MS_MAX);
-            tokio::time::timeout(patience, answer).await.map_err(|_| Broken)?
+            tokio::time::timeout(patience, answer).await.map_err(|_| ConnectionLost)?
         } else {
             answer.await
         };
-        let (answer, pieces) = answer.map_err(|_| Broken)?;
+        let (answer, pieces) = answer.map_err(|_| ConnectionLost)?;
         network.travel().await;
-        if network.strike(Fault::AnswerLost) {
+        if network.inject(Fault::AnswerLost) {
             sleep(network.roll(PATIENCE_MS_MAX)).await;
-            return Err(Broken);
+            return Err(ConnectionLost);
         }
         if let Some(pieces) = pieces {
             self.carry_pieces(pieces, hear).await?;
@@ -195,33 +195,33 @@ impl Exchange<'_> {
         &self,
         mut pieces: mpsc::Receiver<Option<Bytes>>,
         mut hear: impl FnMut(&Bytes) -> bool,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ConnectionLost> {
         let network = self.network;
         loop {
             // Without a last word the server died.
-            let piece = pieces.recv().await.ok_or(Broken)?;
+            let piece = pieces.recv().await.ok_or(ConnectionLost)?;
             network.travel().await;
-            if network.strike(Fault::AnswerLost) {
+            if network.inject(Fault::AnswerLost) {
                 sleep(network.roll(PATIENCE_MS_MAX)).await;
-                return Err(Broken);
+                return Err(ConnectionLost);
             }
             let Some(piece) = piece else { return Ok(()) };
-            network.shared.record.see(&Seen::Piece(self.id, piece.clone()));
-            if !hear(&piece) || network.strike(Fault::HangUp) {
-                return Err(Broken);
+            network.shared.record.see(&Observation::Piece(self.id, piece.clone()));
+            if !hear(&piece) || network.inject(Fault::HangUp) {
+                return Err(ConnectionLost);
             }
         }
     }
 }
 
-impl Drop for Exchange<'_> {
+impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
         // The server notices that the connection is closed, as it would with a real one.
         if let Some(handler) = &self.handler {
             handler.abort();
         }
         if !self.is_over {
-            self.network.shared.record.see(&Seen::Broken(self.id));
+            self.network.shared.record.see(&Observation::Broken(self.id));
         }
     }
 }
@@ -245,7 +245,7 @@ impl Drop for OpenRequest {
 }
 
 /// An answer, and for one of events what comes after its head: pieces, and in the end `None`.
-type Reply = (Answer, Option<mpsc::Receiver<Option<Bytes>>>);
+type Reply = (HttpResponse, Option<mpsc::Receiver<Option<Bytes>>>);
 
 async fn serve(router: Router, request: http::Request<Body>, reply: oneshot::Sender<Reply>) {
     let Ok(response) = router.oneshot(request).await;
@@ -259,12 +259,12 @@ async fn serve(router: Router, request: http::Request<Body>, reply: oneshot::Sen
     // A caller who has hung up is told nothing.
     if parts.headers.get("content-type").is_some_and(|kind| kind == EVENTS) {
         let (sender, pieces) = mpsc::channel(1);
-        let _ = reply.send((Answer { status, headers, body: Bytes::new() }, Some(pieces)));
+        let _ = reply.send((HttpResponse { status, headers, body: Bytes::new() }, Some(pieces)));
         return stream(body, &sender).await;
     }
     // The other bodies of this server are in memory; none breaks off.
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let _ = reply.send((Answer { status, headers, body }, None));
+    let _ = reply.send((HttpResponse { status, headers, body }, None));
 }
 
 /// Passes a body on for as long as somebody hears it.
@@ -278,7 +278,7 @@ async fn stream(mut body: Body, pieces: &mpsc::Sender<Option<Bytes>>) {
     let _ = pieces.send(None).await;
 }
 
-fn into_http(request: &Request) -> http::Request<Body> {
+fn into_http(request: &HttpRequest) -> http::Request<Body> {
     let mut built = http::Request::builder().method(request.method).uri(&request.path);
     for (name, value) in &request.headers {
         built = built.header(*name, value);

@@ -9,11 +9,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::time::sleep;
 
-use crate::asking::{get, post, text_member};
-use crate::dice::Dice;
-use crate::endpoints::{Endpoints, Published};
-use crate::seen::{Answer, Party, Request};
-use crate::tasks::Process;
+use crate::endpoints::{Endpoints, KnownEndpoint};
+use crate::observation::{HttpRequest, HttpResponse, Party};
+use crate::raw_http::{get, post, text_member};
+use crate::rng::Rng;
+use crate::scheduler::Process;
 use crate::world::World;
 
 /// How long a pause between two tries is at most, in milliseconds.
@@ -23,7 +23,7 @@ const PAUSED_MS_MAX: u64 = 60_000;
 
 struct Operator {
     world: World,
-    dice: Dice,
+    rng: Rng,
     credential: String,
     endpoints: Endpoints,
     own: Vec<Own>,
@@ -45,17 +45,17 @@ struct Own {
 }
 
 /// Starts the operator, who has this key.
-pub fn start(world: &World, dice: &mut Dice, key: &str, endpoints: &Endpoints) -> Process {
-    let mut dice = dice.fork();
+pub fn start(world: &World, rng: &mut Rng, key: &str, endpoints: &Endpoints) -> Process {
+    let mut rng = rng.fork();
     let mut operator = Operator {
         world: world.clone(),
         credential: format!("Bearer {key}"),
         endpoints: endpoints.clone(),
         own: Vec::new(),
-        endpoints_max: dice.range(1..=5),
-        pause_ms_max: dice.skewed(1_000..=600_000),
+        endpoints_max: rng.range(1..=5),
+        pause_ms_max: rng.skewed(1_000..=600_000),
         made: 0,
-        dice,
+        rng,
     };
     let process = world.tasks.process();
     process.spawn(async move { operator.work().await });
@@ -68,9 +68,9 @@ impl Operator {
             self.create(true).await;
             self.rest(RETRY_MS_MAX).await;
         }
-        let first = self.dice.range(0..=self.endpoints_max - 1);
+        let first = self.rng.range(0..=self.endpoints_max - 1);
         for _ in 0..first {
-            let stays = self.dice.chance(0.5);
+            let stays = self.rng.chance(0.5);
             self.create(stays).await;
         }
         loop {
@@ -78,7 +78,7 @@ impl Operator {
             if self.is_calm() {
                 return;
             }
-            match self.dice.range(0..=9) {
+            match self.rng.range(0..=9) {
                 0..=1 => {
                     if (self.own.len() as u64) < self.endpoints_max {
                         self.create(false).await;
@@ -97,13 +97,13 @@ impl Operator {
     async fn create(&mut self, stays: bool) {
         self.made += 1;
         let Some(template) = self.create_template().await else { return };
-        let new = records::endpoint(&mut self.dice, self.made, &template);
+        let new = records::endpoint(&mut self.rng, self.made, &template);
         let order = post("/v1/endpoints".to_owned(), &self.credential, new.body);
         let Some(answer) = self.ask(order).await.filter(|answer| answer.status == 200) else { return };
         let Some(id) = text_member(&answer.body, "id").map(Arc::<str>::from) else { return };
         self.own.push(Own { id: id.clone(), template, stays, workers_max: new.workers_max });
         let external = if new.is_external { self.variables(&id).await } else { None };
-        self.endpoints.publish(Published { id, slug: new.slug.map(Into::into), external });
+        self.endpoints.publish(KnownEndpoint { id, slug: new.slug.map(Into::into), external });
     }
 
     async fn create_template(&mut self) -> Option<String> {
@@ -128,19 +128,19 @@ impl Operator {
         if may_go.is_empty() {
             return;
         }
-        let own = self.own.remove(*self.dice.pick(&may_go));
-        let drain = if self.dice.chance(0.5) { "?drain=true" } else { "" };
+        let own = self.own.remove(*self.rng.pick(&may_go));
+        let drain = if self.rng.chance(0.5) { "?drain=true" } else { "" };
         let path = format!("/v1/endpoints/{}{drain}", own.id);
         // Some of the others hear of it only when it is done.
-        let told_first = self.dice.chance(0.5);
+        let told_first = self.rng.chance(0.5);
         if told_first {
             self.endpoints.withdraw(&own.id);
         }
-        self.insist(|credential| Request { method: "DELETE", ..get(path.clone(), credential) }).await;
+        self.insist(|credential| HttpRequest { method: "DELETE", ..get(path.clone(), credential) }).await;
         self.endpoints.withdraw(&own.id);
-        if self.dice.chance(0.5) {
+        if self.rng.chance(0.5) {
             let path = format!("/v1/templates/{}", own.template);
-            let order = Request { method: "DELETE", ..get(path, &self.credential) };
+            let order = HttpRequest { method: "DELETE", ..get(path, &self.credential) };
             self.ask(order).await;
         }
     }
@@ -158,10 +158,10 @@ impl Operator {
 
     async fn patch_one(&mut self) {
         let Some((id, _)) = self.pick() else { return };
-        let workers_max = self.dice.range(1..=5);
-        let body = match self.dice.range(0..=2) {
-            0 => records::workers(self.dice.range(0..=workers_max.min(2)), workers_max),
-            _ => records::change(&mut self.dice),
+        let workers_max = self.rng.range(1..=5);
+        let body = match self.rng.range(0..=2) {
+            0 => records::workers(self.rng.range(0..=workers_max.min(2)), workers_max),
+            _ => records::change(&mut self.rng),
         };
         let is_size = body.contains("workersMax");
         let answer = self.patch(&id, body).await;
@@ -198,7 +198,7 @@ impl Operator {
     async fn look(&mut self) {
         let id = self.pick().map_or_else(|| "nothing".into(), |(id, _)| id);
         let credential = self.credential.clone();
-        let request = match self.dice.range(0..=5) {
+        let request = match self.rng.range(0..=5) {
             0 => get("/v1/endpoints?includeWorkers=true&includeTemplate=true".to_owned(), &credential),
             1 => get("/v1/templates".to_owned(), &credential),
             2 => patch(format!("/v1/endpoints/{id}"), &credential, r#"{"workersmax":1}"#.to_owned()),
@@ -213,13 +213,13 @@ impl Operator {
         self.ask(request).await;
     }
 
-    async fn patch(&mut self, id: &str, body: String) -> Option<Answer> {
+    async fn patch(&mut self, id: &str, body: String) -> Option<HttpResponse> {
         let order = patch(format!("/v1/endpoints/{id}"), &self.credential, body);
         self.ask(order).await
     }
 
     /// Asks until the server has decided.
-    async fn insist(&mut self, request: impl Fn(&str) -> Request) -> Option<Answer> {
+    async fn insist(&mut self, request: impl Fn(&str) -> HttpRequest) -> Option<HttpResponse> {
         loop {
             let request = request(&self.credential);
             match self.ask(request).await {
@@ -229,20 +229,20 @@ impl Operator {
         }
     }
 
-    async fn ask(&self, request: Request) -> Option<Answer> {
+    async fn ask(&self, request: HttpRequest) -> Option<HttpResponse> {
         self.world.network.ask(Party::Operator, request).await.ok()
     }
 
     /// One of its endpoints, and that one's template.
     fn pick(&mut self) -> Option<(Arc<str>, String)> {
         (!self.own.is_empty()).then(|| {
-            let own = self.dice.pick(&self.own);
+            let own = self.rng.pick(&self.own);
             (own.id.clone(), own.template.clone())
         })
     }
 
     async fn rest(&mut self, ms_max: u64) {
-        let ms = self.dice.skewed(1..=ms_max);
+        let ms = self.rng.skewed(1..=ms_max);
         sleep(Duration::from_millis(ms)).await;
     }
 
@@ -251,6 +251,6 @@ impl Operator {
     }
 }
 
-fn patch(path: String, credential: &str, body: String) -> Request {
-    Request { method: "PATCH", ..post(path, credential, body) }
+fn patch(path: String, credential: &str, body: String) -> HttpRequest {
+    HttpRequest { method: "PATCH", ..post(path, credential, body) }
 }

@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use longshore_engine::{Engine, HookLog, Parts, Post};
+use longshore_engine::{Engine, EngineParts, WebhookLog, WebhookTransport};
 use longshore_http::HttpState;
 use longshore_launch::Launcher;
 use longshore_store::StoreError;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::dice::Dice;
 use crate::disk::Disk;
 use crate::faults::Fault;
 use crate::host::SimHost;
 use crate::keys;
-use crate::seen::Seen;
+use crate::observation::Observation;
+use crate::rng::Rng;
+use crate::scheduler::Process;
 use crate::settings::ServerSettings;
-use crate::tasks::Process;
 use crate::world::World;
 
 /// How long requests may take to end when the server is stopped; the default of the real one.
@@ -32,42 +32,42 @@ const DOWN_MS_MAX: u64 = 120_000;
 pub type LauncherOf = Box<dyn Fn(&Process) -> Arc<dyn Launcher> + Send + Sync>;
 
 /// Everything that the server's machine has beside the server.
-pub struct Machine {
+pub struct ServerMachine {
     /// Its disk.
     pub disk: Disk,
     /// What runs workers there.
     pub launcher: LauncherOf,
     /// How webhook calls leave it.
-    pub post: Arc<dyn Post>,
+    pub post: Arc<dyn WebhookTransport>,
     /// Where the server notes what became of them.
-    pub hook_log: Arc<dyn HookLog>,
+    pub hook_log: Arc<dyn WebhookLog>,
     /// How the server is set up.
     pub settings: ServerSettings,
 }
 
 /// Keeps a server running for as long as the world lasts.
-pub async fn keep(world: World, machine: Machine, mut dice: Dice) {
+pub async fn keep(world: World, machine: ServerMachine, mut rng: Rng) {
     loop {
         let faults = world.faults.clone();
-        let process = world.tasks.mortal_process(move || faults.strike(Fault::ServerKilled));
-        let ended_itself = live(&world, &machine, &process, &mut dice).await;
+        let process = world.tasks.mortal_process(move || faults.inject(Fault::ServerKilled));
+        let ended_itself = live(&world, &machine, &process, &mut rng).await;
         process.kill();
         world.network.connect(None);
         let killed = !ended_itself;
-        machine.disk.crash(killed && dice.chance(0.5));
-        world.record.see(&Seen::ServerDown(killed));
-        sleep(Duration::from_millis(dice.skewed(0..=DOWN_MS_MAX))).await;
+        machine.disk.crash(killed && rng.chance(0.5));
+        world.record.see(&Observation::ServerDown(killed));
+        sleep(Duration::from_millis(rng.skewed(0..=DOWN_MS_MAX))).await;
     }
 }
 
 /// One life of the server. Answers whether it ended in order.
-async fn live(world: &World, machine: &Machine, process: &Process, dice: &mut Dice) -> bool {
+async fn live(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rng) -> bool {
     let stop = Arc::new(Notify::new());
     let (ended, end) = oneshot::channel();
-    let parts = parts(world, machine, process, dice);
+    let parts = parts(world, machine, process, rng);
     let (inner, asked, settings) = (world.clone(), Arc::clone(&stop), machine.settings.clone());
     let own = process.clone();
-    world.record.see(&Seen::ServerUp);
+    world.record.see(&Observation::ServerUp);
     process.spawn(async move {
         if let Err(error) = serve(&inner, own, parts, &settings, &asked).await {
             inner.record.note(|| format!("the server could not start: {error}"));
@@ -76,8 +76,8 @@ async fn live(world: &World, machine: &Machine, process: &Process, dice: &mut Di
     });
     let whims = async {
         loop {
-            sleep(Duration::from_millis(dice.skewed(1_000..=WHIM_MS_MAX))).await;
-            if world.faults.strike(Fault::ServerRestarted) {
+            sleep(Duration::from_millis(rng.skewed(1_000..=WHIM_MS_MAX))).await;
+            if world.faults.inject(Fault::ServerRestarted) {
                 stop.notify_one();
             }
         }
@@ -91,16 +91,16 @@ async fn live(world: &World, machine: &Machine, process: &Process, dice: &mut Di
     }
 }
 
-fn parts(world: &World, machine: &Machine, process: &Process, dice: &mut Dice) -> Parts {
-    let host = SimHost::new(world.clock.clone(), process.clone(), dice.fork());
-    Parts {
+fn parts(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rng) -> EngineParts {
+    let host = SimHost::new(world.clock.clone(), process.clone(), rng.fork());
+    EngineParts {
         store: Arc::new(machine.disk.store(process)),
         blobs: Arc::new(machine.disk.blobs(process)),
         launcher: Some((machine.launcher)(process)),
-        host: Arc::new(host),
-        post: Arc::clone(&machine.post),
+        runtime: Arc::new(host),
+        webhook_transport: Arc::clone(&machine.post),
         vault: Arc::default(),
-        hook_log: Arc::clone(&machine.hook_log),
+        webhook_log: Arc::clone(&machine.hook_log),
         settings: machine.settings.engine.clone(),
         webhooks: machine.settings.webhooks.clone(),
         workers: machine.settings.workers.clone(),
@@ -111,7 +111,7 @@ fn parts(world: &World, machine: &Machine, process: &Process, dice: &mut Dice) -
 async fn serve(
     world: &World,
     process: Process,
-    parts: Parts,
+    parts: EngineParts,
     settings: &ServerSettings,
     stop: &Notify,
 ) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use longshore_engine::{BreakerSettings, EngineSettings, WebhookRetries, WebhookS
 use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
 
 use crate::auditor::{Rate, Rates, Rules};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Where the server's workers reach it.
 pub const BASE_URL: &str = "http://longshore.test";
@@ -26,21 +26,21 @@ pub struct ServerSettings {
 
 impl ServerSettings {
     /// Draws what one world's operator likes.
-    pub fn draw(dice: &mut Dice) -> Self {
-        let ping_interval_ms = *dice.pick(&[2_000, 5_000, 10_000]);
+    pub fn draw(rng: &mut Rng) -> Self {
+        let ping_interval_ms = *rng.pick(&[2_000, 5_000, 10_000]);
         let engine = EngineSettings {
             ping_interval_ms,
             stop_grace_ms: 10_000,
-            jobs_max: *dice.pick(&[20, 1_000, 5_000_000]),
-            output_bytes_max: *dice.pick(&[4_000, 10_000_000]),
-            sync_output_bytes_max: *dice.pick(&[8_000, 20_000_000]),
+            jobs_max: *rng.pick(&[20, 1_000, 5_000_000]),
+            output_bytes_max: *rng.pick(&[4_000, 10_000_000]),
+            sync_output_bytes_max: *rng.pick(&[8_000, 20_000_000]),
             stream_bytes_max: 256_000_000,
-            blob_bytes_min: *dice.pick(&[0, 500, 2_000, 262_144]),
-            recent_bytes_max: *dice.pick(&[0, 4_000, 1 << 20]),
+            blob_bytes_min: *rng.pick(&[0, 500, 2_000, 262_144]),
+            recent_bytes_max: *rng.pick(&[0, 4_000, 1 << 20]),
             ..EngineSettings::default()
         };
         // A chance of its own, so that the worlds of the corpus stay what they were.
-        let mut own = dice.clone();
+        let mut own = rng.clone();
         let webhooks = WebhookSettings {
             allow_private: true,
             retries: retries(&mut own),
@@ -51,9 +51,9 @@ impl ServerSettings {
             },
             body_bytes_max: *own.pick(&[4_000, 10_000_000, 10_000_000]),
             timeout: Duration::from_secs(10),
-            calls_max: *dice.pick(&[1, 4, 64]),
-            calls_per_host_max: *dice.pick(&[1, 4]),
-            bytes_max: *dice.pick(&[1_000, 64 << 20]),
+            calls_max: *rng.pick(&[1, 4, 64]),
+            calls_per_host_max: *rng.pick(&[1, 4]),
+            bytes_max: *rng.pick(&[1_000, 64 << 20]),
             ..WebhookSettings::default()
         };
         let workers = WorkerSettings {
@@ -64,9 +64,9 @@ impl ServerSettings {
             gpus: Vec::new(),
         };
         let http = HttpSettings {
-            rate_limits: rate_limits(dice),
-            bytes_in_flight_max: *dice.pick(&[100_000, 512_000_000]),
-            worker_hold_ms: *dice.pick(&[1_000, 20_000]),
+            rate_limits: rate_limits(rng),
+            bytes_in_flight_max: *rng.pick(&[100_000, 512_000_000]),
+            worker_hold_ms: *rng.pick(&[1_000, 20_000]),
             ..HttpSettings::default()
         };
         Self { engine, webhooks, workers, http }
@@ -95,16 +95,16 @@ impl From<&ServerSettings> for Rules {
 }
 
 /// As the specification says, or what an operator may like better.
-fn retries(dice: &mut Dice) -> WebhookRetries {
-    if dice.chance(0.7) {
+fn retries(rng: &mut Rng) -> WebhookRetries {
+    if rng.chance(0.7) {
         return WebhookRetries::default();
     }
     WebhookRetries {
-        attempts_max: dice.range(1..=6) as u32,
-        delay: Duration::from_secs(dice.range(1..=20)),
-        factor: dice.range(1..=3) as u32,
+        attempts_max: rng.range(1..=6) as u32,
+        delay: Duration::from_secs(rng.range(1..=20)),
+        factor: rng.range(1..=3) as u32,
         delay_max: Duration::from_mins(1),
-        jitter_percent: *dice.pick(&[0, 50]),
+        jitter_percent: *rng.pick(&[0, 50]),
     }
 }
 
@@ -124,13 +124,13 @@ fn rates(limits: &RateLimits) -> Option<Rates> {
     })
 }
 
-fn rate_limits(dice: &mut Dice) -> RateLimits {
+fn rate_limits(rng: &mut Rng) -> RateLimits {
     let limit = |per_10_s, concurrent| Limit { per_10_s, concurrent };
-    match dice.range(0..=2) {
+    match rng.range(0..=2) {
         0 => RateLimits::Off,
         1 => RateLimits::On(RateTable::default()),
         _ => RateLimits::On(RateTable {
-            requests_per_worker: *dice.pick(&[0, 5, 100]),
+            requests_per_worker: *rng.pick(&[0, 5, 100]),
             runsync: limit(20, 4),
             run: limit(20, 4),
             status: limit(40, 10),

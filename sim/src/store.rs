@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 use longshore_store::{
-    Batch, Catalog, ChunkRow, HookRow, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture,
-    StreamRow,
+    Batch, Catalog, ChunkRow, MemoryStore, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow,
+    WebhookRow,
 };
 
 use self::rows::Change;
 use self::writer::Writer;
 use crate::disk::Drive;
-use crate::seen::Seen;
-use crate::tasks::Process;
+use crate::observation::Observation;
+use crate::scheduler::Process;
 
 pub(crate) use self::rows::Rows;
 
@@ -51,11 +51,11 @@ impl SimStore {
 }
 
 impl Store for SimStore {
-    fn claim(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
+    fn claim_shards(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
         Box::pin(self.writer.ask(Change::Claim(shards)))
     }
 
-    fn release(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
+    fn release_shards(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
         let released = self.writer.ask(Change::Release(shards));
         Box::pin(async { released.await.map(drop) })
     }
@@ -77,8 +77,8 @@ impl Store for SimStore {
         self.read(move |rows| rows.jobs(endpoint, after_seq, limit))
     }
 
-    fn hooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<HookRow>> {
-        self.read(move |rows| rows.hooks(endpoint))
+    fn webhooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<WebhookRow>> {
+        self.read(move |rows| rows.webhooks(endpoint))
     }
 
     fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>> {
@@ -87,7 +87,7 @@ impl Store for SimStore {
             if input.is_err()
                 && let Some(row) = self.rows.job(job)
             {
-                self.drive.record.see(&Seen::InputUnread(row.id.to_string()));
+                self.drive.record.see(&Observation::InputUnread(row.id.to_string()));
             }
             let Some(input) = input? else { return Ok(None) };
             self.rows.damage().input(&self.drive, &self.rows, job, input).map(Some)

@@ -1,18 +1,18 @@
 //! Workers that speak the protocol as the official SDK does, and those who run them on machines of their own.
 
 mod environment;
-mod gossip;
-mod habits;
+mod external;
+mod foreign_jobs;
 mod handler;
 mod job;
 mod output;
-mod outside;
-mod posting;
+mod profile;
+mod reports;
 mod sdk;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use gossip::Gossip;
+pub use external::start;
+pub use foreign_jobs::ForeignJobs;
 pub use job::UNREADABLE;
-pub use outside::start;
 pub use sdk::{Ending, Worker};

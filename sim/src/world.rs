@@ -3,8 +3,8 @@
 use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::network::Network;
-use crate::record::Record;
-use crate::tasks::Tasks;
+use crate::recorder::Recorder;
+use crate::scheduler::Scheduler;
 
 /// What everybody in a world shares. Cheap to clone.
 #[derive(Clone)]
@@ -14,9 +14,9 @@ pub struct World {
     /// What goes wrong.
     pub faults: Faults,
     /// Where tasks are started.
-    pub tasks: Tasks,
+    pub tasks: Scheduler,
     /// Where what is seen is kept.
-    pub record: Record,
+    pub record: Recorder,
     /// The way to the server.
     pub network: Network,
 }

@@ -1,6 +1,6 @@
 //! Worlds that once showed a mistake keep every promise now.
 
-use longshore_sim::life;
+use longshore_sim::run;
 
 const CORPUS: &str = include_str!("../corpus.txt");
 
@@ -13,7 +13,7 @@ fn worlds_that_found_a_mistake_keep_every_promise() {
         let (Some(seed), Some(steps)) = (number(), number()) else {
             panic!("not a seed and its steps: {line}")
         };
-        let outcome = life::live(seed, steps, false);
+        let outcome = run::run_world(seed, steps, false);
         let first = outcome.violations.first().map(|violation| (violation.promise, &violation.text));
         assert_eq!(first, None, "again: {line}");
         lived += 1;

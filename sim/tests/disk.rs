@@ -9,11 +9,11 @@ use longshore_blobs::{BlobError, Blobs as _};
 use longshore_model::{Durability, Epoch, ShardId};
 use longshore_sim::auditor::Auditor;
 use longshore_sim::clock::Clock;
-use longshore_sim::dice::Dice;
 use longshore_sim::disk::Disk;
 use longshore_sim::faults::{Fault, Faults};
-use longshore_sim::record::Record;
-use longshore_sim::tasks::{Process, Tasks};
+use longshore_sim::recorder::Recorder;
+use longshore_sim::rng::Rng;
+use longshore_sim::scheduler::{Process, Scheduler};
 use longshore_store::{Batch, Store, StoreError, Write};
 
 const SHARD: ShardId = ShardId(1);
@@ -21,7 +21,7 @@ const SEEDS: u64 = 100;
 
 /// A disk, and the server process that has it open.
 struct Machine {
-    tasks: Tasks,
+    tasks: Scheduler,
     faults: Faults,
     disk: Disk,
     process: Process,
@@ -29,11 +29,11 @@ struct Machine {
 
 impl Machine {
     fn new(seed: u64, faults: &[(Fault, f64)]) -> Self {
-        let mut dice = Dice::new(seed);
-        let faults = Faults::only(&mut dice, faults);
-        let record = Record::new(Clock::default(), Auditor::default(), false);
-        let disk = Disk::new(&mut dice, faults.clone(), record);
-        let tasks = Tasks::new(&mut dice);
+        let mut rng = Rng::new(seed);
+        let faults = Faults::only(&mut rng, faults);
+        let record = Recorder::new(Clock::default(), Auditor::default(), false);
+        let disk = Disk::new(&mut rng, faults.clone(), record);
+        let tasks = Scheduler::new(&mut rng);
         let process = tasks.process();
         Self { tasks, faults, disk, process }
     }
@@ -46,7 +46,7 @@ impl Machine {
     }
 
     async fn claim(&self) -> Epoch {
-        self.disk.store(&self.process).claim(vec![SHARD]).await.unwrap()[0]
+        self.disk.store(&self.process).claim_shards(vec![SHARD]).await.unwrap()[0]
     }
 
     /// Two writes in one batch: all or nothing.
@@ -151,7 +151,7 @@ async fn a_batch_whose_sync_failed_has_no_effect_but_a_crash_can_bring_it_to_lif
         let mut machine = Machine::new(seed, &[(Fault::CommitUnsure, 0.5)]);
         let store = machine.disk.store(&machine.process);
         let epoch = loop {
-            if let Ok(epochs) = store.claim(vec![SHARD]).await {
+            if let Ok(epochs) = store.claim_shards(vec![SHARD]).await {
                 break epochs[0];
             }
         };
@@ -171,7 +171,7 @@ async fn a_failed_batch_leaves_nothing() {
     for seed in 0..SEEDS {
         let mut machine = Machine::new(seed, &[(Fault::CommitFailed, 0.5)]);
         let store = machine.disk.store(&machine.process);
-        let Ok(epochs) = store.claim(vec![SHARD]).await else { continue };
+        let Ok(epochs) = store.claim_shards(vec![SHARD]).await else { continue };
         let answer = machine.commit(epochs[0], 1, Durability::Synced).await;
         machine.crash(true);
         assert_eq!(machine.present().await.is_empty(), answer.is_err(), "{answer:?}");
@@ -183,7 +183,7 @@ async fn a_full_disk_refuses_until_it_has_room_again() {
     let machine = Machine::new(1, &[(Fault::DiskFull, 0.2)]);
     let store = machine.disk.store(&machine.process);
     let epoch = loop {
-        if let Ok(epochs) = store.claim(vec![SHARD]).await {
+        if let Ok(epochs) = store.claim_shards(vec![SHARD]).await {
             break epochs[0];
         }
     };

@@ -9,20 +9,20 @@ mod rows;
 
 use longshore_sim::auditor::Auditor;
 use longshore_sim::clock::Clock;
-use longshore_sim::dice::Dice;
 use longshore_sim::disk::Disk;
 use longshore_sim::faults::Faults;
-use longshore_sim::record::Record;
+use longshore_sim::recorder::Recorder;
+use longshore_sim::rng::Rng;
+use longshore_sim::scheduler::{Process, Scheduler};
 use longshore_sim::store::SimStore;
-use longshore_sim::tasks::{Process, Tasks};
 
 /// A store on an empty disk, and the process that has it open.
 fn fresh() -> (SimStore, Process) {
-    let mut dice = Dice::new(1);
-    let faults = Faults::draw(&mut dice);
+    let mut rng = Rng::new(1);
+    let faults = Faults::draw(&mut rng);
     faults.end();
-    let disk = Disk::new(&mut dice, faults, Record::new(Clock::default(), Auditor::default(), false));
-    let process = Tasks::new(&mut dice).process();
+    let disk = Disk::new(&mut rng, faults, Recorder::new(Clock::default(), Auditor::default(), false));
+    let process = Scheduler::new(&mut rng).process();
     (disk.store(&process), process)
 }
 

@@ -1,7 +1,7 @@
 //! Disks that cannot be read at times, and inputs that are damaged: a read error costs no job anything, damage only its own.
 
 use longshore_sim::faults::Fault;
-use longshore_sim::life;
+use longshore_sim::run;
 
 /// What goes wrong with reads; everything else as the seed says.
 const RATES: &[(Fault, f64)] =
@@ -15,7 +15,7 @@ fn read_errors_fail_no_job_and_damage_only_its_own() {
     let mut struck = [0; RATES.len()];
     let mut checked = 0;
     for seed in SEEDS {
-        let outcome = life::live_with(RATES, seed, STEPS, false);
+        let outcome = run::run_world_with(RATES, seed, STEPS, false);
         assert_eq!(outcome.violations, [], "seed {seed}");
         for ((fault, _), sum) in RATES.iter().zip(&mut struck) {
             *sum += outcome.faults.iter().find(|(kind, _)| kind == fault).map_or(0, |(_, count)| *count);

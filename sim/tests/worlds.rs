@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use longshore_sim::life;
-use longshore_sim::many::{self, Plan};
+use longshore_sim::campaign::{self, Campaign};
+use longshore_sim::run;
 
 /// Steps of all worlds together.
 const STEPS_MIN: u64 = 1_000_000;
@@ -14,13 +14,13 @@ const REPEATED: [(u64, u64); 3] = [(1, 10_000), (2, 10_000), (3, 10_000)];
 
 #[test]
 fn a_million_steps_keep_every_promise() {
-    let plan = Plan {
+    let plan = Campaign {
         first_seed: FIRST_SEED,
-        worlds: STEPS_MIN.div_ceil(life::STEPS),
-        steps: life::STEPS,
+        worlds: STEPS_MIN.div_ceil(run::STEPS),
+        steps: run::STEPS,
         failures_max: 3,
     };
-    let summary = many::live(&plan);
+    let summary = campaign::run_campaign(&plan);
     let failed = summary.failed.iter().map(|outcome| {
         let violation = &outcome.violations[0];
         format!("seed {}: {}: {}\n", outcome.seed, violation.promise, violation.text)
@@ -34,9 +34,9 @@ fn a_million_steps_keep_every_promise() {
 #[test]
 fn a_seed_gives_the_same_trace_every_time() {
     for (seed, steps) in REPEATED {
-        let first = life::live(seed, steps, true).trace;
+        let first = run::run_world(seed, steps, true).trace;
         assert!(first.lines().count() > 100, "world {seed} is too quiet to show anything");
-        assert_same(&first, &life::live(seed, steps, true).trace, seed);
+        assert_same(&first, &run::run_world(seed, steps, true).trace, seed);
         let again = Command::new(env!("CARGO_BIN_EXE_longshore-sim"))
             .args(["--trace", "--seed", &seed.to_string(), "--steps", &steps.to_string()])
             .output()

@@ -7,7 +7,7 @@
 )]
 
 mod bench;
-mod counts;
+mod instructions;
 mod test;
 mod tidy;
 mod workspace;
@@ -27,8 +27,8 @@ usage: cargo xtask <task>
         --filter TEXT   run only the tests whose name contains TEXT, and no other check
         --skip-install  fail if a requirement is missing, instead of installing it
         --long          more kills, power cuts, examples and simulated worlds; takes hours, for a release
-  counts [--write]
-        Counts the instructions of the hot paths and compares them with crates/counts/instructions.toml.
+  instructions [--write]
+        Counts the instructions of the hot paths and compares them with crates/hot-paths/instructions.toml.
         --write         store the counts in that file instead
   tidy [--bless | --prose [PATH…]]
         Checks the dependency arrows, file and function sizes, leftovers, links and plain English. Prints
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
     let outcome = match args.as_slice() {
         ["bench", options @ ..] => bench::run(options),
         ["tidy", options @ ..] => tidy::run_with(options),
-        ["counts"] => counts::run(false),
-        ["counts", "--write"] => counts::run(true),
+        ["instructions"] => instructions::run(false),
+        ["instructions", "--write"] => instructions::run(true),
         ["test", options @ ..] => test::Options::parse(options).and_then(|options| test::run(&options)),
         [] | ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::bench;
-use crate::counts;
+use crate::instructions;
 use crate::tidy;
 use crate::workspace::{self, Metadata};
 use tools::Tools;
@@ -95,7 +95,7 @@ fn run_steps(options: &Options, report: &mut Report) -> Result<(), String> {
             // The readers are those who work on it: links to private items are welcome, broken ones are not.
             succeed(doc.env("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links"))
         })?;
-        report.step("instructions", || counts::run(false))?;
+        report.step("instructions", || instructions::run(false))?;
         report.step("bench", || bench::smoke(&binary))?;
         if options.long {
             report.step("simulator", || cargo(&long::simulator()))?;

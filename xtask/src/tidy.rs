@@ -1,8 +1,8 @@
 //! The checks that no other tool makes. Every finding is one line: where, what, and what to do.
 
-mod arrows;
 mod dead_files;
-mod leftovers;
+mod dependencies;
+mod forbidden;
 mod links;
 mod prose;
 mod sizes;
@@ -76,12 +76,12 @@ pub fn run_with(options: &[&str]) -> Result<(), String> {
 pub fn run() -> Result<(), String> {
     let metadata = Metadata::read()?;
     let files = read_files()?;
-    let mut findings = arrows::check(&metadata);
+    let mut findings = dependencies::check(&metadata);
     for file in &files {
         if file.has_extension("md") {
             findings.extend(links::check(file, &workspace::root()));
         }
-        findings.extend(leftovers::check_text(file));
+        findings.extend(forbidden::check_text(file));
     }
     let sources = parse(&files);
     findings.extend(prose::check(prose::scan(&files, &sources))?);
@@ -94,7 +94,7 @@ pub fn run() -> Result<(), String> {
     for (path, source) in &sources {
         let is_test = tests.contains(path);
         findings.extend(sizes::check(path, source, is_test, &mut measured));
-        findings.extend(leftovers::check_rust(path, source, is_test));
+        findings.extend(forbidden::check_rust(path, source, is_test));
     }
     findings.extend(measured.check());
     println!("tidy: {measured}");

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::dial::Dial;
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::tally::Tally;
+use super::target::Target;
 use super::times::Times;
-use super::wire::{LineId, Role, Wire, must_be_200};
 use crate::http::Answer;
 
 /// How long a load lasts. What happens while it warms up is not counted.
@@ -30,7 +30,7 @@ enum Source {
 
 /// Requests over and over, on some connections.
 pub struct ClosedLoop {
-    dial: Dial,
+    dial: Target,
     request: Source,
     span: Span,
     tally: Rc<Tally>,
@@ -38,19 +38,19 @@ pub struct ClosedLoop {
     /// Requests that may still be sent.
     left: u64,
     sent: Vec<Instant>,
-    first_line: LineId,
+    first_line: ConnectionId,
     counts_from: Instant,
     ends: Instant,
     open: usize,
     /// Whether the next request waits until a worker is parked, and who waits so.
     gate: bool,
-    waiting: Vec<LineId>,
+    waiting: Vec<ConnectionId>,
     times: Times,
 }
 
 impl ClosedLoop {
     /// Clients that are about to begin.
-    pub fn new(dial: impl Into<Dial>, request: Vec<u8>, connections: usize, span: Span) -> Self {
+    pub fn new(dial: impl Into<Target>, request: Vec<u8>, connections: usize, span: Span) -> Self {
         let now = Instant::now();
         Self {
             dial: dial.into(),
@@ -113,21 +113,21 @@ impl ClosedLoop {
         }
     }
 
-    fn send(&mut self, wire: &mut Wire, line: LineId, now: Instant) -> Result<(), String> {
+    fn send(&mut self, event_loop: &mut EventLoop, line: ConnectionId, now: Instant) -> Result<(), String> {
         self.sent[line - self.first_line] = now;
         self.open += 1;
         self.left -= 1;
         match &mut self.request {
-            Source::Same(bytes) => wire.send(line, bytes),
-            Source::Made(make) => wire.send(line, &make()),
+            Source::Same(bytes) => event_loop.send(line, bytes),
+            Source::Made(make) => event_loop.send(line, &make()),
         }
     }
 }
 
 impl Role for ClosedLoop {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for at in 0..self.connections {
-            let line = wire.open(self.dial)?;
+            let line = event_loop.open(self.dial)?;
             if at == 0 {
                 self.first_line = line;
             }
@@ -135,7 +135,7 @@ impl Role for ClosedLoop {
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.counts_from = now + self.span.warm_up;
         self.ends = self.counts_from + self.span.counted;
         let lines = self.first_line..self.first_line + self.connections;
@@ -143,10 +143,15 @@ impl Role for ClosedLoop {
             self.waiting.extend(lines);
             return Ok(());
         }
-        lines.into_iter().try_for_each(|line| self.send(wire, line, now))
+        lines.into_iter().try_for_each(|line| self.send(event_loop, line, now))
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         let now = Instant::now();
         self.open -= 1;
         must_be_200(answer)?;
@@ -159,18 +164,18 @@ impl Role for ClosedLoop {
         } else if self.gate {
             self.waiting.push(line);
         } else {
-            self.send(wire, line, now)?;
+            self.send(event_loop, line, now)?;
         }
         Ok(())
     }
 
-    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+    fn turn(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
         if now >= self.ends {
             self.waiting.clear();
             self.close_if_over();
         } else if self.tally.is_parked() {
             while let Some(line) = self.waiting.pop() {
-                self.send(wire, line, now)?;
+                self.send(event_loop, line, now)?;
             }
         }
         Ok(None)

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::closed_loop::Span;
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::times::Times;
-use super::wire::{LineId, Role, Wire, must_be_200};
 use super::worker::job_ids;
 use crate::http::Answer;
 use crate::server::Endpoint;
@@ -27,10 +27,10 @@ pub struct FirstChunk {
 
 #[derive(Clone, Copy, Default)]
 struct Lines {
-    client: LineId,
-    reader: LineId,
-    taker: LineId,
-    reporter: LineId,
+    client: ConnectionId,
+    reader: ConnectionId,
+    taker: ConnectionId,
+    reporter: ConnectionId,
 }
 
 /// Answers that are awaited.
@@ -64,52 +64,57 @@ impl FirstChunk {
     }
 
     /// Asks for a job first: the worker waits when it comes.
-    fn next_job(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn next_job(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         let take = format!("job-take/{WORKER}?gpu=none&job_in_progress=0");
-        wire.send(self.lines.taker, &self.endpoint.worker_get(&take).bare())?;
+        event_loop.send(self.lines.taker, &self.endpoint.worker_get(&take).bare())?;
         self.open = Open { submit: true, chunk: true, report: false };
         self.began = Instant::now();
-        wire.send(self.lines.client, &self.endpoint.post("run").with_body(b"{\"input\":{}}"))
+        event_loop.send(self.lines.client, &self.endpoint.post("run").with_body(b"{\"input\":{}}"))
     }
 
-    fn report(&self, wire: &mut Wire, kind: &str, body: &[u8]) -> Result<(), String> {
+    fn report(&self, event_loop: &mut EventLoop, kind: &str, body: &[u8]) -> Result<(), String> {
         let path = format!("{kind}/{WORKER}/{}?gpu=none&isStream=false", self.job);
-        wire.send(self.lines.reporter, &self.endpoint.worker_post(&path).with_body(body))
+        event_loop.send(self.lines.reporter, &self.endpoint.worker_post(&path).with_body(body))
     }
 
-    fn read(&self, wire: &mut Wire, job: &str) -> Result<(), String> {
-        wire.send(self.lines.reader, &self.endpoint.get(&format!("stream/{job}?wait=5000")).bare())
+    fn read(&self, event_loop: &mut EventLoop, job: &str) -> Result<(), String> {
+        event_loop.send(self.lines.reader, &self.endpoint.get(&format!("stream/{job}?wait=5000")).bare())
     }
 }
 
 impl Role for FirstChunk {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         let address = self.endpoint.address();
-        let mut open = || wire.open(address);
+        let mut open = || event_loop.open(address);
         self.lines = Lines { client: open()?, reader: open()?, taker: open()?, reporter: open()? };
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.ends = now + self.span.counted;
-        self.next_job(wire)
+        self.next_job(event_loop)
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         must_be_200(answer)?;
         let Lines { client, reader, taker, .. } = self.lines;
         let mut ids = job_ids(&answer.body);
         if line == client {
             self.open.submit = false;
-            return self.read(wire, ids.next().unwrap_or_default());
+            return self.read(event_loop, ids.next().unwrap_or_default());
         }
         if line == taker {
             ids.next().unwrap_or_default().clone_into(&mut self.job);
-            return self.report(wire, "job-stream", b"{\"output\":\"a\"}");
+            return self.report(event_loop, "job-stream", b"{\"output\":\"a\"}");
         }
         if line == reader && *answer.body == *b"[]" {
             let job = self.job.clone();
-            return self.read(wire, &job);
+            return self.read(event_loop, &job);
         }
         if line == reader {
             self.times.add(self.began.elapsed());
@@ -117,13 +122,13 @@ impl Role for FirstChunk {
         } else if self.open.report {
             // The result was accepted: the worker is free again.
             self.over = Instant::now() >= self.ends;
-            return if self.over { Ok(()) } else { self.next_job(wire) };
+            return if self.over { Ok(()) } else { self.next_job(event_loop) };
         } else {
             self.open.report = true;
         }
         // Both the chunk's acceptance and its delivery are there.
         if self.open == (Open { submit: false, chunk: false, report: true }) {
-            return self.report(wire, "job-done", b"{\"output\":1}");
+            return self.report(event_loop, "job-done", b"{\"output\":1}");
         }
         Ok(())
     }

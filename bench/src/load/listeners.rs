@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::closed_loop::Span;
-use super::stamp::stamps;
+use super::event_loop::{ConnectionId, EventLoop, Role};
 use super::tally::Tally;
 use super::times::Times;
-use super::wire::{LineId, Role, Wire};
+use super::timestamp::stamps;
 use crate::http::Answer;
 
 /// Readers that hear everything that a tally counts, each of them or one in so many.
@@ -20,7 +20,7 @@ pub struct Listeners {
     tally: Rc<Tally>,
     span: Span,
     after: Duration,
-    first_line: LineId,
+    first_line: ConnectionId,
     counts_from: Instant,
     ends: Instant,
     /// Of each answer the line that has not ended yet; none before it begins.
@@ -75,9 +75,9 @@ impl Listeners {
 }
 
 impl Role for Listeners {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for at in 0..self.requests.len() {
-            let line = wire.open(self.address)?;
+            let line = event_loop.open(self.address)?;
             if at == 0 {
                 self.first_line = line;
             }
@@ -85,18 +85,18 @@ impl Role for Listeners {
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.counts_from = now + self.after + self.span.warm_up;
         self.ends = self.counts_from + self.span.counted;
         let mut requests = (self.first_line..).zip(&self.requests);
-        requests.try_for_each(|(line, request)| wire.listen(line, request))
+        requests.try_for_each(|(line, request)| event_loop.listen(line, request))
     }
 
-    fn answered(&mut self, _: &mut Wire, _: LineId, _: &Answer<'_>) -> Result<(), String> {
+    fn answered(&mut self, _: &mut EventLoop, _: ConnectionId, _: &Answer<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    fn heard(&mut self, line: LineId, bytes: &[u8]) -> Result<(), String> {
+    fn heard(&mut self, line: ConnectionId, bytes: &[u8]) -> Result<(), String> {
         let now = Instant::now();
         let part = &mut self.parts[line - self.first_line];
         if part.is_none() && !bytes.starts_with(b"HTTP/1.1 200") {

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::closed_loop::Span;
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::tally::Tally;
 use super::times::Times;
-use super::wire::{LineId, Role, Wire, must_be_200};
 use crate::http::Answer;
 
 /// Makes the request that is due at a moment.
@@ -26,10 +26,10 @@ pub struct OpenLoop<'a> {
     next: Instant,
     counts_from: Instant,
     ends: Instant,
-    idle: Vec<LineId>,
+    idle: Vec<ConnectionId>,
     /// When the open request of each connection was due.
     due: Vec<Instant>,
-    first_line: LineId,
+    first_line: ConnectionId,
     /// Due, and no connection was free.
     late: VecDeque<Instant>,
     after: Duration,
@@ -84,9 +84,9 @@ impl<'a> OpenLoop<'a> {
         &self.times
     }
 
-    fn send(&mut self, wire: &mut Wire, line: LineId, due: Instant) -> Result<(), String> {
+    fn send(&mut self, event_loop: &mut EventLoop, line: ConnectionId, due: Instant) -> Result<(), String> {
         self.due[line - self.first_line] = due;
-        wire.send(line, &(self.make)(due))
+        event_loop.send(line, &(self.make)(due))
     }
 
     fn is_over(&self) -> bool {
@@ -95,22 +95,27 @@ impl<'a> OpenLoop<'a> {
 }
 
 impl Role for OpenLoop<'_> {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for _ in 0..self.connections {
-            self.idle.push(wire.open(self.address)?);
+            self.idle.push(event_loop.open(self.address)?);
         }
         self.first_line = self.idle.first().copied().unwrap_or_default();
         Ok(())
     }
 
-    fn begin(&mut self, _: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, _: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.next = now + self.after;
         self.counts_from = self.next + self.span.warm_up;
         self.ends = self.counts_from + self.span.counted;
         Ok(())
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         must_be_200(answer)?;
         self.tally.submit();
         let due = self.due[line - self.first_line];
@@ -118,16 +123,16 @@ impl Role for OpenLoop<'_> {
             self.times.add(due.elapsed());
         }
         if let Some(due) = self.late.pop_front() {
-            return self.send(wire, line, due);
+            return self.send(event_loop, line, due);
         }
         self.idle.push(line);
         Ok(())
     }
 
-    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+    fn turn(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
         while self.next <= now && self.next < self.ends {
             match self.idle.pop() {
-                Some(line) => self.send(wire, line, self.next)?,
+                Some(line) => self.send(event_loop, line, self.next)?,
                 None => self.late.push_back(self.next),
             }
             self.next += self.interval;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use super::stamp::stamps;
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::times::Times;
-use super::wire::{LineId, Role, Wire, must_be_200};
+use super::timestamp::stamps;
 use crate::http::Answer;
 
 /// Requests that wait until so many of them are answered.
@@ -13,7 +13,7 @@ pub struct Parked {
     address: SocketAddr,
     requests: Vec<Vec<u8>>,
     wanted: u64,
-    first_line: LineId,
+    first_line: ConnectionId,
     times: Times,
 }
 
@@ -30,9 +30,9 @@ impl Parked {
 }
 
 impl Role for Parked {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for at in 0..self.requests.len() {
-            let line = wire.open(self.address)?;
+            let line = event_loop.open(self.address)?;
             if at == 0 {
                 self.first_line = line;
             }
@@ -40,15 +40,20 @@ impl Role for Parked {
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, _: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, _: Instant) -> Result<(), String> {
         let mut requests = (self.first_line..).zip(&self.requests);
-        requests.try_for_each(|(line, request)| wire.send(line, request))
+        requests.try_for_each(|(line, request)| event_loop.send(line, request))
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         if answer.status == 204 {
             // Nothing came in the time for which the server holds a request.
-            return wire.send(line, &self.requests[line - self.first_line]);
+            return event_loop.send(line, &self.requests[line - self.first_line]);
         }
         must_be_200(answer)?;
         for caused in stamps(&answer.body) {

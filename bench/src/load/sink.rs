@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::wire::{LineId, Role, Wire};
+use super::event_loop::{ConnectionId, EventLoop, Role};
 use crate::http::Answer;
 
 /// How often it is looked whether that was all.
@@ -27,23 +27,23 @@ impl Sink {
 }
 
 impl Role for Sink {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for _ in 0..self.readers {
-            let line = wire.open(self.address)?;
-            wire.listen(line, &self.request)?;
+            let line = event_loop.open(self.address)?;
+            event_loop.listen(line, &self.request)?;
         }
         Ok(())
     }
 
-    fn begin(&mut self, _: &mut Wire, _: Instant) -> Result<(), String> {
+    fn begin(&mut self, _: &mut EventLoop, _: Instant) -> Result<(), String> {
         Ok(())
     }
 
-    fn answered(&mut self, _: &mut Wire, _: LineId, _: &Answer<'_>) -> Result<(), String> {
+    fn answered(&mut self, _: &mut EventLoop, _: ConnectionId, _: &Answer<'_>) -> Result<(), String> {
         Ok(())
     }
 
-    fn turn(&mut self, _: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+    fn turn(&mut self, _: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
         Ok(Some(now + LOOK))
     }
 

@@ -3,41 +3,41 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::dial::Dial;
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::tally::Tally;
-use super::wire::{LineId, Role, Wire, must_be_200};
+use super::target::Target;
 use crate::http::Answer;
 
 /// How such a queue is spoken to.
-pub struct Manner {
+pub struct SlotProtocol {
     /// Asks for a job and waits until there is one; in this slot.
     pub take: fn(slot: usize) -> Vec<u8>,
     /// Reports that the taken job is done, from the answer that brought it.
     pub done: fn(slot: usize, taken: &[u8]) -> Vec<u8>,
     /// Where both are said.
-    pub dial: Dial,
+    pub dial: Target,
 }
 
 /// Some consumers.
 pub struct Slots {
-    manner: Manner,
+    manner: SlotProtocol,
     tally: Rc<Tally>,
-    first_line: LineId,
+    first_line: ConnectionId,
     /// Whether the open question of each slot is a report.
     reports: Vec<bool>,
 }
 
 impl Slots {
     /// So many of them.
-    pub fn new(manner: Manner, count: usize, tally: Rc<Tally>) -> Self {
+    pub fn new(manner: SlotProtocol, count: usize, tally: Rc<Tally>) -> Self {
         Self { manner, tally, first_line: 0, reports: vec![false; count] }
     }
 }
 
 impl Role for Slots {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for slot in 0..self.reports.len() {
-            let line = wire.open(self.manner.dial)?;
+            let line = event_loop.open(self.manner.dial)?;
             if slot == 0 {
                 self.first_line = line;
             }
@@ -45,20 +45,25 @@ impl Role for Slots {
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, _: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, _: Instant) -> Result<(), String> {
         let mut slots = 0..self.reports.len();
-        slots.try_for_each(|slot| wire.send(self.first_line + slot, &(self.manner.take)(slot)))
+        slots.try_for_each(|slot| event_loop.send(self.first_line + slot, &(self.manner.take)(slot)))
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         must_be_200(answer)?;
         let slot = line - self.first_line;
         self.reports[slot] = !self.reports[slot];
         if self.reports[slot] {
-            return wire.send(line, &(self.manner.done)(slot, &answer.body));
+            return event_loop.send(line, &(self.manner.done)(slot, &answer.body));
         }
         self.tally.finish();
-        wire.send(line, &(self.manner.take)(slot))
+        event_loop.send(line, &(self.manner.take)(slot))
     }
 
     fn is_done(&self) -> bool {

@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::closed_loop::Span;
-use super::stamp::{stamp, stamps};
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::tally::Tally;
 use super::times::Times;
-use super::wire::{LineId, Role, Wire, must_be_200};
+use super::timestamp::{stamp, stamps};
 use crate::http::Answer;
 use crate::server::Endpoint;
 
@@ -18,7 +18,7 @@ pub struct Yielding {
     jobs: Vec<String>,
     span: Span,
     tally: Rc<Tally>,
-    first_line: LineId,
+    first_line: ConnectionId,
     counts_from: Instant,
     ends: Instant,
     running: usize,
@@ -48,17 +48,17 @@ impl Yielding {
         self.counted as f64 / self.span.counted.as_secs_f64()
     }
 
-    fn send(&self, wire: &mut Wire, at: usize, now: Instant) -> Result<(), String> {
+    fn send(&self, event_loop: &mut EventLoop, at: usize, now: Instant) -> Result<(), String> {
         let path = format!("job-stream/{}/{}?gpu=none&isStream=false", self.worker, self.jobs[at]);
         let chunk = format!("{{\"output\":{}}}", stamp(now));
-        wire.send(self.first_line + at, &self.endpoint.worker_post(&path).with_body(chunk.as_bytes()))
+        event_loop.send(self.first_line + at, &self.endpoint.worker_post(&path).with_body(chunk.as_bytes()))
     }
 }
 
 impl Role for Yielding {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for at in 0..self.jobs.len() {
-            let line = wire.open(self.endpoint.address())?;
+            let line = event_loop.open(self.endpoint.address())?;
             if at == 0 {
                 self.first_line = line;
             }
@@ -66,19 +66,24 @@ impl Role for Yielding {
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.counts_from = now + self.span.warm_up;
         self.ends = self.counts_from + self.span.counted;
-        (0..self.jobs.len()).try_for_each(|at| self.send(wire, at, now))
+        (0..self.jobs.len()).try_for_each(|at| self.send(event_loop, at, now))
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         must_be_200(answer)?;
         self.tally.submit();
         let now = Instant::now();
         self.counted += u64::from((self.counts_from..self.ends).contains(&now));
         if now < self.ends {
-            return self.send(wire, line - self.first_line, now);
+            return self.send(event_loop, line - self.first_line, now);
         }
         self.running -= 1;
         if self.running == 0 {
@@ -98,7 +103,7 @@ pub struct Reading {
     requests: Vec<Vec<u8>>,
     span: Span,
     tally: Rc<Tally>,
-    first_line: LineId,
+    first_line: ConnectionId,
     counts_from: Instant,
     ends: Instant,
     times: Times,
@@ -135,9 +140,9 @@ impl Reading {
 }
 
 impl Role for Reading {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         for at in 0..self.requests.len() {
-            let line = wire.open(self.endpoint.address())?;
+            let line = event_loop.open(self.endpoint.address())?;
             if at == 0 {
                 self.first_line = line;
             }
@@ -145,14 +150,19 @@ impl Role for Reading {
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.counts_from = now + self.span.warm_up;
         self.ends = self.counts_from + self.span.counted;
         let mut requests = (self.first_line..).zip(&self.requests);
-        requests.try_for_each(|(line, request)| wire.send(line, request))
+        requests.try_for_each(|(line, request)| event_loop.send(line, request))
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         must_be_200(answer)?;
         let now = Instant::now();
         for yielded in stamps(&answer.body) {
@@ -161,7 +171,11 @@ impl Role for Reading {
                 self.times.add(now.saturating_duration_since(yielded));
             }
         }
-        if self.tally.is_settled() { Ok(()) } else { wire.send(line, &self.requests[line - self.first_line]) }
+        if self.tally.is_settled() {
+            Ok(())
+        } else {
+            event_loop.send(line, &self.requests[line - self.first_line])
+        }
     }
 
     fn is_done(&self) -> bool {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::wire::{LineId, Role, Wire, must_be_200};
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::worker::job_ids;
 use crate::http::Answer;
 use crate::server::Endpoint;
@@ -22,7 +22,7 @@ pub struct Taker {
     after: Duration,
     wanted: usize,
     taken: Taken,
-    line: LineId,
+    line: ConnectionId,
     begins: Option<Instant>,
 }
 
@@ -32,35 +32,40 @@ impl Taker {
         Self { endpoint: endpoint.clone(), after, wanted, taken, line: 0, begins: None }
     }
 
-    fn take(&self, wire: &mut Wire) -> Result<(), String> {
+    fn take(&self, event_loop: &mut EventLoop) -> Result<(), String> {
         let have = self.taken.borrow().len();
         let (size, busy) = (BATCH.min(self.wanted - have), u8::from(have > 0));
         let operation = format!("job-take-batch/taker?gpu=none&job_in_progress={busy}&batch_size={size}");
-        wire.send(self.line, &self.endpoint.worker_get(&operation).bare())
+        event_loop.send(self.line, &self.endpoint.worker_get(&operation).bare())
     }
 }
 
 impl Role for Taker {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
-        self.line = wire.open(self.endpoint.address())?;
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
+        self.line = event_loop.open(self.endpoint.address())?;
         Ok(())
     }
 
-    fn begin(&mut self, _: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, _: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.begins = Some(now + self.after);
         Ok(())
     }
 
-    fn answered(&mut self, wire: &mut Wire, _: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        _: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         must_be_200(answer)?;
         self.taken.borrow_mut().extend(job_ids(&answer.body).map(str::to_owned));
-        if self.taken.borrow().len() < self.wanted { self.take(wire) } else { Ok(()) }
+        if self.taken.borrow().len() < self.wanted { self.take(event_loop) } else { Ok(()) }
     }
 
-    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+    fn turn(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
         if self.begins.is_some_and(|begins| begins <= now) {
             self.begins = None;
-            self.take(wire)?;
+            self.take(event_loop)?;
         }
         Ok(self.begins)
     }

@@ -59,7 +59,7 @@ fn span(ms: u64) -> Span {
 
 #[test]
 fn a_closed_loop_counts_what_is_answered() {
-    for run in [Wire::run, Wire::run_awake] {
+    for run in [EventLoop::run, EventLoop::run_awake] {
         let server = Server::start(Duration::ZERO);
         let mut clients = ClosedLoop::new(server.address, Request::get("/").bare(), 3, span(50));
         run(&mut [&mut clients]).unwrap();
@@ -77,7 +77,7 @@ fn filling_sends_as_many_as_were_asked_for() {
         let before = server.answered.load(Ordering::Relaxed);
         let make = || Request::get("/").bare();
         let mut clients = ClosedLoop::filling(server.address, make, connections, requests);
-        Wire::run(&mut [&mut clients]).unwrap();
+        EventLoop::run(&mut [&mut clients]).unwrap();
         assert_eq!(server.answered.load(Ordering::Relaxed) - before, requests);
     }
 }
@@ -90,7 +90,7 @@ fn an_open_loop_times_requests_from_when_they_were_due() {
     let make = |_| Request::get("/").bare();
     let mut clients = OpenLoop::new(server.address, make, 200.0, 1, span(100));
     let began = Instant::now();
-    Wire::run(&mut [&mut clients]).unwrap();
+    EventLoop::run(&mut [&mut clients]).unwrap();
     assert!(began.elapsed() >= hold);
     assert_eq!(clients.times().count(), 20);
     assert!(clients.times().quantile_us(0.5) >= 30_000.0, "{}", clients.times().quantile_us(0.5));
@@ -101,7 +101,7 @@ fn an_open_loop_times_requests_from_when_they_were_due() {
 fn an_answer_that_is_not_200_ends_the_load() {
     let server = Server::start(Duration::ZERO);
     let mut clients = ClosedLoop::new(server.address, Request::get("/refused").bare(), 1, span(60_000));
-    assert_eq!(Wire::run(&mut [&mut clients]), Err("500: body".to_owned()));
+    assert_eq!(EventLoop::run(&mut [&mut clients]), Err("500: body".to_owned()));
     let error = ask(server.address, &Request::get("/refused").bare()).unwrap_err();
     assert_eq!(error, "GET /refused HTTP/1.1: 500 body");
     assert_eq!(ask(server.address, &Request::get("/").bare()), Ok(b"body".to_vec()));
@@ -142,7 +142,7 @@ fn listen(address: SocketAddr) -> Result<u64, String> {
     tally.close();
     let requests = vec![Request::get("/").bare(); 3];
     let mut listeners = Listeners::new(address, requests, 3, span(600_000), tally);
-    Wire::run(&mut [&mut listeners]).map(|()| listeners.times().count())
+    EventLoop::run(&mut [&mut listeners]).map(|()| listeners.times().count())
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::dial::Dial;
+use super::event_loop::{ConnectionId, EventLoop, Role, must_be_200};
 use super::tally::Tally;
-use super::wire::{LineId, Role, Wire, must_be_200};
+use super::target::Target;
 use crate::http::Answer;
 use crate::server::Endpoint;
 
@@ -14,7 +14,7 @@ const OUTPUT: &[u8] = br#"{"output":{"ok":true}}"#;
 /// What a worker says where it gets its jobs.
 pub trait Protocol {
     /// Where it connects to.
-    fn dial(&self) -> Dial;
+    fn dial(&self) -> Target;
     /// Asks for up to `free` jobs.
     fn take(&self, free: usize, busy: bool) -> Vec<u8>;
     /// The ids of the jobs that an answer to that brings.
@@ -28,13 +28,13 @@ pub trait Protocol {
 }
 
 /// The worker protocol.
-struct Longshore {
+struct LongshoreProtocol {
     endpoint: Endpoint,
     name: String,
 }
 
-impl Protocol for Longshore {
-    fn dial(&self) -> Dial {
+impl Protocol for LongshoreProtocol {
+    fn dial(&self) -> Target {
         self.endpoint.address().into()
     }
 
@@ -59,8 +59,8 @@ pub struct Worker {
     protocol: Box<dyn Protocol>,
     slots: usize,
     tally: Rc<Tally>,
-    take_line: LineId,
-    idle: Vec<LineId>,
+    take_line: ConnectionId,
+    idle: Vec<ConnectionId>,
     is_taking: bool,
     is_over: bool,
     working_for: Option<Duration>,
@@ -73,7 +73,7 @@ pub struct Worker {
 impl Worker {
     /// A worker of that endpoint.
     pub fn new(endpoint: &Endpoint, name: impl Into<String>, slots: usize, tally: Rc<Tally>) -> Self {
-        let protocol = Longshore { endpoint: endpoint.clone(), name: name.into() };
+        let protocol = LongshoreProtocol { endpoint: endpoint.clone(), name: name.into() };
         Self::speaking(protocol, slots, tally)
     }
 
@@ -112,34 +112,39 @@ impl Worker {
         self.last_job.as_deref()
     }
 
-    fn take(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn take(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         self.is_taking = true;
         self.tally.park();
         let free = self.idle.len();
-        wire.send(self.take_line, &self.protocol.take(free, free < self.slots))
+        event_loop.send(self.take_line, &self.protocol.take(free, free < self.slots))
     }
 
-    fn report(&mut self, wire: &mut Wire, job: &str) -> Result<(), String> {
+    fn report(&mut self, event_loop: &mut EventLoop, job: &str) -> Result<(), String> {
         let Some(line) = self.idle.pop() else { return Err("more jobs than were asked for".to_owned()) };
-        wire.send(line, &self.protocol.done(job))
+        event_loop.send(line, &self.protocol.done(job))
     }
 }
 
 impl Role for Worker {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
-        self.take_line = wire.open(self.protocol.dial())?;
+    fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
+        self.take_line = event_loop.open(self.protocol.dial())?;
         for _ in 0..self.slots {
-            self.idle.push(wire.open(self.protocol.dial())?);
+            self.idle.push(event_loop.open(self.protocol.dial())?);
         }
         Ok(())
     }
 
-    fn begin(&mut self, wire: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.ends = self.working_for.map(|time| now + time);
-        self.take(wire)
+        self.take(event_loop)
     }
 
-    fn answered(&mut self, wire: &mut Wire, line: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(
+        &mut self,
+        event_loop: &mut EventLoop,
+        line: ConnectionId,
+        answer: &Answer<'_>,
+    ) -> Result<(), String> {
         if line == self.take_line {
             self.is_taking = false;
             self.tally.unpark();
@@ -153,7 +158,7 @@ impl Role for Worker {
                 return Ok(());
             }
             self.takes += 1;
-            jobs.iter().try_for_each(|job| self.report(wire, job))?;
+            jobs.iter().try_for_each(|job| self.report(event_loop, job))?;
             self.last_job = jobs.pop();
             return Ok(());
         }
@@ -163,7 +168,7 @@ impl Role for Worker {
         Ok(())
     }
 
-    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+    fn turn(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
         if self.ends.is_some_and(|ends| ends <= now) {
             self.is_over = true;
             return Ok(None);
@@ -173,7 +178,7 @@ impl Role for Worker {
         }
         // Once per round and not per report: reports that are answered together free their slots together.
         if !self.is_taking && !self.idle.is_empty() && !self.tally.is_settled() {
-            self.take(wire)?;
+            self.take(event_loop)?;
         }
         Ok(self.ends)
     }

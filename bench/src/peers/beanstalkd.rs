@@ -8,9 +8,9 @@ use tempfile::TempDir;
 
 use super::{Peer, SLOTS, folder};
 use crate::http::{Answer, Parsed};
-use crate::load::{Dial, Manner, Role, Slots, Tally};
-use crate::program::{Place, Program, free_address};
-use crate::scenarios::Ground;
+use crate::load::{Role, SlotProtocol, Slots, Tally, Target};
+use crate::program::{CpuPlacement, Program, free_address};
+use crate::scenarios::ScenarioContext;
 
 pub(super) struct Beanstalkd {
     _program: Program,
@@ -21,19 +21,19 @@ pub(super) struct Beanstalkd {
 impl Peer for Beanstalkd {
     const NAME: &'static str = "beanstalkd";
 
-    fn start(ground: &Ground) -> Result<Self, String> {
+    fn start(ground: &ScenarioContext) -> Result<Self, String> {
         let (folder, address) = (folder(ground)?, free_address()?);
         let mut command = Command::new("beanstalkd");
         command
             .args(["-l", "127.0.0.1", "-p", &address.port().to_string(), "-f", "0", "-b"])
             .arg(folder.path());
-        let mut program = Program::start(&mut command, Place::Measured, ground.cores)?;
+        let mut program = Program::start(&mut command, CpuPlacement::Measured, ground.cores)?;
         program.wait_listening(address)?;
         Ok(Self { _program: program, _folder: folder, address })
     }
 
-    fn dial(&self) -> Dial {
-        Dial::new(self.address, reply)
+    fn dial(&self) -> Target {
+        Target::new(self.address, reply)
     }
 
     fn submit(&self, body: &[u8]) -> Vec<u8> {
@@ -41,7 +41,7 @@ impl Peer for Beanstalkd {
     }
 
     fn consumer(&mut self, tally: Rc<Tally>) -> Result<Box<dyn Role>, String> {
-        Ok(Box::new(Slots::new(Manner { take, done, dial: self.dial() }, SLOTS, tally)))
+        Ok(Box::new(Slots::new(SlotProtocol { take, done, dial: self.dial() }, SLOTS, tally)))
     }
 }
 

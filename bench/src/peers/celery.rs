@@ -8,9 +8,9 @@ use super::finished::{Finished, wait_first};
 use super::redis::Redis;
 use super::{Peer, SLOTS, installed, source};
 use crate::http::Request;
-use crate::load::{Dial, Role, Tally, ask};
-use crate::program::{Place, Program, free_address};
-use crate::scenarios::{Ground, SMALL_BYTES, job_body};
+use crate::load::{Role, Tally, Target, ask};
+use crate::program::{CpuPlacement, Program, free_address};
+use crate::scenarios::{SMALL_BYTES, ScenarioContext, job_body};
 
 pub(super) struct Celery {
     // Dropped in this order: what uses Redis ends before it.
@@ -18,24 +18,24 @@ pub(super) struct Celery {
     _server: Program,
     redis: Redis,
     address: SocketAddr,
-    ground: Ground,
+    ground: ScenarioContext,
 }
 
 impl Peer for Celery {
     const NAME: &'static str = "celery";
 
-    fn start(ground: &Ground) -> Result<Self, String> {
+    fn start(ground: &ScenarioContext) -> Result<Self, String> {
         let (redis, address) = (Redis::start(ground)?, free_address()?);
         let mut command = python(ground, &redis)?;
         command.args(["-m", "uvicorn", "app:api", "--log-level", "warning", "--no-access-log"]);
         command.args(["--port", &address.port().to_string()]);
-        let mut server = Program::start(&mut command, Place::Measured, ground.cores)?;
+        let mut server = Program::start(&mut command, CpuPlacement::Measured, ground.cores)?;
         server.wait_listening(address)?;
         ask(address, &Request::post("/run").with_body(&job_body(SMALL_BYTES)))?;
         Ok(Self { worker: None, _server: server, redis, address, ground: ground.clone() })
     }
 
-    fn dial(&self) -> Dial {
+    fn dial(&self) -> Target {
         self.address.into()
     }
 
@@ -47,13 +47,13 @@ impl Peer for Celery {
         let mut command = python(&self.ground, &self.redis)?;
         command.args(["-m", "celery", "-A", "app", "worker", "--pool", "threads", "--loglevel", "ERROR"]);
         command.args(["--concurrency", &SLOTS.to_string()]);
-        self.worker = Some(Program::start(&mut command, Place::Beside, self.ground.cores)?);
+        self.worker = Some(Program::start(&mut command, CpuPlacement::Beside, self.ground.cores)?);
         wait_first(self.address)?;
         Ok(Box::new(Finished::new(self.address, tally)))
     }
 }
 
-fn python(ground: &Ground, redis: &Redis) -> Result<Command, String> {
+fn python(ground: &ScenarioContext, redis: &Redis) -> Result<Command, String> {
     let mut command = Command::new(installed(ground)?.join("venv/bin/python"));
     command.current_dir(source("celery")).env("REDIS_URL", redis.url()).env("PYTHONDONTWRITEBYTECODE", "1");
     // It complains about root, in a container too.

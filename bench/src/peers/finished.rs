@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::http::{Answer, Request};
-use crate::load::{LineId, Role, Tally, Wire, ask};
+use crate::load::{ConnectionId, EventLoop, Role, Tally, ask};
 
 /// Between two looks: rare enough to cost nothing.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ pub(super) fn wait_first(address: SocketAddr) -> Result<(), String> {
 pub(super) struct Finished {
     address: SocketAddr,
     tally: Rc<Tally>,
-    line: LineId,
+    line: ConnectionId,
     next: Option<Instant>,
 }
 
@@ -42,17 +42,17 @@ impl Finished {
 }
 
 impl Role for Finished {
-    fn open(&mut self, wire: &mut Wire) -> Result<(), String> {
+    fn open(&mut self, wire: &mut EventLoop) -> Result<(), String> {
         self.line = wire.open(self.address)?;
         Ok(())
     }
 
-    fn begin(&mut self, _: &mut Wire, now: Instant) -> Result<(), String> {
+    fn begin(&mut self, _: &mut EventLoop, now: Instant) -> Result<(), String> {
         self.next = Some(now + PAUSE);
         Ok(())
     }
 
-    fn answered(&mut self, _: &mut Wire, _: LineId, answer: &Answer<'_>) -> Result<(), String> {
+    fn answered(&mut self, _: &mut EventLoop, _: ConnectionId, answer: &Answer<'_>) -> Result<(), String> {
         let text = String::from_utf8_lossy(&answer.body);
         let count: u64 = text.trim().parse().map_err(|_| format!("not a number of jobs: {text}"))?;
         self.tally.finished_until_now(count.saturating_sub(1));
@@ -60,7 +60,7 @@ impl Role for Finished {
         Ok(())
     }
 
-    fn turn(&mut self, wire: &mut Wire, now: Instant) -> Result<Option<Instant>, String> {
+    fn turn(&mut self, wire: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
         if self.next.is_some_and(|next| next <= now) {
             self.next = None;
             wire.send(self.line, &Request::get("/finished").bare())?;

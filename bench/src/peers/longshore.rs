@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::{Peer, SLOTS};
-use crate::load::{Dial, Role, Tally, Worker};
-use crate::scenarios::Ground;
+use crate::load::{Role, Tally, Target, Worker};
+use crate::scenarios::ScenarioContext;
 use crate::server::{Endpoint, Server};
 
 pub(super) struct Longshore {
@@ -15,13 +15,13 @@ pub(super) struct Longshore {
 impl Peer for Longshore {
     const NAME: &'static str = "longshore";
 
-    fn start(ground: &Ground) -> Result<Self, String> {
+    fn start(ground: &ScenarioContext) -> Result<Self, String> {
         let server = ground.start_server()?;
         let endpoint = server.endpoint()?;
         Ok(Self { _server: server, endpoint })
     }
 
-    fn dial(&self) -> Dial {
+    fn dial(&self) -> Target {
         self.endpoint.address().into()
     }
 

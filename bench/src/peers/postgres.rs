@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 use super::pg_wire::{self, Prepared};
 use super::{Peer, SLOTS, folder};
-use crate::load::{Dial, Protocol, Role, Tally, Worker};
-use crate::program::{Place, Program, free_address};
-use crate::scenarios::Ground;
+use crate::load::{Protocol, Role, Tally, Target, Worker};
+use crate::program::{CpuPlacement, Program, free_address};
+use crate::scenarios::ScenarioContext;
 
 /// Where Debian keeps the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
@@ -48,7 +48,7 @@ pub(super) struct Postgres {
 impl Peer for Postgres {
     const NAME: &'static str = "postgresql";
 
-    fn start(ground: &Ground) -> Result<Self, String> {
+    fn start(ground: &ScenarioContext) -> Result<Self, String> {
         let (folder, address, programs) = (folder(ground)?, free_address()?, programs()?);
         let data = folder.path().join("data");
         let owner = owner(folder.path())?;
@@ -62,15 +62,15 @@ impl Peer for Postgres {
         command.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &address.port().to_string(), "-k", ""]);
         command.args(["-c", "logging_collector=off", "-c", "log_min_messages=panic"]);
         let command = as_user(&mut command, owner);
-        let mut program = Program::start(command, Place::Measured, ground.cores)?;
+        let mut program = Program::start(command, CpuPlacement::Measured, ground.cores)?;
         program.wait_listening(address)?;
         let postgres = Self { _program: program, _folder: folder, address };
         postgres.make_table().map_err(|error| format!("cannot make the table: {error}"))?;
         Ok(postgres)
     }
 
-    fn dial(&self) -> Dial {
-        Dial::new(self.address, pg_wire::reply).greeting(prepare)
+    fn dial(&self) -> Target {
+        Target::new(self.address, pg_wire::reply).greeting(prepare)
     }
 
     fn submit(&self, body: &[u8]) -> Vec<u8> {
@@ -100,10 +100,10 @@ impl Postgres {
     }
 }
 
-struct Consumer(Dial);
+struct Consumer(Target);
 
 impl Protocol for Consumer {
-    fn dial(&self) -> Dial {
+    fn dial(&self) -> Target {
         self.0
     }
 

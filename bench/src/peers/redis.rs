@@ -8,9 +8,9 @@ use tempfile::TempDir;
 
 use super::resp::{command, reply};
 use super::{Peer, SLOTS, folder};
-use crate::load::{Dial, Manner, Role, Slots, Tally};
-use crate::program::{Place, Program, free_address};
-use crate::scenarios::Ground;
+use crate::load::{Role, SlotProtocol, Slots, Tally, Target};
+use crate::program::{CpuPlacement, Program, free_address};
+use crate::scenarios::ScenarioContext;
 
 /// A Redis that syncs its log before it answers.
 pub(super) struct Redis {
@@ -20,12 +20,12 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    pub fn start(ground: &Ground) -> Result<Self, String> {
+    pub fn start(ground: &ScenarioContext) -> Result<Self, String> {
         let (folder, address) = (folder(ground)?, free_address()?);
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
         command.args(["--port", &address.port().to_string(), "--dir"]).arg(folder.path());
-        let mut program = Program::start(&mut command, Place::Measured, ground.cores)?;
+        let mut program = Program::start(&mut command, CpuPlacement::Measured, ground.cores)?;
         program.wait_listening(address)?;
         Ok(Self { _program: program, _folder: folder, address })
     }
@@ -41,12 +41,12 @@ pub(super) struct RedisLists(Redis);
 impl Peer for RedisLists {
     const NAME: &'static str = "redis-lists";
 
-    fn start(ground: &Ground) -> Result<Self, String> {
+    fn start(ground: &ScenarioContext) -> Result<Self, String> {
         Redis::start(ground).map(Self)
     }
 
-    fn dial(&self) -> Dial {
-        Dial::new(self.0.address, reply)
+    fn dial(&self) -> Target {
+        Target::new(self.0.address, reply)
     }
 
     fn submit(&self, body: &[u8]) -> Vec<u8> {
@@ -54,7 +54,7 @@ impl Peer for RedisLists {
     }
 
     fn consumer(&mut self, tally: Rc<Tally>) -> Result<Box<dyn Role>, String> {
-        Ok(Box::new(Slots::new(Manner { take, done, dial: self.dial() }, SLOTS, tally)))
+        Ok(Box::new(Slots::new(SlotProtocol { take, done, dial: self.dial() }, SLOTS, tally)))
     }
 }
 

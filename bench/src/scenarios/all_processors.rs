@@ -1,7 +1,7 @@
 //! `submit` and `end-to-end` again, with the server on every processor but the generator's. With two processors this is
 //! the same as on one; `taskset` takes some of more away.
 
-use super::{Ground, SMALL_BYTES, Scenario, end_to_end, submit};
+use super::{SMALL_BYTES, Scenario, ScenarioContext, end_to_end, submit};
 use crate::readings::Readings;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -11,9 +11,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let ground = Ground { cores: ground.cores.measuring_on_all_others(), ..ground.clone() };
-    readings.put("all-processors.measured_processors", ground.cores.measured_count() as f64);
-    submit::beside_echo(&ground, readings, "all-processors.submit", SMALL_BYTES, &[1, 16, 64])?;
-    end_to_end::measure(&ground, readings, "all-processors.end-to-end")
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let context = ScenarioContext { cores: context.cores.measuring_on_all_others(), ..context.clone() };
+    readings.put("all-processors.measured_processors", context.cores.measured_count() as f64);
+    submit::beside_echo(&context, readings, "all-processors.submit", SMALL_BYTES, &[1, 16, 64])?;
+    end_to_end::measure(&context, readings, "all-processors.end-to-end")
 }

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::{Ground, SMALL_BYTES, Scenario, job_body};
+use super::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
 use crate::load::{ClosedLoop, Role, Span, Tally, Worker, ask};
-use crate::process::Used;
+use crate::process::ProcessUsage;
 use crate::readings::Readings;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -18,16 +18,21 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const CONNECTIONS: usize = 16;
 const SLOTS: usize = 16;
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    measure(ground, readings, "end-to-end")
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    measure(context, readings, "end-to-end")
 }
 
 /// Measures whole lives under this name, and beside them the echo.
-pub(super) fn measure(ground: &Ground, readings: &mut Readings, scenario: &str) -> Result<(), String> {
-    readings.put(format!("{scenario}.echo.per_s"), ground.echo(&job_body(SMALL_BYTES), CONNECTIONS)?.per_s());
+pub(super) fn measure(
+    context: &ScenarioContext,
+    readings: &mut Readings,
+    scenario: &str,
+) -> Result<(), String> {
+    readings
+        .put(format!("{scenario}.echo.per_s"), context.echo(&job_body(SMALL_BYTES), CONNECTIONS)?.per_s());
     for workers in [1, 16] {
         let name = format!("{scenario}.w{workers}");
-        let lives = live(ground, workers)?;
+        let lives = live(context, workers)?;
         readings.put(format!("{name}.per_s"), lives.jobs as f64 / lives.took.as_secs_f64());
         let jobs = lives.jobs as f64;
         readings.put(format!("{name}.jobs_per_take"), jobs / lives.takes as f64);
@@ -39,22 +44,22 @@ pub(super) fn measure(ground: &Ground, readings: &mut Readings, scenario: &str) 
 }
 
 /// What came of it.
-struct Lives {
+struct JobRates {
     jobs: u64,
     takes: u64,
     took: Duration,
-    used: Used,
+    used: ProcessUsage,
     /// What a job brings along: its input, its output, and the facts that a client is told of it.
     job_bytes: usize,
 }
 
-fn live(ground: &Ground, workers: usize) -> Result<Lives, String> {
-    let server = ground.start_server()?;
+fn live(context: &ScenarioContext, workers: usize) -> Result<JobRates, String> {
+    let server = context.start_server()?;
     let endpoint = server.endpoint()?;
     let tally = Rc::new(Tally::submitting());
     let request = endpoint.post("run").with_body(&job_body(SMALL_BYTES));
     // Nothing is left out at the beginning: what was submitted then must be worked off too.
-    let span = Span { warm_up: Duration::ZERO, counted: ground.span().counted };
+    let span = Span { warm_up: Duration::ZERO, counted: context.span().counted };
     let mut clients =
         ClosedLoop::new(endpoint.address(), request, CONNECTIONS, span).counting(Rc::clone(&tally));
     let mut workers: Vec<Worker> = (0..workers)
@@ -62,12 +67,12 @@ fn live(ground: &Ground, workers: usize) -> Result<Lives, String> {
         .collect();
     let mut roles: Vec<&mut dyn Role> = workers.iter_mut().map(|worker| worker as &mut dyn Role).collect();
     roles.push(&mut clients);
-    let (began, before) = (Instant::now(), Used::by(server.pid())?);
-    ground.drive(&mut roles)?;
-    let (took, used) = (began.elapsed(), Used::by(server.pid())?.since(before));
+    let (began, before) = (Instant::now(), ProcessUsage::by(server.pid())?);
+    context.drive(&mut roles)?;
+    let (took, used) = (began.elapsed(), ProcessUsage::by(server.pid())?.since(before));
     let takes = workers.iter().map(Worker::takes).sum();
     let job = workers.iter().find_map(Worker::last_job).ok_or("no job was done")?;
     let record = ask(endpoint.address(), &endpoint.get(&format!("status/{job}")).bare())?;
     // The record has the output in it.
-    Ok(Lives { jobs: tally.finished(), takes, took, used, job_bytes: SMALL_BYTES + record.len() })
+    Ok(JobRates { jobs: tally.finished(), takes, took, used, job_bytes: SMALL_BYTES + record.len() })
 }

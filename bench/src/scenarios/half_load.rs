@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::{Ground, SMALL_BYTES, Scenario, job_body};
-use crate::load::{ClosedLoop, OpenLoop, Tally, Wire, Worker, ask};
+use super::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
+use crate::load::{ClosedLoop, EventLoop, OpenLoop, Tally, Worker, ask};
 use crate::readings::Readings;
 use crate::server::Endpoint;
 
@@ -27,23 +27,23 @@ const POLLS_PER_S: f64 = 2_000.0;
 /// Enough for a timetable: more are never busy at once.
 const OPEN_CONNECTIONS: usize = 256;
 
-fn runsync(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn runsync(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let server = context.start_server()?;
     let endpoint = server.endpoint()?;
-    let highest_per_s = highest(ground, &endpoint)?;
+    let highest_per_s = highest(context, &endpoint)?;
     let tally = Rc::new(Tally::submitting());
-    let mut clients = timetable(ground, &endpoint, highest_per_s / 2.0).counting(Rc::clone(&tally));
+    let mut clients = timetable(context, &endpoint, highest_per_s / 2.0).counting(Rc::clone(&tally));
     let mut worker = Worker::new(&endpoint, "worker", SLOTS, tally);
-    Wire::run(&mut [&mut worker, &mut clients])?;
+    EventLoop::run(&mut [&mut worker, &mut clients])?;
     readings.put("runsync-half-load.highest.per_s", highest_per_s);
     readings.put_times("runsync-half-load", clients.times());
     Ok(())
 }
 
-fn status(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn status(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let server = context.start_server()?;
     let endpoint = server.endpoint()?;
-    let per_s = highest(ground, &endpoint)? / 2.0;
+    let per_s = highest(context, &endpoint)? / 2.0;
     // A job of another endpoint, so that no worker takes it.
     let polled = server.endpoint()?;
     let answer = ask(polled.address(), &polled.post("run").with_body(&job_body(SMALL_BYTES)))?;
@@ -51,28 +51,28 @@ fn status(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
     let job = answer["id"].as_str().ok_or("a job without an id")?;
     let request = polled.get(&format!("status/{job}")).bare();
     let make = move |_| request.clone();
-    let mut pollers = OpenLoop::new(polled.address(), make, POLLS_PER_S, OPEN_CONNECTIONS, ground.span());
+    let mut pollers = OpenLoop::new(polled.address(), make, POLLS_PER_S, OPEN_CONNECTIONS, context.span());
     let tally = Rc::new(Tally::submitting());
-    let mut clients = timetable(ground, &endpoint, per_s).counting(Rc::clone(&tally));
+    let mut clients = timetable(context, &endpoint, per_s).counting(Rc::clone(&tally));
     let mut worker = Worker::new(&endpoint, "worker", SLOTS, tally);
-    Wire::run(&mut [&mut worker, &mut clients, &mut pollers])?;
+    EventLoop::run(&mut [&mut worker, &mut clients, &mut pollers])?;
     readings.put_times("status-loaded", pollers.times());
     readings.put_times("status-loaded.runsync", clients.times());
     Ok(())
 }
 
 /// How many jobs pass when each client asks for the next as soon as it has one.
-fn highest(ground: &Ground, endpoint: &Endpoint) -> Result<f64, String> {
+fn highest(context: &ScenarioContext, endpoint: &Endpoint) -> Result<f64, String> {
     let tally = Rc::new(Tally::submitting());
     let request = endpoint.post("runsync").with_body(&job_body(SMALL_BYTES));
-    let clients = ClosedLoop::new(endpoint.address(), request, CONNECTIONS, ground.span());
+    let clients = ClosedLoop::new(endpoint.address(), request, CONNECTIONS, context.span());
     let mut clients = clients.counting(Rc::clone(&tally));
     let mut worker = Worker::new(endpoint, "worker", SLOTS, tally);
-    Wire::run(&mut [&mut worker, &mut clients])?;
+    EventLoop::run(&mut [&mut worker, &mut clients])?;
     Ok(clients.per_s())
 }
 
-fn timetable(ground: &Ground, endpoint: &Endpoint, per_s: f64) -> OpenLoop<'static> {
+fn timetable(context: &ScenarioContext, endpoint: &Endpoint, per_s: f64) -> OpenLoop<'static> {
     let request = endpoint.post("runsync").with_body(&job_body(SMALL_BYTES));
-    OpenLoop::new(endpoint.address(), move |_| request.clone(), per_s, OPEN_CONNECTIONS, ground.span())
+    OpenLoop::new(endpoint.address(), move |_| request.clone(), per_s, OPEN_CONNECTIONS, context.span())
 }

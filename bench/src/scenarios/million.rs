@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Ground, SMALL_BYTES, Scenario, fill, in_queue, job_body};
-use crate::load::{ClosedLoop, Tally, Wire, Worker};
-use crate::process::Used;
+use super::{SMALL_BYTES, Scenario, ScenarioContext, fill, in_queue, job_body};
+use crate::load::{ClosedLoop, EventLoop, Tally, Worker};
+use crate::process::ProcessUsage;
 use crate::readings::{Readings, spreads};
 use crate::server::{Endpoint, Server};
 
@@ -21,13 +21,13 @@ const SLOTS: usize = 16;
 /// How often the rates are measured; the million is made once.
 const TURNS: usize = 3;
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let mut server = ground.start_server()?;
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let mut server = context.start_server()?;
     let endpoint = server.endpoint()?;
-    let took = fill(&endpoint, ground.many_jobs(), || job_body(SMALL_BYTES))?;
+    let took = fill(&endpoint, context.many_jobs(), || job_body(SMALL_BYTES))?;
     readings.put("million.fill_s", took.as_secs_f64());
     put_memory(readings, "million.resident_mib", &server)?;
-    put_rates(ground, &endpoint, readings)?;
+    put_rates(context, &endpoint, readings)?;
     readings.put("million.restart_ms", milliseconds(server.restart()?));
     put_memory(readings, "million.restarted_mib", &server)?;
     let endpoint = endpoint.on(&server);
@@ -36,16 +36,16 @@ fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
 }
 
 /// With this full queue and with an empty one in turn.
-fn put_rates(ground: &Ground, full: &Endpoint, readings: &mut Readings) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn put_rates(context: &ScenarioContext, full: &Endpoint, readings: &mut Readings) -> Result<(), String> {
+    let server = context.start_server()?;
     let empty = server.endpoint()?;
     // A server whose files still grow syncs more slowly; the one with the million is past that.
-    fill(&empty, ground.many_jobs() / 20, || job_body(SMALL_BYTES))?;
+    fill(&empty, context.many_jobs() / 20, || job_body(SMALL_BYTES))?;
     let mut all = Vec::new();
     for turn in 0..TURNS {
         let mut rates = Readings::default();
-        measure_rates(ground, &empty, turn, "million.empty", &mut rates)?;
-        measure_rates(ground, full, turn, "million.full", &mut rates)?;
+        measure_rates(context, &empty, turn, "million.empty", &mut rates)?;
+        measure_rates(context, full, turn, "million.full", &mut rates)?;
         all.push(rates);
     }
     for (name, spread) in spreads(&all) {
@@ -56,25 +56,25 @@ fn put_rates(ground: &Ground, full: &Endpoint, readings: &mut Readings) -> Resul
 
 /// How fast jobs come in, then how fast they are taken and done.
 fn measure_rates(
-    ground: &Ground,
+    context: &ScenarioContext,
     endpoint: &Endpoint,
     turn: usize,
     name: &str,
     readings: &mut Readings,
 ) -> Result<(), String> {
     let request = endpoint.post("run").with_body(&job_body(SMALL_BYTES));
-    let mut clients = ClosedLoop::new(endpoint.address(), request, CONNECTIONS, ground.span());
-    Wire::run(&mut [&mut clients])?;
+    let mut clients = ClosedLoop::new(endpoint.address(), request, CONNECTIONS, context.span());
+    EventLoop::run(&mut [&mut clients])?;
     readings.put(format!("{name}.submit_per_s"), clients.per_s());
-    let (tally, span) = (Rc::new(Tally::submitting()), ground.span().counted);
+    let (tally, span) = (Rc::new(Tally::submitting()), context.span().counted);
     let worker = Worker::new(endpoint, format!("worker-{turn}"), SLOTS, Rc::clone(&tally));
-    Wire::run(&mut [&mut worker.working_for(span)])?;
+    EventLoop::run(&mut [&mut worker.working_for(span)])?;
     readings.put(format!("{name}.take_per_s"), tally.finished() as f64 / span.as_secs_f64());
     Ok(())
 }
 
 fn put_memory(readings: &mut Readings, name: &str, server: &Server) -> Result<(), String> {
-    readings.put(name, Used::by(server.pid())?.resident_bytes / f64::from(1 << 20));
+    readings.put(name, ProcessUsage::by(server.pid())?.resident_bytes / f64::from(1 << 20));
     Ok(())
 }
 

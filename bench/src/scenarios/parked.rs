@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Ground, Scenario};
-use crate::load::{OpenLoop, Parked, Span, Taken, Taker, Wire, stamp};
-use crate::process::Used;
+use super::{Scenario, ScenarioContext};
+use crate::load::{EventLoop, OpenLoop, Parked, Span, Taken, Taker, stamp};
+use crate::process::ProcessUsage;
 use crate::readings::Readings;
 use crate::server::Server;
 
@@ -19,14 +19,14 @@ const WAKE_UPS_PER_S: f64 = 500.0;
 /// Connections that cause the wake-ups.
 const CONNECTIONS: usize = 16;
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    takes(ground, readings)?;
-    waits(ground, readings)
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    takes(context, readings)?;
+    waits(context, readings)
 }
 
 /// How many wait, and when the first of them is woken.
-fn size(ground: &Ground) -> (usize, Duration, Span) {
-    let (many, settling_ms, ms) = if ground.quick { (200, 100, 100) } else { (10_000, 3_000, 4_000) };
+fn size(context: &ScenarioContext) -> (usize, Duration, Span) {
+    let (many, settling_ms, ms) = if context.quick { (200, 100, 100) } else { (10_000, 3_000, 4_000) };
     let span = Span { warm_up: Duration::ZERO, counted: Duration::from_millis(ms) };
     (many, Duration::from_millis(settling_ms), span)
 }
@@ -35,25 +35,25 @@ fn wake_ups(span: Span) -> u64 {
     (span.counted.as_secs_f64() * WAKE_UPS_PER_S) as u64
 }
 
-fn takes(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn takes(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let server = context.start_server()?;
     let endpoint = server.endpoint()?;
-    let (many, settling, span) = size(ground);
+    let (many, settling, span) = size(context);
     let take = |at| format!("job-take/worker-{at}?gpu=none&job_in_progress=0");
     let requests = (0..many).map(|at| endpoint.worker_get(&take(at)).bare()).collect();
     let mut parked = Parked::new(endpoint.address(), requests, wake_ups(span));
     let run = endpoint.post("run");
     let submit = move |due| run.with_body(format!("{{\"input\":{}}}", stamp(due)).as_bytes());
     let clients = OpenLoop::new(endpoint.address(), submit, WAKE_UPS_PER_S, CONNECTIONS, span);
-    Wire::run(&mut [&mut parked, &mut clients.starting_after(settling)])?;
+    EventLoop::run(&mut [&mut parked, &mut clients.starting_after(settling)])?;
     readings.put_times("parked.takes", parked.times());
     put_memory(readings, "parked.takes", &server)
 }
 
-fn waits(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn waits(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let server = context.start_server()?;
     let endpoint = server.endpoint()?;
-    let (many, settling, span) = size(ground);
+    let (many, settling, span) = size(context);
     let request = endpoint.post("runsync?wait=300000").with_body(b"{\"input\":{}}");
     let mut parked = Parked::new(endpoint.address(), vec![request; many], wake_ups(span));
     let taken = Taken::default();
@@ -67,13 +67,13 @@ fn waits(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
         }
     };
     let reports = OpenLoop::new(endpoint.address(), finish, WAKE_UPS_PER_S, CONNECTIONS, span);
-    Wire::run(&mut [&mut parked, &mut worker, &mut reports.starting_after(settling * 2)])?;
+    EventLoop::run(&mut [&mut parked, &mut worker, &mut reports.starting_after(settling * 2)])?;
     readings.put_times("parked.waits", parked.times());
     put_memory(readings, "parked.waits", &server)
 }
 
 fn put_memory(readings: &mut Readings, name: &str, server: &Server) -> Result<(), String> {
-    let resident = Used::by(server.pid())?.resident_bytes;
+    let resident = ProcessUsage::by(server.pid())?.resident_bytes;
     readings.put(format!("{name}.resident_mib"), resident / f64::from(1 << 20));
     Ok(())
 }

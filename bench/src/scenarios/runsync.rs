@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Ground, SMALL_BYTES, Scenario, job_body};
+use super::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
 use crate::load::{ClosedLoop, Tally, Worker};
 use crate::readings::Readings;
 
@@ -13,17 +13,17 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
     let body = job_body(SMALL_BYTES);
-    readings.put_times("runsync.echo", ground.echo(&body, 1)?.times());
-    let server = ground.start_server()?;
+    readings.put_times("runsync.echo", context.echo(&body, 1)?.times());
+    let server = context.start_server()?;
     let endpoint = server.endpoint()?;
     let tally = Rc::new(Tally::submitting());
     let request = endpoint.post("runsync").with_body(&body);
-    let mut client = ClosedLoop::new(endpoint.address(), request, 1, ground.span());
+    let mut client = ClosedLoop::new(endpoint.address(), request, 1, context.span());
     client = client.counting(Rc::clone(&tally)).when_parked();
     let mut worker = Worker::new(&endpoint, "worker", 1, tally);
-    ground.drive(&mut [&mut worker, &mut client])?;
+    context.drive(&mut [&mut worker, &mut client])?;
     readings.put_times("runsync", client.times());
     Ok(())
 }

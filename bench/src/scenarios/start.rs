@@ -1,7 +1,7 @@
 //! How long a server takes to get ready on an empty folder.
 
-use super::{Ground, Scenario};
-use crate::process::Used;
+use super::{Scenario, ScenarioContext};
+use crate::process::ProcessUsage;
 use crate::readings::Readings;
 
 pub(super) const SCENARIO: Scenario = Scenario {
@@ -11,9 +11,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run,
 };
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let server = context.start_server()?;
     readings.put("start.ready_ms", server.ready_after().as_secs_f64() * 1000.0);
-    readings.put("start.resident_mib", Used::by(server.pid())?.resident_bytes / f64::from(1 << 20));
+    readings.put("start.resident_mib", ProcessUsage::by(server.pid())?.resident_bytes / f64::from(1 << 20));
     Ok(())
 }

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Ground, SMALL_BYTES, Scenario, job_body};
-use crate::load::{FirstChunk, Listeners, OpenLoop, Reading, Sink, Span, Tally, Wire, Yielding, ask, stamp};
-use crate::process::Used;
+use super::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
+use crate::load::{
+    EventLoop, FirstChunk, Listeners, OpenLoop, Reading, Sink, Span, Tally, Yielding, ask, stamp,
+};
+use crate::process::ProcessUsage;
 use crate::readings::Readings;
 use crate::server::{Endpoint, Server};
 
@@ -32,17 +34,17 @@ const CONNECTIONS: usize = 16;
 /// Readers of one job, where they are a few.
 const SOME: usize = 16;
 
-fn run(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
+fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
     for jobs in [1, 16] {
-        polled(ground, readings, jobs)?;
-        as_events(ground, readings, jobs, 1)?;
+        polled(context, readings, jobs)?;
+        as_events(context, readings, jobs, 1)?;
     }
-    as_events(ground, readings, 1, SOME)?;
-    crowd(ground, readings)?;
-    beside_readers(ground, readings)?;
-    let server = ground.start_server()?;
-    let mut first = FirstChunk::new(&server.endpoint()?, ground.span());
-    Wire::run(&mut [&mut first])?;
+    as_events(context, readings, 1, SOME)?;
+    crowd(context, readings)?;
+    beside_readers(context, readings)?;
+    let server = context.start_server()?;
+    let mut first = FirstChunk::new(&server.endpoint()?, context.span());
+    EventLoop::run(&mut [&mut first])?;
     readings.put_times("stream.first_chunk", first.times());
     Ok(())
 }
@@ -61,23 +63,28 @@ fn taken(server: &Server, jobs: usize, durability: &str) -> Result<(Endpoint, Ve
 }
 
 /// As many chunks as go, and who polls for them.
-fn polled(ground: &Ground, readings: &mut Readings, jobs: usize) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn polled(context: &ScenarioContext, readings: &mut Readings, jobs: usize) -> Result<(), String> {
+    let server = context.start_server()?;
     let (endpoint, ids) = taken(&server, jobs, "synced")?;
-    let (span, tally) = (ground.span(), Rc::new(Tally::submitting()));
+    let (span, tally) = (context.span(), Rc::new(Tally::submitting()));
     let mut reading = Reading::new(&endpoint, &ids, span, Rc::clone(&tally));
     let mut yielding = Yielding::new(&endpoint, WORKER, ids, span, tally);
-    Wire::run(&mut [&mut reading, &mut yielding])?;
+    EventLoop::run(&mut [&mut reading, &mut yielding])?;
     readings.put(format!("stream.j{jobs}.chunks_per_s"), reading.per_s());
     readings.put_times(&format!("stream.j{jobs}.chunk"), reading.times());
     Ok(())
 }
 
 /// Chunks on a timetable, each in a post of its own, and who follows the jobs by events.
-fn as_events(ground: &Ground, readings: &mut Readings, jobs: usize, readers: usize) -> Result<(), String> {
-    let server = ground.start_server()?;
+fn as_events(
+    context: &ScenarioContext,
+    readings: &mut Readings,
+    jobs: usize,
+    readers: usize,
+) -> Result<(), String> {
+    let server = context.start_server()?;
     let (endpoint, ids) = taken(&server, jobs, "synced")?;
-    let times = follow(&endpoint, &ids, readers, CHUNKS_PER_S, ground.span())?;
+    let times = follow(&endpoint, &ids, readers, CHUNKS_PER_S, context.span())?;
     let name = format!("stream.events.j{jobs}.r{readers}");
     readings.put(format!("{name}.per_s"), times.per_s());
     readings.put_times(&name, times.times());
@@ -85,21 +92,21 @@ fn as_events(ground: &Ground, readings: &mut Readings, jobs: usize, readers: usi
 }
 
 /// A thousand readers of one job: what they cost in memory.
-fn crowd(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let readers = crowd_size(ground);
-    let server = ground.start_server()?;
+fn crowd(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let readers = crowd_size(context);
+    let server = context.start_server()?;
     let (endpoint, ids) = taken(&server, 1, "synced")?;
-    let before = Used::by(server.pid())?.resident_bytes;
-    let times = follow(&endpoint, &ids, readers, 10.0, ground.span())?;
-    let grown = Used::by(server.pid())?.resident_bytes - before;
+    let before = ProcessUsage::by(server.pid())?.resident_bytes;
+    let times = follow(&endpoint, &ids, readers, 10.0, context.span())?;
+    let grown = ProcessUsage::by(server.pid())?.resident_bytes - before;
     readings.put("stream.crowd.resident_mb", grown / 1e6);
     readings.put_times("stream.crowd", times.times());
     Ok(())
 }
 
 /// How many readers of one job are a crowd.
-fn crowd_size(ground: &Ground) -> usize {
-    if ground.quick { 50 } else { 1_000 }
+fn crowd_size(context: &ScenarioContext) -> usize {
+    if context.quick { 50 } else { 1_000 }
 }
 
 fn follow(
@@ -121,27 +128,28 @@ fn follow(
         posts.next().map(|post| post.with_body(chunk.as_bytes())).unwrap_or_default()
     };
     let worker = OpenLoop::new(endpoint.address(), post, per_s, CONNECTIONS, span).counting(tally);
-    Wire::run(&mut [&mut listeners, &mut worker.starting_after(settling)])?;
+    EventLoop::run(&mut [&mut listeners, &mut worker.starting_after(settling)])?;
     Ok(listeners)
 }
 
 /// How fast a worker yields with nobody who reads, with readers that take nothing, and with readers that take all. The
 /// disk is not waited for: it would hide what readers cost.
-fn beside_readers(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    let many = crowd_size(ground);
+fn beside_readers(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    let many = crowd_size(context);
     for (name, taking, deaf) in [("alone", 0, 0), ("stalled", 0, many), ("heard", many, 0)] {
-        let server = ground.start_server()?;
+        let server = context.start_server()?;
         let (endpoint, ids) = taken(&server, 1, "buffered")?;
         let request = request(&endpoint, &ids[0]);
         let stalled: Result<Vec<_>, _> = (0..deaf).map(|_| stalled(&endpoint, &request)).collect();
         let stalled = stalled.map_err(|error| format!("a reader cannot connect: {error}"))?;
         let may_leave = Arc::new(AtomicBool::new(taking == 0));
         let mut sink = Sink::new(endpoint.address(), request, taking, Arc::clone(&may_leave));
-        let mut yielding = Yielding::new(&endpoint, WORKER, ids, ground.span(), Rc::new(Tally::submitting()));
+        let mut yielding =
+            Yielding::new(&endpoint, WORKER, ids, context.span(), Rc::new(Tally::submitting()));
         // In a thread of their own, or the worker would wait for them here.
         let (read, yielded) = thread::scope(|scope| {
-            let reading = scope.spawn(|| Wire::run(&mut [&mut sink]));
-            let yielded = Wire::run(&mut [&mut yielding]);
+            let reading = scope.spawn(|| EventLoop::run(&mut [&mut sink]));
+            let yielded = EventLoop::run(&mut [&mut yielding]);
             may_leave.store(true, Ordering::Relaxed);
             (reading.join(), yielded)
         });

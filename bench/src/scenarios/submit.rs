@@ -1,6 +1,6 @@
 //! How many jobs are accepted, each durable before its answer.
 
-use super::{Ground, SMALL_BYTES, Scenario, job_body};
+use super::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
 use crate::load::ClosedLoop;
 use crate::readings::Readings;
 
@@ -18,18 +18,18 @@ pub(super) const LARGE: Scenario = Scenario {
     run: large,
 };
 
-fn small(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    beside_echo(ground, readings, "submit", SMALL_BYTES, &[1, 16, 64])
+fn small(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    beside_echo(context, readings, "submit", SMALL_BYTES, &[1, 16, 64])
 }
 
-fn large(ground: &Ground, readings: &mut Readings) -> Result<(), String> {
-    beside_echo(ground, readings, "submit-large.64k", 64 << 10, &[1, 16, 64])?;
-    beside_echo(ground, readings, "submit-large.5m", 5_000_000, &[1, 16])
+fn large(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
+    beside_echo(context, readings, "submit-large.64k", 64 << 10, &[1, 16, 64])?;
+    beside_echo(context, readings, "submit-large.5m", 5_000_000, &[1, 16])
 }
 
 /// Measures submits with a body of this length, and beside each the two echoes of the same body.
 pub(super) fn beside_echo(
-    ground: &Ground,
+    context: &ScenarioContext,
     readings: &mut Readings,
     name: &str,
     bytes: usize,
@@ -38,17 +38,17 @@ pub(super) fn beside_echo(
     let body = job_body(bytes);
     for &connections in all_connections {
         let name = format!("{name}.c{connections}");
-        let echo = ground.echo(&body, connections)?;
+        let echo = context.echo(&body, connections)?;
         readings.put(format!("{name}.echo.per_s"), echo.per_s());
         readings.put_times(&format!("{name}.echo"), echo.times());
-        let durable = ground.durable_echo(&body, connections)?;
+        let durable = context.durable_echo(&body, connections)?;
         readings.put(format!("{name}.durable_echo.per_s"), durable.per_s());
         readings.put_times(&format!("{name}.durable_echo"), durable.times());
-        let server = ground.start_server()?;
+        let server = context.start_server()?;
         let endpoint = server.endpoint()?;
         let request = endpoint.post("run").with_body(&body);
-        let mut clients = ClosedLoop::new(endpoint.address(), request, connections, ground.span());
-        ground.drive(&mut [&mut clients])?;
+        let mut clients = ClosedLoop::new(endpoint.address(), request, connections, context.span());
+        context.drive(&mut [&mut clients])?;
         readings.put(format!("{name}.per_s"), clients.per_s());
         readings.put_times(&name, clients.times());
     }

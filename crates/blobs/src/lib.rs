@@ -5,9 +5,9 @@
 //! row's deletion, then delete the blob. A crash in between leaves a blob without a row, never a row without a
 //! blob; [`Blobs::list`] finds such orphans.
 //!
-//! [`FolderBlobs`] keeps them in a local folder, [`MemoryBlobs`] in memory for tests and the simulator.
+//! [`DirBlobs`] keeps them in a local folder, [`MemoryBlobs`] in memory for tests and the simulator.
 
-mod folder;
+mod dir;
 mod memory;
 mod name;
 
@@ -17,7 +17,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 
-pub use folder::{FolderBlobs, HOLD};
+pub use dir::{COPY_LOCK, DirBlobs};
 pub use memory::MemoryBlobs;
 
 /// What a [`Blobs`] method returns: boxed, so that the engine can hold any of them behind one pointer.

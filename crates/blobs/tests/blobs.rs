@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longshore_blobs::{BlobError, Blobs, FolderBlobs, MemoryBlobs};
+use longshore_blobs::{BlobError, Blobs, DirBlobs, MemoryBlobs};
 use tempfile::TempDir;
 
 async fn on_each(case: impl AsyncFn(Arc<dyn Blobs>)) {
     case(Arc::new(MemoryBlobs::new())).await;
     let dir = TempDir::new().unwrap();
-    case(Arc::new(FolderBlobs::open(dir.path()).unwrap())).await;
+    case(Arc::new(DirBlobs::open(dir.path()).unwrap())).await;
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -77,7 +77,7 @@ async fn no_name_leads_out_of_the_folder() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_tasks_put_at_once() {
     let dir = TempDir::new().unwrap();
-    let blobs = FolderBlobs::open(dir.path()).unwrap();
+    let blobs = DirBlobs::open(dir.path()).unwrap();
     let puts: Vec<_> = (0..64_u8)
         .map(|i| {
             let blobs = blobs.clone();
@@ -96,10 +96,10 @@ async fn many_tasks_put_at_once() {
 #[tokio::test]
 async fn blobs_are_there_after_reopening_and_leftovers_are_not() {
     let dir = TempDir::new().unwrap();
-    FolderBlobs::open(dir.path()).unwrap().put("7/1.input", "kept".into()).await.unwrap();
+    DirBlobs::open(dir.path()).unwrap().put("7/1.input", "kept".into()).await.unwrap();
     // What a crash between write and rename leaves.
     fs::write(dir.path().join(".tmp/0"), "half").unwrap();
-    let blobs = FolderBlobs::open(dir.path()).unwrap();
+    let blobs = DirBlobs::open(dir.path()).unwrap();
     assert_eq!(count_of_files(&dir.path().join(".tmp")), 0);
     assert_eq!(blobs.get("7/1.input").await.unwrap(), Some("kept".into()));
     assert_eq!(blobs.folders().await.unwrap(), names(&["7"]));
@@ -108,11 +108,11 @@ async fn blobs_are_there_after_reopening_and_leftovers_are_not() {
 #[tokio::test]
 async fn what_is_deleted_while_somebody_holds_the_blobs_goes_afterwards() {
     let dir = TempDir::new().unwrap();
-    let blobs = FolderBlobs::open(dir.path()).unwrap();
+    let blobs = DirBlobs::open(dir.path()).unwrap();
     for name in ["7/old", "7/again", "7/other"] {
         blobs.put(name, "first".into()).await.unwrap();
     }
-    let hold = fs::File::open(dir.path().join(longshore_blobs::HOLD)).unwrap();
+    let hold = fs::File::open(dir.path().join(longshore_blobs::COPY_LOCK)).unwrap();
     hold.lock_shared().unwrap();
     blobs.delete("7/old").await.unwrap();
     blobs.delete("7/again").await.unwrap();
@@ -129,7 +129,7 @@ async fn what_is_deleted_while_somebody_holds_the_blobs_goes_afterwards() {
 #[tokio::test]
 async fn a_failed_put_leaves_nothing_behind() {
     let dir = TempDir::new().unwrap();
-    let blobs = FolderBlobs::open(dir.path()).unwrap();
+    let blobs = DirBlobs::open(dir.path()).unwrap();
     // The folder's name is taken by a file.
     fs::write(dir.path().join("7"), "").unwrap();
     let error = blobs.put("7/1.input", "x".into()).await.unwrap_err();
@@ -142,7 +142,7 @@ async fn a_failed_put_leaves_nothing_behind() {
 async fn nothing_is_missing_while_the_whole_folder_is() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("blobs");
-    let blobs = FolderBlobs::open(&root).unwrap();
+    let blobs = DirBlobs::open(&root).unwrap();
     blobs.put("7/x", Bytes::from_static(b"kept")).await.unwrap();
     assert_eq!(blobs.get("7/y").await.unwrap(), None);
     // Its disk is not mounted any more.
@@ -159,7 +159,7 @@ fn a_folder_that_cannot_be_made_is_refused_with_its_name() {
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("taken");
     fs::write(&file, "").unwrap();
-    let error = FolderBlobs::open(&file).unwrap_err();
+    let error = DirBlobs::open(&file).unwrap_err();
     assert!(error.to_string().contains("taken"), "{error}");
 }
 
@@ -171,6 +171,6 @@ fn count_of_files(folder: &Path) -> usize {
 async fn nobody_else_can_look_into_the_folder() {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("blobs");
-    FolderBlobs::open(&root).unwrap().put("7/1.input", Bytes::from_static(b"x")).await.unwrap();
+    DirBlobs::open(&root).unwrap().put("7/1.input", Bytes::from_static(b"x")).await.unwrap();
     assert_eq!(fs::metadata(&root).unwrap().permissions().mode() & 0o077, 0);
 }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use longshore_blobs::{Blobs, FolderBlobs};
+use longshore_blobs::{Blobs, DirBlobs};
 use longshore_disk_faults::{Disk, Files, Loss, Random, Recorded, Step, after_every_step, record};
 
 const SEED: &str = "LONGSHORE_TEST_POWER_CUT_SEED";
@@ -40,7 +40,7 @@ async fn the_program_that_is_recorded() {
     let Some(disk) = Recorded::here() else { return };
     let (disk, failing) = (disk.unwrap(), std::env::var_os(FAILING).is_some());
     let mut random = Random(std::env::var(SEED).unwrap().parse().unwrap());
-    let mut blobs = FolderBlobs::open(&disk.folder).unwrap();
+    let mut blobs = DirBlobs::open(&disk.folder).unwrap();
     for number in 1..=BLOBS {
         if failing && random.below(3) == 0 {
             disk.fail(FAULTS[random.below(FAULTS.len() as u64) as usize]).unwrap();
@@ -66,7 +66,7 @@ async fn the_program_that_is_recorded() {
         }
         disk.fail("").unwrap();
         if number.is_multiple_of(BLOBS_PER_LIFE) {
-            blobs = FolderBlobs::open(&disk.folder).unwrap();
+            blobs = DirBlobs::open(&disk.folder).unwrap();
         }
     }
 }
@@ -88,7 +88,7 @@ fn open(files: &Files) -> Result<Vec<u64>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let dir = files.rebuild().unwrap();
-        let blobs = FolderBlobs::open(dir.path()).map_err(|error| error.to_string())?;
+        let blobs = DirBlobs::open(dir.path()).map_err(|error| error.to_string())?;
         let mut found = Vec::new();
         for number in 1..=2 * BLOBS {
             let (name, expected) = blob(number);

@@ -13,10 +13,10 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::task::JoinSet;
 
-use crate::exit::{Exit, Failure, Outcome, cannot};
+use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
 use crate::members::Members;
 use crate::output::OutputFormat;
-use crate::remote::{Remote, Session};
+use crate::remote::{Connection, ServerArgs};
 use crate::screen::{Step, span};
 use crate::stop::StopRequest;
 
@@ -35,7 +35,7 @@ pub struct BenchArgs {
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=256))]
     concurrency: u64,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// What became of the jobs.
@@ -47,7 +47,7 @@ struct Tally {
 }
 
 /// Makes an endpoint, sends jobs through it, deletes it.
-pub(crate) async fn bench(args: &BenchArgs) -> Outcome {
+pub(crate) async fn bench(args: &BenchArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
     let (template, endpoint) = make(&session.client).await?;
@@ -63,7 +63,7 @@ pub(crate) async fn bench(args: &BenchArgs) -> Outcome {
     drop(step);
     removed.and(swept)?;
     match measured {
-        None => Ok(Exit::Interrupted),
+        None => Ok(CommandExit::Interrupted),
         Some(measured) => {
             let (tally, took) = measured?;
             report(&session, args, tally, took)
@@ -71,7 +71,7 @@ pub(crate) async fn bench(args: &BenchArgs) -> Outcome {
     }
 }
 
-async fn make(client: &Client) -> Outcome<(String, String)> {
+async fn make(client: &Client) -> CommandResult<(String, String)> {
     let unique = format!("bench-{:x}-{:x}", std::process::id(), now_ns());
     let mut template = Members::default();
     template.set("name", Some(&unique))?;
@@ -101,7 +101,7 @@ async fn measure(
     endpoint: &str,
     args: &BenchArgs,
     step: &Step,
-) -> Outcome<(Tally, Duration)> {
+) -> CommandResult<(Tally, Duration)> {
     let mut workers = JoinSet::new();
     for _ in 0..args.concurrency {
         workers.spawn(work(client.external_worker(endpoint).await?));
@@ -172,12 +172,11 @@ async fn send(
     Ok(tally)
 }
 
-fn report(session: &Session, args: &BenchArgs, mut tally: Tally, took: Duration) -> Outcome {
+fn report(session: &Connection, args: &BenchArgs, mut tally: Tally, took: Duration) -> CommandResult {
     tally.times.sort();
     let Some(last) = tally.times.len().checked_sub(1) else {
-        return Err(
-            Failure::new(Exit::Failure, "no job came back").next("`longshore doctor` looks for reasons")
-        );
+        return Err(CommandError::new(CommandExit::Failure, "no job came back")
+            .next("`longshore doctor` looks for reasons"));
     };
     let at = |share: f64| tally.times[(last as f64 * share) as usize];
     let ms = |time: Duration| (time.as_secs_f64() * 100_000.0).round() / 100.0;
@@ -212,5 +211,5 @@ fn report(session: &Session, args: &BenchArgs, mut tally: Tally, took: Duration)
         let record = to_raw_value(&record).map_err(|error| cannot("write the figures", error))?;
         session.output.record(&record)?;
     }
-    Ok(if lost_any { Exit::Failure } else { Exit::Success })
+    Ok(if lost_any { CommandExit::Failure } else { CommandExit::Success })
 }

@@ -10,7 +10,7 @@ use crate::output::{Styles, harmless};
 /// The number that a program ends with; `longshore --help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Exit {
+pub(crate) enum CommandExit {
     Success = 0,
     Failure = 1,
     Usage = 2,
@@ -23,8 +23,8 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for ExitCode {
+    fn from(exit: CommandExit) -> Self {
         Self::from(exit as u8)
     }
 }
@@ -32,8 +32,8 @@ impl From<Exit> for ExitCode {
 /// What went wrong, and what to do next.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Failure {
-    pub(crate) exit: Exit,
+pub(crate) struct CommandError {
+    pub(crate) exit: CommandExit,
     pub(crate) message: String,
     /// Shown below the message as they are.
     pub(crate) lines: Vec<String>,
@@ -41,16 +41,16 @@ pub(crate) struct Failure {
 }
 
 /// What a command comes to.
-pub(crate) type Outcome<T = Exit> = Result<T, Failure>;
+pub(crate) type CommandResult<T = CommandExit> = Result<T, CommandError>;
 
-impl Failure {
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+impl CommandError {
+    pub(crate) fn new(exit: CommandExit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), lines: Vec::new(), next: None }
     }
 
     /// The command line asks for what cannot be.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, message)
+        Self::new(CommandExit::Usage, message)
     }
 
     pub(crate) fn with_lines(mut self, lines: impl IntoIterator<Item = String>) -> Self {
@@ -80,7 +80,7 @@ impl Failure {
     }
 }
 
-impl From<ClientError> for Failure {
+impl From<ClientError> for CommandError {
     fn from(error: ClientError) -> Self {
         let message = match &error {
             ClientError::Refused { status: 401, .. } => {
@@ -90,11 +90,11 @@ impl From<ClientError> for Failure {
             _ => error.to_string(),
         };
         match &error {
-            ClientError::Refused { status: 401, .. } => Self::new(Exit::Unauthorized, message).next(
+            ClientError::Refused { status: 401, .. } => Self::new(CommandExit::Unauthorized, message).next(
                 "`longshore login` stores another key; LONGSHORE_API_KEY names one for a single command",
             ),
             ClientError::Refused { status: 404, code, .. } => {
-                let failure = Self::new(Exit::NotFound, message);
+                let failure = Self::new(CommandExit::NotFound, message);
                 match code.as_str() {
                     "endpoint_not_found" => failure.next("`longshore endpoint list` shows which there are"),
                     "job_not_found" => failure.next(
@@ -105,23 +105,23 @@ impl From<ClientError> for Failure {
                 }
             }
             ClientError::Refused { status: 429 | 503, .. } => {
-                Self::new(Exit::Failure, message).next("nothing was changed: try again in a moment")
+                Self::new(CommandExit::Failure, message).next("nothing was changed: try again in a moment")
             }
-            ClientError::Unreachable { .. } => Self::new(Exit::Unreachable, message)
+            ClientError::Unreachable { .. } => Self::new(CommandExit::Unreachable, message)
                 .next("is the server running? start one with `longshore serve`, or name yours with --url"),
-            ClientError::TimedOut { .. } => Self::new(Exit::Unreachable, message)
+            ClientError::TimedOut { .. } => Self::new(CommandExit::Unreachable, message)
                 .next("the server or the way to it is stuck: `curl URL/healthz` tells which"),
-            ClientError::Unexpected { .. } => Self::new(Exit::Failure, message)
+            ClientError::Unexpected { .. } => Self::new(CommandExit::Failure, message)
                 .next("check that --url names a Longshore server of the same version as this program"),
             ClientError::Unusable(_) => Self::usage(message),
-            ClientError::Refused { .. } => Self::new(Exit::Failure, message),
+            ClientError::Refused { .. } => Self::new(CommandExit::Failure, message),
         }
     }
 }
 
 /// Something of this machine's did not work.
-pub(crate) fn cannot(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Failure {
-    Failure::new(Exit::Failure, format!("cannot {what}: {cause}"))
+pub(crate) fn cannot(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> CommandError {
+    CommandError::new(CommandExit::Failure, format!("cannot {what}: {cause}"))
 }
 
 #[cfg(test)]
@@ -133,18 +133,18 @@ mod tests {
         let refused =
             |status, code: &str| ClientError::Refused { status, code: code.into(), message: "m".into() };
         for (error, exit) in [
-            (refused(401, "unauthorized"), Exit::Unauthorized),
-            (refused(404, "endpoint_not_found"), Exit::NotFound),
-            (refused(404, "job_not_found"), Exit::NotFound),
-            (refused(429, "rate_limited"), Exit::Failure),
-            (ClientError::Unreachable { url: "u".into(), cause: "c".into() }, Exit::Unreachable),
-            (ClientError::TimedOut { url: "u".into(), seconds: 1 }, Exit::Unreachable),
+            (refused(401, "unauthorized"), CommandExit::Unauthorized),
+            (refused(404, "endpoint_not_found"), CommandExit::NotFound),
+            (refused(404, "job_not_found"), CommandExit::NotFound),
+            (refused(429, "rate_limited"), CommandExit::Failure),
+            (ClientError::Unreachable { url: "u".into(), cause: "c".into() }, CommandExit::Unreachable),
+            (ClientError::TimedOut { url: "u".into(), seconds: 1 }, CommandExit::Unreachable),
         ] {
-            let failure = Failure::from(error);
+            let failure = CommandError::from(error);
             assert_eq!(failure.exit, exit, "{failure}");
             assert!(failure.next.is_some(), "{failure}");
         }
-        let failure = Failure::from(refused(400, "bad_field"));
-        assert_eq!((failure.exit, failure.message.as_str()), (Exit::Failure, "m"));
+        let failure = CommandError::from(refused(400, "bad_field"));
+        assert_eq!((failure.exit, failure.message.as_str()), (CommandExit::Failure, "m"));
     }
 }

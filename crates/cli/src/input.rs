@@ -4,13 +4,13 @@ use std::io::Read as _;
 
 use serde_json::value::RawValue;
 
-use crate::exit::{Failure, Outcome, cannot};
+use crate::exit::{CommandError, CommandResult, cannot};
 
 /// Enough of a long line to see what is wrong with it.
 const SHOWN_CHARS_MAX: usize = 60;
 
 /// The text that `argument` stands for, and what to call it in messages.
-fn text(argument: &str) -> Outcome<(String, String)> {
+fn text(argument: &str) -> CommandResult<(String, String)> {
     if argument == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(|error| cannot("read standard input", error))?;
@@ -26,7 +26,7 @@ fn text(argument: &str) -> Outcome<(String, String)> {
 }
 
 /// The JSON object that `argument` stands for, digit for digit.
-pub(crate) fn object(argument: &str) -> Outcome<Box<RawValue>> {
+pub(crate) fn object(argument: &str) -> CommandResult<Box<RawValue>> {
     let (text, place) = text(argument)?;
     let parsed: Result<Box<RawValue>, _> = serde_json::from_str(text.trim_end());
     let json = parsed.map_err(|error| not_json(&text, &place, &error))?;
@@ -34,17 +34,17 @@ pub(crate) fn object(argument: &str) -> Outcome<Box<RawValue>> {
         return Ok(json);
     }
     let start: String = json.get().chars().take(SHOWN_CHARS_MAX).collect();
-    Err(Failure::usage(format!("{place} must be a JSON object, and is `{start}`"))
+    Err(CommandError::usage(format!("{place} must be a JSON object, and is `{start}`"))
         .next("write it like '{\"prompt\": \"hi\"}'"))
 }
 
 /// Says where it stops being JSON, and shows the place.
-fn not_json(text: &str, place: &str, error: &serde_json::Error) -> Failure {
+fn not_json(text: &str, place: &str, error: &serde_json::Error) -> CommandError {
     let said = error.to_string();
     let said = said.split(" at line ").next().unwrap_or_default();
     let (line, column) = (error.line(), error.column());
     let message = format!("{place} is not JSON: {said} at line {line}, column {column}");
-    let failure = Failure::usage(message);
+    let failure = CommandError::usage(message);
     let Some(shown) = text.lines().nth(line.saturating_sub(1)) else {
         return failure.next("give an object like '{\"prompt\": \"hi\"}', @FILE, or - for standard input");
     };

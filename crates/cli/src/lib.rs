@@ -42,7 +42,7 @@ pub use deploy::{CodeWorkerArgs, code_worker};
 pub use doctor::{DoctorArgs, ServerPlan};
 pub use store::{RecoverArgs, StoreCommand, VerifyArgs};
 
-use exit::Outcome;
+use exit::CommandResult;
 
 /// Looks for what would keep a server from working here. `plan` is what its settings come to.
 pub async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) -> ExitCode {
@@ -81,10 +81,10 @@ pub async fn run(command: &Command) -> ExitCode {
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Store(_)
-        | Command::WorkerShim(_) => Err(exit::Failure::usage("this command is not run here")),
+        | Command::WorkerShim(_) => Err(exit::CommandError::usage("this command is not run here")),
     })
 }
 
-fn ended(outcome: Outcome) -> ExitCode {
+fn ended(outcome: CommandResult) -> ExitCode {
     outcome.map_or_else(|failure| failure.report(), ExitCode::from)
 }

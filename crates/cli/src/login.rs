@@ -6,7 +6,7 @@ use clap::Args;
 use longshore_client::Client;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
-use crate::exit::{Exit, Failure, Outcome, cannot};
+use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
 use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
 use crate::remote::{LOCAL_URL, variable};
 
@@ -22,7 +22,7 @@ pub struct LoginArgs {
 }
 
 /// Asks for a key, tries it, stores it.
-pub(crate) async fn login(args: &LoginArgs) -> Outcome {
+pub(crate) async fn login(args: &LoginArgs) -> CommandResult {
     let url = args.url.clone().or_else(|| variable("LONGSHORE_URL")).unwrap_or_else(|| LOCAL_URL.to_owned());
     let url = url.trim_end_matches('/').to_owned();
     let path = profile::path(variable)?;
@@ -33,18 +33,18 @@ pub(crate) async fn login(args: &LoginArgs) -> Outcome {
     };
     let client = Client::new(&url, api_key.text())?;
     if !client.knows_the_key().await? {
-        return Err(Failure::new(Exit::Unauthorized, format!("{url} does not know this key"))
+        return Err(CommandError::new(CommandExit::Unauthorized, format!("{url} does not know this key"))
             .next("`longshore serve` prints the first key once; `longshore keys create` makes more"));
     }
     profiles.put(&args.profile, Profile { url: url.clone(), api_key });
     profiles.store(&path)?;
     let line = format!("{url} knows the key; stored as `{}` in {}", args.profile, path.display());
     writeln!(std::io::stdout(), "{line}").map_err(|error| cannot("write to standard output", error))?;
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }
 
 /// The key, typed without an echo or piped in.
-fn ask(url: &str) -> Outcome<Secret> {
+fn ask(url: &str) -> CommandResult<Secret> {
     let stdin = std::io::stdin();
     let terminal = stdin.is_terminal();
     let mut line = String::new();
@@ -65,7 +65,7 @@ fn ask(url: &str) -> Outcome<Secret> {
         read()?;
     }
     if line.trim().is_empty() {
-        return Err(Failure::usage("no key was given")
+        return Err(CommandError::usage("no key was given")
             .next("type it, pipe it in, or set LONGSHORE_API_KEY: `longshore login < keyfile`"));
     }
     Ok(Secret::from(line.as_str()))

@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::dev::logs::record;
-use crate::exit::{Exit, Failure, Outcome, cannot};
-use crate::jobs::{AtEndpoint, endpoint_name};
+use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
+use crate::jobs::{EndpointArgs, endpoint_name};
 use crate::output::{OutputFormat, parsed};
-use crate::remote::Session;
+use crate::remote::Connection;
 use crate::stop::StopRequest;
 
 /// How often new workers are looked for.
@@ -37,26 +37,26 @@ pub struct LogsArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     tail: u32,
     #[command(flatten)]
-    at: AtEndpoint,
+    at: EndpointArgs,
 }
 
 /// Prints what workers have written, and with `--follow` what they write.
-pub(crate) async fn logs(args: &LogsArgs) -> Outcome {
+pub(crate) async fn logs(args: &LogsArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
     tokio::select! {
         outcome = print(&session, args) => outcome,
-        () = ctrl_c.requested() => Ok(if args.follow { Exit::Success } else { Exit::Interrupted }),
+        () = ctrl_c.requested() => Ok(if args.follow { CommandExit::Success } else { CommandExit::Interrupted }),
     }
 }
 
-async fn print(session: &Session, args: &LogsArgs) -> Outcome {
+async fn print(session: &Connection, args: &LogsArgs) -> CommandResult {
     let (sender, mut lines) = mpsc::channel(LINES_MAX);
     let mut readers = JoinSet::new();
     let mut seen = BTreeSet::new();
     if let Some(worker) = &args.worker {
-        let worker =
-            endpoint_name(worker).map_err(|_| Failure::usage(format!("`{worker}` is not a worker's id")))?;
+        let worker = endpoint_name(worker)
+            .map_err(|_| CommandError::usage(format!("`{worker}` is not a worker's id")))?;
         let log = session.client.worker_log(&args.at.endpoint, &worker, Some(args.tail), args.follow).await?;
         readers.spawn(forward(worker, log, sender.clone()));
     } else {
@@ -71,20 +71,20 @@ async fn print(session: &Session, args: &LogsArgs) -> Outcome {
         while let Some((worker, line)) = lines.recv().await {
             show(session, &worker, &line)?;
         }
-        return Ok(Exit::Success);
+        return Ok(CommandExit::Success);
     }
     let mut looks = tokio::time::interval(LOOK_PERIOD);
     loop {
         tokio::select! {
             line = lines.recv() => match line {
                 Some((worker, line)) => show(session, &worker, &line)?,
-                None => return Ok(Exit::Success),
+                None => return Ok(CommandExit::Success),
             },
             _ = looks.tick() => {
                 // All that a new worker has printed is news.
                 match add_new(session, args, &mut seen, &mut readers, &sender, None).await {
                     // Servers restart.
-                    Err(failure) if failure.exit == Exit::Unreachable => {}
+                    Err(failure) if failure.exit == CommandExit::Unreachable => {}
                     other => { other?; }
                 }
             }
@@ -95,13 +95,13 @@ async fn print(session: &Session, args: &LogsArgs) -> Outcome {
 /// Begins to read the logs of workers that were not seen before. Of those that have ended the youngest is shown at the
 /// beginning, where none is alive: why it ended is what one looks for.
 async fn add_new(
-    session: &Session,
+    session: &Connection,
     args: &LogsArgs,
     seen: &mut BTreeSet<String>,
     readers: &mut JoinSet<()>,
     lines: &mpsc::Sender<(String, String)>,
     tail: Option<u32>,
-) -> Outcome<usize> {
+) -> CommandResult<usize> {
     let first = seen.is_empty();
     let workers = session.client.workers(&args.at.endpoint, true).await?;
     let workers: Vec<(String, bool)> =
@@ -144,7 +144,7 @@ async fn forward(worker: String, mut log: LogLines, lines: mpsc::Sender<(String,
     }
 }
 
-fn show(session: &Session, worker: &str, line: &str) -> Outcome<()> {
+fn show(session: &Connection, worker: &str, line: &str) -> CommandResult<()> {
     match session.output.format {
         OutputFormat::Table => {
             let name: String = worker.chars().take(WORKER_CHARS).collect();

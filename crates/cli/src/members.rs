@@ -8,7 +8,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::exit::{Outcome, cannot};
+use crate::exit::{CommandResult, cannot};
 use crate::input;
 
 /// See the module.
@@ -17,11 +17,11 @@ pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
 
 impl Members {
     /// Those of the object that the argument stands for; none where there is no argument.
-    pub(crate) fn of_argument(argument: Option<&String>) -> Outcome<Self> {
+    pub(crate) fn of_argument(argument: Option<&String>) -> CommandResult<Self> {
         argument.map_or_else(|| Ok(Self::default()), |argument| Self::of(&input::object(argument)?))
     }
 
-    pub(crate) fn of(object: &RawValue) -> Outcome<Self> {
+    pub(crate) fn of(object: &RawValue) -> CommandResult<Self> {
         serde_json::from_str(object.get()).map_err(|error| cannot("read the JSON object", error))
     }
 
@@ -43,7 +43,7 @@ impl Members {
     }
 
     /// Sets a member, unless there is nothing to set.
-    pub(crate) fn set(&mut self, name: &str, value: Option<impl Serialize>) -> Outcome<()> {
+    pub(crate) fn set(&mut self, name: &str, value: Option<impl Serialize>) -> CommandResult<()> {
         let Some(value) = value else { return Ok(()) };
         let value = to_raw_value(&value).map_err(|error| cannot(format_args!("write `{name}`"), error))?;
         match self.0.iter_mut().find(|(present, _)| present == name) {
@@ -54,7 +54,7 @@ impl Members {
     }
 
     /// As a request's body.
-    pub(crate) fn body(&self) -> Outcome<Bytes> {
+    pub(crate) fn body(&self) -> CommandResult<Bytes> {
         serde_json::to_vec(self).map(Bytes::from).map_err(|error| cannot("write the request", error))
     }
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::exit::{Outcome, cannot};
+use crate::exit::{CommandResult, cannot};
 use crate::members::Members;
 use crate::pretty::pretty;
 use crate::table::{Column, Table};
@@ -98,7 +98,7 @@ impl Output {
     }
 
     /// Many records; `columns` are what a table shows of them.
-    pub(crate) fn records(self, columns: &[Column], records: &[Box<RawValue>]) -> Outcome<()> {
+    pub(crate) fn records(self, columns: &[Column], records: &[Box<RawValue>]) -> CommandResult<()> {
         match self.format {
             OutputFormat::Table => {
                 let mut table = Table::new(columns);
@@ -117,7 +117,7 @@ impl Output {
     }
 
     /// One record, every member of it.
-    pub(crate) fn record(self, record: &RawValue) -> Outcome<()> {
+    pub(crate) fn record(self, record: &RawValue) -> CommandResult<()> {
         match self.format {
             OutputFormat::Table => self.text(&members(record, self.styles)),
             OutputFormat::Json => self.line(&pretty(record)),
@@ -126,17 +126,17 @@ impl Output {
     }
 
     /// A sentence for people; programs get nothing.
-    pub(crate) fn say(self, text: &str) -> Outcome<()> {
+    pub(crate) fn say(self, text: &str) -> CommandResult<()> {
         if self.format == OutputFormat::Table { self.line(text) } else { Ok(()) }
     }
 
-    pub(crate) fn line(self, text: &str) -> Outcome<()> {
+    pub(crate) fn line(self, text: &str) -> CommandResult<()> {
         self.text(&format!("{text}\n"))
     }
 
     /// Whoever closes the pipe has seen enough: that is not a failure, but nobody is served by going on.
     #[expect(clippy::unused_self, reason = "every way to standard output is a method of this")]
-    pub(crate) fn text(self, text: &str) -> Outcome<()> {
+    pub(crate) fn text(self, text: &str) -> CommandResult<()> {
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),

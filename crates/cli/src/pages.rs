@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, ValueEnum};
 
 use crate::Arguments;
-use crate::exit::{Exit, Outcome, cannot};
+use crate::exit::{CommandExit, CommandResult, cannot};
 use crate::output::{Output, OutputFormat};
 
 /// A shell that completes what is typed.
@@ -37,7 +37,7 @@ pub struct ManArgs {
 }
 
 /// Prints the script.
-pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
+pub(crate) fn completions(args: &CompletionsArgs) -> CommandResult {
     let mut command = Arguments::command();
     let mut script = Vec::new();
     let name = "longshore";
@@ -47,20 +47,20 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Outcome {
         Shell::Fish => clap_complete::generate(clap_complete::Shell::Fish, &mut command, name, &mut script),
     }
     Output::new(OutputFormat::Table).text(&String::from_utf8_lossy(&script))?;
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }
 
 /// Prints the page of the program, or writes all pages.
-pub(crate) fn man(args: &ManArgs) -> Outcome {
+pub(crate) fn man(args: &ManArgs) -> CommandResult {
     if let Some(dir) = &args.dir {
         let written =
             fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(Arguments::command(), dir));
         written.map_err(|error| cannot(format_args!("write to {}", dir.display()), error))?;
-        return Ok(Exit::Success);
+        return Ok(CommandExit::Success);
     }
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(Arguments::command()).render(&mut page);
     rendered.map_err(|error| cannot("write the page", error))?;
     Output::new(OutputFormat::Table).text(&String::from_utf8_lossy(&page))?;
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{Failure, Outcome, cannot};
+use crate::exit::{CommandError, CommandResult, cannot};
 
 /// The profile that is meant where none is named.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
@@ -55,7 +55,7 @@ pub(crate) struct Profiles {
 
 impl Profiles {
     /// Reads the file; none is the same as an empty one.
-    pub(crate) fn load(path: &Path) -> Outcome<Self> {
+    pub(crate) fn load(path: &Path) -> CommandResult<Self> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -64,8 +64,12 @@ impl Profiles {
         toml::from_str(&text).map_err(|error| {
             // The message alone: the lines around the place could hold a key.
             let place = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-            Failure::usage(format!("{} cannot be used: line {place}: {}", path.display(), error.message()))
-                .next("mend the line, or remove the file and run `longshore login`")
+            CommandError::usage(format!(
+                "{} cannot be used: line {place}: {}",
+                path.display(),
+                error.message()
+            ))
+            .next("mend the line, or remove the file and run `longshore login`")
         })
     }
 
@@ -82,7 +86,7 @@ impl Profiles {
     }
 
     /// Writes the file, readable by its owner alone; all or nothing.
-    pub(crate) fn store(&self, path: &Path) -> Outcome<()> {
+    pub(crate) fn store(&self, path: &Path) -> CommandResult<()> {
         let text = toml::to_string(self).map_err(|error| cannot("write the profiles", error))?;
         let write = || -> io::Result<()> {
             if let Some(folder) = path.parent() {
@@ -100,13 +104,13 @@ impl Profiles {
 }
 
 /// Where the file is: below `XDG_CONFIG_HOME`, or `~/.config`.
-pub(crate) fn path(variable: impl Fn(&str) -> Option<String>) -> Outcome<PathBuf> {
+pub(crate) fn path(variable: impl Fn(&str) -> Option<String>) -> CommandResult<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME")
         .filter(|folder| folder.is_absolute())
         .or_else(|| Some(set("HOME")?.join(".config")))
         .ok_or_else(|| {
-            Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for profiles")
+            CommandError::usage("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for profiles")
                 .next("use LONGSHORE_URL and LONGSHORE_API_KEY instead")
         })?;
     Ok(folder.join("longshore").join("config.toml"))

@@ -3,7 +3,7 @@
 use clap::Args;
 use longshore_client::Client;
 
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandError, CommandExit, CommandResult};
 use crate::output::{Output, OutputFormat};
 use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
 use crate::screen::Screen;
@@ -14,7 +14,7 @@ pub(crate) const LOCAL_URL: &str = "http://127.0.0.1:8080";
 /// What every command that talks to a server takes.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Server and output")]
-pub struct Remote {
+pub struct ServerArgs {
     /// The server [or `LONGSHORE_URL`, or the profile's]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
@@ -43,22 +43,25 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
 }
 
 /// What a command works with.
-pub(crate) struct Session {
+pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) output: Output,
     pub(crate) screen: Screen,
 }
 
-impl Remote {
+impl ServerArgs {
     /// A client of the server that is meant.
-    pub(crate) fn connect(&self) -> Outcome<Session> {
+    pub(crate) fn connect(&self) -> CommandResult<Connection> {
         let (url, key) = self.resolve(variable)?;
         let client = Client::new(&url, key.text())?;
-        Ok(Session { client, output: Output::new(self.output), screen: Screen::new(false) })
+        Ok(Connection { client, output: Output::new(self.output), screen: Screen::new(false) })
     }
 
     /// The address and the key, each from the flag, the environment or the profile, in this order.
-    pub(crate) fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> Outcome<(String, Secret)> {
+    pub(crate) fn resolve(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> CommandResult<(String, Secret)> {
         let set = |name| variable(name).filter(|value| !value.trim().is_empty());
         let url = self.url.clone().or_else(|| set("LONGSHORE_URL"));
         let key = self.api_key.clone().or_else(|| set("LONGSHORE_API_KEY").map(|key| key.as_str().into()));
@@ -72,7 +75,7 @@ impl Remote {
             (Some(key), _) => key,
             (None, Some(stored)) => stored_key(stored, url.as_deref())?,
             (None, None) => {
-                return Err(Failure::new(Exit::Unauthorized, "there is no key for the server").next(
+                return Err(CommandError::new(CommandExit::Unauthorized, "there is no key for the server").next(
                     "`longshore login` stores one, LONGSHORE_API_KEY names one; `serve` prints it at its first start",
                 ));
             }
@@ -81,7 +84,7 @@ impl Remote {
         Ok((url, key))
     }
 
-    fn stored(&self, variable: &impl Fn(&str) -> Option<String>) -> Outcome<Option<Profile>> {
+    fn stored(&self, variable: &impl Fn(&str) -> Option<String>) -> CommandResult<Option<Profile>> {
         let name = self.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
         let path = match profile::path(variable) {
             Ok(path) => path,
@@ -95,7 +98,7 @@ impl Remote {
             None => {
                 let names = profiles.names();
                 let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                Err(Failure::usage(format!(
+                Err(CommandError::usage(format!(
                     "there is no profile `{name}` in {}; known: {known}",
                     path.display()
                 ))
@@ -111,10 +114,10 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// A key goes to the server that it was stored for, and to no other.
-fn stored_key(stored: &Profile, url: Option<&str>) -> Outcome<Secret> {
+fn stored_key(stored: &Profile, url: Option<&str>) -> CommandResult<Secret> {
     let Some(other) = url.filter(|url| !same(url, &stored.url)) else { return Ok(stored.api_key.clone()) };
     let message = format!("the profile's key is for {}, not for {other}", stored.url);
-    Err(Failure::new(Exit::Unauthorized, message)
+    Err(CommandError::new(CommandExit::Unauthorized, message)
         .next("name its key in LONGSHORE_API_KEY, or store it with `longshore login --profile NAME`"))
 }
 
@@ -126,7 +129,7 @@ fn same(one: &str, other: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn resolved(remote: &Remote, environment: &[(&str, &str)]) -> Outcome<(String, String)> {
+    fn resolved(remote: &ServerArgs, environment: &[(&str, &str)]) -> CommandResult<(String, String)> {
         let find = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
         remote.resolve(find).map(|(url, key)| (url, key.text().to_owned()))
     }
@@ -139,27 +142,28 @@ mod tests {
         let mut profiles = Profiles::default();
         profiles.put("default", Profile { url: "http://stored".into(), api_key: "stored".into() });
         profiles.store(&path).unwrap();
-        let none = Remote::default();
+        let none = ServerArgs::default();
         let here = ("XDG_CONFIG_HOME", home.as_str());
-        let got = |remote: &Remote, more: &[(&str, &str)]| resolved(remote, &[&[here], more].concat());
+        let got = |remote: &ServerArgs, more: &[(&str, &str)]| resolved(remote, &[&[here], more].concat());
         let pair = |url: &str, key: &str| (url.to_owned(), key.to_owned());
         assert_eq!(got(&none, &[]).unwrap(), pair("http://stored", "stored"));
         let environment = [("LONGSHORE_URL", "http://env"), ("LONGSHORE_API_KEY", "env")];
         assert_eq!(got(&none, &environment).unwrap(), pair("http://env", "env"));
-        let flags = Remote { url: Some("http://flag".into()), api_key: Some("flag".into()), ..none.clone() };
+        let flags =
+            ServerArgs { url: Some("http://flag".into()), api_key: Some("flag".into()), ..none.clone() };
         assert_eq!(got(&flags, &environment).unwrap(), pair("http://flag", "flag"));
         assert_eq!(got(&none, &environment[1..]).unwrap(), pair("http://stored", "env"));
         let failure = got(&none, &environment[..1]).unwrap_err();
         assert!(failure.message.contains("is for http://stored"), "a key is not sent elsewhere: {failure}");
-        let other = Remote { profile: Some("other".into()), ..none };
+        let other = ServerArgs { profile: Some("other".into()), ..none };
         assert!(got(&other, &environment).unwrap_err().message.contains("known: default"));
     }
 
     #[test]
     fn without_anything_the_local_server_is_meant_and_a_key_is_asked_for() {
-        let failure = resolved(&Remote::default(), &[]).unwrap_err();
-        assert_eq!(failure.exit, Exit::Unauthorized);
-        let got = resolved(&Remote::default(), &[("LONGSHORE_API_KEY", "k")]).unwrap();
+        let failure = resolved(&ServerArgs::default(), &[]).unwrap_err();
+        assert_eq!(failure.exit, CommandExit::Unauthorized);
+        let got = resolved(&ServerArgs::default(), &[("LONGSHORE_API_KEY", "k")]).unwrap();
         assert_eq!(got.0, LOCAL_URL);
     }
 }

@@ -10,11 +10,11 @@ use longshore_client::{Client, ClientError};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::exit::{Exit, Outcome, cannot};
+use crate::exit::{CommandExit, CommandResult, cannot};
 use crate::jobs::span;
 use crate::metrics::{EndpointNumbers, endpoints, taken_at_s};
 use crate::output::OutputFormat;
-use crate::remote::{Remote, Session};
+use crate::remote::{Connection, ServerArgs};
 use crate::stop::StopRequest;
 use crate::table::{Column, Table};
 
@@ -51,18 +51,18 @@ pub struct TopArgs {
     #[arg(long, value_name = "TIME", value_parser = span)]
     interval: Option<Duration>,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// What the server said, and when.
-struct Reading {
+struct Snapshot {
     at: Instant,
     /// As the server says it.
     taken_at_s: Option<f64>,
     endpoints: BTreeMap<String, EndpointNumbers>,
 }
 
-impl Reading {
+impl Snapshot {
     async fn take(client: &Client) -> Result<Self, ClientError> {
         let page = client.metrics().await?;
         Ok(Self { at: Instant::now(), taken_at_s: taken_at_s(&page), endpoints: endpoints(&page) })
@@ -82,20 +82,20 @@ impl Reading {
 }
 
 /// Shows the endpoints until Ctrl-C, or once.
-pub(crate) async fn top(args: &TopArgs) -> Outcome {
+pub(crate) async fn top(args: &TopArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let interval = args.interval.unwrap_or(if args.once { ONCE_INTERVAL } else { 2 * ONCE_INTERVAL });
     let interval = interval.max(Duration::from_millis(100));
-    let mut before = Reading::take(&session.client).await?;
+    let mut before = Snapshot::take(&session.client).await?;
     if args.once {
         tokio::time::sleep(interval).await;
-        let mut now = Reading::take(&session.client).await?;
+        let mut now = Snapshot::take(&session.client).await?;
         while now.is_same(&before) && now.at.duration_since(before.at) < SAME_MAX {
             tokio::time::sleep(AGAIN).await;
-            now = Reading::take(&session.client).await?;
+            now = Snapshot::take(&session.client).await?;
         }
         session.output.records(COLUMNS, &rows(&before, &now)?)?;
-        return Ok(Exit::Success);
+        return Ok(CommandExit::Success);
     }
     let mut stop = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
     let redraws = session.output.format == OutputFormat::Table && std::io::stdout().is_terminal();
@@ -105,9 +105,9 @@ pub(crate) async fn top(args: &TopArgs) -> Outcome {
     let outcome = loop {
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
-            () = stop.requested() => break Ok(Exit::Success),
+            () = stop.requested() => break Ok(CommandExit::Success),
         }
-        match Reading::take(&session.client).await {
+        match Snapshot::take(&session.client).await {
             Ok(now) if now.is_same(&before) => {}
             Ok(now) => {
                 show(&session, redraws, &before, &now)?;
@@ -124,7 +124,7 @@ pub(crate) async fn top(args: &TopArgs) -> Outcome {
     outcome
 }
 
-fn show(session: &Session, redraws: bool, before: &Reading, now: &Reading) -> Outcome<()> {
+fn show(session: &Connection, redraws: bool, before: &Snapshot, now: &Snapshot) -> CommandResult<()> {
     let rows = rows(before, now)?;
     if session.output.format != OutputFormat::Table {
         return session.output.records(COLUMNS, &rows);
@@ -160,7 +160,7 @@ fn screen_size() -> (usize, usize) {
 }
 
 /// The endpoints with the longest queues first.
-fn rows(before: &Reading, now: &Reading) -> Outcome<Vec<Box<RawValue>>> {
+fn rows(before: &Snapshot, now: &Snapshot) -> CommandResult<Vec<Box<RawValue>>> {
     let seconds = now.seconds_since(before);
     let mut endpoints: Vec<(&String, &EndpointNumbers)> = now.endpoints.iter().collect();
     endpoints.sort_by(|(_, a), (_, b)| b.queued.total_cmp(&a.queued).then_with(|| a.name.cmp(&b.name)));
@@ -198,7 +198,7 @@ mod tests {
             ..EndpointNumbers::default()
         };
         let at = Instant::now();
-        let reading = |after_s, numbers| Reading {
+        let reading = |after_s, numbers| Snapshot {
             at: at + Duration::from_secs(after_s),
             taken_at_s: None,
             endpoints: BTreeMap::from([("id".to_owned(), numbers)]),
@@ -208,7 +208,7 @@ mod tests {
         assert!(rows[0].get().contains("\"donePerSecond\":2.5"), "{}", rows[0]);
         assert!(rows[0].get().contains("\"delayMs\":100"), "{}", rows[0]);
         // The server knows better how far they are apart.
-        let said = |after_s, taken_at_s| Reading {
+        let said = |after_s, taken_at_s| Snapshot {
             taken_at_s: Some(taken_at_s),
             ..reading(after_s, numbers(0.0, 0.0, 0.0))
         };

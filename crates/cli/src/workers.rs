@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::exit::{Exit, Outcome};
-use crate::jobs::AtEndpoint;
+use crate::exit::{CommandExit, CommandResult};
+use crate::jobs::EndpointArgs;
 use crate::table::Column;
 
 const COLUMNS: &[Column] = &[
@@ -23,13 +23,13 @@ pub struct WorkersArgs {
     #[arg(short, long)]
     all: bool,
     #[command(flatten)]
-    at: AtEndpoint,
+    at: EndpointArgs,
 }
 
 /// Lists the workers of an endpoint.
-pub(crate) async fn workers(args: &WorkersArgs) -> Outcome {
+pub(crate) async fn workers(args: &WorkersArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let workers = session.client.workers(&args.at.endpoint, args.all).await?;
     session.output.records(COLUMNS, &workers)?;
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }

@@ -9,7 +9,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::transport::Call;
+use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
 
 /// A slow line takes this long for the largest archive.
@@ -35,18 +35,20 @@ impl Client {
         sent: Arc<AtomicU64>,
     ) -> Result<CodeVersion, ClientError> {
         let path = format!("/v1/code?name={name}");
-        let call = Call::new(Method::POST, &path).held(UPLOAD_TIME_MAX);
+        let call = RequestBuilder::new(Method::POST, &path).held(UPLOAD_TIME_MAX);
         let body = Some(archive);
-        self.transport.json(Call { body, sent: Some(sent), content_type: "application/gzip", ..call }).await
+        self.transport
+            .json(RequestBuilder { body, sent: Some(sent), content_type: "application/gzip", ..call })
+            .await
     }
 
     /// The versions under a name, newest first.
     pub async fn code_versions(&self, name: &str) -> Result<Vec<CodeVersion>, ClientError> {
-        self.transport.json(Call::get(&format!("/v1/code?name={name}"))).await
+        self.transport.json(RequestBuilder::get(&format!("/v1/code?name={name}"))).await
     }
 
     /// The same as JSON text.
     pub async fn code_versions_text(&self, name: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
-        self.transport.json(Call::get(&format!("/v1/code?name={name}"))).await
+        self.transport.json(RequestBuilder::get(&format!("/v1/code?name={name}"))).await
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::segment::segment;
-use crate::transport::{Call, Transport};
+use crate::transport::{RequestBuilder, Transport};
 use crate::{Client, ClientError};
 
 /// The server holds a question for jobs this long at most.
@@ -43,7 +43,7 @@ impl Client {
     /// A new worker of an endpoint whose workers come from outside.
     pub async fn external_worker(&self, endpoint: &str) -> Result<ExternalWorker, ClientError> {
         let path = format!("/v1/endpoints/{}/worker-token", segment(endpoint));
-        let given: WorkerToken = self.transport.json(Call::post(&path, Bytes::new())).await?;
+        let given: WorkerToken = self.transport.json(RequestBuilder::post(&path, Bytes::new())).await?;
         let variable = |name: &str| {
             given.env.get(name).cloned().ok_or_else(|| {
                 let cause = format!("there is no `{name}` in the worker's environment");
@@ -64,7 +64,7 @@ impl ExternalWorker {
     /// The next job; none where there was nothing for a while.
     pub async fn take(&self) -> Result<Option<TakenJob>, ClientError> {
         let url = format!("{}&job_in_progress=0", self.take_url);
-        let text = self.transport.bytes(Call::new(Method::GET, &url).held(HOLD_MAX)).await?;
+        let text = self.transport.bytes(RequestBuilder::new(Method::GET, &url).held(HOLD_MAX)).await?;
         if text.is_empty() {
             return Ok(None);
         }
@@ -77,6 +77,6 @@ impl ExternalWorker {
     pub async fn done(&self, job: &str, output: &str) -> Result<(), ClientError> {
         let url = format!("{}&isStream=false", self.done_url.replace("$ID", job));
         let body = Bytes::from(format!("{{\"output\":{output}}}"));
-        self.transport.bytes(Call::post(&url, body)).await.map(|_| ())
+        self.transport.bytes(RequestBuilder::post(&url, body)).await.map(|_| ())
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::segment::segment;
-use crate::transport::Call;
+use crate::transport::RequestBuilder;
 use crate::{Client, ClientError, wire};
 
 /// A job's record.
@@ -135,7 +135,7 @@ impl Client {
         idempotency_key: Option<&str>,
     ) -> Result<Job, ClientError> {
         let path = format!("/v2/{}/run", segment(endpoint));
-        self.job(Call { idempotency_key, ..Call::post(&path, request) }).await
+        self.job(RequestBuilder { idempotency_key, ..RequestBuilder::post(&path, request) }).await
     }
 
     /// Hands in a job and waits for its end; answers the job as it is when `wait` has passed.
@@ -147,19 +147,19 @@ impl Client {
         idempotency_key: Option<&str>,
     ) -> Result<Job, ClientError> {
         let path = format!("/v2/{}/runsync?wait={}", segment(endpoint), wait.as_millis());
-        self.job(Call { idempotency_key, ..Call::post(&path, request).held(wait) }).await
+        self.job(RequestBuilder { idempotency_key, ..RequestBuilder::post(&path, request).held(wait) }).await
     }
 
     /// A job as it is.
     pub async fn status(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.job(Call::get(&format!("/v2/{}/status/{job}?position=true", segment(endpoint)))).await
+        self.job(RequestBuilder::get(&format!("/v2/{}/status/{job}?position=true", segment(endpoint)))).await
     }
 
     /// A job once it has ended, or as it is when `wait` has passed.
     pub async fn status_sync(&self, endpoint: &str, job: JobId, wait: Duration) -> Result<Job, ClientError> {
         let path =
             format!("/v2/{}/status-sync/{job}?position=true&wait={}", segment(endpoint), wait.as_millis());
-        self.job(Call::get(&path).held(wait)).await
+        self.job(RequestBuilder::get(&path).held(wait)).await
     }
 
     /// Chunks of a job's stream from `offset` on, without draining it. Held for up to `wait` while the job is
@@ -174,40 +174,42 @@ impl Client {
         let wait_ms = wait.as_millis();
         // The mount for client SDKs says the job's state along with the chunks.
         let path = format!("/sdk/v2/{}/stream/{job}?offset={offset}&wait={wait_ms}", segment(endpoint));
-        self.transport.json(Call::get(&path).held(wait)).await
+        self.transport.json(RequestBuilder::get(&path).held(wait)).await
     }
 
     /// Cancels a job; answers it as it is then.
     pub async fn cancel(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.job(Call::post(&format!("/v2/{}/cancel/{job}", segment(endpoint)), Bytes::new())).await
+        self.job(RequestBuilder::post(&format!("/v2/{}/cancel/{job}", segment(endpoint)), Bytes::new())).await
     }
 
     /// Runs a job that failed or timed out once more.
     pub async fn retry(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
-        self.job(Call::post(&format!("/v2/{}/retry/{job}", segment(endpoint)), Bytes::new())).await
+        self.job(RequestBuilder::post(&format!("/v2/{}/retry/{job}", segment(endpoint)), Bytes::new())).await
     }
 
     /// Removes what waits in an endpoint's queue.
     pub async fn purge(&self, endpoint: &str) -> Result<Purged, ClientError> {
-        self.transport.json(Call::post(&format!("/v2/{}/purge-queue", segment(endpoint)), Bytes::new())).await
+        self.transport
+            .json(RequestBuilder::post(&format!("/v2/{}/purge-queue", segment(endpoint)), Bytes::new()))
+            .await
     }
 
     /// An endpoint's numbers.
     pub async fn health(&self, endpoint: &str) -> Result<Health, ClientError> {
-        self.transport.json(Call::get(&format!("/v2/{}/health", segment(endpoint)))).await
+        self.transport.json(RequestBuilder::get(&format!("/v2/{}/health", segment(endpoint)))).await
     }
 
     /// An endpoint's numbers as the server wrote them: JSON text.
     pub async fn health_text(&self, endpoint: &str) -> Result<Box<RawValue>, ClientError> {
-        self.transport.json(Call::get(&format!("/v2/{}/health", segment(endpoint)))).await
+        self.transport.json(RequestBuilder::get(&format!("/v2/{}/health", segment(endpoint)))).await
     }
 
     /// An endpoint's jobs, newest first: `query` is `status=…&limit=…&cursor=…`, any of them.
     pub async fn requests(&self, endpoint: &str, query: &str) -> Result<JobPage, ClientError> {
-        self.transport.json(Call::get(&format!("/v2/{}/requests?{query}", segment(endpoint)))).await
+        self.transport.json(RequestBuilder::get(&format!("/v2/{}/requests?{query}", segment(endpoint)))).await
     }
 
-    async fn job(&self, call: Call<'_>) -> Result<Job, ClientError> {
+    async fn job(&self, call: RequestBuilder<'_>) -> Result<Job, ClientError> {
         let path = call.path.to_owned();
         let text = self.transport.bytes(call).await?;
         let unexpected =

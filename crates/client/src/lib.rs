@@ -9,10 +9,10 @@ mod external;
 mod jobs;
 mod logs;
 mod management;
-mod payload;
 mod resources;
 mod segment;
 mod transport;
+mod upload_body;
 mod wire;
 
 pub use code::CodeVersion;

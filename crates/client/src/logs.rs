@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::value::RawValue;
 
 use crate::segment::segment;
-use crate::transport::{Call, Pieces};
+use crate::transport::{RequestBuilder, ResponseStream};
 use crate::{Client, ClientError};
 
 /// A line longer than this comes in pieces.
@@ -13,7 +13,7 @@ const LINE_BYTES_MAX: usize = 1_000_000;
 
 /// The lines of a worker's log, as they come.
 pub struct LogLines {
-    pieces: Pieces,
+    pieces: ResponseStream,
     /// What came after the last whole line.
     rest: Vec<u8>,
 }
@@ -22,7 +22,7 @@ impl Client {
     /// The workers of an endpoint, and with `ended` those whose logs are still there: JSON text.
     pub async fn workers(&self, endpoint: &str, ended: bool) -> Result<Vec<Box<RawValue>>, ClientError> {
         let path = format!("/v1/endpoints/{}/workers?ended={ended}", segment(endpoint));
-        self.transport.json(Call::get(&path)).await
+        self.transport.json(RequestBuilder::get(&path)).await
     }
 
     /// A worker's log: its last `tail` lines, or all of it, and with `follow` what comes then, until the worker
@@ -39,7 +39,7 @@ impl Client {
         if let Some(tail) = tail {
             let _ = write!(path, "&tail={tail}");
         }
-        Ok(LogLines { pieces: self.transport.pieces(Call::get(&path)).await?, rest: Vec::new() })
+        Ok(LogLines { pieces: self.transport.pieces(RequestBuilder::get(&path)).await?, rest: Vec::new() })
     }
 }
 

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::segment::segment;
-use crate::transport::Call;
+use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
 
 /// A template, as the server shows it. Values of its environment are never shown.
@@ -215,10 +215,10 @@ impl Client {
             .then(|| serde_json::to_vec(body).map(Bytes::from))
             .transpose()
             .map_err(|error| ClientError::Unusable(format!("the request is not JSON: {error}")))?;
-        self.transport.json(Call { body, ..Call::new(method, path) }).await
+        self.transport.json(RequestBuilder { body, ..RequestBuilder::new(method, path) }).await
     }
 
     async fn delete(&self, path: &str) -> Result<(), ClientError> {
-        self.transport.bytes(Call::new(Method::DELETE, path)).await.map(|_| ())
+        self.transport.bytes(RequestBuilder::new(Method::DELETE, path)).await.map(|_| ())
     }
 }

@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::value::RawValue;
 
 use crate::segment::segment;
-use crate::transport::Call;
+use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
 
 /// A job that is running may take this long to end when an endpoint is deleted with it.
@@ -49,17 +49,17 @@ impl fmt::Display for Collection {
 impl Client {
     /// Every record of a collection.
     pub async fn list(&self, of: Collection) -> Result<Vec<Box<RawValue>>, ClientError> {
-        self.transport.json(Call::get(of.path())).await
+        self.transport.json(RequestBuilder::get(of.path())).await
     }
 
     /// One record; `query` is empty or asks for more to be shown in it.
     pub async fn get(&self, of: Collection, id: &str, query: &str) -> Result<Box<RawValue>, ClientError> {
-        self.transport.json(Call::get(&format!("{}/{}?{query}", of.path(), segment(id)))).await
+        self.transport.json(RequestBuilder::get(&format!("{}/{}?{query}", of.path(), segment(id)))).await
     }
 
     /// Makes a record of the members of a JSON object.
     pub async fn create(&self, of: Collection, members: Bytes) -> Result<Box<RawValue>, ClientError> {
-        self.transport.json(Call::post(of.path(), members)).await
+        self.transport.json(RequestBuilder::post(of.path(), members)).await
     }
 
     /// Changes the members that are sent.
@@ -70,20 +70,22 @@ impl Client {
         members: Bytes,
     ) -> Result<Box<RawValue>, ClientError> {
         let path = format!("{}/{}", of.path(), segment(id));
-        self.transport.json(Call { body: Some(members), ..Call::new(Method::PATCH, &path) }).await
+        self.transport
+            .json(RequestBuilder { body: Some(members), ..RequestBuilder::new(Method::PATCH, &path) })
+            .await
     }
 
     /// Deletes a record. With `drain` the running jobs of an endpoint end first.
     pub async fn delete_from(&self, of: Collection, id: &str, drain: bool) -> Result<(), ClientError> {
         let path = format!("{}/{}{}", of.path(), segment(id), if drain { "?drain=true" } else { "" });
         let wait = if drain { DRAIN_TIME_MAX } else { Duration::ZERO };
-        self.transport.bytes(Call::new(Method::DELETE, &path).held(wait)).await.map(|_| ())
+        self.transport.bytes(RequestBuilder::new(Method::DELETE, &path).held(wait)).await.map(|_| ())
     }
 
     /// Whether the server knows the key, whatever it permits.
     pub async fn knows_the_key(&self) -> Result<bool, ClientError> {
         // No such route: strangers hear 401 there as everywhere, holders of a key 404.
-        match self.transport.bytes(Call::get("/v1")).await {
+        match self.transport.bytes(RequestBuilder::get("/v1")).await {
             Err(ClientError::Refused { status: 401, .. }) => Ok(false),
             Ok(_) | Err(ClientError::Refused { status: 404, .. }) => Ok(true),
             Err(error) => Err(error),
@@ -92,7 +94,7 @@ impl Client {
 
     /// The server's numbers, in the text form of Prometheus.
     pub async fn metrics(&self) -> Result<String, ClientError> {
-        let page = self.transport.bytes(Call::get("/metrics")).await?;
+        let page = self.transport.bytes(RequestBuilder::get("/metrics")).await?;
         Ok(String::from_utf8_lossy(&page).into_owned())
     }
 }

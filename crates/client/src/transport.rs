@@ -17,7 +17,7 @@ use hyper_util::rt::TokioExecutor;
 use serde::de::DeserializeOwned;
 
 use crate::ClientError;
-use crate::payload::Payload;
+use crate::upload_body::UploadBody;
 
 /// How long a call may take beyond what it was told to wait for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,13 +25,13 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Sends requests to one server with one key.
 #[derive(Clone)]
 pub(crate) struct Transport {
-    http: HttpClient<HttpsConnector<HttpConnector>, Payload>,
+    http: HttpClient<HttpsConnector<HttpConnector>, UploadBody>,
     base_url: String,
     authorization: HeaderValue,
 }
 
 /// A request on its way.
-pub(crate) struct Call<'a> {
+pub(crate) struct RequestBuilder<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
     pub(crate) body: Option<Bytes>,
@@ -44,7 +44,7 @@ pub(crate) struct Call<'a> {
     pub(crate) sent: Option<Arc<AtomicU64>>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> RequestBuilder<'a> {
     pub(crate) fn new(method: Method, path: &'a str) -> Self {
         let content_type = "application/json";
         Self {
@@ -73,7 +73,7 @@ impl<'a> Call<'a> {
 
 /// The error body of every Longshore answer.
 #[derive(serde::Deserialize)]
-struct Refusal {
+struct ErrorBody {
     error: String,
     #[serde(default)]
     code: String,
@@ -101,7 +101,7 @@ impl Transport {
     }
 
     /// Sends a call and reads the whole answer; a status other than 2xx is an error.
-    pub(crate) async fn bytes(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
+    pub(crate) async fn bytes(&self, call: RequestBuilder<'_>) -> Result<Bytes, ClientError> {
         let url = self.url(&call);
         let limit = call.wait + ANSWER_TIMEOUT;
         let request = self.request(call)?;
@@ -118,7 +118,7 @@ impl Transport {
     }
 
     /// Sends a call and hands out the answer's body piece by piece, for as long as the server sends.
-    pub(crate) async fn pieces(&self, call: Call<'_>) -> Result<Pieces, ClientError> {
+    pub(crate) async fn pieces(&self, call: RequestBuilder<'_>) -> Result<ResponseStream, ClientError> {
         let url = self.url(&call);
         let sent = self.http.request(self.request(call)?);
         let response = tokio::time::timeout(ANSWER_TIMEOUT, sent)
@@ -127,13 +127,13 @@ impl Transport {
             .map_err(|error| unreachable(&url, &error))?;
         let (status, body) = (response.status(), response.into_body());
         if status.is_success() {
-            return Ok(Pieces { url, body });
+            return Ok(ResponseStream { url, body });
         }
         let body = body.collect().await.map_err(|error| unreachable(&url, &error))?;
         Err(refusal(status, &body.to_bytes()))
     }
 
-    fn url(&self, call: &Call<'_>) -> String {
+    fn url(&self, call: &RequestBuilder<'_>) -> String {
         // Workers are handed whole addresses.
         if call.path.starts_with("http") {
             call.path.to_owned()
@@ -142,7 +142,7 @@ impl Transport {
         }
     }
 
-    fn request(&self, call: Call<'_>) -> Result<Request<Payload>, ClientError> {
+    fn request(&self, call: RequestBuilder<'_>) -> Result<Request<UploadBody>, ClientError> {
         let url = self.url(&call);
         let mut request = Request::builder()
             .method(call.method)
@@ -153,12 +153,12 @@ impl Transport {
             request = request.header("idempotency-key", key);
         }
         request
-            .body(Payload { left: call.body.unwrap_or_default(), sent: call.sent })
+            .body(UploadBody { left: call.body.unwrap_or_default(), sent: call.sent })
             .map_err(|error| ClientError::Unusable(format!("`{url}` is not an address: {error}")))
     }
 
     /// Sends a call and reads a JSON answer.
-    pub(crate) async fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+    pub(crate) async fn json<T: DeserializeOwned>(&self, call: RequestBuilder<'_>) -> Result<T, ClientError> {
         let url = self.url(&call);
         let body = self.bytes(call).await?;
         serde_json::from_slice(&body)
@@ -167,12 +167,12 @@ impl Transport {
 }
 
 /// A body that comes piece by piece.
-pub(crate) struct Pieces {
+pub(crate) struct ResponseStream {
     url: String,
     body: Incoming,
 }
 
-impl Pieces {
+impl ResponseStream {
     /// The next piece; none at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         while let Some(frame) = self.body.frame().await {
@@ -191,7 +191,7 @@ fn unreachable(url: &str, error: &dyn Error) -> ClientError {
 
 /// An answer with an error status, in words.
 fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
-    let refusal = serde_json::from_slice::<Refusal>(body).unwrap_or_else(|_| Refusal {
+    let refusal = serde_json::from_slice::<ErrorBody>(body).unwrap_or_else(|_| ErrorBody {
         error: status.canonical_reason().unwrap_or("an error without a text").to_lowercase(),
         code: "no_code".into(),
     });

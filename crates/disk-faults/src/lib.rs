@@ -21,14 +21,14 @@
 
 mod damage;
 mod disk;
-mod everywhere;
+mod every_step;
 mod files;
 mod program;
 mod random;
 mod record;
 
 pub use disk::{Disk, Loss};
-pub use everywhere::after_every_step;
+pub use every_step::after_every_step;
 pub use files::Files;
 pub use program::{Recorded, record};
 pub use random::Random;

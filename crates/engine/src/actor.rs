@@ -4,14 +4,14 @@
 //! the shard's committer as one piece per round of the mailbox, with everything that may be said or done only
 //! once it is durable.
 
-pub(crate) mod after;
-pub(crate) mod ask;
-mod decide;
-mod parked;
+mod handlers;
+mod input_budget;
+mod parked_takes;
+pub(crate) mod post_commit;
 mod reload;
-mod room;
-mod rows;
+pub(crate) mod request;
 mod streams;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use longshore_queue::{Command, Effects, Queue};
 use longshore_store::Write;
 use tokio::sync::mpsc;
 
-use crate::committer::{CommitSender, Line, Prepared, Release};
-use crate::shared::Shared;
-use after::After;
-use ask::{Ask, Watch};
-use parked::Parked;
-use streams::Streams;
+use crate::committer::{CommitProgress, CommitRequest, CommitSender, HeldReply};
+use crate::endpoint_shared::EndpointShared;
+use parked_takes::ParkedTakes;
+use post_commit::PostCommit;
+use request::{EndWaiter, Request};
+use streams::StreamTable;
 
 pub(crate) use reload::{LoadedQueue, load_queue};
 
@@ -38,31 +38,31 @@ const ROUND: usize = 256;
 const OVERSLEPT_MS: u64 = 500;
 
 pub(crate) struct Actor {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointShared>,
     queue: Queue,
-    mailbox: mpsc::UnboundedReceiver<Ask>,
+    mailbox: mpsc::UnboundedReceiver<Request>,
     committer: CommitSender,
-    line: Arc<Line>,
+    progress: Arc<CommitProgress>,
     generation: u64,
-    number: u64,
+    seq: u64,
     now: Millis,
     /// The decision with the last slice of more than a slice that was due. The next one follows when it is on disk:
     /// a million jobs that end at once never stand in line before a submit.
     slice: u64,
 
-    parked: Parked,
+    parked: ParkedTakes,
     /// Ordered, so that those who are told at once are told in the same order in every replay.
-    watches: BTreeMap<JobId, Vec<Watch>>,
-    streams: Streams,
+    end_waiters: BTreeMap<JobId, Vec<EndWaiter>>,
+    streams: StreamTable,
     /// Files that belong to jobs, by the job's id.
     blobs: BTreeMap<JobId, Vec<String>>,
     /// The files of outputs that were written since the queue was loaded.
     outputs: BTreeMap<JobId, String>,
     /// The server stops: polls are answered at once.
     releasing: bool,
-    demolishing: Option<ask::Answer<()>>,
+    deleting: Option<request::ReplySender<()>>,
     /// Waits for room for the input of the job that is next.
-    turn: Option<room::Turn>,
+    turn: Option<input_budget::Turn>,
     /// Has come with it, for this round.
     room: Option<tokio::sync::OwnedSemaphorePermit>,
 
@@ -70,44 +70,44 @@ pub(crate) struct Actor {
     effects: Effects,
     // What this round has decided so far.
     writes: Vec<Write>,
-    releases: Vec<Release>,
-    after: After,
+    held: Vec<HeldReply>,
+    post_commit: PostCommit,
     counters: Option<Counters>,
     jobs_are_ready: bool,
 }
 
 impl Actor {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<EndpointShared>,
         queue: Queue,
         blobs: BTreeMap<JobId, Vec<String>>,
-        mailbox: mpsc::UnboundedReceiver<Ask>,
+        mailbox: mpsc::UnboundedReceiver<Request>,
         committer: CommitSender,
     ) -> Self {
-        let streams = Streams::new(queue.counters().reserved_seq);
+        let streams = StreamTable::new(queue.counters().reserved_seq);
         Self {
             now: shared.now(),
             shared,
             queue,
             mailbox,
             committer,
-            line: Arc::default(),
+            progress: Arc::default(),
             generation: 0,
-            number: 0,
+            seq: 0,
             slice: 0,
-            parked: Parked::default(),
-            watches: BTreeMap::new(),
+            parked: ParkedTakes::default(),
+            end_waiters: BTreeMap::new(),
             streams,
             blobs,
             outputs: BTreeMap::new(),
             releasing: false,
-            demolishing: None,
+            deleting: None,
             turn: None,
             room: None,
             effects: Effects::default(),
             writes: Vec::new(),
-            releases: Vec::new(),
-            after: After::default(),
+            held: Vec::new(),
+            post_commit: PostCommit::default(),
             counters: None,
             jobs_are_ready: false,
         }
@@ -115,8 +115,8 @@ impl Actor {
 
     /// Runs until every handle is gone or the endpoint is demolished.
     pub(crate) async fn run(mut self) {
-        let mut asks = Vec::new();
-        let line = Arc::clone(&self.line);
+        let mut requests = Vec::new();
+        let line = Arc::clone(&self.progress);
         loop {
             if line.generation.load(Ordering::Acquire) != self.generation {
                 self.reload().await;
@@ -127,28 +127,28 @@ impl Actor {
             }
             self.look_at_clock();
             // Before the deadline is looked up: what becomes durable in between is heard of.
-            let awaits_commit = self.demolishing.is_some() || !self.is_slice_durable();
+            let awaits_commit = self.deleting.is_some() || !self.is_slice_durable();
             let (asleep_at, due_in) = (self.now(), self.due_in());
             let waits_for_room = self.turn.is_some();
             tokio::select! {
                 biased;
                 () = line.failed.notified() => continue,
-                received = self.mailbox.recv_many(&mut asks, ROUND) => {
+                received = self.mailbox.recv_many(&mut requests, ROUND) => {
                     if received == 0 {
                         return;
                     }
-                    self.gather(&mut asks).await;
+                    self.gather(&mut requests).await;
                 }
                 () = line.advanced.notified(), if awaits_commit => {}
-                room = room::come(&mut self.turn), if waits_for_room => self.has_room(room),
+                room = input_budget::come(&mut self.turn), if waits_for_room => self.has_room(room),
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
             }
             self.look_at_clock();
-            for ask in asks.drain(..) {
-                self.handle(ask);
+            for request in requests.drain(..) {
+                self.handle(request);
             }
             if due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in)) {
-                self.apply(Command::ForgiveSilence);
+                self.apply(Command::RenewLeases);
             }
             self.tick();
             self.flush();
@@ -157,12 +157,12 @@ impl Actor {
 
     /// Lets whoever is about to ask do so first: an ask wakes the actor at once, before the other connections that
     /// have something to say. With 16 of them a round then takes 12 asks and not one, and so do commits.
-    async fn gather(&mut self, asks: &mut Vec<Ask>) {
+    async fn gather(&mut self, requests: &mut Vec<Request>) {
         tokio::task::yield_now().await;
-        while asks.len() < ROUND
-            && let Ok(ask) = self.mailbox.try_recv()
+        while requests.len() < ROUND
+            && let Ok(request) = self.mailbox.try_recv()
         {
-            asks.push(ask);
+            requests.push(request);
         }
     }
 
@@ -173,7 +173,7 @@ impl Actor {
 
     /// How long until the queue has something to do by itself.
     fn due_in(&self) -> Option<Duration> {
-        if self.demolishing.is_some() {
+        if self.deleting.is_some() {
             // The next slice when the last one is on disk.
             return self.is_all_durable().then_some(Duration::ZERO);
         }
@@ -182,12 +182,12 @@ impl Actor {
     }
 
     fn tick(&mut self) {
-        if self.demolishing.is_some() {
-            self.demolish_slice();
+        if self.deleting.is_some() {
+            self.delete_slice();
         } else if self.is_slice_durable() && self.is_due() {
             self.apply(Command::Tick);
             if self.is_due() && !self.writes.is_empty() {
-                self.slice = self.number + 1;
+                self.slice = self.seq + 1;
             }
         }
         self.serve_parked();
@@ -208,32 +208,32 @@ impl Actor {
             let endpoint = self.shared.no;
             self.writes.push(Write::PutCounters(endpoint, counters));
         }
-        if !self.after.is_empty() {
-            let after = std::mem::take(&mut self.after);
-            self.releases.push(after.into_release(Arc::clone(&self.shared)));
+        if !self.post_commit.is_empty() {
+            let after = std::mem::take(&mut self.post_commit);
+            self.held.push(after.into_release(Arc::clone(&self.shared)));
         }
-        if self.writes.is_empty() && self.releases.is_empty() {
+        if self.writes.is_empty() && self.held.is_empty() {
             return;
         }
         // The next round is likely to be as long.
-        let room = Vec::with_capacity(self.releases.len());
-        let releases = std::mem::replace(&mut self.releases, room);
+        let room = Vec::with_capacity(self.held.len());
+        let held = std::mem::replace(&mut self.held, room);
         if self.is_all_durable() {
-            for release in releases {
+            for release in held {
                 release(Ok(()));
             }
             return;
         }
-        self.number += 1;
+        self.seq += 1;
         let room = Vec::with_capacity(self.writes.len());
         let writes = std::mem::replace(&mut self.writes, room);
-        let prepared = Prepared {
+        let prepared = CommitRequest {
             durability: self.shared.record().durability,
             writes,
-            releases,
-            line: Arc::clone(&self.line),
+            held,
+            progress: Arc::clone(&self.progress),
             generation: self.generation,
-            number: self.number,
+            seq: self.seq,
         };
         // The committer outlives the actors: it ends when the last of them is gone.
         let _ = self.committer.send(prepared);
@@ -241,11 +241,11 @@ impl Actor {
 
     /// Whether there is nothing to write and nothing on its way to the disk.
     fn is_all_durable(&self) -> bool {
-        self.writes.is_empty() && self.line.durable.load(Ordering::Acquire) == self.number
+        self.writes.is_empty() && self.progress.durable_seq.load(Ordering::Acquire) == self.seq
     }
 
     fn is_slice_durable(&self) -> bool {
-        self.slice <= self.line.durable.load(Ordering::Acquire)
+        self.slice <= self.progress.durable_seq.load(Ordering::Acquire)
     }
 
     /// The time of this round. The clock is looked at before and after the waiting, not for every ask.

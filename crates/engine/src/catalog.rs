@@ -1,17 +1,17 @@
 //! What is not a job, in memory: endpoints, templates, keys, small records. Reads never wait; writes go through one door, to
 //! the store first and here after.
 
+mod json_rows;
 mod owners;
-mod records;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use longshore_model::{ApiKey, Endpoint, EndpointNo, Template, TemplateId};
 
+use self::json_rows::JsonRows;
 use self::owners::Owners;
-use self::records::Records;
-use crate::live_key::LiveKey;
+use crate::tracked_key::TrackedKey;
 use crate::{CatalogError, EndpointHandle};
 
 /// The catalog at one moment.
@@ -21,9 +21,9 @@ pub(crate) struct Catalog {
     /// By id and by slug.
     by_name: HashMap<String, EndpointHandle>,
     templates: Vec<Arc<Template>>,
-    keys: Vec<Arc<LiveKey>>,
-    by_hash: HashMap<String, Arc<LiveKey>>,
-    pub(crate) records: Records,
+    keys: Vec<Arc<TrackedKey>>,
+    by_hash: HashMap<String, Arc<TrackedKey>>,
+    pub(crate) json_rows: JsonRows,
     pub(crate) owners: Owners,
     pub(crate) last_endpoint_no: u32,
 }
@@ -109,24 +109,24 @@ impl Catalog {
         self.endpoints.values().filter(uses).cloned().collect()
     }
 
-    pub(crate) fn keys(&self) -> &[Arc<LiveKey>] {
+    pub(crate) fn keys(&self) -> &[Arc<TrackedKey>] {
         &self.keys
     }
 
-    pub(crate) fn key_by_hash(&self, hash: &str) -> Option<&Arc<LiveKey>> {
+    pub(crate) fn key_by_hash(&self, hash: &str) -> Option<&Arc<TrackedKey>> {
         self.by_hash.get(hash)
     }
 
-    pub(crate) fn key(&self, id: &str) -> Option<&Arc<LiveKey>> {
+    pub(crate) fn key(&self, id: &str) -> Option<&Arc<TrackedKey>> {
         self.keys.iter().find(|key| key.id == id)
     }
 
     /// Inserts a key, or replaces its record in its place.
-    pub(crate) fn put_key(&mut self, record: ApiKey) -> Arc<LiveKey> {
+    pub(crate) fn put_key(&mut self, record: ApiKey) -> Arc<TrackedKey> {
         let place = self.keys.iter().position(|key| key.id == record.id);
         let key = Arc::new(match place {
             Some(place) => self.keys[place].changed(record),
-            None => LiveKey::new(record),
+            None => TrackedKey::new(record),
         });
         self.unlist_key(&key.id);
         if let Some(other) = self.by_hash.insert(key.hash.clone(), Arc::clone(&key)) {

@@ -13,7 +13,7 @@
 use bytes::{BufMut as _, Bytes, BytesMut};
 use longshore_store::ChunkRow;
 
-use crate::AskError;
+use crate::EndpointError;
 
 const VERSION: u8 = 1;
 const HEADER_BYTES: usize = 14;
@@ -110,10 +110,10 @@ impl Chunk {
 }
 
 /// Chunks as they were stored.
-pub(crate) fn decoded(rows: Vec<ChunkRow>) -> Result<Vec<StreamChunk>, AskError> {
+pub(crate) fn decoded(rows: Vec<ChunkRow>) -> Result<Vec<StreamChunk>, EndpointError> {
     let chunk = |row: ChunkRow| match Chunk::decode(&row.bytes) {
         Some(chunk) => Ok(StreamChunk { offset: row.offset, chunk }),
-        None => Err(AskError::Unavailable(format!(
+        None => Err(EndpointError::Unavailable(format!(
             "chunk {} of the stream cannot be read; if a newer version has written it, start that one",
             row.offset
         ))),

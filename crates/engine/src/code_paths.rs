@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use longshore_model::{CodeHash, Template};
 use longshore_store::{StoreError, Write};
-use longshore_vault::Vault;
+use longshore_vault::Keyring;
 
 use crate::secrets::sealed_template;
 
@@ -15,7 +15,7 @@ const CODE_SUBCOMMAND: &str = "code-worker";
 
 /// Changes those templates, and answers what should be written anew. `is_here` says whether this server has the code.
 pub(crate) fn name_by_hash(
-    vault: &Vault,
+    vault: &Keyring,
     templates: &mut [Template],
     is_here: impl Fn(&CodeHash) -> bool,
 ) -> Result<Vec<Write>, StoreError> {

@@ -23,46 +23,46 @@ use crate::EngineMetrics;
 /// Writes in one batch at most; more wait for the next.
 const BATCH_WRITES_MAX: usize = 8_192;
 /// Batches of a shard that are under way at once.
-const BATCHES_MAX: usize = 4;
+const BATCHES_IN_FLIGHT_MAX: usize = 4;
 /// A batch may follow others that are under way when it is at least this part of them.
-const SHARE_OF_OTHERS: usize = 2;
+const PIPELINE_DIVISOR: usize = 2;
 /// How often everybody else has a turn before a batch goes. Answers to the last batch bring the next requests, which pass
 /// the sockets, a connection and an actor: so a batch is for 11 of 16 busy connections, and for 50 of 64, where
 /// it would be for 6 and 23. A commit costs some 50 us of the processor.
-const TURNS_OF_OTHERS: usize = 3;
+const YIELDS_BEFORE_SEND: usize = 3;
 
 /// Called when the batch that covers it is durable, or could not be made so.
-pub(crate) type Release = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
+pub(crate) type HeldReply = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
 
 /// What an actor decided: rows to write, and who waits for that.
-pub(crate) struct Prepared {
+pub(crate) struct CommitRequest {
     pub(crate) durability: Durability,
     pub(crate) writes: Vec<Write>,
-    pub(crate) releases: Vec<Release>,
+    pub(crate) held: Vec<HeldReply>,
     /// The actor's bookkeeping.
-    pub(crate) line: Arc<Line>,
+    pub(crate) progress: Arc<CommitProgress>,
     /// The actor's generation when it decided this. After a failed commit what was decided on top of it is
     /// void: the machine that decided is dropped.
     pub(crate) generation: u64,
     /// Counts up per actor.
-    pub(crate) number: u64,
+    pub(crate) seq: u64,
 }
 
 /// What an actor and its committer share.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct CommitProgress {
     /// Grows with every failed commit; the actor reloads when it sees that.
     pub(crate) generation: AtomicU64,
     /// The number of the last decision that is durable.
-    pub(crate) durable: AtomicU64,
+    pub(crate) durable_seq: AtomicU64,
     /// Tells the actor to look at its generation.
     pub(crate) failed: tokio::sync::Notify,
-    /// Tells the actor that `durable` has grown.
+    /// Tells the actor that `durable_seq` has grown.
     pub(crate) advanced: tokio::sync::Notify,
 }
 
 /// A way to a shard's committer.
-pub(crate) type CommitSender = mpsc::UnboundedSender<Prepared>;
+pub(crate) type CommitSender = mpsc::UnboundedSender<CommitRequest>;
 
 /// The committer of one shard. Once it runs, it ends when every sender is gone.
 pub(crate) fn prepare(
@@ -85,15 +85,15 @@ pub(crate) struct Committer {
     shard: ShardId,
     epoch: Epoch,
     measures: Arc<EngineMetrics>,
-    receiver: mpsc::UnboundedReceiver<Prepared>,
+    receiver: mpsc::UnboundedReceiver<CommitRequest>,
 }
 
 impl Committer {
     pub(crate) async fn run(self) {
         let Self { store, shard, epoch, measures, mut receiver } = self;
-        let mut commits = Commits::new(store.as_ref(), shard, epoch, &measures);
+        let mut commits = ShardCommits::new(store.as_ref(), shard, epoch, &measures);
         let (mut arrived, mut is_closed) = (Vec::new(), false);
-        while !is_closed || !commits.on_their_way.is_empty() {
+        while !is_closed || !commits.in_flight.is_empty() {
             tokio::select! {
                 biased;
                 result = commits.first() => commits.settle(result),
@@ -103,7 +103,7 @@ impl Committer {
                 }
             }
             if commits.may_send() {
-                for _ in 0..TURNS_OF_OTHERS {
+                for _ in 0..YIELDS_BEFORE_SEND {
                     tokio::task::yield_now().await;
                     arrived.extend(std::iter::from_fn(|| receiver.try_recv().ok()));
                     commits.put(&mut arrived);
@@ -115,28 +115,28 @@ impl Committer {
 }
 
 /// What one shard's committer has to do and is doing.
-struct Commits<'a> {
+struct ShardCommits<'a> {
     store: &'a dyn Store,
     shard: ShardId,
     epoch: Epoch,
     measures: &'a EngineMetrics,
-    waiting: VecDeque<Prepared>,
+    waiting: VecDeque<CommitRequest>,
     waiting_writes: usize,
-    on_their_way: VecDeque<OnItsWay<'a>>,
+    in_flight: VecDeque<InFlightBatch<'a>>,
     /// Grows when a batch has failed and none that rested on it is left.
     chain: u64,
     has_failed: bool,
 }
 
 /// A batch that the store has, and what it covers.
-struct OnItsWay<'a> {
+struct InFlightBatch<'a> {
     result: StoreFuture<'a, ()>,
     sent_at: Instant,
     writes: usize,
-    covered: Vec<Prepared>,
+    covered: Vec<CommitRequest>,
 }
 
-impl<'a> Commits<'a> {
+impl<'a> ShardCommits<'a> {
     fn new(store: &'a dyn Store, shard: ShardId, epoch: Epoch, measures: &'a EngineMetrics) -> Self {
         let (waiting, on_their_way) = (VecDeque::new(), VecDeque::new());
         Self {
@@ -146,14 +146,14 @@ impl<'a> Commits<'a> {
             measures,
             waiting,
             waiting_writes: 0,
-            on_their_way,
+            in_flight: on_their_way,
             chain: 0,
             has_failed: false,
         }
     }
 
-    fn put(&mut self, arrived: &mut Vec<Prepared>) {
-        self.waiting_writes += arrived.iter().map(|prepared| prepared.writes.len()).sum::<usize>();
+    fn put(&mut self, arrived: &mut Vec<CommitRequest>) {
+        self.waiting_writes += arrived.iter().map(|request| request.writes.len()).sum::<usize>();
         self.waiting.extend(arrived.drain(..));
     }
 
@@ -169,49 +169,49 @@ impl<'a> Commits<'a> {
                 0 => Box::pin(std::future::ready(Ok(()))),
                 _ => self.store.commit(self.shard, self.epoch, batch),
             };
-            self.on_their_way.push_back(OnItsWay { result, sent_at: Instant::now(), writes, covered });
+            self.in_flight.push_back(InFlightBatch { result, sent_at: Instant::now(), writes, covered });
         }
     }
 
     fn may_send(&self) -> bool {
-        let others: usize = self.on_their_way.iter().map(|batch| batch.writes).sum();
-        let is_big_enough = self.waiting_writes * SHARE_OF_OTHERS >= others;
-        let is_free = self.on_their_way.len() < BATCHES_MAX;
+        let others: usize = self.in_flight.iter().map(|batch| batch.writes).sum();
+        let is_big_enough = self.waiting_writes * PIPELINE_DIVISOR >= others;
+        let is_free = self.in_flight.len() < BATCHES_IN_FLIGHT_MAX;
         !self.waiting.is_empty() && !self.has_failed && is_free && is_big_enough
     }
 
     /// Collects decisions until the batch is full. Those of a void generation are refused here.
-    fn next_batch(&mut self) -> (Batch, Vec<Prepared>) {
+    fn next_batch(&mut self) -> (Batch, Vec<CommitRequest>) {
         let mut batch =
             Batch { durability: Durability::Buffered, writes: Vec::new(), chain: Some(self.chain) };
         let mut covered = Vec::new();
         while batch.writes.len() < BATCH_WRITES_MAX
-            && let Some(mut prepared) = self.waiting.pop_front()
+            && let Some(mut request) = self.waiting.pop_front()
         {
-            self.waiting_writes -= prepared.writes.len();
-            if prepared.generation != prepared.line.generation.load(Ordering::Acquire) {
+            self.waiting_writes -= request.writes.len();
+            if request.generation != request.progress.generation.load(Ordering::Acquire) {
                 let void = StoreError::Io("an earlier change of this queue could not be written".to_owned());
-                for release in prepared.releases {
+                for release in request.held {
                     release(Err(&void));
                 }
                 continue;
             }
-            if !prepared.writes.is_empty() {
-                batch.durability = batch.durability.max(prepared.durability);
+            if !request.writes.is_empty() {
+                batch.durability = batch.durability.max(request.durability);
             }
             if batch.writes.is_empty() {
-                batch.writes = std::mem::take(&mut prepared.writes);
+                batch.writes = std::mem::take(&mut request.writes);
             } else {
-                batch.writes.append(&mut prepared.writes);
+                batch.writes.append(&mut request.writes);
             }
-            covered.push(prepared);
+            covered.push(request);
         }
         (batch, covered)
     }
 
     /// What becomes of the batch that was sent first.
     async fn first(&mut self) -> Result<(), StoreError> {
-        poll_fn(|context| match self.on_their_way.front_mut() {
+        poll_fn(|context| match self.in_flight.front_mut() {
             Some(first) => first.result.as_mut().poll(context),
             None => Poll::Pending,
         })
@@ -219,9 +219,9 @@ impl<'a> Commits<'a> {
     }
 
     fn settle(&mut self, result: Result<(), StoreError>) {
-        let Some(OnItsWay { sent_at, writes, covered, .. }) = self.on_their_way.pop_front() else { return };
+        let Some(InFlightBatch { sent_at, writes, covered, .. }) = self.in_flight.pop_front() else { return };
         if writes > 0 {
-            let commands = covered.iter().map(|prepared| prepared.releases.len()).sum();
+            let commands = covered.iter().map(|request| request.held.len()).sum();
             self.measures.committed(sent_at.elapsed(), commands);
         }
         match result {
@@ -235,33 +235,33 @@ impl<'a> Commits<'a> {
                 refuse(covered, &error);
             }
         }
-        if self.has_failed && self.on_their_way.is_empty() {
+        if self.has_failed && self.in_flight.is_empty() {
             self.has_failed = false;
             self.chain += 1;
         }
     }
 }
 
-fn release(covered: Vec<Prepared>) {
-    for prepared in covered {
-        prepared.line.durable.store(prepared.number, Ordering::Release);
-        prepared.line.advanced.notify_one();
-        for release in prepared.releases {
+fn release(covered: Vec<CommitRequest>) {
+    for request in covered {
+        request.progress.durable_seq.store(request.seq, Ordering::Release);
+        request.progress.advanced.notify_one();
+        for release in request.held {
             release(Ok(()));
         }
     }
 }
 
-fn refuse(covered: Vec<Prepared>, error: &StoreError) {
-    for prepared in &covered {
-        let is_first = prepared.line.generation.load(Ordering::Acquire) == prepared.generation;
+fn refuse(covered: Vec<CommitRequest>, error: &StoreError) {
+    for request in &covered {
+        let is_first = request.progress.generation.load(Ordering::Acquire) == request.generation;
         if is_first && !planted(Bug::FailedCommitForgotten) {
-            prepared.line.generation.fetch_add(1, Ordering::AcqRel);
-            prepared.line.failed.notify_one();
+            request.progress.generation.fetch_add(1, Ordering::AcqRel);
+            request.progress.failed.notify_one();
         }
     }
-    for prepared in covered {
-        for release in prepared.releases {
+    for request in covered {
+        for release in request.held {
             release(Err(error));
         }
     }

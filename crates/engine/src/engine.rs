@@ -1,11 +1,11 @@
 //! The engine: every endpoint of this server, and the catalog.
 
-mod auths;
-mod crew;
+mod catalog_changes;
+mod fleets;
+pub(crate) mod json_rows;
 mod keys;
-mod manage;
 mod owners;
-pub(crate) mod records;
+mod registry_auths;
 mod start;
 pub(crate) mod tokens;
 mod volumes;
@@ -20,23 +20,26 @@ use longshore_blobs::Blobs;
 use longshore_launch::Launcher;
 use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, ShardId, Template, TemplateId};
 use longshore_store::Store;
-use longshore_vault::{NoRandom, Vault};
+use longshore_vault::{Keyring, NoRandom};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::actor::ask::Ask;
+use crate::actor::request::Request;
 use crate::catalog::Catalog;
-use crate::chores::metering::Meter;
 use crate::committer::CommitSender;
-use crate::gpus::Gpus;
-use crate::host::{Host, Task};
-use crate::room::Room;
-use crate::shared::Ground;
+use crate::endpoint_shared::Services;
+use crate::gpu_pool::GpuPool;
+use crate::metering::Meter;
+use crate::payload_budget::PayloadBudget;
+use crate::runtime::{BoxTask, Runtime};
 use crate::supervisor::FleetEvent;
-use crate::{EndpointHandle, EngineMetrics, EngineSettings, HookLog, Post, WebhookSettings, WorkerSettings};
+use crate::{
+    EndpointHandle, EngineMetrics, EngineSettings, WebhookLog, WebhookSettings, WebhookTransport,
+    WorkerSettings,
+};
 
 /// The parts that an engine is made of.
-pub struct Parts {
+pub struct EngineParts {
     /// Where rows are kept.
     pub store: Arc<dyn Store>,
     /// Where big payloads are kept.
@@ -44,13 +47,13 @@ pub struct Parts {
     /// Who runs the workers of endpoints with the provider `process`; none runs nothing.
     pub launcher: Option<Arc<dyn Launcher>>,
     /// The machine that it runs on.
-    pub host: Arc<dyn Host>,
+    pub runtime: Arc<dyn Runtime>,
     /// Who sends webhook calls.
-    pub post: Arc<dyn Post>,
+    pub webhook_transport: Arc<dyn WebhookTransport>,
     /// What seals the secrets that the store keeps.
-    pub vault: Arc<Vault>,
+    pub vault: Arc<Keyring>,
     /// Where it is noted what became of them.
-    pub hook_log: Arc<dyn HookLog>,
+    pub webhook_log: Arc<dyn WebhookLog>,
     /// What the operator chose.
     pub settings: EngineSettings,
     /// What the operator chose about webhooks.
@@ -62,24 +65,24 @@ pub struct Parts {
 /// Every endpoint of this server, and the catalog. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<EngineInner>,
 }
 
 /// The supervisors' ears by endpoint.
-type Fleets = HashMap<EndpointId, mpsc::UnboundedSender<FleetEvent>>;
+type FleetSenders = HashMap<EndpointId, mpsc::UnboundedSender<FleetEvent>>;
 
-struct Inner {
-    ground: Arc<Ground>,
+struct EngineInner {
+    services: Arc<Services>,
     launcher: Option<Arc<dyn Launcher>>,
     workers: WorkerSettings,
     /// Workers of an earlier server were started for another address than the present one.
     moved: bool,
-    fleets: Mutex<Fleets>,
-    gpus: Arc<Gpus>,
+    fleets: Mutex<FleetSenders>,
+    gpu_pool: Arc<GpuPool>,
     meter: Meter,
     catalog: RwLock<Catalog>,
     /// Held while the catalog changes: store first, memory after.
-    door: tokio::sync::Mutex<()>,
+    catalog_lock: tokio::sync::Mutex<()>,
     epochs: Vec<(ShardId, Epoch)>,
     committers: Mutex<HashMap<ShardId, CommitSender>>,
     /// Endpoints whose queue is not loaded yet.
@@ -102,7 +105,7 @@ impl Engine {
 
     /// 128 random bits, for ids.
     pub fn entropy(&self) -> u128 {
-        self.inner.ground.host.entropy()
+        self.inner.services.runtime.entropy()
     }
 
     /// The endpoint with this id or slug.
@@ -127,7 +130,7 @@ impl Engine {
 
     /// From the stop signal of a job to SIGTERM for its worker, in milliseconds, as it holds for this endpoint.
     pub fn stop_grace_ms(&self, endpoint: &Endpoint) -> u64 {
-        self.inner.ground.settings.stop_grace_of(endpoint)
+        self.inner.services.settings.stop_grace_of(endpoint)
     }
 
     /// The endpoints that use a template, oldest first.
@@ -137,12 +140,12 @@ impl Engine {
 
     /// The GPUs that are shared out among workers, with whether each is free.
     pub fn gpus(&self) -> Vec<(Gpu, bool)> {
-        self.inner.gpus.list()
+        self.inner.gpu_pool.list()
     }
 
     /// What seals secrets.
-    pub fn vault(&self) -> &Vault {
-        &self.inner.ground.vault
+    pub fn vault(&self) -> &Keyring {
+        &self.inner.services.vault
     }
 
     /// The member that stands for the `s3Config` of a job, sealed. None if nothing seals.
@@ -151,18 +154,18 @@ impl Engine {
     }
 
     /// Memory for what is on its way to clients.
-    pub fn answers(&self) -> &Room {
-        &self.inner.ground.answers
+    pub fn answers(&self) -> &PayloadBudget {
+        &self.inner.services.answers
     }
 
     /// What the engine measured of itself since the start.
     pub fn metrics(&self) -> &EngineMetrics {
-        &self.inner.ground.metrics
+        &self.inner.services.metrics
     }
 
     /// The present time, as the engine sees it.
     pub fn now(&self) -> longshore_model::Millis {
-        self.inner.ground.clock.now()
+        self.inner.services.clock.now()
     }
 
     /// Whether every endpoint is loaded.
@@ -176,10 +179,10 @@ impl Engine {
         let mut answers = Vec::new();
         for handle in self.endpoints() {
             handle.shared.stopping.store(true, Ordering::Release);
-            handle.shared.tell_fleet(FleetEvent::Shutdown);
+            handle.shared.notify_fleet(FleetEvent::Shutdown);
             let (reply, answer) = tokio::sync::oneshot::channel();
             // An actor that is gone holds nobody.
-            if handle.shared.asks.send(Ask::ReleasePolls { reply }).is_ok() {
+            if handle.shared.requests.send(Request::ReleaseWaits { reply }).is_ok() {
                 answers.push(answer);
             }
         }
@@ -191,7 +194,8 @@ impl Engine {
     /// Lets the shards go, after [`Engine::release_waits`] and when no request is open any more.
     pub async fn close(&self) {
         let epochs = self.inner.epochs.clone();
-        let released = tokio::time::timeout(Duration::from_secs(2), self.inner.ground.store.release(epochs));
+        let released =
+            tokio::time::timeout(Duration::from_secs(2), self.inner.services.store.release_shards(epochs));
         match released.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the shards could not be released"),
@@ -201,8 +205,8 @@ impl Engine {
 
     /// Starts a task that goes on whatever becomes of its caller.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        let task: Task = Box::pin(task);
-        self.inner.ground.host.spawn(task)
+        let task: BoxTask = Box::pin(task);
+        self.inner.services.runtime.spawn(task)
     }
 
     pub(crate) fn meter(&self) -> &Meter {
@@ -225,7 +229,7 @@ impl Engine {
     fn committer(&self, shard: ShardId) -> CommitSender {
         let mut committers = self.inner.committers.lock().unwrap_or_else(PoisonError::into_inner);
         let start = || {
-            let ground = &self.inner.ground;
+            let ground = &self.inner.services;
             let (store, metrics) = (Arc::clone(&ground.store), Arc::clone(&ground.metrics));
             let (sender, committer) = crate::committer::prepare(store, shard, self.epoch(shard), metrics);
             self.spawn(committer.run());

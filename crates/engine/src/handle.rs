@@ -16,21 +16,21 @@ use longshore_model::{Endpoint, EndpointId, EndpointNo, Millis};
 use longshore_queue::{Command, Queue, Reply};
 use tokio::sync::oneshot;
 
-use crate::actor::ask::{Answer, Ask, unavailable};
-use crate::shared::Shared;
-use crate::{AskError, EndpointMetrics};
+use crate::actor::request::{ReplySender, Request, unavailable};
+use crate::endpoint_shared::EndpointShared;
+use crate::{EndpointError, EndpointMetrics};
 
-/// A way to one endpoint's actor. Cheap to clone; outlives the endpoint (then everything is [`AskError::Gone`]).
+/// A way to one endpoint's actor. Cheap to clone; outlives the endpoint (then everything is [`EndpointError::Deleted`]).
 ///
 /// Every method that changes something returns after the change is durable. Dropping a returned future hangs
 /// up: a parked take or wait ends, a submitted job stays.
 #[derive(Clone)]
 pub struct EndpointHandle {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<EndpointShared>,
 }
 
 impl EndpointHandle {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<EndpointShared>) -> Self {
         Self { shared }
     }
 
@@ -66,10 +66,10 @@ impl EndpointHandle {
 
     /// Puts a question into the actor's mailbox, at once, so that the future holds nothing of it, and waits for the
     /// answer.
-    fn ask<T: Send>(
+    fn request<T: Send>(
         &self,
-        make: impl FnOnce(Answer<T>) -> Ask,
-    ) -> impl Future<Output = Result<T, AskError>> + Send {
+        make: impl FnOnce(ReplySender<T>) -> Request,
+    ) -> impl Future<Output = Result<T, EndpointError>> + Send {
         let (reply, answer) = oneshot::channel();
         let told = self.tell(make(reply));
         async move {
@@ -77,40 +77,40 @@ impl EndpointHandle {
             match answer.await {
                 Ok(answer) => answer,
                 // The actor dropped the question: it ended, or reloads its queue.
-                Err(_) if self.is_gone() => Err(AskError::Gone),
-                Err(_) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+                Err(_) if self.is_deleted() => Err(EndpointError::Deleted),
+                Err(_) => Err(EndpointError::Unavailable("the queue is being reloaded".to_owned())),
             }
         }
     }
 
-    fn tell(&self, ask: Ask) -> Result<(), AskError> {
-        if self.is_gone() {
-            return Err(AskError::Gone);
+    fn tell(&self, request: Request) -> Result<(), EndpointError> {
+        if self.is_deleted() {
+            return Err(EndpointError::Deleted);
         }
-        self.shared.asks.send(ask).map_err(|_| {
-            if self.is_gone() {
-                AskError::Gone
+        self.shared.requests.send(request).map_err(|_| {
+            if self.is_deleted() {
+                EndpointError::Deleted
             } else {
-                AskError::Unavailable("the endpoint's queue has stopped: restart the server".to_owned())
+                EndpointError::Unavailable("the endpoint's queue has stopped: restart the server".to_owned())
             }
         })
     }
 
-    pub(crate) fn is_gone(&self) -> bool {
-        self.shared.gone.load(Ordering::Acquire)
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.shared.deleted.load(Ordering::Acquire)
     }
 
-    async fn command(&self, command: Command) -> Result<Reply, AskError> {
-        self.ask(|reply| Ask::Command { command, reply }).await
+    async fn command(&self, command: Command) -> Result<Reply, EndpointError> {
+        self.request(|reply| Request::Command { command, reply }).await
     }
 
     /// Reads something off the machine.
     async fn inspect<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Queue, Millis) -> T + Send + 'static,
-    ) -> Result<T, AskError> {
-        self.ask(|reply| {
-            Ask::Inspect(Box::new(move |queue, now| {
+    ) -> Result<T, EndpointError> {
+        self.request(|reply| {
+            Request::Inspect(Box::new(move |queue, now| {
                 let seen = look(queue, now);
                 Box::new(move |durable| {
                     // The asker may have hung up.

@@ -3,22 +3,22 @@
 //! Secret are the values of templates' environments, records of secret kinds (credentials of registries), the key of
 //! worker tokens, and the `s3Config` of jobs. In memory they are open: workers need them.
 
-mod members;
 mod reseal;
+mod s3_config;
 
 use bytes::Bytes;
-use longshore_model::{RecordKind, Template};
+use longshore_model::{JsonRowKind, Template};
 use longshore_store::{Catalog, StoreError, Write};
-use longshore_vault::{NoRandom, OpenError, Vault};
+use longshore_vault::{Keyring, NoRandom, OpenError};
 
-pub(crate) use members::{opened, sealed};
 pub use reseal::{Resealed, reseal};
+pub(crate) use s3_config::{opened, sealed};
 
 /// The name under which the key of worker tokens is stored.
 pub(crate) const TOKEN_KEY: &str = "worker_token_key";
 
 /// A template as it is stored.
-pub(crate) fn sealed_template(vault: &Vault, template: &Template) -> Result<Template, StoreError> {
+pub(crate) fn sealed_template(vault: &Keyring, template: &Template) -> Result<Template, StoreError> {
     let mut sealed = template.clone();
     for (name, value) in &mut sealed.env {
         let context = env_context(template, name);
@@ -29,8 +29,8 @@ pub(crate) fn sealed_template(vault: &Vault, template: &Template) -> Result<Temp
 
 /// The JSON of a small record as it is stored.
 pub(crate) fn sealed_record(
-    vault: &Vault,
-    kind: RecordKind,
+    vault: &Keyring,
+    kind: JsonRowKind,
     id: &str,
     json: &Bytes,
 ) -> Result<Bytes, StoreError> {
@@ -40,7 +40,7 @@ pub(crate) fn sealed_record(
 }
 
 /// The key of worker tokens as it is stored.
-pub(crate) fn sealed_token_key(vault: &Vault, key: &Bytes) -> Result<Bytes, StoreError> {
+pub(crate) fn sealed_token_key(vault: &Keyring, key: &Bytes) -> Result<Bytes, StoreError> {
     if !vault.is_sealing() {
         return Ok(key.clone());
     }
@@ -51,7 +51,7 @@ pub(crate) fn sealed_token_key(vault: &Vault, key: &Bytes) -> Result<Bytes, Stor
 
 /// Opens everything secret of a catalog as it was stored, and answers what should be written anew: secrets that are
 /// not under the present key.
-pub(crate) fn open_catalog(vault: &Vault, stored: &mut Catalog) -> Result<Vec<Write>, StoreError> {
+pub(crate) fn open_catalog(vault: &Keyring, stored: &mut Catalog) -> Result<Vec<Write>, StoreError> {
     let mut writes = Vec::new();
     for template in &mut stored.templates {
         let stale = template.env.values().any(|value| vault.is_stale(value));
@@ -64,7 +64,7 @@ pub(crate) fn open_catalog(vault: &Vault, stored: &mut Catalog) -> Result<Vec<Wr
             writes.push(Write::PutTemplate(Box::new(sealed_template(vault, template)?)));
         }
     }
-    for row in &mut stored.records {
+    for row in &mut stored.json_rows {
         let Some(text) = secret_text(row.kind, &row.json) else { continue };
         let stale = vault.is_stale(text);
         let place = format!("record {} of the credentials for registries", row.id);
@@ -72,7 +72,7 @@ pub(crate) fn open_catalog(vault: &Vault, stored: &mut Catalog) -> Result<Vec<Wr
         row.json = Bytes::from(opened.map_err(|error| closed(&place, &error))?.into_owned());
         if stale {
             let sealed = sealed_record(vault, row.kind, &row.id, &row.json)?;
-            writes.push(Write::PutRecord(row.kind, row.id.clone(), sealed));
+            writes.push(Write::PutJsonRow(row.kind, row.id.clone(), sealed));
         }
     }
     if let Some(key) = stored.settings.get_mut(TOKEN_KEY) {
@@ -93,7 +93,7 @@ pub(crate) fn open_catalog(vault: &Vault, stored: &mut Catalog) -> Result<Vec<Wr
 }
 
 /// What of a record is sealed: all of it, if its kind is a secret one.
-fn secret_text(kind: RecordKind, json: &Bytes) -> Option<&str> {
+fn secret_text(kind: JsonRowKind, json: &Bytes) -> Option<&str> {
     std::str::from_utf8(json).ok().filter(|_| kind.is_secret())
 }
 
@@ -101,7 +101,7 @@ fn env_context(template: &Template, name: &str) -> String {
     format!("template/{}/env/{name}", template.id)
 }
 
-fn record_context(kind: RecordKind, id: &str) -> String {
+fn record_context(kind: JsonRowKind, id: &str) -> String {
     format!("record/{}/{id}", kind.number())
 }
 

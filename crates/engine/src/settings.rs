@@ -1,7 +1,7 @@
 //! The engine's settings. Data that the operator writes; the parts that do work come separately.
 
 use longshore_model::{Endpoint, RetryOn};
-use longshore_queue::Settings as QueueSettings;
+use longshore_queue::QueueSettings;
 
 /// What the operator can choose about the engine.
 #[derive(Clone, Debug)]

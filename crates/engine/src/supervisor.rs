@@ -5,11 +5,11 @@
 //! [`longshore_fleet`]; [`task`] asks, carries out and asks again. The supervisor never writes: all that has to
 //! survive a restart is the workers themselves, which their launcher finds again.
 
+mod endpoint_api;
 pub(crate) mod environment;
-mod port;
-mod roster;
+mod fleet_state;
+mod reconcile;
 mod status;
-mod task;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -17,16 +17,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_launch::{Exited, LaunchError, Launcher, Present};
+use longshore_launch::{LaunchError, Launcher, RunningWorker, WorkerExit};
 use longshore_model::{Endpoint, EndpointId, Gpu, Millis, Template, WorkerId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::gpus::Gpus;
-use crate::host::Host;
+use crate::gpu_pool::GpuPool;
+use crate::runtime::Runtime;
 
-pub use port::Port;
-pub use status::{FleetStatus, KeptWorker};
+pub use endpoint_api::EndpointApi;
+pub use status::{FleetStatus, WorkerStatus};
 
 /// What a supervisor hears.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub enum FleetEvent {
         worker: WorkerId,
     },
     /// A worker ended.
-    Exited(Exited),
+    Exited(WorkerExit),
     /// The endpoint's record or template changed.
     Configured,
     /// The endpoint is deleted: end its workers, then the task.
@@ -106,41 +106,44 @@ impl WorkerSettings {
 }
 
 /// The parts that a supervisor works with.
-pub struct Supervisor<P> {
+pub struct SupervisorParts<P> {
     /// The endpoint.
-    pub port: P,
+    pub endpoint_api: P,
     /// Reads the template that the endpoint uses now.
     pub template: Box<dyn Fn() -> Option<Arc<Template>> + Send + Sync>,
     /// Runs the workers.
     pub launcher: Arc<dyn Launcher>,
     /// The GPUs of the machine that runs them.
-    pub(crate) gpus: Arc<Gpus>,
+    pub(crate) gpu_pool: Arc<GpuPool>,
     /// What every supervisor goes by.
     pub settings: WorkerSettings,
     /// What the endpoint's workers authenticate with. A secret.
     pub token: String,
     /// Runs the supervisor, and makes the workers' ids.
-    pub host: Arc<dyn Host>,
+    pub runtime: Arc<dyn Runtime>,
     /// The endpoint's workers that an earlier server started; see [`adopt`].
-    pub adopted: Vec<Present>,
+    pub adopted: Vec<RunningWorker>,
     /// Those were started for another address of this server than the present one.
     pub moved: bool,
 }
 
 /// A supervisor that runs.
-pub struct Supervised {
+pub struct SupervisorHandle {
     /// Ends after [`FleetEvent::Shutdown`] at once, and after [`FleetEvent::Deleted`] when the last worker is gone.
     pub task: JoinHandle<()>,
     /// What it knows of the workers beyond what their queue does.
     pub status: watch::Receiver<FleetStatus>,
 }
 
-impl<P: Port> Supervisor<P> {
+impl<P: EndpointApi> SupervisorParts<P> {
     /// Begins to keep the endpoint's workers.
-    pub fn spawn(self, events: mpsc::UnboundedReceiver<FleetEvent>) -> Supervised {
+    pub fn spawn(self, events: mpsc::UnboundedReceiver<FleetEvent>) -> SupervisorHandle {
         let (publish, status) = watch::channel(FleetStatus::default());
-        let host = Arc::clone(&self.host);
-        Supervised { task: host.spawn(Box::pin(task::Task::new(self, publish).run(events))), status }
+        let host = Arc::clone(&self.runtime);
+        SupervisorHandle {
+            task: host.spawn(Box::pin(reconcile::Supervisor::new(self, publish).run(events))),
+            status,
+        }
     }
 }
 
@@ -149,12 +152,12 @@ impl<P: Port> Supervisor<P> {
 /// first supervisor begins.
 pub(crate) async fn adopt(
     launcher: &Arc<dyn Launcher>,
-    gpus: &Gpus,
-    host: &dyn Host,
+    gpus: &GpuPool,
+    host: &dyn Runtime,
     settings: &WorkerSettings,
     is_known: impl Fn(&EndpointId) -> bool,
-) -> Result<HashMap<EndpointId, Vec<Present>>, LaunchError> {
-    let mut adopted: HashMap<EndpointId, Vec<Present>> = HashMap::new();
+) -> Result<HashMap<EndpointId, Vec<RunningWorker>>, LaunchError> {
+    let mut adopted: HashMap<EndpointId, Vec<RunningWorker>> = HashMap::new();
     for present in launcher.adopt().await? {
         gpus.hold(&present.worker, &present.placement.gpus);
         if is_known(&present.endpoint) {
@@ -167,7 +170,7 @@ pub(crate) async fn adopt(
         }
         tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "stopping a worker of an endpoint that is gone");
         let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace(None));
-        host.spawn(Box::pin(async move { task::stop(&*launcher, &present.worker, grace).await }));
+        host.spawn(Box::pin(async move { reconcile::stop(&*launcher, &present.worker, grace).await }));
     }
     Ok(adopted)
 }

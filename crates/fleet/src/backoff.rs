@@ -7,7 +7,7 @@ pub const BACKOFF_MS_MIN: u64 = 1_000;
 /// The longest wait.
 pub const BACKOFF_MS_MAX: u64 = 300_000;
 /// A worker that lived for so long shows that the command works: the count of crashes starts anew.
-pub const STEADY_MS: u64 = 60_000;
+pub const STABLE_UPTIME_MS: u64 = 60_000;
 
 /// Patience with a command that keeps crashing: the wait before the next start doubles with every crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Backoff {
         if now < self.until {
             return;
         }
-        if ran_ms >= STEADY_MS {
+        if ran_ms >= STABLE_UPTIME_MS {
             self.crashes = 0;
         }
         self.crashes += 1;
@@ -33,7 +33,7 @@ impl Backoff {
 
     /// A worker is up and has lived for `lived_ms`.
     pub fn lived(&mut self, lived_ms: u64) {
-        if lived_ms >= STEADY_MS {
+        if lived_ms >= STABLE_UPTIME_MS {
             *self = Self::default();
         }
     }
@@ -79,11 +79,11 @@ mod tests {
         let mut backoff = Backoff::default();
         backoff.crashed(Millis(0), 10);
         backoff.crashed(Millis(1_000), 10);
-        backoff.crashed(Millis(100_000), STEADY_MS);
+        backoff.crashed(Millis(100_000), STABLE_UPTIME_MS);
         assert_eq!(backoff.wait_until(Millis(100_000)), Some(Millis(101_000)));
-        backoff.lived(STEADY_MS - 1);
+        backoff.lived(STABLE_UPTIME_MS - 1);
         assert!(backoff.is_failing());
-        backoff.lived(STEADY_MS);
+        backoff.lived(STABLE_UPTIME_MS);
         assert!(!backoff.is_failing());
     }
 

@@ -1,10 +1,10 @@
 //! How many workers the load asks for.
 
-use crate::{Rules, Scaler};
+use crate::{Scaler, ScalingRules};
 
 /// What there is to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct FleetLoad {
     /// Waiting jobs that may cause a worker to start: all but the low-priority ones.
     pub queued_normal: u64,
     /// Jobs that a worker holds.
@@ -25,7 +25,7 @@ pub struct Demand {
 }
 
 /// How many workers the load asks for, when `up` workers have asked for jobs and `starting` have not yet.
-pub fn demand(rules: &Rules, load: &Load, up: u32, starting: u32) -> Demand {
+pub fn demand(rules: &ScalingRules, load: &FleetLoad, up: u32, starting: u32) -> Demand {
     let (grow_to, keep, grows_in_ms) = match rules.scaler {
         Scaler::QueueDelay { ms } => by_delay(ms, rules.max_concurrency.max(1), load, up, starting),
         Scaler::RequestCount { jobs } => by_count(jobs.max(1), load),
@@ -40,7 +40,13 @@ pub fn demand(rules: &Rules, load: &Load, up: u32, starting: u32) -> Demand {
 
 /// One more worker for every `span_ms` that the oldest job has waited, and one at once where none is up; never
 /// more on their way than the queue could use.
-fn by_delay(span_ms: u64, jobs_each: u64, load: &Load, up: u32, starting: u32) -> (u64, u64, Option<u64>) {
+fn by_delay(
+    span_ms: u64,
+    jobs_each: u64,
+    load: &FleetLoad,
+    up: u32,
+    starting: u32,
+) -> (u64, u64, Option<u64>) {
     if load.queued_normal == 0 {
         return (0, 0, None);
     }
@@ -54,7 +60,7 @@ fn by_delay(span_ms: u64, jobs_each: u64, load: &Load, up: u32, starting: u32) -
 
 /// One worker for every `jobs_each` jobs. Running jobs alone start nothing: their workers are there, and they
 /// may be low-priority ones.
-fn by_count(jobs_each: u64, load: &Load) -> (u64, u64, Option<u64>) {
+fn by_count(jobs_each: u64, load: &FleetLoad) -> (u64, u64, Option<u64>) {
     let workers = load.queued_normal.saturating_add(load.running).div_ceil(jobs_each);
     (if load.queued_normal > 0 { workers } else { 0 }, workers, None)
 }
@@ -66,7 +72,7 @@ mod tests {
     use core::fmt::Write;
     use expect_test::expect;
 
-    const DELAY: Rules = Rules {
+    const DELAY: ScalingRules = ScalingRules {
         workers_min: 0,
         workers_max: 5,
         idle_timeout_ms: 5_000,
@@ -76,10 +82,10 @@ mod tests {
     };
 
     /// One line per row: queued, running, wait in ms, up, starting → the demand.
-    fn table(rules: &Rules, rows: &[(u64, u64, u64, u32, u32)]) -> String {
+    fn table(rules: &ScalingRules, rows: &[(u64, u64, u64, u32, u32)]) -> String {
         let mut text = String::new();
         for &(queued_normal, running, oldest_normal_wait_ms, up, starting) in rows {
-            let d = demand(rules, &Load { queued_normal, running, oldest_normal_wait_ms }, up, starting);
+            let d = demand(rules, &FleetLoad { queued_normal, running, oldest_normal_wait_ms }, up, starting);
             let next = d.grows_in_ms.map_or(String::new(), |ms| format!(", more in {ms} ms"));
             writeln!(
                 text,
@@ -123,7 +129,7 @@ mod tests {
 
     #[test]
     fn concurrent_workers_are_counted_on() {
-        let rules = Rules { max_concurrency: 10, ..DELAY };
+        let rules = ScalingRules { max_concurrency: 10, ..DELAY };
         expect![[r#"
             queued 9 running 0 wait 60000 up 0 starting 1 -> grow to 1 keep 1
             queued 21 running 10 wait 60000 up 1 starting 0 -> grow to 4 keep 4
@@ -133,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_request_count_grows_the_fleet() {
-        let rules = Rules { scaler: Scaler::RequestCount { jobs: 4 }, workers_min: 1, ..DELAY };
+        let rules = ScalingRules { scaler: Scaler::RequestCount { jobs: 4 }, workers_min: 1, ..DELAY };
         let rows = [
             (0, 0, 0, 0, 0),
             (1, 0, 0, 0, 0),
@@ -155,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_maximum_of_none_wins_over_everything() {
-        let rules = Rules { workers_min: 2, workers_max: 0, ..DELAY };
+        let rules = ScalingRules { workers_min: 2, workers_max: 0, ..DELAY };
         expect![[r#"
             queued 7 running 2 wait 60000 up 2 starting 0 -> grow to 0 keep 0
         "#]]

@@ -15,10 +15,10 @@ mod backoff;
 mod demand;
 mod placement;
 mod plan;
-mod rules;
+mod scaling;
 
-pub use backoff::{BACKOFF_MS_MAX, BACKOFF_MS_MIN, Backoff, STEADY_MS};
-pub use demand::{Demand, Load, demand};
-pub use placement::{GpuNeed, Rack, Shortage, TURN_MS};
-pub use plan::{Plan, Step, Worker, plan};
-pub use rules::{Rules, Scaler};
+pub use backoff::{BACKOFF_MS_MAX, BACKOFF_MS_MIN, Backoff, STABLE_UPTIME_MS};
+pub use demand::{Demand, FleetLoad, demand};
+pub use placement::{GpuInventory, GpuNeed, PlacementError, RESERVATION_MS};
+pub use plan::{Plan, PlannedWorker, Step, plan};
+pub use scaling::{Scaler, ScalingRules};

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use longshore_model::{ComputeType, Endpoint, EndpointId, Gpu, Millis, WorkerId};
 
 /// For so long GPUs are kept for the first in line. Every job that runs by the default timeout ends meanwhile.
-pub const TURN_MS: u64 = 600_000;
+pub const RESERVATION_MS: u64 = 600_000;
 
 /// The GPUs that each worker of an endpoint needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,34 +35,34 @@ impl GpuNeed {
 
 /// Why a worker got no GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shortage {
+pub enum PlacementError {
     /// This machine will never have them.
-    Never(String),
+    NeverFits(String),
     /// They are taken, or kept for an endpoint that has waited for longer.
-    Taken(String),
+    InUse(String),
 }
 
-impl Shortage {
+impl PlacementError {
     /// The reason in words.
     pub fn reason(&self) -> &str {
         match self {
-            Self::Never(reason) | Self::Taken(reason) => reason,
+            Self::NeverFits(reason) | Self::InUse(reason) => reason,
         }
     }
 }
 
 /// The GPUs of a machine, who has them and who waits for them.
 #[derive(Clone, Debug, Default)]
-pub struct Rack {
+pub struct GpuInventory {
     gpus: Vec<Gpu>,
     /// Device → its worker.
     held: BTreeMap<String, WorkerId>,
-    line: VecDeque<Waiting>,
+    line: VecDeque<PlacementWaiter>,
 }
 
 /// An endpoint in line.
 #[derive(Clone, Debug)]
-struct Waiting {
+struct PlacementWaiter {
     endpoint: EndpointId,
     need: GpuNeed,
     /// Before this time nothing is kept for it: it had its turn.
@@ -71,7 +71,7 @@ struct Waiting {
     turn_began: Option<Millis>,
 }
 
-impl Rack {
+impl GpuInventory {
     /// A machine whose GPUs are all free.
     pub fn new(gpus: Vec<Gpu>) -> Self {
         Self { gpus, ..Self::default() }
@@ -85,28 +85,28 @@ impl Rack {
         endpoint: EndpointId,
         worker: &WorkerId,
         need: &GpuNeed,
-    ) -> Result<Vec<Gpu>, Shortage> {
+    ) -> Result<Vec<Gpu>, PlacementError> {
         let types = self.types_for(need);
         if types.is_empty() {
             self.leave(&endpoint);
-            return Err(Shortage::Never(self.describe_lack(need)));
+            return Err(PlacementError::NeverFits(self.describe_lack(need)));
         }
-        self.keep_line_moving(now);
+        self.update_reservations(now);
         let at = self.line.iter().position(|waiting| waiting.endpoint == endpoint);
         let before = at.unwrap_or(self.line.len());
         let found = types.iter().find_map(|type_id| self.enough_free(now, type_id, need.count, before));
         let Some(found) = found else {
             match at {
                 Some(at) => self.line[at].need = need.clone(),
-                None => self.line.push_back(Waiting {
+                None => self.line.push_back(PlacementWaiter {
                     endpoint,
                     need: need.clone(),
                     kept_for_from: now,
                     turn_began: None,
                 }),
             }
-            self.keep_line_moving(now);
-            return Err(Shortage::Taken(self.describe_wait(need, before)));
+            self.update_reservations(now);
+            return Err(PlacementError::InUse(self.describe_wait(need, before)));
         };
         self.leave(&endpoint);
         self.hold(worker, &found);
@@ -131,7 +131,7 @@ impl Rack {
     }
 
     /// Who waits, the first in line first.
-    pub fn line(&self) -> impl Iterator<Item = &EndpointId> {
+    pub fn waiters(&self) -> impl Iterator<Item = &EndpointId> {
         self.line.iter().map(|waiting| &waiting.endpoint)
     }
 
@@ -141,13 +141,15 @@ impl Rack {
     }
 
     /// The first in line goes to its end when its turn has passed, and the next one's turn begins.
-    fn keep_line_moving(&mut self, now: Millis) {
-        let has_passed = |first: &Waiting| first.turn_began.is_some_and(|began| now.since(began) >= TURN_MS);
+    fn update_reservations(&mut self, now: Millis) {
+        let has_passed = |first: &PlacementWaiter| {
+            first.turn_began.is_some_and(|began| now.since(began) >= RESERVATION_MS)
+        };
         if self.line.front().is_some_and(has_passed) {
             self.line.rotate_left(1);
             if let Some(last) = self.line.back_mut() {
                 last.turn_began = None;
-                last.kept_for_from = now + TURN_MS;
+                last.kept_for_from = now + RESERVATION_MS;
             }
         }
         if let Some(first) = self.line.front_mut().filter(|first| first.kept_for_from <= now) {
@@ -174,7 +176,8 @@ impl Rack {
 
     /// Free GPUs of this type, beside those that are kept for the first `before` in line.
     fn enough_free(&self, now: Millis, type_id: &str, count: usize, before: usize) -> Option<Vec<Gpu>> {
-        let wants_it = |waiting: &&Waiting| self.types_for(&waiting.need).iter().any(|t| t == type_id);
+        let wants_it =
+            |waiting: &&PlacementWaiter| self.types_for(&waiting.need).iter().any(|t| t == type_id);
         let kept_for = self.line.iter().take(before).filter(|waiting| waiting.kept_for_from <= now);
         let kept: usize = kept_for.filter(wants_it).map(|waiting| waiting.need.count).sum();
         let free = self.gpus().filter(|(gpu, is_free)| *is_free && gpu.type_id == type_id);

@@ -6,11 +6,11 @@ use core::cmp::Reverse;
 use longshore_model::{Millis, WorkerId, WorkerPhase};
 use longshore_planted::{Bug, planted};
 
-use crate::{Backoff, Load, Rules, demand};
+use crate::{Backoff, FleetLoad, ScalingRules, demand};
 
 /// A worker that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worker {
+pub struct PlannedWorker {
     /// Its id.
     pub id: WorkerId,
     /// The endpoint's version that it was started for; none for a worker from outside, which counts but is
@@ -55,19 +55,19 @@ pub struct Plan {
 /// so many workers of older versions went, or are going, without another one in their place.
 pub fn plan(
     now: Millis,
-    rules: &Rules,
-    load: &Load,
-    present: &[Worker],
+    rules: &ScalingRules,
+    load: &FleetLoad,
+    present: &[PlannedWorker],
     backoff: &Backoff,
     owed: u32,
 ) -> Plan {
-    let mut planning = Planning { now, steps: Vec::new(), look_at: None };
+    let mut planning = Planner { now, steps: Vec::new(), look_at: None };
     planning.stop_the_drained(present);
     let owed = owed + planning.drain_the_outdated(present, rules.version);
-    let is_outdated = |w: &Worker| w.version.is_some_and(|version| version != rules.version);
+    let is_outdated = |w: &PlannedWorker| w.version.is_some_and(|version| version != rules.version);
     let owed = if load.queued_normal > 0 || present.iter().any(is_outdated) { owed } else { 0 };
     let outside = present.iter().filter(|w| w.version.is_none() && w.phase != WorkerPhase::Draining).count();
-    let mut ours: Vec<&Worker> = present
+    let mut ours: Vec<&PlannedWorker> = present
         .iter()
         .filter(|w| w.version == Some(rules.version) && w.phase != WorkerPhase::Draining)
         .collect();
@@ -80,7 +80,7 @@ pub fn plan(
     planning.look_in(demand.grows_in_ms);
 
     // Those that still have to end take up room, too: they hold memory and GPUs until they are gone.
-    let takes_room = |w: &&Worker| {
+    let takes_room = |w: &&PlannedWorker| {
         w.version.is_some() && !(w.phase == WorkerPhase::Draining && planted(Bug::TooManyWorkers))
     };
     let room = rules.workers_max.saturating_sub(present.iter().filter(takes_room).count() as u32);
@@ -93,13 +93,13 @@ pub fn plan(
 }
 
 /// A plan in the making.
-struct Planning {
+struct Planner {
     now: Millis,
     steps: Vec<Step>,
     look_at: Option<Millis>,
 }
 
-impl Planning {
+impl Planner {
     fn look_in(&mut self, ms: Option<u64>) {
         if let Some(ms) = ms {
             let at = self.now + ms.max(1);
@@ -107,27 +107,28 @@ impl Planning {
         }
     }
 
-    fn drain(&mut self, worker: &Worker) {
+    fn drain(&mut self, worker: &PlannedWorker) {
         if planted(Bug::DrainKills) {
             return self.steps.push(Step::Stop(worker.id.clone()));
         }
         self.steps.push(Step::Drain(worker.id.clone()));
     }
 
-    fn stop_the_drained(&mut self, present: &[Worker]) {
-        let done = |w: &&Worker| w.version.is_some() && w.phase == WorkerPhase::Draining && w.running == 0;
+    fn stop_the_drained(&mut self, present: &[PlannedWorker]) {
+        let done =
+            |w: &&PlannedWorker| w.version.is_some() && w.phase == WorkerPhase::Draining && w.running == 0;
         self.steps.extend(present.iter().filter(done).map(|w| Step::Stop(w.id.clone())));
     }
 
     /// Answers how many.
-    fn drain_the_outdated(&mut self, present: &[Worker], version: u32) -> u32 {
+    fn drain_the_outdated(&mut self, present: &[PlannedWorker], version: u32) -> u32 {
         let outdated =
-            |w: &&Worker| w.version.is_some_and(|v| v != version) && w.phase != WorkerPhase::Draining;
+            |w: &&PlannedWorker| w.version.is_some_and(|v| v != version) && w.phase != WorkerPhase::Draining;
         present.iter().filter(outdated).map(|worker| self.drain(worker)).count() as u32
     }
 
     /// Idle ones go first, the busiest last.
-    fn drain_the_excess(&mut self, ours: &mut Vec<&Worker>, workers_max: usize) {
+    fn drain_the_excess(&mut self, ours: &mut Vec<&PlannedWorker>, workers_max: usize) {
         ours.sort_by_key(|w| {
             let rank = match w.phase {
                 WorkerPhase::Idle => 0,
@@ -143,7 +144,7 @@ impl Planning {
     }
 
     /// Those that have idled for longest go first, as far as `spare` ones are there.
-    fn drain_the_idle(&mut self, ours: &[&Worker], spare: u32, timeout_ms: u64) {
+    fn drain_the_idle(&mut self, ours: &[&PlannedWorker], spare: u32, timeout_ms: u64) {
         let spare = if planted(Bug::OneIdleKept) { spare.saturating_sub(1) } else { spare };
         for worker in ours.iter().filter(|w| w.phase == WorkerPhase::Idle).take(spare as usize) {
             if worker.idle_ms >= timeout_ms {

@@ -6,11 +6,11 @@
 
 mod cases;
 mod json;
-mod spoil;
+mod mutate;
 
 pub use cases::cases;
 pub use json::{DEPTH, Names, json, number, object, string};
-pub use spoil::{JSON_TOKENS, spoiled};
+pub use mutate::{JSON_TOKENS, mutated};
 
 use proptest::prelude::*;
 

@@ -11,6 +11,6 @@ mod trail;
 mod writer;
 
 pub(crate) use entry::Entry;
-pub(crate) use query::{Filter, Found};
+pub(crate) use query::{AuditPage, Filter};
 pub(crate) use trail::{note_fields, note_key, watch};
 pub use writer::AuditLog;

@@ -1,8 +1,9 @@
 //! What every request passes, whatever its route: one spelling of its path, no panic that gets out, one error
 //! shape, one log line.
 
+mod ambiguous_head;
 mod cors;
-mod doubtful;
+pub(crate) mod probes;
 mod request_id;
 
 use std::convert::Infallible;
@@ -23,9 +24,10 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use tower::{Service, ServiceExt as _};
 use tracing::Instrument as _;
 
-use crate::errors::Failure;
-use crate::unpacking::unpack;
-use crate::{HttpState, fast_path, keys, openai};
+use crate::gate::auth;
+use crate::wire::api_error::ApiError;
+use crate::wire::gunzip::unpack;
+use crate::{HttpState, fast_path, openai};
 
 use self::cors::Cors;
 pub use self::cors::Origins;
@@ -33,19 +35,19 @@ use self::request_id::REQUEST_ID;
 pub(crate) use self::request_id::{RequestId, Trace};
 
 /// The answer where no route is.
-pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Failure {
-    if is_guarded(&uri) && !keys::is_known_caller(&state, &headers) {
-        return Failure::unauthorized();
+pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> ApiError {
+    if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
+        return ApiError::unauthorized();
     }
-    Failure::no_such_route()
+    ApiError::no_such_route()
 }
 
 /// The answer where a route is, but not for this method.
-pub(crate) async fn unknown_method(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Failure {
-    if is_guarded(&uri) && !keys::is_known_caller(&state, &headers) {
-        return Failure::unauthorized();
+pub(crate) async fn unknown_method(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> ApiError {
+    if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
+        return ApiError::unauthorized();
     }
-    Failure::method_not_allowed()
+    ApiError::method_not_allowed()
 }
 
 /// Whether a stranger must not even learn that a path does not exist.
@@ -55,26 +57,26 @@ fn is_guarded(uri: &Uri) -> bool {
 }
 
 /// A handler at work.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(crate) type BoxResponse = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// What one address answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Surface {
     /// Everything.
-    Whole,
+    All,
     /// What clients and workers ask.
     Jobs,
     /// What operators ask: `/v1`, `/graphql`, `/console` and `/metrics`.
     Management,
 }
 
-impl Part {
+impl Surface {
     /// Whether a path is of this part. Whoever watches over a server asks at any address how it is.
     fn has(self, path: &str) -> bool {
         let first = path.split('/').nth(1);
         let is_management = matches!(first, Some("v1" | "graphql" | "console" | "metrics"));
         match self {
-            Self::Whole => true,
+            Self::All => true,
             Self::Jobs => !is_management,
             Self::Management => is_management || matches!(first, Some("healthz" | "readyz")),
         }
@@ -87,13 +89,13 @@ pub struct Edge {
     routes: Router,
     fast_path: Option<HttpState>,
     origins: Option<Arc<Origins>>,
-    part: Part,
+    surface: Surface,
 }
 
 impl Edge {
     /// Puts the edge around the routes.
     pub(crate) fn around(routes: Router) -> Self {
-        Self { routes, fast_path: None, origins: None, part: Part::Whole }
+        Self { routes, fast_path: None, origins: None, surface: Surface::All }
     }
 
     /// Lets requests for the routes that every job passes bypass the router.
@@ -109,10 +111,10 @@ impl Edge {
 
     /// The same for an address that answers a part; the rest is 404 there.
     #[must_use]
-    pub fn only(&self, part: Part) -> Self {
+    pub fn restricted_to(&self, surface: Surface) -> Self {
         // None of the fast path's routes is the management's.
-        let fast_path = self.fast_path.clone().filter(|_| part != Part::Management);
-        Self { fast_path, part, ..self.clone() }
+        let fast_path = self.fast_path.clone().filter(|_| surface != Surface::Management);
+        Self { fast_path, surface, ..self.clone() }
     }
 
     /// Answers one request. What can be decided at once is, which keeps the request out of the future.
@@ -123,42 +125,41 @@ impl Edge {
         if let Some(uri) = with_plain_path(request.uri()) {
             *request.uri_mut() = uri;
         }
-        let mut heard = Heard::of(&request, self.origins.as_deref());
-        let answering = catch_unwind(AssertUnwindSafe(|| self.route(request, &mut heard))).ok();
-        CatchPanic { answering }.map(move |response| Ok(heard.close(response)))
+        let mut log = RequestLog::of(&request, self.origins.as_deref());
+        let response = catch_unwind(AssertUnwindSafe(|| self.route(request, &mut log))).ok();
+        CatchPanic { response }.map(move |response| Ok(log.close(response)))
     }
 
-    fn route(&self, mut request: Request, heard: &mut Heard) -> Answering {
-        if let Err(doubt) = doubtful::check(&request) {
-            heard.is_openai = openai::is_address(request.uri().path());
+    fn route(&self, mut request: Request, log: &mut RequestLog) -> BoxResponse {
+        if let Err(doubt) = ambiguous_head::check(&request) {
+            log.is_openai = openai::is_address(request.uri().path());
             return Box::pin(ready(doubt.into_response()));
         }
         unpack(&mut request);
         let mut request = match &self.fast_path {
             Some(state) => match fast_path::answer(state, request) {
-                Ok((pattern, answering)) => {
-                    heard.fast_path = Some((state.clone(), pattern));
-                    return answering;
+                Ok((pattern, response)) => {
+                    log.fast_path = Some((state.clone(), pattern));
+                    return response;
                 }
                 Err(request) => request,
             },
             None => request,
         };
-        heard.is_openai = openai::is_address(request.uri().path());
-        if heard.method == Method::OPTIONS {
-            let preflight =
-                heard.cors.as_ref().and_then(|cors| cors.preflight(&heard.method, request.headers()));
+        log.is_openai = openai::is_address(request.uri().path());
+        if log.method == Method::OPTIONS {
+            let preflight = log.cors.as_ref().and_then(|cors| cors.preflight(&log.method, request.headers()));
             return Box::pin(ready(preflight.unwrap_or_else(options)));
         }
-        if !self.part.has(request.uri().path()) {
-            return Box::pin(ready(Failure::no_such_route().into_response()));
+        if !self.surface.has(request.uri().path()) {
+            return Box::pin(ready(ApiError::no_such_route().into_response()));
         }
-        request.extensions_mut().insert(heard.id.clone());
+        request.extensions_mut().insert(log.id.clone());
         // What is logged meanwhile has the request's name. The fast path has no time for this: 2 000 instructions.
-        let trace = heard.trace.as_ref().map(tracing::field::display);
-        let span = tracing::info_span!("request", id = %heard.id, trace);
-        let answering = self.routes.clone().oneshot(request).instrument(span);
-        Box::pin(answering.map(|answered| match answered {
+        let trace = log.trace.as_ref().map(tracing::field::display);
+        let span = tracing::info_span!("request", id = %log.id, trace);
+        let response = self.routes.clone().oneshot(request).instrument(span);
+        Box::pin(response.map(|answered| match answered {
             Ok(response) => response,
         }))
     }
@@ -179,7 +180,7 @@ impl Service<Request> for Edge {
 }
 
 /// What is known of a request when it is answered.
-struct Heard {
+struct RequestLog {
     id: RequestId,
     trace: Option<Trace>,
     method: Method,
@@ -191,7 +192,7 @@ struct Heard {
     logged: Option<(Instant, String)>,
 }
 
-impl Heard {
+impl RequestLog {
     fn of(request: &Request, origins: Option<&Origins>) -> Self {
         let (id, trace) = request_id::of(request.headers());
         let cors = origins.map(|origins| Cors::of(origins, request.headers()));
@@ -210,7 +211,7 @@ impl Heard {
         }
         let mut response = in_shape(answered.unwrap_or_else(|| {
             tracing::error!(request = %id, %method, "a handler panicked");
-            Failure::internal().into_response()
+            ApiError::internal().into_response()
         }));
         if self.is_openai {
             // Its 500 is a worker's.
@@ -285,20 +286,20 @@ fn in_shape(response: Response) -> Response {
     }
     let sentence = status.canonical_reason().unwrap_or("error").to_lowercase();
     let code = if status.is_client_error() { "bad_request" } else { "internal" };
-    Failure::new(status, code, format!("the request cannot be served: {sentence}")).into_response()
+    ApiError::new(status, code, format!("the request cannot be served: {sentence}")).into_response()
 }
 
 /// Ends in none where the handler panics; it may have done so before.
 struct CatchPanic {
-    answering: Option<Answering>,
+    response: Option<BoxResponse>,
 }
 
 impl Future for CatchPanic {
     type Output = Option<Response>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Response>> {
-        let Some(answering) = &mut self.answering else { return Poll::Ready(None) };
-        match catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(context))) {
+        let Some(response) = &mut self.response else { return Poll::Ready(None) };
+        match catch_unwind(AssertUnwindSafe(|| response.as_mut().poll(context))) {
             Ok(polled) => polled.map(Some),
             Err(_) => Poll::Ready(None),
         }

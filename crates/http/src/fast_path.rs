@@ -8,7 +8,6 @@
 //! method, or for an escape in its path (other than of a `/` in an endpoint's name). The router has the same routes with
 //! the same handlers, because both are made from one list: [`routes`].
 
-pub(crate) mod credential_cache;
 mod matching;
 pub(crate) mod routes;
 
@@ -16,7 +15,7 @@ use axum::extract::Request;
 
 use self::matching::find;
 use crate::HttpState;
-use crate::edge::Answering;
+use crate::edge::BoxResponse;
 
 /// The response to a request for one of the routes, and the route's pattern. Returns any other request.
 ///
@@ -25,7 +24,7 @@ use crate::edge::Answering;
     clippy::result_large_err,
     reason = "a request for another route is moved to the router right after; a box costs more"
 )]
-pub(crate) fn answer(state: &HttpState, request: Request) -> Result<(&'static str, Answering), Request> {
+pub(crate) fn answer(state: &HttpState, request: Request) -> Result<(&'static str, BoxResponse), Request> {
     let uri = request.uri().clone();
     let Some(found) = find(request.method(), uri.path()) else { return Err(request) };
     Ok((found.pattern, (found.route.handler)(state, found.path(), request)))

@@ -5,60 +5,39 @@
 //! the response as it is: payload bytes are never parsed a second time.
 
 mod audit;
-mod body;
 mod connection;
 mod edge;
-mod errors;
-mod events;
 mod fast_path;
-mod files;
+mod gate;
 mod graphql;
-mod half_close;
 mod jobs;
-mod json_body;
-mod keys;
-mod lingering;
 mod management;
 mod metrics;
-mod nearest;
-mod nesting;
 mod openai;
-mod operations;
-mod peer;
-mod prices;
-mod probes;
-mod query;
-mod rate_limits;
-mod rfc3339;
-mod route_path;
-mod scrub;
-mod serve;
-mod stalls;
+mod openapi;
+mod services;
 mod state;
 #[cfg(test)]
 mod tests;
-mod tls;
-mod turns;
-mod unpacking;
-mod window;
+mod wire;
 mod workers;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
 pub use audit::AuditLog;
-pub use edge::{Edge, Origins, Part};
-pub use files::{CodeError, CodeVersion, IsUsed, ServerFiles, WorkerLog};
+pub use connection::accept::serve;
+pub use connection::tls::{Tls, TlsError};
+pub use edge::{Edge, Origins, Surface};
+pub use gate::auth::{MintedKey, admin_key, mint_key};
+pub use gate::rate_limits::{Limit, RateLimits, RateTable};
 pub use jobs::members_of_submit;
-pub use keys::{MintedKey, admin_key, mint_key};
 pub use management::forget_unused_code;
-pub use nearest::nearest;
-pub use prices::Prices;
-pub use rate_limits::{Limit, RateLimits, RateTable};
-pub use scrub::ScrubReport;
-pub use serve::serve;
+pub use services::files::{CodeError, CodeVersion, FileService, IsUsed, WorkerLog};
+pub use services::prices::Prices;
+pub use services::scrub::ScrubReport;
 pub use state::{HttpSettings, HttpState};
-pub use tls::{Tls, TlsError};
+pub use wire::did_you_mean::nearest;
 
 /// Every route of the server, behind the edge.
 pub fn router(state: HttpState) -> Edge {
@@ -73,16 +52,16 @@ pub fn router(state: HttpState) -> Edge {
 
 fn routes() -> Router<HttpState> {
     let others = Router::new()
-        .merge(probes::routes())
+        .merge(edge::probes::routes())
         .merge(jobs::sdk_group().routes())
         .merge(workers::routes())
         .merge(metrics::routes())
         .merge(graphql::routes());
-    groups().into_iter().map(operations::Group::routes).fold(others, Router::merge)
+    groups().into_iter().map(openapi::Group::routes).fold(others, Router::merge)
 }
 
 /// Every operation that the API's document shows.
-fn groups() -> Vec<operations::Group> {
+fn groups() -> Vec<openapi::Group> {
     let mut groups = management::groups();
     groups.push(jobs::group());
     groups.push(openai::group());

@@ -8,11 +8,11 @@ use longshore_model::limits::TAKE_HOLD_MS_MAX;
 use longshore_model::{Endpoint, StreamShape};
 
 use crate::AuditLog;
-use crate::body::BytesBudget;
-use crate::files::NoFiles;
+use crate::gate::rate_limits::RateLimiter;
 use crate::metrics::{PageCache, RequestCounts};
-use crate::rate_limits::RateLimiter;
-use crate::{Prices, RateLimits, ScrubReport, ServerFiles};
+use crate::services::files::NoFiles;
+use crate::wire::body::BodyBudget;
+use crate::{FileService, Prices, RateLimits, ScrubReport};
 
 /// What the operator can set about this crate.
 #[derive(Clone, Debug)]
@@ -57,13 +57,13 @@ impl Default for HttpSettings {
 /// What every handler can reach. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpState {
-    shared: Arc<Shared>,
+    shared: Arc<StateInner>,
 }
 
-struct Shared {
+struct StateInner {
     engine: Engine,
     limiter: RateLimiter,
-    budget: BytesBudget,
+    budget: BodyBudget,
     worker_hold: Duration,
     workers_url: Option<String>,
     audit: Option<AuditLog>,
@@ -73,7 +73,7 @@ struct Shared {
     prices: Prices,
     scrub: Option<Arc<ScrubReport>>,
     stream_shape: StreamShape,
-    files: Arc<dyn ServerFiles>,
+    files: Arc<dyn FileService>,
 }
 
 impl HttpState {
@@ -83,14 +83,14 @@ impl HttpState {
     }
 
     /// The state of one server that keeps files.
-    pub fn with_files(engine: Engine, settings: &HttpSettings, files: Arc<dyn ServerFiles>) -> Self {
+    pub fn with_files(engine: Engine, settings: &HttpSettings, files: Arc<dyn FileService>) -> Self {
         let limiter = RateLimiter::new(&settings.rate_limits);
-        let budget = BytesBudget::new(settings.bytes_in_flight_max);
+        let budget = BodyBudget::new(settings.bytes_in_flight_max);
         // The oldest workers with a limit give up after 30 s; a job answered after that is lost.
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
         let prices = settings.prices.clone();
-        let shared = Shared {
+        let shared = StateInner {
             engine,
             limiter,
             budget,
@@ -121,7 +121,7 @@ impl HttpState {
         &self.shared.limiter
     }
 
-    pub(crate) fn budget(&self) -> &BytesBudget {
+    pub(crate) fn budget(&self) -> &BodyBudget {
         &self.shared.budget
     }
 
@@ -137,7 +137,7 @@ impl HttpState {
         self.shared.scrub.as_deref()
     }
 
-    pub(crate) fn files(&self) -> &Arc<dyn ServerFiles> {
+    pub(crate) fn files(&self) -> &Arc<dyn FileService> {
         &self.shared.files
     }
 

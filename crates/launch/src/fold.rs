@@ -15,7 +15,7 @@ const MENTION_AFTER: Duration = Duration::from_mins(1);
 /// The lines of late, and what was left out of them.
 #[derive(Debug, Default)]
 pub(crate) struct Folding {
-    lines: Vec<Line>,
+    lines: Vec<RepeatedLine>,
     /// The beginning of a line whose end has not come yet.
     begun: Vec<u8>,
     /// The rest of the present line goes through: its beginning did.
@@ -25,7 +25,7 @@ pub(crate) struct Folding {
 }
 
 #[derive(Debug)]
-struct Line {
+struct RepeatedLine {
     text: Vec<u8>,
     left_out: u64,
 }
@@ -71,7 +71,7 @@ impl Folding {
         if self.lines.len() == LINES_MAX {
             self.lines.remove(0).mention(written);
         }
-        self.lines.push(Line { text, left_out: 0 });
+        self.lines.push(RepeatedLine { text, left_out: 0 });
     }
 
     /// When something has to be mentioned.
@@ -95,7 +95,7 @@ impl Folding {
     }
 }
 
-impl Line {
+impl RepeatedLine {
     fn mention(&mut self, written: &mut Vec<u8>) {
         if self.left_out > 0 {
             let times = if self.left_out == 1 { "time" } else { "times" };

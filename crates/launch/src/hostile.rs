@@ -5,15 +5,15 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
-use longshore_hostile::{JSON_TOKENS, cases, spoiled};
+use longshore_hostile::{JSON_TOKENS, cases, mutated};
 use proptest::prelude::*;
 use tempfile::{TempDir, tempdir};
 
 use crate::log::{RotatedLog, tail};
 use crate::mirror::mirror;
-use crate::scratch::Scratch;
-use crate::shim::Order;
-use crate::{Launcher as _, LogLimits, ProcessLauncher, ShimCommand};
+use crate::shim::ShimSpec;
+use crate::worker_dir::WorkerDir;
+use crate::{Launcher as _, ProcessLauncher, RotationLimits, ShimCommand};
 
 /// A boot that never was: whatever number a spoiled note names, it is no process of this machine.
 const STATE: &str = r#"{"worker":"w-1","endpoint":"abcdefghijklmn","version":1,"shim":{"pid":4000001,"start_ticks":1,"boot_id":"never"},"process":{"pid":4000002,"start_ticks":2,"boot_id":"never"}}"#;
@@ -21,7 +21,7 @@ const EXIT: &str = r#"{"code":1,"signal":null,"ran_ms":77}"#;
 const ORDER: &str = r#"{"worker":"w-1","endpoint":"abcdefghijklmn","version":1,"command":["run"],"workdir":null,"env":{"A":"b"},"private_home":true,"log":{"file_bytes_max":10,"files_max":3}}"#;
 
 fn note(valid: &'static str) -> impl Strategy<Value = Vec<u8>> {
-    prop_oneof![3 => spoiled(Just(valid), JSON_TOKENS), 1 => longshore_hostile::bytes()]
+    prop_oneof![3 => mutated(Just(valid), JSON_TOKENS), 1 => longshore_hostile::bytes()]
 }
 
 /// Any name in a folder, and none that leads out of it.
@@ -54,13 +54,13 @@ proptest! {
         let dir = tempdir().unwrap();
         fs::write(dir.path().join("state.json"), state).unwrap();
         fs::write(dir.path().join("exit.json"), exit).unwrap();
-        let scratch = Scratch::at(dir.path());
-        if let Some(state) = scratch.state() {
+        let dir = WorkerDir::at(dir.path());
+        if let Some(state) = dir.state() {
             prop_assert!(!state.shim.is_alive());
             let _ = (state.shim.pid(), state.process.map(|process| process.is_alive()));
         }
-        let _ = scratch.exit();
-        let _ = serde_json::from_slice::<Order>(&order);
+        let _ = dir.exit();
+        let _ = serde_json::from_slice::<ShimSpec>(&order);
     }
 
     #[test]
@@ -109,7 +109,7 @@ proptest! {
         files_max in 0..5_u32,
     ) {
         let dir = tempdir().unwrap();
-        let mut log = RotatedLog::open(&dir.path().join("log"), LogLimits { file_bytes_max, files_max }).unwrap();
+        let mut log = RotatedLog::open(&dir.path().join("log"), RotationLimits { file_bytes_max, files_max }).unwrap();
         for piece in &pieces {
             log.write(piece).unwrap();
         }

@@ -15,13 +15,13 @@ mod nvidia;
 mod presence;
 mod proc;
 mod process;
-mod scratch;
 pub mod shim;
 mod volumes;
+mod worker_dir;
 
 pub use cgroup::{CgroupBase, CgroupError};
 pub use code::CodeFolders;
-pub use log::LogLimits;
+pub use log::RotationLimits;
 pub use memory::MemoryLauncher;
 pub use nvidia::nvidia_gpus;
 pub use process::{ProcessLauncher, ShimCommand};
@@ -104,7 +104,7 @@ impl fmt::Debug for WorkerSpec {
 
 /// A worker that is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Present {
+pub struct RunningWorker {
     /// Its id.
     pub worker: WorkerId,
     /// The endpoint that it serves.
@@ -119,7 +119,7 @@ pub struct Present {
 
 /// A worker ended, for whatever reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exited {
+pub struct WorkerExit {
     /// Which.
     pub worker: WorkerId,
     /// The endpoint that it served.
@@ -135,7 +135,7 @@ pub struct Exited {
     /// The last lines of its log, at most 20 lines and 4 KiB.
     pub log_tail: String,
     /// It was being stopped, by this server or by the one before.
-    pub asked: bool,
+    pub expected: bool,
     /// As it was when it was started.
     pub placement: Placement,
 }
@@ -154,9 +154,9 @@ pub struct Born {
 /// Runs workers somewhere.
 pub trait Launcher: Send + Sync + 'static {
     /// Finds the workers that an earlier server started and that still live. Those that ended meanwhile are
-    /// reported as [`Exited`]. Those that the earlier server was stopping are ended soon. Called once, before any
+    /// reported as [`WorkerExit`]. Those that the earlier server was stopping are ended soon. Called once, before any
     /// `start`.
-    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>>;
+    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>>;
 
     /// Which of these limits a worker that is started now would run without, and why, in words; none where all hold.
     fn unenforced(&self, limits: &Limits) -> Option<String> {
@@ -168,7 +168,7 @@ pub trait Launcher: Send + Sync + 'static {
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()>;
 
     /// Asks a worker to end, and after `grace` ends it with everything that it started. Returns when it is
-    /// gone; its [`Exited`] comes as for any other end. No such worker: returns at once.
+    /// gone; its [`WorkerExit`] comes as for any other end. No such worker: returns at once.
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()>;
 
     /// Ends what a worker began in a span of time, with all that came of it, where it is still there after `grace`, and
@@ -178,7 +178,7 @@ pub trait Launcher: Send + Sync + 'static {
     }
 
     /// The ends of workers, as they come. Can be taken once; a second call answers none.
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>>;
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>>;
 
     /// The endpoint is deleted and has no worker any more: removes what is kept of the ended ones.
     fn forget(&self, _endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
@@ -191,13 +191,13 @@ pub trait Launcher: Send + Sync + 'static {
     }
 
     /// Sets a network volume's directory aside, with everything in it, for it is to be deleted.
-    fn set_volume_aside(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
+    fn mark_volume_deleted(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
     /// Takes up what an earlier server left: brings back the directories of volumes that are `known`. Answers which ones
     /// are set aside and wait to be removed.
-    fn settle_volumes(&self, _known: Vec<VolumeId>) -> LaunchFuture<'_, Vec<VolumeId>> {
+    fn recover_volumes(&self, _known: Vec<VolumeId>) -> LaunchFuture<'_, Vec<VolumeId>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 /// How much of a worker's output is kept.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct LogLimits {
+pub struct RotationLimits {
     /// The size at which a file is renamed and a new one begun.
     pub file_bytes_max: u64,
     /// How many files a worker has at most, the one being written included.
     pub files_max: u32,
 }
 
-impl Default for LogLimits {
+impl Default for RotationLimits {
     fn default() -> Self {
         Self { file_bytes_max: 10_000_000, files_max: 3 }
     }
@@ -24,13 +24,13 @@ impl Default for LogLimits {
 /// The file being written, and its predecessors `<path>.1`, `<path>.2` …, youngest first.
 pub(crate) struct RotatedLog {
     path: PathBuf,
-    limits: LogLimits,
+    limits: RotationLimits,
     file: File,
     bytes: u64,
 }
 
 impl RotatedLog {
-    pub(crate) fn open(path: &Path, limits: LogLimits) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, limits: RotationLimits) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let bytes = file.metadata()?.len();
         Ok(Self { path: path.to_owned(), limits, file, bytes })
@@ -104,7 +104,7 @@ mod tests {
     fn a_full_file_is_renamed_and_the_oldest_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let mut log = RotatedLog::open(&path, LogLimits { file_bytes_max: 10, files_max: 3 }).unwrap();
+        let mut log = RotatedLog::open(&path, RotationLimits { file_bytes_max: 10, files_max: 3 }).unwrap();
         for line in ["aaaaaaa\n", "bbbbbbb\n", "ccccccc\n", "ddddddd\n"] {
             log.write(line.as_bytes()).unwrap();
         }

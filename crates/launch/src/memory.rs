@@ -7,14 +7,14 @@ use longshore_model::WorkerId;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::{Born, Exited, LaunchError, LaunchFuture, Launcher, Present, WorkerSpec};
+use crate::{Born, LaunchError, LaunchFuture, Launcher, RunningWorker, WorkerExit, WorkerSpec};
 
 /// A launcher whose workers are entries in a list. They end at once when stopped, and otherwise when the test
 /// says so.
 pub struct MemoryLauncher {
     list: Mutex<List>,
-    ended: mpsc::UnboundedSender<Exited>,
-    exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
+    ended: mpsc::UnboundedSender<WorkerExit>,
+    exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
 }
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ struct List {
     started: Vec<WorkerSpec>,
     stopped: Vec<(WorkerId, Duration)>,
     cleared: Vec<WorkerId>,
-    living: Vec<Present>,
+    living: Vec<RunningWorker>,
     refuses: Option<String>,
     start_takes: Duration,
 }
@@ -35,7 +35,7 @@ impl Default for MemoryLauncher {
 
 impl MemoryLauncher {
     /// With workers that an earlier server started.
-    pub fn with_living(living: Vec<Present>) -> Self {
+    pub fn with_living(living: Vec<RunningWorker>) -> Self {
         let (ended, exits) = mpsc::unbounded_channel();
         Self { list: Mutex::new(List { living, ..List::default() }), ended, exits: Mutex::new(Some(exits)) }
     }
@@ -74,16 +74,16 @@ impl MemoryLauncher {
     pub fn exit(&self, worker: &WorkerId, code: Option<i32>, signal: Option<i32>, ran_ms: u64) {
         let mut list = self.list();
         let Some(at) = list.living.iter().position(|present| present.worker == *worker) else { return };
-        let Present { worker, endpoint, placement, .. } = list.living.remove(at);
+        let RunningWorker { worker, endpoint, placement, .. } = list.living.remove(at);
         let log_tail = "the last words".to_owned();
-        let exited = Exited {
+        let exited = WorkerExit {
             worker,
             endpoint,
             code,
             signal,
             ran_ms,
             log_tail,
-            asked: false,
+            expected: false,
             placement,
             because: None,
         };
@@ -97,7 +97,7 @@ impl MemoryLauncher {
 }
 
 impl Launcher for MemoryLauncher {
-    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>> {
+    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>> {
         let living = self.list().living.clone();
         Box::pin(async move { Ok(living) })
     }
@@ -113,7 +113,7 @@ impl Launcher for MemoryLauncher {
                 return Err(LaunchError(reason.clone()));
             }
             let WorkerSpec { worker, endpoint, version, placement, .. } = spec.clone();
-            list.living.push(Present { worker, endpoint, version, is_stopping: false, placement });
+            list.living.push(RunningWorker { worker, endpoint, version, is_stopping: false, placement });
             list.started.push(spec);
             Ok(())
         })
@@ -130,7 +130,7 @@ impl Launcher for MemoryLauncher {
         Box::pin(async { Ok(1) })
     }
 
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>> {
         self.exits.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 
 /// A process for sure: its number alone is given out again later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
+pub(crate) struct ProcessId {
     pid: i32,
     /// In clock ticks since boot.
     start_ticks: u64,
     boot_id: String,
 }
 
-impl Identity {
+impl ProcessId {
     /// The process with this number at this moment.
     pub(crate) fn of(pid: Pid) -> Option<Self> {
         let pid = pid.as_raw_nonzero().get();
@@ -86,7 +86,7 @@ impl Identity {
 }
 
 /// Ends these very processes with all that descends from them, until there is none; answers how many that were.
-pub(crate) fn end_trees(roots: &[Identity]) -> usize {
+pub(crate) fn end_trees(roots: &[ProcessId]) -> usize {
     let mut ended = BTreeSet::new();
     let mut known: BTreeSet<(i32, u64)> = roots.iter().map(|root| (root.pid, root.start_ticks)).collect();
     for _ in 0..KILL_ROUNDS {
@@ -203,7 +203,7 @@ impl Stat {
 
 #[cfg(test)]
 mod tests {
-    use longshore_hostile::{cases, spoiled};
+    use longshore_hostile::{cases, mutated};
     use proptest::prelude::*;
 
     use super::*;
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn a_number_that_was_given_out_again_is_someone_else() {
-        let own = Identity::of(rustix::process::getpid()).unwrap();
+        let own = ProcessId::of(rustix::process::getpid()).unwrap();
         assert!(own.is_alive());
-        assert!(!Identity { start_ticks: own.start_ticks + 1, ..own.clone() }.is_alive());
-        assert!(!Identity { boot_id: "another boot".into(), ..own.clone() }.is_alive());
+        assert!(!ProcessId { start_ticks: own.start_ticks + 1, ..own.clone() }.is_alive());
+        assert!(!ProcessId { boot_id: "another boot".into(), ..own.clone() }.is_alive());
         for pid in [0, -1, i32::MIN] {
-            assert_eq!(Identity { pid, ..own.clone() }.pid(), None);
+            assert_eq!(ProcessId { pid, ..own.clone() }.pid(), None);
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
         #![proptest_config(cases(300))]
 
         #[test]
-        fn any_line_about_a_process_is_survived(line in spoiled(Just("42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0"), &[b")", b" ", b"-", b"99999999999"])) {
+        fn any_line_about_a_process_is_survived(line in mutated(Just("42 (a) R 9 9) S 7 40 41 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 777 0 0"), &[b")", b" ", b"-", b"99999999999"])) {
             let _ = Stat::parse(42, &String::from_utf8_lossy(&line));
         }
     }

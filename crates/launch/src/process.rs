@@ -1,8 +1,8 @@
 //! Workers as processes of this machine, each under a [`crate::shim`].
 
-mod ended;
+mod exit;
 mod leftovers;
-mod starting;
+mod spawn;
 mod watch;
 
 use std::collections::HashMap;
@@ -21,12 +21,13 @@ use tokio::time::timeout;
 use crate::cgroup::{CgroupBase, Cgroups};
 use crate::code::{CodeFolders, DeployedCode};
 use crate::presence;
-use crate::proc::Identity;
-use crate::scratch::{Scratch, State};
+use crate::proc::ProcessId;
 use crate::shim::Care;
 use crate::volumes::Volumes;
+use crate::worker_dir::{WorkerDir, WorkerNote};
 use crate::{
-    Born, Exited, LaunchError, LaunchFuture, Launcher, Limits, LogLimits, Present, WorkerSpec, unenforced,
+    Born, LaunchError, LaunchFuture, Launcher, Limits, RotationLimits, RunningWorker, WorkerExit, WorkerSpec,
+    unenforced,
 };
 
 /// How to run a shim: the worker's scratch folder is added as the last argument.
@@ -64,14 +65,14 @@ const ORPHANS_ENDED_AFTER: Duration = Duration::from_mins(10);
 ///
 /// Dropping it leaves them running; a new one on the same folder [adopts](Launcher::adopt) them.
 pub struct ProcessLauncher {
-    shared: Arc<Shared>,
+    shared: Arc<LauncherShared>,
     shim: ShimCommand,
     care: Care,
     volumes: Volumes,
     code: Option<DeployedCode>,
     cgroup_base: Option<CgroupBase>,
     cgroups: OnceCell<Option<Cgroups>>,
-    exits: Mutex<Option<mpsc::UnboundedReceiver<Exited>>>,
+    exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
     /// One for every worker; they end with the launcher.
     watches: Mutex<JoinSet<()>>,
     /// Tells the shims that this server is there. Not the case where that could not be made.
@@ -79,17 +80,17 @@ pub struct ProcessLauncher {
 }
 
 /// What the watches need, too.
-struct Shared {
+struct LauncherShared {
     dir: PathBuf,
-    running: Mutex<HashMap<WorkerId, Running>>,
-    clocks: Mutex<leftovers::Clocks>,
-    ended: mpsc::UnboundedSender<Exited>,
+    running: Mutex<HashMap<WorkerId, WatchedWorker>>,
+    clocks: Mutex<leftovers::ClockReadings>,
+    ended: mpsc::UnboundedSender<WorkerExit>,
 }
 
 /// A worker that runs, or whose end is being handled.
 #[derive(Clone)]
-struct Running {
-    state: State,
+struct WatchedWorker {
+    state: WorkerNote,
     gone: condition::Receiver<bool>,
 }
 
@@ -100,12 +101,17 @@ impl ProcessLauncher {
         let volumes = Volumes::at(dir.join("volumes"));
         let (ended, exits) = mpsc::unbounded_channel();
         let care = Care {
-            log: LogLimits::default(),
+            log: RotationLimits::default(),
             presence: dir.join("server.lock"),
             orphans_ended_after: Some(ORPHANS_ENDED_AFTER),
         };
         Self {
-            shared: Arc::new(Shared { dir, running: Mutex::default(), clocks: Mutex::default(), ended }),
+            shared: Arc::new(LauncherShared {
+                dir,
+                running: Mutex::default(),
+                clocks: Mutex::default(),
+                ended,
+            }),
             shim,
             care,
             volumes,
@@ -132,7 +138,7 @@ impl ProcessLauncher {
 
     /// The same with other limits for the logs of workers that are started from now on.
     #[must_use]
-    pub fn with_log_limits(mut self, log_limits: LogLimits) -> Self {
+    pub fn with_log_limits(mut self, log_limits: RotationLimits) -> Self {
         self.care.log = log_limits;
         self
     }
@@ -180,7 +186,7 @@ impl ProcessLauncher {
     }
 
     /// Ends the cgroups of workers that no shim watches over.
-    async fn end_left_cgroups(&self, present: &[Present]) -> Result<(), LaunchError> {
+    async fn end_left_cgroups(&self, present: &[RunningWorker]) -> Result<(), LaunchError> {
         let Some(cgroups) = self.cgroups().await.cloned() else { return Ok(()) };
         let watched: Vec<String> = present.iter().map(|one| one.worker.to_string()).collect();
         in_background(move || {
@@ -195,10 +201,10 @@ impl ProcessLauncher {
         .await
     }
 
-    fn watch(&self, state: State, shim: watch::Watched) {
+    fn watch(&self, state: WorkerNote, shim: watch::WatchedShim) {
         let (gone, is_gone) = condition::channel(false);
         let worker = state.worker.clone();
-        locked(&self.shared.running).insert(worker, Running { state: state.clone(), gone: is_gone });
+        locked(&self.shared.running).insert(worker, WatchedWorker { state: state.clone(), gone: is_gone });
         let shared = self.shared.clone();
         let mut watches = locked(&self.watches);
         while watches.try_join_next().is_some() {}
@@ -207,27 +213,27 @@ impl ProcessLauncher {
             let left = shared.handle_end(state).await;
             // Those who wait in `stop` may be gone, too.
             let _ = gone.send(true);
-            ended::clear(left).await;
+            exit::clear(left).await;
         });
     }
 
-    async fn adopt_all(&self) -> Result<Vec<Present>, LaunchError> {
+    async fn adopt_all(&self) -> Result<Vec<RunningWorker>, LaunchError> {
         self.appear().await;
         let shared = self.shared.clone();
         let found = in_background(move || shared.live_states()).await??;
         let mut present = Vec::new();
         for state in found {
             if state.shim.is_alive() {
-                let State { worker, endpoint, version, placement, .. } = state.clone();
-                let shim = watch::Watched::Other(state.shim.clone());
+                let WorkerNote { worker, endpoint, version, placement, .. } = state.clone();
+                let shim = watch::WatchedShim::Other(state.shim.clone());
                 self.watch(state, shim);
                 let is_stopping = self.shared.live(&worker).is_stopping();
                 if is_stopping {
                     self.finish_stopping(worker.clone());
                 }
-                present.push(Present { worker, endpoint, version, is_stopping, placement });
+                present.push(RunningWorker { worker, endpoint, version, is_stopping, placement });
             } else {
-                ended::clear(self.shared.handle_end(state).await).await;
+                exit::clear(self.shared.handle_end(state).await).await;
             }
         }
         self.end_left_cgroups(&present).await?;
@@ -236,8 +242,8 @@ impl ProcessLauncher {
 
     async fn start_one(&self, mut spec: WorkerSpec) -> Result<(), LaunchError> {
         self.appear().await;
-        self.volumes.tell(&spec.volumes, &mut spec.env);
-        let scratch = self.shared.live(&spec.worker);
+        self.volumes.link_into(&spec.volumes, &mut spec.env);
+        let dir = self.shared.live(&spec.worker);
         let (shim, care) = (self.shim.clone(), self.care.clone());
         let code = self.code.clone();
         let leaf = self.cgroups().await.map(|own| (own.leaf(&spec.worker), own.enforced(&spec.limits)));
@@ -245,10 +251,10 @@ impl ProcessLauncher {
             if let Some(code) = code {
                 code.resolve(&mut spec)?;
             }
-            starting::start(&shim, &scratch, spec, care, leaf.as_ref().map(|(leaf, limits)| (leaf, *limits)))
+            spawn::start(&shim, &dir, spec, care, leaf.as_ref().map(|(leaf, limits)| (leaf, *limits)))
         });
         let started = started.await??;
-        self.watch(started.state, watch::Watched::Child(started.shim));
+        self.watch(started.state, watch::WatchedShim::Child(started.shim));
         Ok(())
     }
 
@@ -265,17 +271,17 @@ impl ProcessLauncher {
 
 /// Signals the worker's whole process group, unless its leader is gone: then the shim ends the rest, and the
 /// number may mean someone else.
-fn signal_group(state: &State, signal: Signal) {
+fn signal_group(state: &WorkerNote, signal: Signal) {
     let living = state.process.as_ref().filter(|process| process.is_alive());
-    if let Some(group) = living.and_then(Identity::pid) {
+    if let Some(group) = living.and_then(ProcessId::pid) {
         let _ = rustix::process::kill_process_group(group, signal);
     }
 }
 
-impl Shared {
+impl LauncherShared {
     async fn stop(&self, worker: &WorkerId, grace: Duration) -> Result<(), LaunchError> {
         let running = locked(&self.running).get(worker).cloned();
-        let Some(Running { mut state, gone }) = running else { return Ok(()) };
+        let Some(WatchedWorker { mut state, gone }) = running else { return Ok(()) };
         if state.process.is_none() {
             // It was adopted in the moment before its start.
             state = self.live(worker).state().unwrap_or(state);
@@ -303,13 +309,13 @@ impl Shared {
         Err(LaunchError(format!("worker {worker} was killed but did not vanish; look for it with ps")))
     }
 
-    fn live(&self, worker: &WorkerId) -> Scratch {
-        Scratch::at(self.dir.join("live").join(worker.as_str()))
+    fn live(&self, worker: &WorkerId) -> WorkerDir {
+        WorkerDir::at(self.dir.join("live").join(worker.as_str()))
     }
 }
 
 impl Launcher for ProcessLauncher {
-    fn adopt(&self) -> LaunchFuture<'_, Vec<Present>> {
+    fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>> {
         Box::pin(self.adopt_all())
     }
 
@@ -334,7 +340,7 @@ impl Launcher for ProcessLauncher {
         Box::pin(async move { shared.end_leftovers(&worker, born, grace).await })
     }
 
-    fn exits(&self) -> Option<mpsc::UnboundedReceiver<Exited>> {
+    fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>> {
         locked(&self.exits).take()
     }
 
@@ -348,14 +354,14 @@ impl Launcher for ProcessLauncher {
         Box::pin(async move { in_background(move || volumes.make(&volume)).await? })
     }
 
-    fn set_volume_aside(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
+    fn mark_volume_deleted(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
         let (volumes, volume) = (self.volumes.clone(), *volume);
-        Box::pin(async move { in_background(move || volumes.set_aside(&volume)).await? })
+        Box::pin(async move { in_background(move || volumes.mark_deleted(&volume)).await? })
     }
 
-    fn settle_volumes(&self, known: Vec<VolumeId>) -> LaunchFuture<'_, Vec<VolumeId>> {
+    fn recover_volumes(&self, known: Vec<VolumeId>) -> LaunchFuture<'_, Vec<VolumeId>> {
         let volumes = self.volumes.clone();
-        Box::pin(async move { in_background(move || volumes.settle(&known)).await? })
+        Box::pin(async move { in_background(move || volumes.recover(&known)).await? })
     }
 
     fn remove_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {

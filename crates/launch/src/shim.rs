@@ -25,14 +25,14 @@ use serde::{Deserialize, Serialize};
 use crate::cgroup::leaf::Leaf;
 use crate::log::RotatedLog;
 use crate::mirror::mirror;
-use crate::proc::{self, Identity};
-use crate::scratch::{Exit, Scratch, State};
-use crate::{LogLimits, WorkerSpec};
+use crate::proc::{self, ProcessId};
+use crate::worker_dir::{ExitNote, WorkerDir, WorkerNote};
+use crate::{RotationLimits, WorkerSpec};
 use output::Orphaning;
 
 /// What the shim is to start. Not `Debug`: the environment holds secrets.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct ShimSpec {
     worker: WorkerId,
     endpoint: EndpointId,
     version: u32,
@@ -49,14 +49,14 @@ pub(crate) struct Order {
 /// How a launcher wants its workers to be looked after.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Care {
-    pub(crate) log: LogLimits,
+    pub(crate) log: RotationLimits,
     /// What the server holds a lock on for as long as it is there.
     pub(crate) presence: PathBuf,
     /// How long the server may be away before its workers are ended; none: for ever.
     pub(crate) orphans_ended_after: Option<Duration>,
 }
 
-impl Order {
+impl ShimSpec {
     pub(crate) fn new(spec: WorkerSpec, care: Care, cgroup: Option<PathBuf>) -> Self {
         let WorkerSpec { worker, endpoint, version, command, workdir, env, private_home, placement, .. } =
             spec;
@@ -71,15 +71,15 @@ pub(crate) const STARTED: &str = "ok";
 const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(2);
 
 /// Runs the shim of the worker whose folder this is, until the worker and all that it started are gone.
-pub fn main(scratch: &Path) -> ExitCode {
-    let scratch = Scratch::at(scratch);
+pub fn main(dir: &Path) -> ExitCode {
+    let dir = WorkerDir::at(dir);
     hide();
-    match start(&scratch) {
+    match start(&dir) {
         Ok(worker) => {
             answer(STARTED);
             let exit = attend(&worker);
             // Without this file the end is reported without a code; there is nobody to tell why.
-            let _ = scratch.write_exit(&exit);
+            let _ = dir.write_exit(&exit);
             ExitCode::SUCCESS
         }
         Err(reason) => {
@@ -114,51 +114,51 @@ fn answer(line: &str) {
 }
 
 /// A worker that runs.
-struct Attended {
+struct WorkerChild {
     pid: Pid,
     cgroup: Option<Leaf>,
     since: Instant,
     output_ended: mpsc::Receiver<()>,
 }
 
-fn start(scratch: &Scratch) -> Result<Attended, String> {
+fn start(dir: &WorkerDir) -> Result<WorkerChild, String> {
     rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
     // What the worker leaves behind becomes our child, so that it can be found and ended.
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|e| format!("cannot adopt orphans: {e}"))?;
-    let order: Order =
+    let order: ShimSpec =
         serde_json::from_reader(io::stdin().lock()).map_err(|e| format!("no valid order: {e}"))?;
 
-    let shim = Identity::of(own).ok_or("cannot read /proc: is it mounted?")?;
-    let mut state = State {
+    let shim = ProcessId::of(own).ok_or("cannot read /proc: is it mounted?")?;
+    let mut state = WorkerNote {
         worker: order.worker.clone(),
         endpoint: order.endpoint,
         version: order.version,
         placement: order.placement.clone(),
-        folder: scratch.identity(),
+        folder: dir.identity(),
         shim,
         process: None,
         cgroup: order.cgroup.clone(),
     };
-    let keep = |state: &State| {
-        scratch.write_state(state).map_err(|e| format!("cannot write into {}: {e}", scratch.path().display()))
+    let keep = |state: &WorkerNote| {
+        dir.write_state(state).map_err(|e| format!("cannot write into {}: {e}", dir.path().display()))
     };
     keep(&state)?;
 
-    let log = RotatedLog::open(&scratch.log(), order.care.log)
-        .map_err(|e| format!("cannot open the log in {}: {e}", scratch.path().display()))?;
+    let log = RotatedLog::open(&dir.log(), order.care.log)
+        .map_err(|e| format!("cannot open the log in {}: {e}", dir.path().display()))?;
     let leaf = order.cgroup.as_ref().map(Leaf::at);
     enter(leaf.as_ref())?;
-    let (child, output) = spawn(&order, scratch, &state.shim)?;
+    let (child, output) = spawn(&order, dir, &state.shim)?;
     // Ending the worker's cgroup must not end the shim.
     enter(leaf.as_ref().map(Leaf::of_shim).as_ref())?;
     let since = Instant::now();
     let pid = Pid::from_child(&child);
-    state.process = Identity::of(pid);
+    state.process = ProcessId::of(pid);
     keep(&state)?;
     let Care { presence, orphans_ended_after: after, .. } = order.care;
-    let orphaning = Orphaning { presence, after, scratch: scratch.clone(), worker: state.process };
-    Ok(Attended { pid, cgroup: leaf, since, output_ended: output::keep(output, log, orphaning)? })
+    let orphaning = Orphaning { presence, after, dir: dir.clone(), worker: state.process };
+    Ok(WorkerChild { pid, cgroup: leaf, since, output_ended: output::keep(output, log, orphaning)? })
 }
 
 /// Moves this process into a cgroup: what it starts begins there.
@@ -167,8 +167,8 @@ fn enter(leaf: Option<&Leaf>) -> Result<(), String> {
     leaf.enter().map_err(|e| format!("cannot enter the cgroup {}: {e}", leaf.path().display()))
 }
 
-fn spawn(order: &Order, scratch: &Scratch, shim: &Identity) -> Result<(Child, PipeReader), String> {
-    let cwd = prepare_cwd(order, scratch)?;
+fn spawn(order: &ShimSpec, dir: &WorkerDir, shim: &ProcessId) -> Result<(Child, PipeReader), String> {
+    let cwd = prepare_cwd(order, dir)?;
     let (program, arguments) = order.command.split_first().ok_or("the command is empty")?;
     let (output, input) = io::pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     let both = input.try_clone().map_err(|e| format!("cannot make a pipe: {e}"))?;
@@ -178,7 +178,7 @@ fn spawn(order: &Order, scratch: &Scratch, shim: &Identity) -> Result<(Child, Pi
     for name in own_settings() {
         command.env_remove(name);
     }
-    if let Some(home) = prepare_home(order, scratch)? {
+    if let Some(home) = prepare_home(order, dir)? {
         command.env("HOME", home);
     }
     command.envs(&order.env).env(proc::MARK, shim.mark());
@@ -195,8 +195,8 @@ pub(crate) fn own_settings() -> impl Iterator<Item = OsString> {
 }
 
 /// Each worker runs in a folder of its own that shows what is in the `workdir`.
-fn prepare_cwd(order: &Order, scratch: &Scratch) -> Result<PathBuf, String> {
-    let cwd = scratch.cwd();
+fn prepare_cwd(order: &ShimSpec, dir: &WorkerDir) -> Result<PathBuf, String> {
+    let cwd = dir.cwd();
     let made = match &order.workdir {
         Some(workdir) => mirror(workdir, &cwd, |name| name.starts_with(".runpod_jobs"))
             .map_err(|e| format!("cannot use the workdir {}: {e}", workdir.display())),
@@ -205,17 +205,17 @@ fn prepare_cwd(order: &Order, scratch: &Scratch) -> Result<PathBuf, String> {
     made.map(|()| cwd)
 }
 
-fn prepare_home(order: &Order, scratch: &Scratch) -> Result<Option<PathBuf>, String> {
+fn prepare_home(order: &ShimSpec, dir: &WorkerDir) -> Result<Option<PathBuf>, String> {
     let real = std::env::var_os("HOME").filter(|home| order.private_home && !home.is_empty());
     let Some(real) = real else { return Ok(None) };
-    let home = scratch.home();
+    let home = dir.home();
     mirror(Path::new(&real), &home, |name| name == ".runpod")
         .map_err(|e| format!("cannot make the worker's home folder: {e}"))?;
     Ok(Some(home))
 }
 
 /// Waits until the worker ends, then ends what it left behind.
-fn attend(worker: &Attended) -> Exit {
+fn attend(worker: &WorkerChild) -> ExitNote {
     let status = wait_for(worker.pid);
     let ran_ms = worker.since.elapsed().as_millis() as u64;
     let _ = rustix::process::kill_process_group(worker.pid, Signal::KILL);
@@ -227,7 +227,7 @@ fn attend(worker: &Attended) -> Exit {
     }
     let _ = worker.output_ended.recv_timeout(LAST_OUTPUT_WAIT);
     let (code, signal) = status.map_or((None, None), |s| (s.exit_status(), s.terminating_signal()));
-    Exit { code, signal, ran_ms, because }
+    ExitNote { code, signal, ran_ms, because }
 }
 
 /// Collects orphans, too, while it waits.

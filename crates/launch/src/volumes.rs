@@ -1,7 +1,7 @@
 //! Network volumes as directories of this machine, and how workers find them.
 //!
 //! A deletion sets the directory aside before the volume's record goes, and removes it afterwards. Wherever it is cut short,
-//! [`Volumes::settle`] can tell at the next start which of the two holds.
+//! [`Volumes::recover`] can tell at the next start which of the two holds.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -14,7 +14,7 @@ use longshore_model::VolumeId;
 use crate::LaunchError;
 
 /// What the name of a directory that is set aside ends with.
-const ASIDE: &str = ".deleted";
+const DELETED: &str = ".deleted";
 
 /// Where the directories are.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Volumes {
 
     /// Where the directory of a volume is that is being deleted.
     fn aside(&self, volume: &VolumeId) -> PathBuf {
-        self.0.join(format!("{volume}{ASIDE}"))
+        self.0.join(format!("{volume}{DELETED}"))
     }
 
     /// Makes the directory, or brings it back from where it was set aside.
@@ -47,7 +47,7 @@ impl Volumes {
     }
 
     /// Sets the directory aside: it looks like no volume any more, and nothing in it is lost yet.
-    pub(crate) fn set_aside(&self, volume: &VolumeId) -> Result<(), LaunchError> {
+    pub(crate) fn mark_deleted(&self, volume: &VolumeId) -> Result<(), LaunchError> {
         let path = self.path(volume);
         unless_missing(fs::rename(&path, self.aside(volume)))
             .map_err(|error| LaunchError(format!("cannot rename the volume {}: {error}", path.display())))
@@ -63,7 +63,7 @@ impl Volumes {
     /// After a start: brings back what was set aside of volumes that are `known`, and answers which ones were set aside
     /// and are not. Of what never was a volume, empty directories go, and others stay: there may be something in them. Known
     /// volumes without a directory, of a backup without volumes, get an empty one.
-    pub(crate) fn settle(&self, known: &[VolumeId]) -> Result<Vec<VolumeId>, LaunchError> {
+    pub(crate) fn recover(&self, known: &[VolumeId]) -> Result<Vec<VolumeId>, LaunchError> {
         let deleted = self.take_up(known)?;
         for volume in known.iter().filter(|volume| !self.path(volume).is_dir()) {
             tracing::warn!(%volume, "the directory of a volume was missing: it is empty now");
@@ -83,7 +83,7 @@ impl Volumes {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let (id, is_aside) = match name.strip_suffix(ASIDE) {
+            let (id, is_aside) = match name.strip_suffix(DELETED) {
                 Some(id) => (id, true),
                 None => (name, false),
             };
@@ -103,7 +103,7 @@ impl Volumes {
     }
 
     /// Tells a worker where its volumes are: the first one by itself, and all of them like a search path.
-    pub(crate) fn tell(&self, volumes: &[VolumeId], env: &mut BTreeMap<String, String>) {
+    pub(crate) fn link_into(&self, volumes: &[VolumeId], env: &mut BTreeMap<String, String>) {
         let Some(first) = volumes.first() else { return };
         let paths: Vec<_> = volumes.iter().map(|volume| self.path(volume).display().to_string()).collect();
         env.insert("RUNPOD_VOLUME_ID".to_owned(), first.to_string());
@@ -131,9 +131,9 @@ mod tests {
         volumes.make(&one).unwrap();
         volumes.make(&one).unwrap();
         let mut env = BTreeMap::new();
-        volumes.tell(&[], &mut env);
+        volumes.link_into(&[], &mut env);
         assert!(env.is_empty());
-        volumes.tell(&[one, two], &mut env);
+        volumes.link_into(&[one, two], &mut env);
         let path = PathBuf::from(&env["LONGSHORE_VOLUME_PATH"]);
         assert_eq!(env["RUNPOD_VOLUME_ID"], one.as_str());
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
         volumes.remove(&one).unwrap();
         assert!(path.join("weights").exists(), "only what was set aside can be removed");
         for _ in 0..2 {
-            volumes.set_aside(&one).unwrap();
+            volumes.mark_deleted(&one).unwrap();
             assert!(!path.exists());
         }
         for _ in 0..2 {
@@ -157,7 +157,7 @@ mod tests {
     fn a_deletion_that_was_cut_short_goes_on_or_is_taken_back() {
         let dir = tempfile::tempdir().unwrap();
         let volumes = Volumes::at(dir.path().join("volumes"));
-        assert_eq!(volumes.settle(&[]).unwrap(), [], "there is no folder yet");
+        assert_eq!(volumes.recover(&[]).unwrap(), [], "there is no folder yet");
         let ids: [VolumeId; 5] = std::array::from_fn(|at| VolumeId::mint(at as u128 + 1));
         let [kept, still_known, deleted, never_made, unknown] = ids;
         for volume in [kept, still_known, deleted, never_made, unknown] {
@@ -167,13 +167,13 @@ mod tests {
             fs::write(volumes.path(&volume).join("weights"), volume.as_str()).unwrap();
         }
         fs::write(dir.path().join("volumes/notes.txt"), "not ours").unwrap();
-        volumes.set_aside(&still_known).unwrap();
-        volumes.set_aside(&deleted).unwrap();
+        volumes.mark_deleted(&still_known).unwrap();
+        volumes.mark_deleted(&deleted).unwrap();
 
-        assert_eq!(volumes.settle(&[kept, still_known]).unwrap(), [deleted]);
+        assert_eq!(volumes.recover(&[kept, still_known]).unwrap(), [deleted]);
         volumes.remove(&deleted).unwrap();
         assert!(!volumes.path(&never_made).exists());
-        assert_eq!(volumes.settle(&[kept, still_known, never_made]).unwrap(), []);
+        assert_eq!(volumes.recover(&[kept, still_known, never_made]).unwrap(), []);
         assert!(volumes.path(&never_made).is_dir(), "a known volume has a directory");
         fs::remove_dir(volumes.path(&never_made)).unwrap();
         for volume in [kept, still_known, unknown] {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use longshore_launch::{
-    Born, CodeFolders, Exited, LaunchError, Launcher, Limits, LogLimits, Present, ProcessLauncher,
-    ShimCommand, WorkerSpec,
+    Born, CodeFolders, LaunchError, Launcher, Limits, ProcessLauncher, RotationLimits, RunningWorker,
+    ShimCommand, WorkerExit, WorkerSpec,
 };
 use longshore_model::{CodeHash, EndpointId, Gpu, Millis, Placement, WorkerId};
 use tempfile::TempDir;
@@ -21,19 +21,19 @@ const SHIM: &str = env!("CARGO_BIN_EXE_longshore-worker-shim");
 
 struct Server {
     launcher: ProcessLauncher,
-    exits: UnboundedReceiver<Exited>,
+    exits: UnboundedReceiver<WorkerExit>,
 }
 
 impl Server {
     fn on(dir: &TempDir) -> Self {
-        Self::with_limits(dir, LogLimits::default())
+        Self::with_limits(dir, RotationLimits::default())
     }
 
-    fn with_limits(dir: &TempDir, limits: LogLimits) -> Self {
+    fn with_limits(dir: &TempDir, limits: RotationLimits) -> Self {
         Self::with(dir, ShimCommand { program: SHIM.into(), arguments: vec![], shown_as: None }, limits)
     }
 
-    fn with(dir: &TempDir, shim: ShimCommand, limits: LogLimits) -> Self {
+    fn with(dir: &TempDir, shim: ShimCommand, limits: RotationLimits) -> Self {
         Self::of(ProcessLauncher::new(dir.path().join("workers"), shim).with_log_limits(limits))
     }
 
@@ -55,11 +55,11 @@ impl Server {
         id
     }
 
-    async fn exited(&mut self) -> Exited {
+    async fn exited(&mut self) -> WorkerExit {
         tokio::time::timeout(DEADLINE, self.exits.recv()).await.expect("an exit in time").unwrap()
     }
 
-    async fn adopt(&self) -> Vec<Present> {
+    async fn adopt(&self) -> Vec<RunningWorker> {
         self.launcher.adopt().await.unwrap()
     }
 
@@ -202,7 +202,7 @@ async fn what_a_worker_leaves_behind_ends_with_it_even_in_another_session() {
 async fn a_log_is_rotated() {
     let dir = tempfile::tempdir().unwrap();
     // Longer than what is read from the worker at a time, which is not cut.
-    let limits = LogLimits { file_bytes_max: 20_000, files_max: 3 };
+    let limits = RotationLimits { file_bytes_max: 20_000, files_max: 3 };
     let mut server = Server::with_limits(&dir, limits);
     let script = "i=0; while [ $i -lt 600 ]; do printf 'line %d %0150d\\n' $i 0; i=$((i+1)); done";
     let worker = server.start(script).await;
@@ -229,7 +229,7 @@ async fn a_worker_outlives_the_server_and_is_adopted() {
     drop(server);
 
     let mut server = Server::on(&dir);
-    let present = Present {
+    let present = RunningWorker {
         worker: worker.clone(),
         endpoint: EndpointId::mint(7),
         version: 3,
@@ -268,9 +268,9 @@ async fn a_stop_that_the_server_did_not_see_through_is_seen_through_by_the_next(
     assert!(cut_off.is_err(), "it does not listen");
     drop(server);
     let mut server = Server::on(&dir);
-    assert!(matches!(&server.adopt().await[..], [Present { is_stopping: true, .. }]));
+    assert!(matches!(&server.adopt().await[..], [RunningWorker { is_stopping: true, .. }]));
     let exited = server.exited().await;
-    assert_eq!((exited.worker, exited.signal, exited.asked), (worker, Some(9), true));
+    assert_eq!((exited.worker, exited.signal, exited.expected), (worker, Some(9), true));
 }
 
 #[tokio::test]
@@ -370,7 +370,7 @@ async fn a_worker_whose_server_is_gone_is_ended_by_its_shim() {
     let mut server = Server::on(&dir);
     assert_eq!(server.adopt().await, []);
     let exited = server.exited().await;
-    assert_eq!((exited.code, exited.asked), (Some(0), true), "no retry is counted");
+    assert_eq!((exited.code, exited.expected), (Some(0), true), "no retry is counted");
     let lines: Vec<&str> = exited.log_tail.lines().collect();
     // In between the shell may say that its child was terminated.
     assert_eq!(lines[..2], ["ready", "[longshore] the server has been away for 0 s: ending the worker"]);
@@ -469,7 +469,7 @@ async fn the_servers_settings_and_the_sdks_configuration_stay_out_of_sight() {
     let arguments = ["LONGSHORE_ADMIN_KEY=x".into(), format!("HOME={}", home.display()), SHIM.into()];
     let shim =
         ShimCommand { program: "env".into(), arguments: arguments.map(Into::into).to_vec(), shown_as: None };
-    let mut server = Server::with(&dir, shim, LogLimits::default());
+    let mut server = Server::with(&dir, shim, RotationLimits::default());
     let script = "echo key=$LONGSHORE_ADMIN_KEY; ls -A $HOME";
     server.launcher.start(WorkerSpec { private_home: true, ..sh(script) }).await.unwrap();
     assert_eq!(server.exited().await.log_tail, "key=\n.cache");
@@ -516,7 +516,7 @@ fn launcher(dir: &Path) -> ProcessLauncher {
     ProcessLauncher::new(dir.to_owned(), shim)
 }
 
-async fn next(exits: &mut UnboundedReceiver<Exited>) -> Exited {
+async fn next(exits: &mut UnboundedReceiver<WorkerExit>) -> WorkerExit {
     tokio::time::timeout(DEADLINE, exits.recv()).await.expect("an exit in time").unwrap()
 }
 

@@ -95,13 +95,13 @@ pub struct JobRow {
     /// The job never causes a worker to start.
     pub low_priority: bool,
     /// No worker has taken the job since it was submitted or retried: no result can be its own yet.
-    pub fresh: bool,
+    pub never_taken: bool,
     /// The client chose the time of deletion (`/status?ttl=`): retention does not move it.
-    pub pinned: bool,
+    pub ttl_pinned: bool,
     /// The submit named a webhook.
     pub webhook: bool,
     /// Its call is owed: the job ended and the receiver has not accepted yet. Keeps the row from being deleted.
-    pub webhook_owed: bool,
+    pub webhook_pending: bool,
     /// Automatic re-dispatches after a lost worker, since submit or retry.
     pub retries: u8,
     /// Deliveries that no worker confirmed, since submit or retry; they count as no retry at first.

@@ -11,15 +11,15 @@ use crate::{EndpointId, KeyId, Millis, OwnerNo, Submitter};
 
 /// What a request wants to do, as far as permission is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum Permission {
     /// Change the catalog: endpoints, templates, keys.
-    Manage,
+    WriteCatalog,
     /// Look at the catalog, change nothing.
-    Look,
+    ReadCatalog,
     /// Look at jobs, change nothing.
-    Read,
+    ReadJobs,
     /// Submit, cancel, retry, purge and read jobs.
-    Jobs,
+    WriteJobs,
 }
 
 /// One permission of a key.
@@ -63,12 +63,12 @@ impl KeyScope {
     }
 
     /// Whether it grants `operation` on what it is for.
-    fn grants(&self, operation: Operation) -> bool {
+    fn grants(&self, operation: Permission) -> bool {
         matches!(
             (self, operation),
-            (Self::Manage { .. }, Operation::Manage | Operation::Look)
-                | (Self::Read { .. }, Operation::Look | Operation::Read)
-                | (Self::Jobs { .. }, Operation::Read | Operation::Jobs)
+            (Self::Manage { .. }, Permission::WriteCatalog | Permission::ReadCatalog)
+                | (Self::Read { .. }, Permission::ReadCatalog | Permission::ReadJobs)
+                | (Self::Jobs { .. }, Permission::ReadJobs | Permission::WriteJobs)
         )
     }
 
@@ -147,18 +147,18 @@ impl ApiKey {
     }
 
     /// Whether there is any endpoint on which the key permits `operation`, as far as its scopes go.
-    pub fn has_scope_for(&self, operation: Operation) -> bool {
+    pub fn has_scope_for(&self, operation: Permission) -> bool {
         self.scopes.iter().any(|scope| scope.grants(operation))
     }
 
     /// The endpoints that the scopes name on which the key permits `operation`; a scope for all of them names none.
-    pub fn endpoints_for(&self, operation: Operation) -> impl Iterator<Item = &EndpointId> {
+    pub fn endpoints_for(&self, operation: Permission) -> impl Iterator<Item = &EndpointId> {
         let granted = self.scopes.iter().filter(move |scope| scope.grants(operation));
         granted.flat_map(KeyScope::endpoint_ids)
     }
 
     /// Whether the key permits `operation` on `endpoint` (none: on the catalog) at `now`.
-    pub fn permits(&self, operation: Operation, endpoint: Option<&EndpointId>, now: Millis) -> bool {
+    pub fn permits(&self, operation: Permission, endpoint: Option<&EndpointId>, now: Millis) -> bool {
         let granted = |scope: &KeyScope| scope.grants(operation) && scope.covers(endpoint);
         self.is_alive(now) && self.scopes.iter().any(granted)
     }

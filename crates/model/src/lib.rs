@@ -13,8 +13,8 @@ mod endpoint;
 mod gpu;
 mod id;
 mod job;
+mod json_row;
 mod key;
-mod kind;
 pub mod limits;
 mod network_volume;
 mod owner;
@@ -27,7 +27,7 @@ mod worker;
 
 pub use code::{CodeHash, ParseCodeError};
 pub use counters::Counters;
-pub use end::End;
+pub use end::JobEnd;
 pub use endpoint::{
     ComputeType, Durability, Endpoint, PausedFrom, Provider, RetryOn, ScalerType, StreamShape, WebhookEvent,
 };
@@ -37,8 +37,8 @@ pub use id::{
     VolumeId, WorkerId,
 };
 pub use job::{Idempotency, JobRow, JobState};
-pub use key::{ApiKey, KeyScope, Operation};
-pub use kind::RecordKind;
+pub use json_row::JsonRowKind;
+pub use key::{ApiKey, KeyScope, Permission};
 pub use network_volume::NetworkVolume;
 pub use owner::{KeyId, Owner, OwnerNo, Submitter};
 pub use registry_auth::RegistryAuth;

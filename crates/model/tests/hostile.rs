@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use longshore_hostile::{cases, spoiled, text};
+use longshore_hostile::{cases, mutated, text};
 use longshore_model::{
-    ApiKey, EndpointId, EndpointNo, JobId, JobKey, JobState, KeyScope, Millis, Operation, ShardId,
+    ApiKey, EndpointId, EndpointNo, JobId, JobKey, JobState, KeyScope, Millis, Permission, ShardId,
     TemplateId, WorkerId,
 };
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ const TOKENS: &[&[u8]] = &[b"-", b"sync-", b"..", b"/", b"\0", b"%2f", b"\xc3\xa
 
 /// A spoiled id as text; what is no text does not get to a parser.
 fn spoiled_text(id: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
-    spoiled(id, TOKENS).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    mutated(id, TOKENS).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn job_id() -> impl Strategy<Value = JobId> {
@@ -97,18 +97,18 @@ proptest! {
         let may = |key: &ApiKey, operation| key.permits(operation, Some(&asked), Millis(now));
         let read = key(KeyScope::Read { endpoint_ids: listed.clone() });
         let jobs = key(KeyScope::Jobs { endpoint_ids: listed.clone() });
-        prop_assert_eq!(may(&read, Operation::Read), alive && named);
-        prop_assert_eq!(may(&jobs, Operation::Read), alive && named);
-        prop_assert_eq!(may(&jobs, Operation::Jobs), alive && named);
-        prop_assert_eq!(may(&read, Operation::Look), alive && named);
-        prop_assert!(!may(&read, Operation::Jobs) && !may(&jobs, Operation::Look));
-        prop_assert!(!may(&read, Operation::Manage) && !may(&jobs, Operation::Manage));
+        prop_assert_eq!(may(&read, Permission::ReadJobs), alive && named);
+        prop_assert_eq!(may(&jobs, Permission::ReadJobs), alive && named);
+        prop_assert_eq!(may(&jobs, Permission::WriteJobs), alive && named);
+        prop_assert_eq!(may(&read, Permission::ReadCatalog), alive && named);
+        prop_assert!(!may(&read, Permission::WriteJobs) && !may(&jobs, Permission::ReadCatalog));
+        prop_assert!(!may(&read, Permission::WriteCatalog) && !may(&jobs, Permission::WriteCatalog));
         let manage_all = key(KeyScope::manage_all());
-        prop_assert!(!may(&manage_all, Operation::Jobs) && !may(&manage_all, Operation::Read));
-        prop_assert_eq!(may(&manage_all, Operation::Manage), alive);
+        prop_assert!(!may(&manage_all, Permission::WriteJobs) && !may(&manage_all, Permission::ReadJobs));
+        prop_assert_eq!(may(&manage_all, Permission::WriteCatalog), alive);
         let manage = key(KeyScope::Manage { endpoint_ids: listed.clone() });
-        prop_assert_eq!(may(&manage, Operation::Manage), alive && named);
-        prop_assert!(!may(&manage, Operation::Jobs) && !may(&manage, Operation::Read));
-        prop_assert!(!manage.permits(Operation::Manage, None, Millis(now)));
+        prop_assert_eq!(may(&manage, Permission::WriteCatalog), alive && named);
+        prop_assert!(!may(&manage, Permission::WriteJobs) && !may(&manage, Permission::ReadJobs));
+        prop_assert!(!manage.permits(Permission::WriteCatalog, None, Millis(now)));
     }
 }

@@ -8,13 +8,13 @@
 #[cfg(feature = "planted")]
 extern crate std;
 
+#[cfg(feature = "planted")]
+mod active;
 mod bug;
-#[cfg(feature = "planted")]
-mod ground;
 
-pub use bug::Bug;
 #[cfg(feature = "planted")]
-pub use ground::{plant, planted};
+pub use active::{plant, planted};
+pub use bug::Bug;
 
 /// Whether mistakes can be planted in this build.
 pub const ARMED: bool = cfg!(feature = "planted");

@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use longshore_model::Millis;
 
 use crate::jobs::Slot;
-use crate::lanes::Lanes;
+use crate::ready_queue::ReadyQueue;
 
 /// The first time after which an unreadable input is tried again. It doubles with every failure.
 const PAUSE_MS_MIN: u64 = 1_000;
@@ -17,7 +17,7 @@ const PAUSE_MS_MAX: u64 = 30_000;
 /// The jobs that are set aside, and how often the input of each could not be read.
 #[derive(Debug, Default)]
 pub(crate) struct Aside {
-    pub(crate) lanes: Lanes,
+    pub(crate) lanes: ReadyQueue,
     /// When each is tried again.
     returns: BTreeSet<(Millis, Slot)>,
     return_of: BTreeMap<Slot, Millis>,
@@ -55,7 +55,7 @@ impl Aside {
     }
 
     /// Moves all of them to `other`.
-    pub(crate) fn append_to(&mut self, other: &mut Lanes) {
+    pub(crate) fn append_to(&mut self, other: &mut ReadyQueue) {
         self.returns.clear();
         self.return_of.clear();
         other.append(&mut self.lanes);

@@ -7,7 +7,7 @@ use crate::{Change, Effects, Queue, Refusal, Reply};
 
 impl Queue {
     pub(crate) fn cancel(&mut self, now: Millis, job: JobId, out: &mut Effects) -> Reply {
-        let (Some(row), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
+        let (Some(row), Some(slot)) = (self.find_visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };
         let reopens = row.state == JobState::Completed && planted(Bug::CancelAfterResult);
@@ -21,17 +21,17 @@ impl Queue {
         Reply::Job(self.jobs.row(slot))
     }
 
-    pub(crate) fn keep(&mut self, now: Millis, job: JobId, ttl_ms: u64, out: &mut Effects) -> Reply {
-        let (Some(_), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
+    pub(crate) fn set_ttl(&mut self, now: Millis, job: JobId, ttl_ms: u64, out: &mut Effects) -> Reply {
+        let (Some(_), Some(slot)) = (self.find_visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };
         self.unschedule(slot);
-        let row = self.jobs[slot].changed();
+        let row = self.jobs[slot].extras_mut();
         row.delete_at = now + ttl_ms;
-        row.pinned = true;
+        row.ttl_pinned = true;
         self.schedule(slot);
         self.put(slot, out);
         // A purged job keeps its look although its row still says that it waits.
-        self.visible(job, now).map_or(Reply::Refused(Refusal::NoSuchJob), Reply::Job)
+        self.find_visible(job, now).map_or(Reply::Refused(Refusal::NoSuchJob), Reply::Job)
     }
 }

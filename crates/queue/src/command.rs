@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{Attempt, End, Idempotency, JobId, Submitter, WorkerId};
+use longshore_model::{Attempt, Idempotency, JobEnd, JobId, Submitter, WorkerId};
 
 /// One request to the machine. Whoever sends it waits for the [`crate::Reply`] in the effects.
 #[derive(Clone, Debug)]
@@ -14,13 +14,13 @@ pub enum Command {
     /// A worker asks for jobs.
     Take(Take),
     /// A worker reports how a job came out.
-    Finish {
+    Report {
         /// Who reports.
         worker: WorkerId,
         /// The job.
         job: JobId,
         /// What came out.
-        verdict: Verdict,
+        report: Report,
     },
     /// A worker reports how far a job is; the bytes replace the last progress value.
     Progress {
@@ -54,7 +54,7 @@ pub enum Command {
         holds: Option<Vec<JobId>>,
     },
     /// A worker asks what to stop. It says nothing of jobs, but it lives.
-    Alive(WorkerId),
+    TouchWorker(WorkerId),
     /// A client wants the job to end now.
     Cancel(JobId),
     /// A client wants a failed or timed-out job to run again.
@@ -62,18 +62,18 @@ pub enum Command {
     /// A client wants every queued job to be cancelled.
     Purge,
     /// A client sets the time of a job's deletion to `ttl_ms` from now.
-    Keep {
+    SetTtl {
         /// The job.
         job: JobId,
         /// From now, in milliseconds.
         ttl_ms: u64,
     },
     /// A launcher started a worker (or found one alive after a restart). It counts, without having asked yet.
-    Introduce(WorkerId),
+    RegisterWorker(WorkerId),
     /// A worker is to get no more jobs.
-    Drain(WorkerId),
+    DrainWorker(WorkerId),
     /// A worker is gone: its jobs go back to the queue.
-    Lose {
+    LoseWorker {
         /// Who is gone.
         worker: WorkerId,
         /// Whether its jobs count a retry: a crash does, a stop that we asked for does not.
@@ -83,28 +83,28 @@ pub enum Command {
     },
     /// Nobody listened for a while: the machine slept, this process was stopped, or its clock jumped. What the
     /// workers did not say meanwhile is not held against them.
-    ForgiveSilence,
+    RenewLeases,
     /// The receiver of a job's webhook was told of this end, or the attempts are used up. It means nothing to a job
     /// that was retried and has ended again meanwhile.
-    WebhookSettled {
+    SettleWebhook {
         /// The job.
         job: JobId,
         /// The end that the call reported.
-        end: End,
+        end: JobEnd,
     },
     /// A client wants the receiver of the job's webhook to be told of this end once more.
-    RepeatWebhook {
+    RedeliverWebhook {
         /// The job.
         job: JobId,
         /// The end that the call reports.
-        end: End,
+        end: JobEnd,
     },
     /// Time passed: handle deadlines, at most a slice of them.
     Tick,
     /// The endpoint's settings changed.
-    Configure(Settings),
+    Configure(QueueSettings),
     /// The endpoint is deleted: remove a slice of its jobs. Repeat until the reply says that none is left.
-    Demolish,
+    DeleteSlice,
 }
 
 /// A job as it is handed in. Its payload stays outside.
@@ -145,7 +145,7 @@ pub struct Take {
 
 /// What a worker says came out of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Report {
     /// A result of this many bytes (0 for none).
     Completed {
         /// Size of the output.
@@ -157,7 +157,7 @@ pub enum Verdict {
 
 /// The part of an endpoint's record that its queue goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct QueueSettings {
     /// `workersMax` is 0: jobs queue, nothing runs.
     pub paused: bool,
     /// The longest a job may run unless its policy says otherwise.

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use longshore_model::{
-    Attempt, Counters, End, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId,
+    Attempt, Counters, EndpointNo, JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId,
 };
 
 /// What a command caused, beside its reply. The engine's only law: commit `changes`, then release the reply and `signals`.
@@ -35,11 +35,11 @@ pub enum Change {
     /// Remove, with everything that belongs to it.
     DeleteJob(JobKey),
     /// Keep the input that came with the submit.
-    KeepInput(JobKey),
+    PutInput(JobKey),
     /// Keep the outcome (or the progress value) that came with the report.
-    KeepOutcome(JobKey),
+    PutOutcome(JobKey),
     /// Keep this error instead of any outcome.
-    KeepError(JobKey, String),
+    PutError(JobKey, String),
     /// Remove the outcome.
     ClearOutcome(JobKey),
     /// Remove the chunks of an attempt that did not finish; offsets go on.
@@ -47,9 +47,9 @@ pub enum Change {
     /// Remove the stream altogether: an explicit retry starts at offset 0.
     ResetStream(JobKey),
     /// A webhook call is owed from now on.
-    OweHook(JobKey),
+    PutWebhook(JobKey),
     /// No webhook call is owed any more.
-    ForgetHook(JobKey),
+    DeleteWebhook(JobKey),
     /// The endpoint's counters.
     PutCounters(EndpointNo, Counters),
 }
@@ -58,7 +58,7 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// A job is ready: let a parked take try again.
-    Ready,
+    JobReady,
     /// The job is terminal: whoever waits for it can have its record.
     Ended {
         /// The job.
@@ -75,9 +75,9 @@ pub enum Signal {
     /// The job is gone: whoever waits for it must hear that.
     Deleted(JobId, JobKey),
     /// The worker must stop this job.
-    Stop(WorkerId, JobId),
+    StopJob(WorkerId, JobId),
     /// The worker did not let go, or was silent: replace it. The text says why.
-    Replace(WorkerId, String),
+    ReplaceWorker(WorkerId, String),
     /// The worker has let go of a stopped job that was the only one in its hands from one moment to the other.
     LetGo {
         /// Which worker.
@@ -88,9 +88,9 @@ pub enum Signal {
         until: Millis,
     },
     /// A webhook call that reports this end is due.
-    Webhook(JobId, JobKey, End),
+    WebhookDue(JobId, JobKey, JobEnd),
     /// The number of waiting or running jobs, or of workers, changed.
-    Demand,
+    LoadChanged,
 }
 
 /// The answer to a command.
@@ -128,9 +128,9 @@ pub enum Refusal {
     /// Only a failed or timed-out job can be retried.
     NotRetryable,
     /// The job has no webhook, or has been retried since that end.
-    NotRepeatable,
+    WebhookNotRedeliverable,
     /// The same `Idempotency-Key` came with another body.
-    KeyReused,
+    IdempotencyKeyReused,
     /// The queue holds as many jobs as it may.
-    Full,
+    QueueFull,
 }

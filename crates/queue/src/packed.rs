@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 
-use longshore_model::{Attempt, End, Idempotency, JobId, JobKey, JobRow, JobState, Millis, WorkerId, limits};
+use longshore_model::{
+    Attempt, Idempotency, JobEnd, JobId, JobKey, JobRow, JobState, Millis, WorkerId, limits,
+};
 
 use crate::Submit;
 use crate::jobs::Beside;
@@ -23,7 +25,7 @@ pub(crate) struct PackedRow {
     pub(crate) submitter: SubmitterNo,
     pub(crate) order: i64,
     /// None while everything in it follows from the submit.
-    changed: Option<Box<Changed>>,
+    extras: Option<Box<RowExtras>>,
 }
 
 /// A job's state (three bits) and two of its flags.
@@ -71,10 +73,10 @@ impl PackedMillis {
 
 /// What a row says besides; the fields are described at [`JobRow`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Changed {
-    pub(crate) fresh: bool,
-    pub(crate) pinned: bool,
-    pub(crate) webhook_owed: bool,
+pub(crate) struct RowExtras {
+    pub(crate) never_taken: bool,
+    pub(crate) ttl_pinned: bool,
+    pub(crate) webhook_pending: bool,
     pub(crate) retries: u8,
     pub(crate) redeliveries: u8,
     pub(crate) attempt: Attempt,
@@ -86,13 +88,13 @@ pub(crate) struct Changed {
     idempotency: Option<Box<Idempotency>>,
 }
 
-impl Changed {
+impl RowExtras {
     /// Nothing has changed yet.
     fn nothing(created_at: Millis, ttl_ms: u32) -> Self {
         Self {
-            fresh: true,
-            pinned: false,
-            webhook_owed: false,
+            never_taken: true,
+            ttl_pinned: false,
+            webhook_pending: false,
             retries: 0,
             redeliveries: 0,
             attempt: Attempt(0),
@@ -110,10 +112,10 @@ impl PackedRow {
     /// A stored row, without what is kept beside it.
     pub(crate) fn new(row: JobRow, submitter: SubmitterNo) -> Self {
         let created_at = PackedMillis::new(row.created_at);
-        let changed = Changed {
-            fresh: row.fresh,
-            pinned: row.pinned,
-            webhook_owed: row.webhook_owed,
+        let changed = RowExtras {
+            never_taken: row.never_taken,
+            ttl_pinned: row.ttl_pinned,
+            webhook_pending: row.webhook_pending,
             retries: row.retries,
             redeliveries: row.redeliveries,
             attempt: row.attempt,
@@ -124,7 +126,7 @@ impl PackedRow {
             worker: row.worker,
             idempotency: row.idempotency,
         };
-        let as_submitted = changed == Changed::nothing(created_at.get(), row.ttl_ms);
+        let as_submitted = changed == RowExtras::nothing(created_at.get(), row.ttl_ms);
         Self {
             key: row.key.to_row(),
             id: row.id,
@@ -135,7 +137,7 @@ impl PackedRow {
             input_bytes: row.input_bytes,
             submitter,
             order: row.order,
-            changed: (!as_submitted).then(|| Box::new(changed)),
+            extras: (!as_submitted).then(|| Box::new(changed)),
         }
     }
 
@@ -148,7 +150,8 @@ impl PackedRow {
         execution_timeout_ms: u32,
     ) -> Self {
         let ttl_ms = submit.ttl_ms.unwrap_or(limits::TTL_MS_DEFAULT as u32);
-        let with_key = |key| Box::new(Changed { idempotency: Some(key), ..Changed::nothing(now, ttl_ms) });
+        let with_key =
+            |key| Box::new(RowExtras { idempotency: Some(key), ..RowExtras::nothing(now, ttl_ms) });
         Self {
             key: key.to_row(),
             id: submit.id,
@@ -159,7 +162,7 @@ impl PackedRow {
             input_bytes: submit.input_bytes,
             submitter,
             order: 0,
-            changed: submit.idempotency.map(with_key),
+            extras: submit.idempotency.map(with_key),
         }
     }
 
@@ -167,10 +170,10 @@ impl PackedRow {
     pub(crate) fn unpacked(&self, beside: Beside<'_>) -> JobRow {
         let created_at = self.created_at.get();
         let nothing;
-        let changed = if let Some(changed) = &self.changed {
+        let changed = if let Some(changed) = &self.extras {
             changed
         } else {
-            nothing = Changed::nothing(created_at, self.ttl_ms);
+            nothing = RowExtras::nothing(created_at, self.ttl_ms);
             &nothing
         };
         JobRow {
@@ -178,10 +181,10 @@ impl PackedRow {
             id: self.id,
             state: self.state(),
             low_priority: self.low_priority(),
-            fresh: changed.fresh,
-            pinned: changed.pinned,
+            never_taken: changed.never_taken,
+            ttl_pinned: changed.ttl_pinned,
             webhook: self.webhook(),
-            webhook_owed: changed.webhook_owed,
+            webhook_pending: changed.webhook_pending,
             retries: changed.retries,
             redeliveries: changed.redeliveries,
             attempt: changed.attempt,
@@ -222,33 +225,33 @@ impl PackedRow {
     }
 
     /// What can change, to be changed.
-    pub(crate) fn changed(&mut self) -> &mut Changed {
+    pub(crate) fn extras_mut(&mut self) -> &mut RowExtras {
         let (created_at, ttl_ms) = (self.created_at.get(), self.ttl_ms);
-        self.changed.get_or_insert_with(|| Box::new(Changed::nothing(created_at, ttl_ms)))
+        self.extras.get_or_insert_with(|| Box::new(RowExtras::nothing(created_at, ttl_ms)))
     }
 
     /// The job is in the queue from now on, and did not run since.
     pub(crate) fn enter_queue(&mut self, now: Millis, order: i64) {
         self.set_state(JobState::InQueue);
         self.order = order;
-        if self.changed.is_some() || now != self.created_at.get() {
-            let changed = self.changed();
+        if self.extras.is_some() || now != self.created_at.get() {
+            let changed = self.extras_mut();
             changed.enqueued_at = now;
             changed.started_at = Millis(0);
             changed.finished_at = Millis(0);
         }
     }
 
-    pub(crate) fn fresh(&self) -> bool {
-        self.changed.as_ref().is_none_or(|changed| changed.fresh)
+    pub(crate) fn never_taken(&self) -> bool {
+        self.extras.as_ref().is_none_or(|changed| changed.never_taken)
     }
 
-    pub(crate) fn webhook_owed(&self) -> bool {
-        self.changed.as_ref().is_some_and(|changed| changed.webhook_owed)
+    pub(crate) fn webhook_pending(&self) -> bool {
+        self.extras.as_ref().is_some_and(|changed| changed.webhook_pending)
     }
 
     pub(crate) fn retries(&self) -> u8 {
-        self.changed.as_ref().map_or(0, |changed| changed.retries)
+        self.extras.as_ref().map_or(0, |changed| changed.retries)
     }
 
     pub(crate) fn input_bytes(&self) -> u32 {
@@ -256,37 +259,37 @@ impl PackedRow {
     }
 
     pub(crate) fn redeliveries(&self) -> u8 {
-        self.changed.as_ref().map_or(0, |changed| changed.redeliveries)
+        self.extras.as_ref().map_or(0, |changed| changed.redeliveries)
     }
 
     pub(crate) fn attempt(&self) -> Attempt {
-        self.changed.as_ref().map_or(Attempt(0), |changed| changed.attempt)
+        self.extras.as_ref().map_or(Attempt(0), |changed| changed.attempt)
     }
 
     pub(crate) fn enqueued_at(&self) -> Millis {
-        self.changed.as_ref().map_or(self.created_at.get(), |changed| changed.enqueued_at)
+        self.extras.as_ref().map_or(self.created_at.get(), |changed| changed.enqueued_at)
     }
 
     pub(crate) fn started_at(&self) -> Millis {
-        self.changed.as_ref().map_or(Millis(0), |changed| changed.started_at)
+        self.extras.as_ref().map_or(Millis(0), |changed| changed.started_at)
     }
 
     pub(crate) fn delete_at(&self) -> Millis {
         let by_ttl = self.created_at.get() + u64::from(self.ttl_ms);
-        self.changed.as_ref().map_or(by_ttl, |changed| changed.delete_at)
+        self.extras.as_ref().map_or(by_ttl, |changed| changed.delete_at)
     }
 
-    /// As [`JobRow::owed_end`].
-    pub(crate) fn owed_end(&self) -> Option<End> {
-        if self.webhook_owed() { self.unpacked(Beside::default()).owed_end() } else { None }
+    /// As [`JobRow::pending_end`].
+    pub(crate) fn pending_end(&self) -> Option<JobEnd> {
+        if self.webhook_pending() { self.unpacked(Beside::default()).pending_end() } else { None }
     }
 
     pub(crate) fn worker(&self) -> Option<&WorkerId> {
-        self.changed.as_ref()?.worker.as_ref()
+        self.extras.as_ref()?.worker.as_ref()
     }
 
     pub(crate) fn idempotency(&self) -> Option<&Idempotency> {
-        self.changed.as_ref()?.idempotency.as_deref()
+        self.extras.as_ref()?.idempotency.as_deref()
     }
 }
 
@@ -311,10 +314,10 @@ mod tests {
             id: JobId::mint(Millis(1_000), 5, true),
             state: JobState::InQueue,
             low_priority: true,
-            fresh: true,
-            pinned: false,
+            never_taken: true,
+            ttl_pinned: false,
             webhook: true,
-            webhook_owed: false,
+            webhook_pending: false,
             retries: 0,
             redeliveries: 0,
             attempt: Attempt(0),
@@ -338,9 +341,9 @@ mod tests {
     fn a_job_as_it_was_submitted_takes_64_bytes() {
         assert_eq!(size_of::<Option<PackedRow>>(), 64);
         let mut packed = packed(submitted());
-        assert!(packed.changed.is_none());
+        assert!(packed.extras.is_none());
         packed.enter_queue(Millis(1_000), 4);
-        assert!(packed.changed.is_none());
+        assert!(packed.extras.is_none());
         assert_eq!(unpacked(&packed), JobRow { order: 4, ..submitted() });
     }
 
@@ -352,9 +355,9 @@ mod tests {
             JobRow { state: JobState::InProgress, ..submitted() },
             JobRow { low_priority: false, ..submitted() },
             JobRow { webhook: false, ..submitted() },
-            JobRow { fresh: false, ..submitted() },
-            JobRow { pinned: true, ..submitted() },
-            JobRow { webhook_owed: true, ..submitted() },
+            JobRow { never_taken: false, ..submitted() },
+            JobRow { ttl_pinned: true, ..submitted() },
+            JobRow { webhook_pending: true, ..submitted() },
             JobRow { retries: 1, ..submitted() },
             JobRow { redeliveries: 1, ..submitted() },
             JobRow { attempt: Attempt(1), ..submitted() },

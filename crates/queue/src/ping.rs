@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use longshore_model::{JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
-use crate::life::Loss;
-use crate::workers::{Held, Stopping};
+use crate::transitions::Loss;
+use crate::workers::{HeldJob, PendingStop};
 use crate::{Effects, Queue, Reply, Signal};
 
 /// Pings in a row that do not list a job before it counts as dropped.
@@ -29,7 +29,7 @@ impl Queue {
         holds: Option<&[JobId]>,
         out: &mut Effects,
     ) -> Reply {
-        self.greet(now, id, out);
+        self.touch_or_register(now, id, out);
         let Some(listed) = holds else { return Reply::Done };
         let listed: BTreeSet<JobId> = listed.iter().copied().collect();
         let Some(worker) = self.workers.get_mut(id) else { return Reply::Done };
@@ -50,7 +50,7 @@ impl Queue {
         out.let_go(now, id, alone_since);
         self.redeliver(dropped, now, out);
         if let Some(job) = clings {
-            self.replace_clinging(id, job, out);
+            self.replace_stuck(id, job, out);
         }
         self.stop_finished(now, id, &listed, out);
         self.workers.schedule(id, self.settings.lease_ms);
@@ -58,36 +58,36 @@ impl Queue {
     }
 
     /// Any request of a worker is a sign of life. Unknown workers are welcome.
-    pub(crate) fn greet(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
-        if self.workers.seen(id, now, self.settings.lease_ms) {
-            out.signals.push(Signal::Demand);
+    pub(crate) fn touch_or_register(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
+        if self.workers.touch(id, now, self.settings.lease_ms) {
+            out.signals.push(Signal::LoadChanged);
         }
     }
 
     /// A sign of life of a worker that said nothing else. It makes no worker: only what asks for jobs gets some.
-    pub(crate) fn alive(&mut self, now: Millis, id: &WorkerId) -> Reply {
-        self.workers.still_there(id, now);
+    pub(crate) fn touch_worker(&mut self, now: Millis, id: &WorkerId) -> Reply {
+        self.workers.touch_known(id, now);
         Reply::Done
     }
 
     /// Back to the front of the line with jobs that their worker does not have. It counts as a retry if the
     /// worker had the job for sure, or if the job never arrives anywhere.
-    pub(crate) fn redeliver(&mut self, mut dropped: Vec<Held>, now: Millis, out: &mut Effects) {
+    pub(crate) fn redeliver(&mut self, mut dropped: Vec<HeldJob>, now: Millis, out: &mut Effects) {
         self.sort_last_first(&mut dropped);
         for held in dropped {
             let row = &mut self.jobs[held.slot];
             let counts =
                 held.confirmed || row.redeliveries() >= REDELIVERIES_MAX || planted(Bug::LostAnswerCounted);
             if !counts {
-                row.changed().redeliveries += 1;
+                row.extras_mut().redeliveries += 1;
             }
             let loss = if held.confirmed { Loss::Worker(DROPPED) } else { Loss::Delivery };
-            self.put_back(held.slot, counts, &loss, now, out);
+            self.requeue(held.slot, counts, &loss, now, out);
         }
     }
 
     /// Sorts jobs so that putting each at the front of the line brings all of them into their old order.
-    pub(crate) fn sort_last_first(&self, held: &mut [Held]) {
+    pub(crate) fn sort_last_first(&self, held: &mut [HeldJob]) {
         // A running job's row still says where in the line it was.
         held.sort_by_key(|held| core::cmp::Reverse(self.jobs[held.slot].order));
     }
@@ -98,13 +98,13 @@ impl Queue {
         for job in listed {
             let slot = self.jobs.find(*job);
             if slot.is_none_or(|slot| self.jobs[slot].state().is_terminal()) {
-                out.signals.push(Signal::Stop(id.clone(), *job));
+                out.signals.push(Signal::StopJob(id.clone(), *job));
             }
             let Some(worker) = self.workers.get_mut(id) else { return };
             let knows = worker.stopping.iter().any(|stopping| stopping.job == *job);
             if !knows && slot.is_some_and(|slot| was_stopped(&self.jobs[slot], id)) {
                 // The list may be an old one: a whole lease, so that several new ones can correct it.
-                worker.stopping.push(Stopping::until(*job, now + self.settings.lease_ms));
+                worker.stopping.push(PendingStop::until(*job, now + self.settings.lease_ms));
             }
         }
     }

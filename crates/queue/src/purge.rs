@@ -6,7 +6,7 @@
 use longshore_model::{JobState, Millis};
 
 use crate::packed::PackedRow;
-use crate::queue::SLICE;
+use crate::queue::SLICE_JOBS_MAX;
 use crate::{Effects, Queue, Reply, Signal};
 
 impl Queue {
@@ -17,7 +17,7 @@ impl Queue {
             self.counters.purged_until = now.max(self.enqueued_last);
             self.purging.append(&mut self.ready);
             self.aside.append_to(&mut self.purging);
-            out.signals.push(Signal::Demand);
+            out.signals.push(Signal::LoadChanged);
         }
         Reply::Purged(removed)
     }
@@ -30,7 +30,7 @@ impl Queue {
     /// Writes a slice of purged jobs as cancelled. Answers how many.
     pub(crate) fn cancel_purged(&mut self, now: Millis, out: &mut Effects) -> usize {
         let mut done = 0;
-        while done < SLICE {
+        while done < SLICE_JOBS_MAX {
             let Some(slot) = self.purging.first() else { break };
             let at = self.counters.purged_until.min(now);
             self.end(slot, JobState::Cancelled, at, out);

@@ -4,25 +4,25 @@ use longshore_model::{JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
-use crate::life::Loss;
-use crate::{Change, Effects, Queue, Reply, Verdict};
+use crate::transitions::Loss;
+use crate::{Change, Effects, Queue, Reply, Report};
 
 impl Queue {
-    pub(crate) fn finish(
+    pub(crate) fn report(
         &mut self,
         now: Millis,
         worker: &WorkerId,
         job: JobId,
-        verdict: Verdict,
+        report: Report,
         out: &mut Effects,
     ) -> Reply {
         // A report on a job that it was told to stop lets go of it.
-        let known = self.workers.still_there(worker, now);
+        let known = self.workers.touch_known(worker, now);
         let alone_since = known.and_then(|worker| worker.lets_go(|stopped| stopped == job));
         out.let_go(now, worker, alone_since);
         let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
         let is_holder = self.is_held_by(slot, worker);
-        if !self.accepts(slot, is_holder, verdict, now) {
+        if !self.accepts(slot, is_holder, report, now) {
             if is_holder {
                 // Past its time. Gone now, before a sweep tells the worker to stop what it just finished.
                 self.remove(slot, now, out);
@@ -34,25 +34,25 @@ impl Queue {
             self.stop_holder(slot, now, out);
         }
         let key = self.jobs[slot].key();
-        match verdict {
-            Verdict::Completed { output_bytes } => {
+        match report {
+            Report::Completed { output_bytes } => {
                 if !is_holder {
-                    self.credit(slot, worker, now);
+                    self.credit_reporter(slot, worker, now);
                 }
                 if let Some(error) = self.too_large(slot, output_bytes) {
-                    out.changes.push(Change::KeepError(key, error));
+                    out.changes.push(Change::PutError(key, error));
                     self.end(slot, JobState::Failed, now, out);
                 } else {
-                    out.changes.push(Change::KeepOutcome(key));
+                    out.changes.push(Change::PutOutcome(key));
                     self.end(slot, JobState::Completed, now, out);
                 }
             }
-            Verdict::Failed if self.retries_errors(slot) => {
-                self.put_back(slot, true, &Loss::Worker("its handler reported an error"), now, out);
+            Report::Failed if self.retries_errors(slot) => {
+                self.requeue(slot, true, &Loss::Worker("its handler reported an error"), now, out);
                 return Reply::Ignored;
             }
-            Verdict::Failed => {
-                out.changes.push(Change::KeepOutcome(key));
+            Report::Failed => {
+                out.changes.push(Change::PutOutcome(key));
                 self.end(slot, JobState::Failed, now, out);
             }
         }
@@ -69,7 +69,7 @@ impl Queue {
         match self.confirm(now, worker, job) {
             Some(slot) => {
                 let key = self.jobs[slot].key();
-                out.changes.push(Change::KeepOutcome(key));
+                out.changes.push(Change::PutOutcome(key));
                 Reply::Recorded(key)
             }
             None => Reply::Ignored,
@@ -85,7 +85,7 @@ impl Queue {
 
     /// The job, if this worker holds it; then it has also shown that the job arrived.
     fn confirm(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Option<Slot> {
-        let worker = self.workers.still_there(worker, now)?;
+        let worker = self.workers.touch_known(worker, now)?;
         let slot = self.jobs.find(job)?;
         let held = worker.holds(slot)?;
         (held.confirmed, held.missed) = (true, 0);
@@ -94,17 +94,17 @@ impl Queue {
 
     /// Whether a report may end the job. The holder's always does; a stranger's only as a good result of an
     /// earlier attempt. One that is too large is none: it would fail a job that another worker may complete.
-    fn accepts(&self, slot: Slot, is_holder: bool, verdict: Verdict, now: Millis) -> bool {
+    fn accepts(&self, slot: Slot, is_holder: bool, report: Report, now: Millis) -> bool {
         let row = &self.jobs[slot];
         let reopens = row.state() == JobState::Cancelled && planted(Bug::ResultAfterCancel);
         if (row.state().is_terminal() && !reopens) || row.delete_at() <= now || self.is_purged(row) {
             return false;
         }
-        let good = match verdict {
-            Verdict::Completed { output_bytes } => output_bytes <= self.output_bytes_max(slot),
-            Verdict::Failed => false,
+        let good = match report {
+            Report::Completed { output_bytes } => output_bytes <= self.output_bytes_max(slot),
+            Report::Failed => false,
         };
-        let fresh = row.fresh() && !planted(Bug::UntakenResultAccepted);
+        let fresh = row.never_taken() && !planted(Bug::UntakenResultAccepted);
         is_holder || (good && !fresh)
     }
 
@@ -119,9 +119,9 @@ impl Queue {
 
     /// The record names the worker whose result counts, and who is not the holder. That one is let go of first, while
     /// the row names it.
-    fn credit(&mut self, slot: Slot, worker: &WorkerId, now: Millis) {
+    fn credit_reporter(&mut self, slot: Slot, worker: &WorkerId, now: Millis) {
         let row = &mut self.jobs[slot];
-        let (state, row) = (row.state(), row.changed());
+        let (state, row) = (row.state(), row.extras_mut());
         let holder = row.worker.replace(worker.clone());
         if state == JobState::InQueue {
             // When the run that counts began was forgotten as the job went back: since then is known.

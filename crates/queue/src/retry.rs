@@ -3,12 +3,12 @@
 use longshore_model::{JobId, JobState, Millis};
 use longshore_planted::{Bug, planted};
 
-use crate::life::Place;
+use crate::transitions::QueueEnd;
 use crate::{Change, Effects, Queue, Refusal, Reply};
 
 impl Queue {
     pub(crate) fn retry(&mut self, now: Millis, job: JobId, out: &mut Effects) -> Reply {
-        let (Some(row), Some(slot)) = (self.visible(job, now), self.jobs.find(job)) else {
+        let (Some(row), Some(slot)) = (self.find_visible(job, now), self.jobs.find(job)) else {
             return Reply::Refused(Refusal::NoSuchJob);
         };
         if !matches!(row.state, JobState::Failed | JobState::TimedOut) {
@@ -16,17 +16,17 @@ impl Queue {
         }
         self.unschedule(slot);
         let (key, ttl_ms) = (row.key, row.ttl_ms);
-        let row = self.jobs[slot].changed();
-        row.fresh = true;
-        row.pinned = false;
+        let row = self.jobs[slot].extras_mut();
+        row.never_taken = true;
+        row.ttl_pinned = false;
         row.retries = 0;
         row.redeliveries = 0;
         row.worker = None;
         if !planted(Bug::TtlNotRenewed) {
             row.delete_at = now + u64::from(ttl_ms);
         }
-        if core::mem::take(&mut row.webhook_owed) {
-            out.changes.push(Change::ForgetHook(key));
+        if core::mem::take(&mut row.webhook_pending) {
+            out.changes.push(Change::DeleteWebhook(key));
         }
         self.counters.retried = self.counters.retried.saturating_add(1);
         if !planted(Bug::OutcomeNotCleared) {
@@ -35,7 +35,7 @@ impl Queue {
         if !planted(Bug::StreamNotReset) {
             out.changes.push(Change::ResetStream(key));
         }
-        self.enqueue(slot, Place::Back, now, out);
+        self.enqueue(slot, QueueEnd::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);
         Reply::Job(self.jobs.row(slot))

@@ -4,8 +4,8 @@ use longshore_model::{JobKey, KeyId, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
-use crate::life::Place;
 use crate::packed::PackedRow;
+use crate::transitions::QueueEnd;
 use crate::{Change, Effects, Queue, Refusal, Reply, Submit};
 
 /// Sequence numbers are reserved in blocks of this size, so that the counters' row is not written every time.
@@ -17,7 +17,7 @@ impl Queue {
             return known;
         }
         if self.queued() >= self.settings.jobs_max || self.last_seq >= JobKey::SEQ_MAX {
-            return Reply::Refused(Refusal::Full);
+            return Reply::Refused(Refusal::QueueFull);
         }
         let has_promise = submit.idempotency.is_some();
         let row = self.row_of(now, submit);
@@ -27,10 +27,10 @@ impl Queue {
         if has_promise && let Some(promise) = self.jobs.promise(slot) {
             self.idempotent.insert(promise, slot);
         }
-        self.enqueue(slot, Place::Back, now, out);
+        self.enqueue(slot, QueueEnd::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);
-        out.changes.push(Change::KeepInput(key));
+        out.changes.push(Change::PutInput(key));
         Reply::Accepted(key)
     }
 
@@ -50,9 +50,9 @@ impl Queue {
         let unknown = || find(None).filter(|slot| is_same(*slot));
         let slot = find(submit.submitter.key).or_else(unknown)?;
         let same = planted(Bug::BodyNotCompared) || is_same(slot);
-        match self.visible(self.jobs[slot].id, now) {
+        match self.find_visible(self.jobs[slot].id, now) {
             Some(row) if same => Some(Reply::Known(row)),
-            Some(_) => Some(Reply::Refused(Refusal::KeyReused)),
+            Some(_) => Some(Reply::Refused(Refusal::IdempotencyKeyReused)),
             // The job that had the key is past its time and only waits for its sweep or its webhook.
             None => None,
         }

@@ -12,7 +12,7 @@ pub(crate) struct SubmitterNo(u32);
 /// The submitters of all jobs, counted: one without a job is forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Submitters {
-    places: Vec<Place>,
+    places: Vec<SubmitterEntry>,
     free: Vec<u32>,
     by_value: BTreeMap<Submitter, u32>,
     /// The submitter of the latest job: that of the next one, most of the time.
@@ -20,7 +20,7 @@ pub(crate) struct Submitters {
 }
 
 #[derive(Debug)]
-struct Place {
+struct SubmitterEntry {
     submitter: Submitter,
     jobs: u32,
 }
@@ -40,7 +40,7 @@ impl Submitters {
     }
 
     fn add(&mut self, submitter: Submitter) -> u32 {
-        let place = Place { submitter, jobs: 0 };
+        let place = SubmitterEntry { submitter, jobs: 0 };
         let no = if let Some(no) = self.free.pop() {
             self.places[no as usize] = place;
             no

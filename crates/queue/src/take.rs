@@ -6,13 +6,13 @@ use longshore_model::{JobRow, Millis, limits};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
-use crate::queue::SLICE;
-use crate::workers::{Held, Worker};
+use crate::queue::SLICE_JOBS_MAX;
+use crate::workers::{HeldJob, Worker};
 use crate::{Effects, Queue, Reply, Signal, Take};
 
 impl Queue {
     pub(crate) fn take(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Reply {
-        self.greet(now, &take.worker, out);
+        self.touch_or_register(now, &take.worker, out);
         let Some(worker) = self.workers.get_mut(&take.worker) else { return Reply::Taken(Vec::new()) };
         worker.overlaps |= take.overlapping;
         // Nobody replaces a worker from outside: one that asks again although it was to be goes on.
@@ -25,7 +25,7 @@ impl Queue {
             // The first question of a worker ends its start.
             worker.idle_since = now;
             self.workers.schedule(&take.worker, self.settings.lease_ms);
-            out.signals.push(Signal::Demand);
+            out.signals.push(Signal::LoadChanged);
         }
         out.let_go(now, &take.worker, alone_since);
         self.redeliver(dropped, now, out);
@@ -52,17 +52,17 @@ impl Queue {
                 if goes_alone {
                     break;
                 }
-            } else if expired < SLICE {
+            } else if expired < SLICE_JOBS_MAX {
                 expired += 1;
                 self.remove(slot, now, out);
             } else {
                 // There may be a good job behind them all: ask again rather than wait for a new one.
-                out.signals.push(Signal::Ready);
+                out.signals.push(Signal::JobReady);
                 break;
             }
         }
         if !taken.is_empty() {
-            out.signals.push(Signal::Demand);
+            out.signals.push(Signal::LoadChanged);
         }
         taken
     }
@@ -78,7 +78,7 @@ impl Queue {
 
 /// A worker that asks with nothing in progress does not have what we think it has: the answer to an earlier take was
 /// lost, or it dropped a job without a word.
-fn empty_handed(worker: &Worker) -> Vec<Held> {
+fn empty_handed(worker: &Worker) -> Vec<HeldJob> {
     // With several takes open, the answer to another may be on its way.
     if worker.overlaps { Vec::new() } else { worker.held.clone() }
 }

@@ -6,8 +6,8 @@ use longshore_model::{Attempt, JobId, JobState, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
-use crate::life::Loss;
-use crate::queue::SLICE;
+use crate::queue::SLICE_JOBS_MAX;
+use crate::transitions::Loss;
 use crate::{Change, Effects, Queue, Reply, Signal};
 
 impl Queue {
@@ -28,10 +28,10 @@ impl Queue {
         }
         let key = row.key();
         if let Some(error) = damage {
-            out.changes.push(Change::KeepError(key, error));
+            out.changes.push(Change::PutError(key, error));
             self.end(slot, JobState::Failed, now, out);
         } else {
-            self.put_back(slot, planted(Bug::ReadErrorCounted), &Loss::Reading, now, out);
+            self.requeue(slot, planted(Bug::ReadErrorCounted), &Loss::Reading, now, out);
             self.set_aside(slot, now);
         }
         Reply::Recorded(key)
@@ -48,7 +48,7 @@ impl Queue {
     /// Lets a slice of the jobs whose time has come be handed out again. Answers how many.
     pub(crate) fn return_aside(&mut self, now: Millis, out: &mut Effects) -> usize {
         let mut done = 0;
-        while done < SLICE
+        while done < SLICE_JOBS_MAX
             && let Some(slot) = self.aside.due(now)
         {
             let row = &self.jobs[slot];
@@ -57,8 +57,8 @@ impl Queue {
             done += 1;
         }
         if done > 0 {
-            out.signals.push(Signal::Ready);
-            out.signals.push(Signal::Demand);
+            out.signals.push(Signal::JobReady);
+            out.signals.push(Signal::LoadChanged);
         }
         done
     }

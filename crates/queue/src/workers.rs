@@ -13,7 +13,7 @@ const SILENT_IDLE_MS: u64 = 60_000;
 
 /// A job in a worker's hands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldJob {
     pub(crate) slot: Slot,
     /// The worker has shown that the job arrived: by a ping, a progress value or a chunk.
     pub(crate) confirmed: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Held {
 
 /// A job that its worker was told to stop, and has not let go of as far as we know.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopping {
+pub(crate) struct PendingStop {
     pub(crate) job: JobId,
     /// Until when it may take to let go.
     pub(crate) by: Millis,
@@ -35,7 +35,7 @@ pub(crate) struct Stopping {
     pub(crate) alone_since: Option<Millis>,
 }
 
-impl Stopping {
+impl PendingStop {
     pub(crate) fn until(job: JobId, by: Millis) -> Self {
         Self { job, by, overdue: false, alone_since: None }
     }
@@ -45,9 +45,9 @@ impl Stopping {
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that hold or not, each by itself")]
 pub(crate) struct Worker {
-    pub(crate) held: Vec<Held>,
+    pub(crate) held: Vec<HeldJob>,
     /// Jobs it was told to stop.
-    pub(crate) stopping: Vec<Stopping>,
+    pub(crate) stopping: Vec<PendingStop>,
     /// Last sign of life.
     pub(crate) seen_at: Millis,
     /// Since when it holds nothing.
@@ -108,7 +108,7 @@ impl Worker {
         alone_since
     }
 
-    pub(crate) fn holds(&mut self, slot: Slot) -> Option<&mut Held> {
+    pub(crate) fn holds(&mut self, slot: Slot) -> Option<&mut HeldJob> {
         self.held.iter_mut().find(|held| held.slot == slot)
     }
 }
@@ -140,7 +140,7 @@ impl Workers {
         // A stop of an earlier run must not be held against this one.
         worker.stopping.retain(|stopping| stopping.job != job);
         self.busy += u32::from(worker.held.is_empty());
-        worker.held.push(Held { slot, confirmed: false, missed: 0, alone });
+        worker.held.push(HeldJob { slot, confirmed: false, missed: 0, alone });
     }
 
     /// A stored job was with this worker.
@@ -158,7 +158,7 @@ impl Workers {
     /// Takes over what was known of the workers, but for their jobs: those are in the rows.
     pub(crate) fn take_over(&mut self, earlier: &Self, now: Millis, lease_ms: u64) {
         for (id, before) in &earlier.by_id {
-            self.seen(id, now, lease_ms);
+            self.touch(id, now, lease_ms);
             if let Some(worker) = self.by_id.get_mut(id) {
                 worker.stopping.clone_from(&before.stopping);
                 worker.managed |= before.managed;
@@ -184,8 +184,8 @@ impl Workers {
     }
 
     /// The worker gave a sign of life; unknown ones are welcomed. Answers whether it is new.
-    pub(crate) fn seen(&mut self, id: &WorkerId, now: Millis, lease_ms: u64) -> bool {
-        if self.still_there(id, now).is_some() {
+    pub(crate) fn touch(&mut self, id: &WorkerId, now: Millis, lease_ms: u64) -> bool {
+        if self.touch_known(id, now).is_some() {
             return false;
         }
         let worker = Worker {
@@ -207,7 +207,7 @@ impl Workers {
 
     /// A sign of life that makes no worker: a report may come in after its sender is gone for good. Answers
     /// the worker if it is known.
-    pub(crate) fn still_there(&mut self, id: &WorkerId, now: Millis) -> Option<&mut Worker> {
+    pub(crate) fn touch_known(&mut self, id: &WorkerId, now: Millis) -> Option<&mut Worker> {
         let worker = self.by_id.get_mut(id)?;
         // The check finds the later end by itself: no reordering on every ping.
         worker.seen_at = worker.seen_at.max(now);
@@ -215,7 +215,7 @@ impl Workers {
     }
 
     /// Every worker counts as seen now, and may take until `stop_by` to let go of jobs that it is to stop.
-    pub(crate) fn forgive_all(&mut self, now: Millis, stop_by: Millis) {
+    pub(crate) fn renew_all(&mut self, now: Millis, stop_by: Millis) {
         for worker in self.by_id.values_mut() {
             worker.seen_at = worker.seen_at.max(now);
             for stopping in &mut worker.stopping {

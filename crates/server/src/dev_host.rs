@@ -12,10 +12,10 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-use crate::fatal::Fatal;
 use crate::service::{Listeners, Service};
 use crate::settings::Settings;
-use crate::{first_key, logging, parts};
+use crate::startup_error::StartupError;
+use crate::{bootstrap_key, logging, parts};
 
 /// `dev` shows what happens itself; the log is for what goes wrong.
 const LOG_LEVEL: &str = "error";
@@ -34,7 +34,7 @@ struct DevServer {
 
 impl ServerHost for DevHost {
     fn new_key(&self) -> Result<String, String> {
-        first_key::make().map_err(|fatal| fatal.to_string())
+        bootstrap_key::make().map_err(|fatal| fatal.to_string())
     }
 
     fn start(&self, request: ServerRequest) -> HostFuture<'_, Result<Arc<dyn RunningServer>, String>> {
@@ -45,14 +45,14 @@ impl ServerHost for DevHost {
     }
 }
 
-async fn start(request: ServerRequest) -> Result<DevServer, Fatal> {
+async fn start(request: ServerRequest) -> Result<DevServer, StartupError> {
     let level = std::env::var(LOG_LEVEL_VARIABLE).unwrap_or_else(|_| LOG_LEVEL.to_owned());
     let settings = Settings::for_dev(request.data_dir, &level)?;
     logging::start(&settings)?;
-    let cannot = |cause| Fatal::Listen { address: "the chosen port".to_owned(), cause };
+    let cannot = |cause| StartupError::Listen { address: "the chosen port".to_owned(), cause };
     request.listener.set_nonblocking(true).map_err(cannot)?;
     let listener = TcpListener::from_std(request.listener).map_err(cannot)?;
-    let admit = async |engine: &Engine| first_key::put(engine, &request.admin_key).await;
+    let admit = async |engine: &Engine| bootstrap_key::put(engine, &request.admin_key).await;
     let (service, ()) = Service::start(&settings, Listeners::one(listener), admit).await?;
     Ok(DevServer { data_dir: settings.data_dir, service: Mutex::new(Some(service)) })
 }

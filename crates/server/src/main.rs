@@ -1,13 +1,12 @@
 //! The `longshore` program: settings → parts → run → drain.
 
 mod backup;
+mod bootstrap_key;
 mod confidential;
-mod descriptors;
 mod dev_host;
-mod fatal;
+mod fd_limit;
 mod files;
-mod first_key;
-mod listening;
+mod listener;
 mod logging;
 mod parts;
 mod scrub;
@@ -15,6 +14,7 @@ mod secrets;
 mod serve;
 mod service;
 mod settings;
+mod startup_error;
 mod store;
 
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ use longshore_cli::{Arguments, Command};
 use mimalloc::MiMalloc;
 
 use dev_host::DevHost;
-use fatal::Fatal;
+use startup_error::StartupError;
 
 // 3 000 instructions of a submit, where glibc's took 13 500. Without its huge pages (`no_thp`): with them 10 000
 // connections that send a byte now and then held 420 MB, without 210.
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     if let Command::Serve(_) | Command::Dev(_) = &command
         && let Err(error) = confidential::hide()
     {
-        return Fatal::Confidential(error).report();
+        return StartupError::Confidential(error).report();
     }
     // These work on files, and wait for nothing else.
     match &command {
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Fatal::Runtime(error).report(),
+        Err(error) => return StartupError::Runtime(error).report(),
     };
     let code = runtime.block_on(async {
         match command {

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longshore_blobs::FolderBlobs;
-use longshore_engine::{Engine, FolderHookLog, HttpPost, Parts, ThisMachine};
+use longshore_blobs::DirBlobs;
+use longshore_engine::{DirWebhookLog, Engine, EngineParts, HttpTransport, TokioRuntime};
 use longshore_launch::{CgroupBase, CgroupError, CodeFolders, Launcher, ProcessLauncher, ShimCommand};
 use longshore_store::{EmbeddedStore, Scrub};
-use longshore_vault::Vault;
+use longshore_vault::Keyring;
 
-use crate::fatal::Fatal;
 use crate::settings::Settings;
+use crate::startup_error::StartupError;
 
 /// The hidden subcommand of this program that watches over one worker.
 const SHIM_SUBCOMMAND: &str = "worker-shim";
@@ -22,22 +22,22 @@ const CODE_SUBCOMMAND: &str = "code-worker";
 pub(crate) async fn start_engine(
     settings: &Settings,
     launcher: Arc<dyn Launcher>,
-    vault: Vault,
+    vault: Keyring,
     server_url: String,
-) -> Result<(Engine, Scrub), Fatal> {
+) -> Result<(Engine, Scrub), StartupError> {
     let gpus = settings.gpus(longshore_launch::nvidia_gpus()).await?;
     let (store, blobs) = open_data(settings).await?;
     let scrub = store.scrub(&settings.data_dir);
     let hook_log_dir = settings.data_dir.join("webhooks");
-    let hook_log = FolderHookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
-        .map_err(|cause| Fatal::WebhookLog { path: hook_log_dir, cause })?;
-    let parts = Parts {
+    let hook_log = DirWebhookLog::open(&hook_log_dir, settings.webhook_log_bytes_max())
+        .map_err(|cause| StartupError::WebhookLog { path: hook_log_dir, cause })?;
+    let parts = EngineParts {
         store: Arc::new(store),
         blobs: Arc::new(blobs),
         launcher: Some(launcher),
-        host: Arc::new(ThisMachine),
-        post: Arc::new(HttpPost::new(&settings.webhooks())),
-        hook_log: Arc::new(hook_log),
+        runtime: Arc::new(TokioRuntime),
+        webhook_transport: Arc::new(HttpTransport::new(&settings.webhooks())),
+        webhook_log: Arc::new(hook_log),
         vault: Arc::new(vault),
         settings: settings.engine(),
         webhooks: settings.webhooks(),
@@ -47,19 +47,19 @@ pub(crate) async fn start_engine(
 }
 
 /// What is kept in the data folder. One server at a time may have it open.
-pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, FolderBlobs), Fatal> {
+pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, DirBlobs), StartupError> {
     let dir = settings.data_dir.clone();
     let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&dir))
         .await
-        .map_err(|error| Fatal::Engine(error.to_string()))??;
+        .map_err(|error| StartupError::Engine(error.to_string()))??;
     let blobs_dir = settings.data_dir.join("blobs");
-    let blobs = FolderBlobs::open(&blobs_dir)
-        .map_err(|error| Fatal::Blobs { path: blobs_dir, cause: error.to_string() })?;
+    let blobs = DirBlobs::open(&blobs_dir)
+        .map_err(|error| StartupError::Blobs { path: blobs_dir, cause: error.to_string() })?;
     Ok((store, blobs))
 }
 
 /// Runs workers as processes of this machine.
-pub(crate) fn process_launcher(settings: &Settings) -> Result<Arc<dyn Launcher>, Fatal> {
+pub(crate) fn process_launcher(settings: &Settings) -> Result<Arc<dyn Launcher>, StartupError> {
     let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
     // Also when the program's file was replaced by an upgrade meanwhile: the shim is this program, and starts the worker.
     let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
@@ -76,7 +76,7 @@ pub(crate) fn process_launcher(settings: &Settings) -> Result<Arc<dyn Launcher>,
             tracing::info!(%reason, "workers get no cgroups of their own");
             launcher
         }
-        WorkerCgroup::Unusable(cause) => return Err(Fatal::WorkerCgroup(cause)),
+        WorkerCgroup::Unusable(cause) => return Err(StartupError::WorkerCgroup(cause)),
     };
     Ok(Arc::new(launcher))
 }

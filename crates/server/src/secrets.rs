@@ -6,17 +6,17 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use longshore_cli::{NewKeyArgs, RotateArgs, SecretsCommand, ServeArgs};
-use longshore_vault::{MasterKey, Vault};
+use longshore_vault::{Keyring, MasterKey};
 
-use crate::fatal::Fatal;
 use crate::settings::Settings;
+use crate::startup_error::StartupError;
 use crate::{confidential, parts, serve};
 
 /// Holds keys that are not in a file.
 const VARIABLE: &str = "LONGSHORE_SECRETS_KEY";
 
 /// The keys of the variable and, behind them, those of the file.
-pub(crate) fn vault(settings: &Settings) -> Result<Vault, Fatal> {
+pub(crate) fn vault(settings: &Settings) -> Result<Keyring, StartupError> {
     let mut keys = Vec::new();
     if let Some(text) = confidential::variable(VARIABLE) {
         keys = read(VARIABLE, &text)?;
@@ -25,7 +25,7 @@ pub(crate) fn vault(settings: &Settings) -> Result<Vault, Fatal> {
     if !path.as_os_str().is_empty() {
         let origin = path.display().to_string();
         let unreadable =
-            |cause: io::Error| Fatal::SecretsKey { origin: origin.clone(), cause: cause.to_string() };
+            |cause: io::Error| StartupError::SecretsKey { origin: origin.clone(), cause: cause.to_string() };
         let text = fs::read_to_string(path).map_err(unreadable)?;
         let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 {
@@ -35,16 +35,16 @@ pub(crate) fn vault(settings: &Settings) -> Result<Vault, Fatal> {
         let new = in_file.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>();
         keys.extend(new);
     }
-    Ok(Vault::new(keys))
+    Ok(Keyring::new(keys))
 }
 
-fn read(origin: &str, text: &str) -> Result<Vec<MasterKey>, Fatal> {
+fn read(origin: &str, text: &str) -> Result<Vec<MasterKey>, StartupError> {
     MasterKey::read_all(text)
-        .map_err(|cause| Fatal::SecretsKey { origin: origin.to_owned(), cause: cause.to_string() })
+        .map_err(|cause| StartupError::SecretsKey { origin: origin.to_owned(), cause: cause.to_string() })
 }
 
 /// `longshore secrets`.
-pub(crate) async fn run(command: &SecretsCommand) -> Result<(), Fatal> {
+pub(crate) async fn run(command: &SecretsCommand) -> Result<(), StartupError> {
     match command {
         SecretsCommand::NewKey(args) => new_key(args),
         SecretsCommand::Rotate(args) => rotate(args).await,
@@ -56,15 +56,15 @@ fn tell(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-fn new_key(args: &NewKeyArgs) -> Result<(), Fatal> {
-    let key = MasterKey::mint().map_err(|_| Fatal::NoRandom)?;
+fn new_key(args: &NewKeyArgs) -> Result<(), StartupError> {
+    let key = MasterKey::mint().map_err(|_| StartupError::NoRandom)?;
     let line = format!("# longshore secrets key {}\n{}\n", key.id(), key.text());
     let Some(path) = &args.file else {
         // A reader that closes the pipe early wanted no key.
         let _ = io::stdout().write_all(line.as_bytes());
         return Ok(());
     };
-    let cannot = |cause| Fatal::NewSecretsKey { path: path.clone(), cause };
+    let cannot = |cause| StartupError::NewSecretsKey { path: path.clone(), cause };
     let before = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -92,7 +92,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-async fn rotate(args: &RotateArgs) -> Result<(), Fatal> {
+async fn rotate(args: &RotateArgs) -> Result<(), StartupError> {
     let args = ServeArgs {
         data_dir: args.data_dir.clone(),
         config: args.config.clone(),
@@ -104,7 +104,7 @@ async fn rotate(args: &RotateArgs) -> Result<(), Fatal> {
     let Some(first) = vault.key_ids().into_iter().next() else {
         let cause =
             "there is no key: name a file with --secrets-key-file, or set LONGSHORE_SECRETS_KEY".to_owned();
-        return Err(Fatal::SecretsKey { origin: "nothing".to_owned(), cause });
+        return Err(StartupError::SecretsKey { origin: "nothing".to_owned(), cause });
     };
     let (store, blobs) = parts::open_data(&settings).await?;
     let done = longshore_engine::reseal(&store, &blobs, &vault).await?;

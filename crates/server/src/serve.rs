@@ -9,17 +9,17 @@ use longshore_cli::{DoctorArgs, ServeArgs, ServerPlan};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::fatal::Fatal;
 use crate::parts::{self, WorkerCgroup};
 use crate::service::{self, Listeners, Service};
 use crate::settings::{DEFAULTS, Settings};
-use crate::{first_key, listening, logging, secrets};
+use crate::startup_error::StartupError;
+use crate::{bootstrap_key, listener, logging, secrets};
 
 /// Whatever happens on the way out: the program ends within this time of the signal.
 const STOP_TIME_MAX: Duration = Duration::from_secs(9);
 
 /// Runs the server until a signal ends it.
-pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
+pub(crate) async fn serve(args: &ServeArgs) -> Result<(), StartupError> {
     if args.print_defaults {
         // A reader that closes the pipe early has seen enough.
         let _ = io::stdout().write_all(DEFAULTS.as_bytes());
@@ -27,17 +27,17 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), Fatal> {
     }
     let settings = Settings::load(args, environment())?;
     logging::start(&settings)?;
-    let mut stop = stop_signals().map_err(Fatal::Signals)?;
-    let listener = listening::listen(&settings.listen).await?;
+    let mut stop = stop_signals().map_err(StartupError::Signals)?;
+    let listener = listener::listen(&settings.listen).await?;
     let address = local_address(&listener, &settings.listen)?;
     let management = match settings.management_listen.as_str() {
         "" => None,
-        address => Some(listening::listen(address).await?),
+        address => Some(listener::listen(address).await?),
     };
     let operators = management.as_ref().map(|listener| local_address(listener, &settings.management_listen));
     let operators = operators.transpose()?;
     let listeners = Listeners { jobs: listener, management };
-    let (service, made_key) = Service::start(&settings, listeners, first_key::ensure).await?;
+    let (service, made_key) = Service::start(&settings, listeners, bootstrap_key::ensure).await?;
     if let Some(key) = made_key {
         announce_key(&key);
     }
@@ -63,7 +63,7 @@ pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
     let worker_cgroup = match parts::worker_cgroup(&settings) {
         WorkerCgroup::Found(base) => Ok(Some(base.path().to_owned())),
         WorkerCgroup::None(_) => Ok(None),
-        WorkerCgroup::Unusable(cause) => Err(Fatal::WorkerCgroup(cause).to_string()),
+        WorkerCgroup::Unusable(cause) => Err(StartupError::WorkerCgroup(cause).to_string()),
     };
     let Settings { listen, data_dir, .. } = settings;
     Ok(ServerPlan { listen, data_dir, secrets_key, worker_cgroup })
@@ -75,8 +75,8 @@ pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-fn local_address(listener: &TcpListener, asked: &str) -> Result<SocketAddr, Fatal> {
-    listener.local_addr().map_err(|cause| Fatal::Listen { address: asked.to_owned(), cause })
+fn local_address(listener: &TcpListener, asked: &str) -> Result<SocketAddr, StartupError> {
+    listener.local_addr().map_err(|cause| StartupError::Listen { address: asked.to_owned(), cause })
 }
 
 /// The lines that programs and people read at the start; on standard output, apart from the log.
@@ -101,10 +101,10 @@ fn announce_key(key: &str) {
 }
 
 /// All or nothing: whoever waits for the file never reads half a number.
-fn write_port(path: &Path, port: u16) -> Result<(), Fatal> {
+fn write_port(path: &Path, port: u16) -> Result<(), StartupError> {
     let draft = path.with_extension("tmp");
     let written = std::fs::write(&draft, format!("{port}\n")).and_then(|()| std::fs::rename(&draft, path));
-    written.map_err(|cause| Fatal::PortFile { path: path.to_owned(), cause })
+    written.map_err(|cause| StartupError::PortFile { path: path.to_owned(), cause })
 }
 
 struct StopSignals {

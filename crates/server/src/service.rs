@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_engine::Engine;
-use longshore_http::{AuditLog, HttpState, Part, ScrubReport, ServerFiles, Tls};
+use longshore_http::{AuditLog, FileService, HttpState, ScrubReport, Surface, Tls};
 use longshore_launch::Launcher;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::fatal::Fatal;
 use crate::files::DataFiles;
 use crate::settings::Settings;
-use crate::{descriptors, parts, scrub, secrets};
+use crate::startup_error::StartupError;
+use crate::{fd_limit, parts, scrub, secrets};
 
 /// One connection of so many is for operators, where they have an address of their own.
 const OPERATORS_SHARE: usize = 16;
@@ -55,10 +55,12 @@ impl Service {
     pub(crate) async fn start<T>(
         settings: &Settings,
         listeners: Listeners,
-        admit: impl AsyncFnOnce(&Engine) -> Result<T, Fatal>,
-    ) -> Result<(Self, T), Fatal> {
-        let address =
-            listeners.jobs.local_addr().map_err(|cause| Fatal::Listen { address: "there".into(), cause })?;
+        admit: impl AsyncFnOnce(&Engine) -> Result<T, StartupError>,
+    ) -> Result<(Self, T), StartupError> {
+        let address = listeners
+            .jobs
+            .local_addr()
+            .map_err(|cause| StartupError::Listen { address: "there".into(), cause })?;
         let tls = tls(settings)?;
         let server_url = settings.server_url().unwrap_or_else(|| local_url(address, tls.is_some()));
         let mut http = settings.http();
@@ -75,7 +77,7 @@ impl Service {
         }
         let admitted = admit(&engine).await?;
         let files = Arc::new(DataFiles::new(&settings.data_dir));
-        let shown: Arc<dyn ServerFiles> = Arc::<DataFiles>::clone(&files);
+        let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit_log(settings)?);
         let found = Arc::new(ScrubReport::default());
         http.scrub = Some(Arc::clone(&found));
@@ -90,13 +92,13 @@ impl Service {
                 let _ = closed.changed().await;
             }));
         };
-        let connections_max = descriptors::connections_max();
+        let connections_max = fd_limit::connections_max();
         match listeners.management {
             None => answer(listeners.jobs, edge, connections_max),
             Some(management) => {
                 let few = connections_max / OPERATORS_SHARE + 1;
-                answer(listeners.jobs, edge.only(Part::Jobs), connections_max - few);
-                answer(management, edge.only(Part::Management), few);
+                answer(listeners.jobs, edge.restricted_to(Surface::Jobs), connections_max - few);
+                answer(management, edge.restricted_to(Surface::Management), few);
             }
         }
         let mut noting = JoinSet::new();
@@ -169,14 +171,14 @@ async fn forget_unused_code(engine: Engine, files: Arc<DataFiles>) {
 }
 
 /// The log of changes. Opened when the data folder is ours.
-fn audit_log(settings: &Settings) -> Result<AuditLog, Fatal> {
+fn audit_log(settings: &Settings) -> Result<AuditLog, StartupError> {
     let folder = settings.data_dir.join("audit");
     AuditLog::open(&folder, settings.audit_file_bytes_max, settings.audit_files_max)
-        .map_err(|cause| Fatal::Audit { path: folder, cause })
+        .map_err(|cause| StartupError::Audit { path: folder, cause })
 }
 
 /// What connections are to be encrypted with.
-fn tls(settings: &Settings) -> Result<Option<Tls>, Fatal> {
+fn tls(settings: &Settings) -> Result<Option<Tls>, StartupError> {
     let Some((certificate, key)) = settings.tls_files() else { return Ok(None) };
     if settings.server_url().is_none() {
         tracing::warn!(

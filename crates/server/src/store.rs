@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use longshore_cli::{RecoverArgs, StoreCommand, VerifyArgs};
 use longshore_store::{Damage, StoreError};
 
-use crate::fatal::Fatal;
+use crate::startup_error::StartupError;
 
 /// Blocks: nothing else runs in this program.
 pub(crate) fn run(command: &StoreCommand) -> ExitCode {
@@ -15,7 +15,7 @@ pub(crate) fn run(command: &StoreCommand) -> ExitCode {
         StoreCommand::Verify(args) => verify(args),
         StoreCommand::Recover(args) => recover(args),
     };
-    ended.unwrap_or_else(|error| Fatal::Store(error).report())
+    ended.unwrap_or_else(|error| StartupError::Store(error).report())
 }
 
 fn verify(args: &VerifyArgs) -> Result<ExitCode, StoreError> {

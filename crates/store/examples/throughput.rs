@@ -37,7 +37,7 @@ async fn measure(folder: &Path, durability: Durability, shards: u8, jobs: u64) -
     let end = Instant::now() + Duration::from_secs(SECONDS);
     let mut tasks = Vec::new();
     for shard in (0..shards).map(ShardId) {
-        let epoch = store.claim(vec![shard]).await?[0];
+        let epoch = store.claim_shards(vec![shard]).await?[0];
         tasks.push(tokio::spawn(commit_until(Arc::clone(&store), shard, epoch, durability, jobs, end)));
     }
     let mut latencies = Vec::new();
@@ -99,10 +99,10 @@ fn job(key: JobKey, state: JobState) -> JobRow {
         id: JobId::mint(Millis(1_700_000_000_000 + key.seq), u128::from(key.seq), false),
         state,
         low_priority: false,
-        fresh: state == JobState::InQueue,
-        pinned: false,
+        never_taken: state == JobState::InQueue,
+        ttl_pinned: false,
         webhook: false,
-        webhook_owed: false,
+        webhook_pending: false,
         retries: 0,
         redeliveries: 0,
         attempt: Attempt(1),

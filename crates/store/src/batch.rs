@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use longshore_model::{
-    ApiKey, Counters, Durability, Endpoint, EndpointNo, JobKey, JobRow, Millis, RecordKind, Template,
+    ApiKey, Counters, Durability, Endpoint, EndpointNo, JobKey, JobRow, JsonRowKind, Millis, Template,
 };
 
 use crate::BlobRef;
@@ -43,9 +43,9 @@ pub enum Write {
     /// Removes a job's stream row and chunks.
     DeleteStream(JobKey),
     /// Replaces what is owed to a job's webhook.
-    PutHook(HookRow),
+    PutWebhook(WebhookRow),
     /// Nothing is owed any more.
-    DeleteHook(JobKey),
+    DeleteWebhook(JobKey),
     /// Replaces an endpoint's counters.
     PutCounters(EndpointNo, Counters),
     /// Inserts or replaces an endpoint.
@@ -64,9 +64,9 @@ pub enum Write {
     PutSetting(String, Bytes),
     /// Inserts or replaces the small record of this kind with this id. The bytes are JSON, and the store's caller's
     /// business.
-    PutRecord(RecordKind, String, Bytes),
+    PutJsonRow(JsonRowKind, String, Bytes),
     /// Removes the small record of this kind with this id.
-    DeleteRecord(RecordKind, String),
+    DeleteJsonRow(JsonRowKind, String),
 }
 
 /// Bytes that belong to a job.
@@ -93,7 +93,7 @@ pub struct StreamRow {
     /// The offset that the next chunk gets.
     pub next: u64,
     /// Chunks below this offset were drained by a plain poll.
-    pub drained: u64,
+    pub consumed: u64,
 }
 
 /// One chunk of a stream.
@@ -107,7 +107,7 @@ pub struct ChunkRow {
 
 /// A webhook call that is owed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HookRow {
+pub struct WebhookRow {
     /// The job it reports.
     pub job: JobKey,
     /// Attempts made so far.
@@ -118,16 +118,16 @@ pub struct HookRow {
 
 /// A small record: JSON that the store keeps and does not read.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RecordRow {
+pub struct JsonRow {
     /// What it is about.
-    pub kind: RecordKind,
+    pub kind: JsonRowKind,
     /// Its id, unique within the kind.
     pub id: String,
     /// The record as JSON text.
     pub json: Bytes,
 }
 
-impl fmt::Debug for RecordRow {
+impl fmt::Debug for JsonRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The JSON may hold secrets.
         f.debug_struct("RecordRow").field("kind", &self.kind).field("id", &self.id).finish_non_exhaustive()
@@ -144,7 +144,7 @@ pub struct Catalog {
     /// Keys.
     pub keys: Vec<ApiKey>,
     /// Small records of every kind, in the order of creation within a kind.
-    pub records: Vec<RecordRow>,
+    pub json_rows: Vec<JsonRow>,
     /// Settings of the installation by name.
     pub settings: BTreeMap<String, Bytes>,
     /// The largest endpoint number that was ever given out; 0 before the first.

@@ -9,11 +9,11 @@ use crate::StoreError;
 /// The last failure of each shard. For stores to keep: what [`Store::commit`](crate::Store::commit) promises of batches
 /// that are on their way together.
 #[derive(Clone, Debug, Default)]
-pub struct Chains {
+pub struct CommitChains {
     failed: BTreeMap<ShardId, (u64, StoreError)>,
 }
 
-impl Chains {
+impl CommitChains {
     /// Whether nothing failed that a batch of this chain may rest on; else what it was.
     pub fn check(&self, shard: ShardId, chain: Option<u64>) -> Result<(), StoreError> {
         match (chain, self.failed.get(&shard)) {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn what_rests_on_a_failure_fails_until_its_sender_has_heard_of_it() {
-        let mut chains = Chains::default();
+        let mut chains = CommitChains::default();
         let (ours, other) = (ShardId(1), ShardId(2));
         assert!(chains.check(ours, Some(0)).is_ok());
         chains.fail(ours, Some(3), &StoreError::Full("first".into()));

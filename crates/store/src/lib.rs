@@ -14,12 +14,12 @@ use std::pin::Pin;
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 
-pub use batch::{Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, StreamRow, Write};
+pub use batch::{Batch, Catalog, ChunkRow, JsonRow, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
 pub use blob::{BlobCheck, BlobRef};
-pub use chains::Chains;
+pub use chains::CommitChains;
 pub use embedded::{
-    Damage, EmbeddedStore, HeldFile, HeldLog, LogLimits, Salvaged, Scrub, Scrubbed, Verified, dump, hold_log,
-    salvage, verify, verify_with,
+    Damage, EmbeddedStore, HeldFile, HeldLog, Salvaged, Scrub, Scrubbed, SegmentLimits, Verified, dump,
+    hold_log, salvage, verify, verify_with,
 };
 pub use memory::MemoryStore;
 
@@ -58,17 +58,17 @@ pub enum StoreError {
 pub trait Store: Send + Sync + 'static {
     /// Takes over the shards: their epochs grow by one, and commits under older ones are refused from now on.
     /// Answers the new epochs in the order of `shards`.
-    fn claim(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>>;
+    fn claim_shards(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>>;
 
     /// Lets the shards go. A later commit under these epochs is refused.
-    fn release(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()>;
+    fn release_shards(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()>;
 
     /// Writes a batch, all or nothing, in order. When this returns `Ok`, a crash cannot undo the batch (with
     /// [`longshore_model::Durability::Buffered`]: a killed process cannot; a power cut may within 100 ms).
     ///
     /// Several batches of a shard may be on their way. They take effect in the order in which this was called. Where
     /// one fails, those of its chain that come after it fail too: they rest on it. Whoever has heard of the failure,
-    /// and has nothing on its way any more, goes on with a larger chain. See [`Chains`].
+    /// and has nothing on its way any more, goes on with a larger chain. See [`CommitChains`].
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()>;
 
     /// Every endpoint, template, key, small record and setting, in the order of creation.
@@ -81,7 +81,7 @@ pub trait Store: Send + Sync + 'static {
     fn jobs(&self, endpoint: EndpointNo, after_seq: u64, limit: usize) -> StoreFuture<'_, Vec<JobRow>>;
 
     /// The webhook calls that an endpoint owes, ascending by job.
-    fn hooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<HookRow>>;
+    fn webhooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<WebhookRow>>;
 
     /// A job's input.
     fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>>;

@@ -1,9 +1,9 @@
 //! Rows in memory: the reference for what a store does, and the store of tests and of the simulator.
 //!
-//! It forgets everything when the last handle is dropped; a "restart" in a test is a second [`claim`] on the same
+//! It forgets everything when the last handle is dropped; a "restart" in a test is a second [`claim_shards`] on the same
 //! store.
 //!
-//! [`claim`]: Store::claim
+//! [`claim_shards`]: Store::claim
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -11,12 +11,12 @@ use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longshore_model::{
-    ApiKey, Counters, Endpoint, EndpointNo, Epoch, JobKey, JobRow, RecordKind, ShardId, Template,
+    ApiKey, Counters, Endpoint, EndpointNo, Epoch, JobKey, JobRow, JsonRowKind, ShardId, Template,
 };
 
 use crate::{
-    Batch, Catalog, ChunkRow, HookRow, OutcomeRow, Payload, RecordRow, Store, StoreError, StoreFuture,
-    StreamRow, Write,
+    Batch, Catalog, ChunkRow, JsonRow, OutcomeRow, Payload, Store, StoreError, StoreFuture, StreamRow,
+    WebhookRow, Write,
 };
 
 /// A store without a disk.
@@ -52,7 +52,7 @@ struct Tables {
     outcomes: BTreeMap<JobKey, OutcomeRow>,
     streams: BTreeMap<JobKey, StreamRow>,
     chunks: BTreeMap<(JobKey, u64), ChunkRow>,
-    hooks: BTreeMap<JobKey, HookRow>,
+    hooks: BTreeMap<JobKey, WebhookRow>,
     counters: BTreeMap<EndpointNo, Counters>,
     endpoints: BTreeMap<EndpointNo, Endpoint>,
     last_endpoint_no: u32,
@@ -61,7 +61,7 @@ struct Tables {
     keys: Vec<ApiKey>,
     settings: BTreeMap<String, bytes::Bytes>,
     /// With the number of records created before each.
-    records: BTreeMap<(RecordKind, String), (u64, bytes::Bytes)>,
+    records: BTreeMap<(JsonRowKind, String), (u64, bytes::Bytes)>,
     records_created: u64,
 }
 
@@ -101,8 +101,8 @@ impl Tables {
                 self.streams.remove(&job);
                 self.drop_chunks(job);
             }
-            Write::PutHook(hook) => drop(self.hooks.insert(hook.job, hook)),
-            Write::DeleteHook(job) => drop(self.hooks.remove(&job)),
+            Write::PutWebhook(hook) => drop(self.hooks.insert(hook.job, hook)),
+            Write::DeleteWebhook(job) => drop(self.hooks.remove(&job)),
             Write::PutCounters(endpoint, counters) => drop(self.counters.insert(endpoint, counters)),
             Write::PutEndpoint(endpoint) => {
                 self.last_endpoint_no = self.last_endpoint_no.max(endpoint.no.0);
@@ -117,8 +117,8 @@ impl Tables {
             Write::PutKey(key) => put(&mut self.keys, *key, |key| &key.id),
             Write::DeleteKey(id) => self.keys.retain(|key| key.id != id),
             Write::PutSetting(name, value) => drop(self.settings.insert(name, value)),
-            Write::PutRecord(kind, id, json) => self.put_record(kind, id, json),
-            Write::DeleteRecord(kind, id) => drop(self.records.remove(&(kind, id))),
+            Write::PutJsonRow(kind, id, json) => self.put_record(kind, id, json),
+            Write::DeleteJsonRow(kind, id) => drop(self.records.remove(&(kind, id))),
         }
     }
 
@@ -138,16 +138,16 @@ impl Tables {
         }
     }
 
-    fn put_record(&mut self, kind: RecordKind, id: String, json: bytes::Bytes) {
+    fn put_record(&mut self, kind: JsonRowKind, id: String, json: bytes::Bytes) {
         let created = self.records_created;
         self.records_created += 1;
         self.records.entry((kind, id)).or_insert((created, bytes::Bytes::new())).1 = json;
     }
 
-    fn records(&self) -> Vec<RecordRow> {
+    fn records(&self) -> Vec<JsonRow> {
         let mut records: Vec<_> = self.records.iter().collect();
         records.sort_by_key(|(_, (created, _))| *created);
-        let row = |((kind, id), (_, json)): (&(RecordKind, String), &(u64, bytes::Bytes))| RecordRow {
+        let row = |((kind, id), (_, json)): (&(JsonRowKind, String), &(u64, bytes::Bytes))| JsonRow {
             kind: *kind,
             id: id.clone(),
             json: json.clone(),
@@ -160,7 +160,7 @@ impl Tables {
             endpoints: self.endpoints.values().cloned().collect(),
             templates: self.templates.clone(),
             keys: self.keys.clone(),
-            records: self.records(),
+            json_rows: self.records(),
             settings: self.settings.clone(),
             last_endpoint_no: self.last_endpoint_no,
         }
@@ -194,12 +194,12 @@ fn answer<T: Send + 'static>(result: Result<T, StoreError>) -> StoreFuture<'stat
 }
 
 impl Store for MemoryStore {
-    fn claim(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
+    fn claim_shards(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
         let mut tables = self.tables();
         answer(Ok(shards.into_iter().map(|shard| tables.raise_epoch(shard)).collect()))
     }
 
-    fn release(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
+    fn release_shards(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
         let mut tables = self.tables();
         for (shard, epoch) in shards {
             // Somebody else may own it by now: then there is nothing to let go.
@@ -229,7 +229,7 @@ impl Store for MemoryStore {
         answer(Ok(tables.jobs.range((after, last)).take(limit).map(|(_, row)| row.clone()).collect()))
     }
 
-    fn hooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<HookRow>> {
+    fn webhooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<WebhookRow>> {
         let keys = JobKey { endpoint, seq: 0 }..=JobKey { endpoint, seq: u64::MAX };
         answer(Ok(self.tables().hooks.range(keys).map(|(_, hook)| *hook).collect()))
     }

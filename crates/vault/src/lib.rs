@@ -27,7 +27,7 @@ const PLAIN: &str = "longshore-plain:";
 
 /// The keys: the first one seals, all of them open. Without any, texts stay as they are.
 #[derive(Clone, Default)]
-pub struct Vault {
+pub struct Keyring {
     keys: Vec<MasterKey>,
 }
 
@@ -62,7 +62,7 @@ fn list(ids: &[String]) -> String {
     if ids.is_empty() { "there is none".to_owned() } else { ids.join(", ") }
 }
 
-impl Vault {
+impl Keyring {
     /// With these keys, of which the first seals.
     pub fn new(keys: Vec<MasterKey>) -> Self {
         Self { keys }
@@ -127,7 +127,7 @@ fn excerpt(id: &str) -> String {
     id.chars().take(16).collect()
 }
 
-impl fmt::Debug for Vault {
+impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Vault").field("key_ids", &self.key_ids()).finish_non_exhaustive()
     }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_sealed_text_opens_in_its_place_and_nowhere_else() {
-        let vault = Vault::new(vec![key()]);
+        let vault = Keyring::new(vec![key()]);
         let kept = vault.seal("template/a/env/TOKEN", "hush").unwrap();
         assert!(
             kept.starts_with(&format!("longshore-sealed:1:{}:", vault.key_ids()[0]))
@@ -158,39 +158,39 @@ mod tests {
 
     #[test]
     fn the_same_text_is_never_sealed_the_same() {
-        let vault = Vault::new(vec![key()]);
+        let vault = Keyring::new(vec![key()]);
         assert_ne!(vault.seal("c", "hush").unwrap(), vault.seal("c", "hush").unwrap());
     }
 
     #[test]
     fn a_new_key_seals_and_the_old_one_still_opens() {
         let (old, new) = (key(), key());
-        let kept = Vault::new(vec![old.clone()]).seal("c", "hush").unwrap().into_owned();
-        let both = Vault::new(vec![new.clone(), old]);
+        let kept = Keyring::new(vec![old.clone()]).seal("c", "hush").unwrap().into_owned();
+        let both = Keyring::new(vec![new.clone(), old]);
         assert_eq!(both.open("c", &kept).unwrap(), "hush");
         assert!(both.is_stale(&kept) && both.is_stale("hush"));
         let again = both.seal("c", "hush").unwrap();
         assert!(!both.is_stale(&again));
-        let alone = Vault::new(vec![new]);
+        let alone = Keyring::new(vec![new]);
         assert_eq!(alone.open("c", &again).unwrap(), "hush");
         let missing = alone.open("c", &kept).unwrap_err().to_string();
         assert!(
             missing.contains(&both.key_ids()[1]) && missing.contains("not among the keys given"),
             "{missing}"
         );
-        let without = Vault::default().open("c", &kept).unwrap_err().to_string();
+        let without = Keyring::default().open("c", &kept).unwrap_err().to_string();
         assert!(without.contains("there is none"), "{without}");
     }
 
     #[test]
     fn without_a_key_texts_stay_as_they_are() {
-        let none = Vault::default();
+        let none = Keyring::default();
         assert_eq!(none.seal("c", "hush").unwrap(), "hush");
         assert!(!none.is_stale("hush") && !none.is_sealing());
         for text in ["longshore-sealed:1:x", "longshore-plain:x", "longshore-plain:longshore-sealed:"] {
             let kept = none.seal("c", text).unwrap();
             assert_eq!(none.open("c", &kept).unwrap(), text);
-            assert_eq!(Vault::new(vec![key()]).open("c", &kept).unwrap(), text);
+            assert_eq!(Keyring::new(vec![key()]).open("c", &kept).unwrap(), text);
         }
     }
 
@@ -200,13 +200,13 @@ mod tests {
         let kept = "longshore-sealed:1:16b83863:\
                     000102030405060708090a0b0c0d0e0f7ab7d6732425cf73138b52db4e511c540ba43c55";
         let key = MasterKey::read_all(&format!("lsk_{}", "07".repeat(32))).unwrap();
-        assert_eq!(Vault::new(key).open("template/a/env/TOKEN", kept).unwrap(), "hush");
+        assert_eq!(Keyring::new(key).open("template/a/env/TOKEN", kept).unwrap(), "hush");
     }
 
     #[test]
     fn nothing_shows_a_key_or_a_secret() {
         let one = key();
-        let vault = Vault::new(vec![one.clone()]);
+        let vault = Keyring::new(vec![one.clone()]);
         let shown = format!("{vault:?} {one:?}");
         assert!(shown.contains(one.id()) && !shown.contains(&one.text()[4..]), "{shown}");
     }
@@ -214,14 +214,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_survives_being_sealed(text: String, context: String) {
-            let vault = Vault::new(vec![key()]);
+            let vault = Keyring::new(vec![key()]);
             let kept = vault.seal(&context, &text).unwrap();
             prop_assert_eq!(vault.open(&context, &kept).unwrap(), text.as_str());
         }
 
         #[test]
         fn any_bytes_on_disk_end_in_an_error(rest in "[0-9a-f:ä]{0,120}", at: usize, other: char) {
-            let vault = Vault::new(vec![key()]);
+            let vault = Keyring::new(vec![key()]);
             for kept in [format!("longshore-sealed:{rest}"), format!("longshore-sealed:1:{}:{rest}", vault.key_ids()[0])] {
                 prop_assert!(vault.open("c", &kept).is_err());
             }

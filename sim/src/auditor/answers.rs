@@ -6,12 +6,12 @@ use super::Auditor;
 use super::damage::is_damaged;
 use super::exchange::Exchange;
 use super::job::Pin;
+use super::job_view::{JobView, LIST, history};
 use super::operation::Operation;
 use super::promise::Promise;
-use super::sight::{LIST, Sight, history};
-use super::when::When;
-use super::wire::{Health, Page, PurgeResult, Record, State, brief};
-use crate::seen::Answer;
+use super::time_bounds::EventTime;
+use super::wire::{Health, JobRecord, Page, PurgeResult, ShownState, brief};
+use crate::observation::HttpResponse;
 
 /// A question for jobs that was held so much longer than usual met a slow disk.
 const LAST_WORD_MS: u64 = 1_500;
@@ -19,14 +19,14 @@ const LAST_WORD_MS: u64 = 1_500;
 /// The one shape of an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Failure {
+struct ErrorShape {
     error: String,
     code: String,
 }
 
 impl Auditor {
     /// An answer came back.
-    pub(super) fn answer(&mut self, id: u64, exchange: &Exchange, answer: &Answer) {
+    pub(super) fn answer(&mut self, id: u64, exchange: &Exchange, answer: &HttpResponse) {
         self.check_form(exchange, answer);
         let Some(arrived) = exchange.arrived else {
             let text = || format!("{}: an answer to what never arrived", exchange.path);
@@ -51,7 +51,7 @@ impl Auditor {
 
     /// Whether this answers a take, and the server may think that it handed out jobs, though none came: also one that
     /// a power cut made void, for the power cut may have taken nothing.
-    fn may_have_handed_out(&self, exchange: &Exchange, arrived: When, status: u16) -> bool {
+    fn may_have_handed_out(&self, exchange: &Exchange, arrived: EventTime, status: u16) -> bool {
         matches!(exchange.operation, Operation::Take { .. })
             && match status {
                 200 => false,
@@ -61,7 +61,7 @@ impl Auditor {
             }
     }
 
-    fn success(&mut self, id: u64, exchange: &Exchange, arrived: When, answer: &Answer) {
+    fn success(&mut self, id: u64, exchange: &Exchange, arrived: EventTime, answer: &HttpResponse) {
         let body = &answer.body;
         self.heard(exchange);
         self.check_endpoint_there(exchange, arrived);
@@ -77,10 +77,12 @@ impl Auditor {
             Operation::Stream { .. } => self.stream_shown(exchange, body),
             Operation::Follow => self.following_ended(exchange),
             Operation::Cancel | Operation::Retry => {
-                let Ok(record) = serde_json::from_slice::<Record<'_>>(body) else {
+                let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(body) else {
                     return self.garbled(exchange);
                 };
-                let (Some(job), Some(state)) = (exchange.job, State::parse(record.status)) else { return };
+                let (Some(job), Some(state)) = (exchange.job, ShownState::parse(record.status)) else {
+                    return;
+                };
                 if exchange.operation == Operation::Retry {
                     self.retried(id, job, arrived, state);
                 } else {
@@ -112,7 +114,7 @@ impl Auditor {
         }
     }
 
-    fn refusal(&mut self, id: u64, exchange: &Exchange, arrived: When, status: u16) {
+    fn refusal(&mut self, id: u64, exchange: &Exchange, arrived: EventTime, status: u16) {
         let is_refused = (400..500).contains(&status);
         match exchange.operation {
             Operation::Run | Operation::RunSync if is_refused => self.submit_refused(id, exchange, status),
@@ -147,20 +149,20 @@ impl Auditor {
     }
 
     /// A job that failed or timed out can be retried.
-    fn check_retry_refused(&mut self, exchange: &Exchange, arrived: When) {
+    fn check_retry_refused(&mut self, exchange: &Exchange, arrived: EventTime) {
         let job = exchange.job.and_then(|no| self.notes.get(no)).filter(|job| !job.is_void);
         let Some(job) = job else { return };
         let Some(terminal) = &job.life.terminal else { return };
         let is_known =
             job.life.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.len() == 1;
-        let is_wrong = is_known && matches!(terminal.state, State::Failed | State::TimedOut);
+        let is_wrong = is_known && matches!(terminal.state, ShownState::Failed | ShownState::TimedOut);
         let text =
             || format!("{} is {:?}, and its retry was refused; {}", job.id, terminal.state, history(job));
         self.ledger.check(Promise::Retryable, !is_wrong, text);
     }
 
-    fn submit_answered(&mut self, id: u64, exchange: &Exchange, answer: &Answer) {
-        let Ok(record) = serde_json::from_slice::<Record<'_>>(&answer.body) else {
+    fn submit_answered(&mut self, id: u64, exchange: &Exchange, answer: &HttpResponse) {
+        let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(&answer.body) else {
             return self.garbled(exchange);
         };
         let is_sync = exchange.operation == Operation::RunSync;
@@ -172,14 +174,15 @@ impl Auditor {
         let Some(arrived) = exchange.arrived else { return };
         if is_sync {
             self.record_shown(&answer.body, &record, arrived, "a runsync");
-        } else if let (Some(job), Some(state)) = (self.notes.find_job(record.id), State::parse(record.status))
+        } else if let (Some(job), Some(state)) =
+            (self.notes.find_job(record.id), ShownState::parse(record.status))
         {
-            self.sighted(&Sight { job, from: arrived, state, shown: None, what: "a run" });
+            self.sighted(&JobView { job, from: arrived, state, shown: None, what: "a run" });
         }
     }
 
-    fn job_shown(&mut self, exchange: &Exchange, answer: &Answer, what: &'static str) {
-        let Ok(record) = serde_json::from_slice::<Record<'_>>(&answer.body) else {
+    fn job_shown(&mut self, exchange: &Exchange, answer: &HttpResponse, what: &'static str) {
+        let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(&answer.body) else {
             return self.garbled(exchange);
         };
         let own = exchange.job.and_then(|no| self.notes.get(no)).is_none_or(|job| *job.id == *record.id);
@@ -189,7 +192,14 @@ impl Auditor {
         self.record_shown(&answer.body, &record, arrived, what);
     }
 
-    fn page_shown(&mut self, exchange: &Exchange, arrived: When, answer: &Answer, whole: bool, limit: u64) {
+    fn page_shown(
+        &mut self,
+        exchange: &Exchange,
+        arrived: EventTime,
+        answer: &HttpResponse,
+        whole: bool,
+        limit: u64,
+    ) {
         let Ok(page) = serde_json::from_slice::<Page<'_>>(&answer.body) else {
             return self.garbled(exchange);
         };
@@ -238,7 +248,7 @@ impl Auditor {
         }
     }
 
-    fn check_endpoint_there(&mut self, exchange: &Exchange, arrived: When) {
+    fn check_endpoint_there(&mut self, exchange: &Exchange, arrived: EventTime) {
         let Some(endpoint) = exchange.endpoint else { return };
         let notes = &self.notes.endpoints[endpoint.0];
         let is_gone = notes.is_deleted
@@ -252,7 +262,7 @@ impl Auditor {
         self.ledger.fail(Promise::WellFormed, || format!("{}: the answer cannot be read", exchange.path));
     }
 
-    fn check_form(&mut self, exchange: &Exchange, answer: &Answer) {
+    fn check_form(&mut self, exchange: &Exchange, answer: &HttpResponse) {
         let (status, path) = (answer.status, &exchange.path);
         let is_defect = status == 500 && !is_damaged(answer);
         self.ledger.check(Promise::NoDefect, !is_defect, || format!("{path}: 500 {}", brief(&answer.body)));
@@ -276,7 +286,7 @@ impl Auditor {
                 .ledger
                 .check(Promise::WellFormed, fits, || format!("{path}: {:?}", header("content-type")));
         }
-        let failure = serde_json::from_slice::<Failure>(&answer.body);
+        let failure = serde_json::from_slice::<ErrorShape>(&answer.body);
         let is_shaped =
             is_json && failure.is_ok_and(|failure| !failure.error.is_empty() && !failure.code.is_empty());
         let text = || format!("{path}: {status} {:?} {}", answer.headers, brief(&answer.body));

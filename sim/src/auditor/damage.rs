@@ -8,14 +8,14 @@ use serde::Deserialize;
 use super::Auditor;
 use super::exchange::Exchange;
 use super::job::{Job, JobNo};
-use super::notes::Map;
+use super::job_view::{JobView, LIST, history};
+use super::model::Map;
 use super::operation::Operation;
+use super::outages::SLACK_MS;
 use super::promise::Promise;
-use super::sight::{LIST, Sight, history};
-use super::trouble::SLACK_MS;
-use super::when::When;
-use super::wire::{Record, State, brief};
-use crate::seen::Answer;
+use super::time_bounds::EventTime;
+use super::wire::{JobRecord, ShownState, brief};
+use crate::observation::HttpResponse;
 
 /// What a webhook's record is called.
 const WEBHOOK: &str = "a webhook";
@@ -23,10 +23,10 @@ const WEBHOOK: &str = "a webhook";
 /// What the disk answered reads with, by the jobs' ids.
 #[derive(Debug, Default)]
 pub(super) struct Damage {
-    outputs: Map<Box<str>, Vec<When>>,
+    outputs: Map<Box<str>, Vec<EventTime>>,
     /// With their offsets.
-    chunks: Map<Box<str>, Vec<(u64, When)>>,
-    last: Option<When>,
+    chunks: Map<Box<str>, Vec<(u64, EventTime)>>,
+    last: Option<EventTime>,
 }
 
 /// An error, as far as it says what it is.
@@ -41,7 +41,7 @@ pub(super) fn says_damaged(body: &[u8]) -> bool {
 }
 
 /// Whether an answer says that something is damaged.
-pub(super) fn is_damaged(answer: &Answer) -> bool {
+pub(super) fn is_damaged(answer: &HttpResponse) -> bool {
     answer.status == 500 && says_damaged(&answer.body)
 }
 
@@ -58,7 +58,7 @@ impl Auditor {
         self.damage.chunks.entry(id.into()).or_default().push((offset, at));
     }
 
-    fn touched_by_damage(&mut self, id: &str) -> When {
+    fn touched_by_damage(&mut self, id: &str) -> EventTime {
         let at = self.ledger.now;
         self.damage.last = Some(at);
         if let Some(job) = self.notes.find_job(id).and_then(|no| self.notes.get_mut(no)) {
@@ -68,17 +68,17 @@ impl Auditor {
     }
 
     /// Whether the disk gave anything damaged of this job since then.
-    pub(super) fn was_damage_read(&self, job: &Job, since: When) -> bool {
+    pub(super) fn was_damage_read(&self, job: &Job, since: EventTime) -> bool {
         let mut chunks = self.damage.chunks.get(&job.id).into_iter().flatten();
         self.was_output_damaged(job, since) || chunks.any(|(_, at)| at.seq > since.seq)
     }
 
-    fn was_output_damaged(&self, job: &Job, since: When) -> bool {
+    fn was_output_damaged(&self, job: &Job, since: EventTime) -> bool {
         self.damage.outputs.get(&job.id).into_iter().flatten().any(|at| at.seq > since.seq)
     }
 
     /// Whether the output of the job's present life was damaged before that.
-    pub(super) fn has_damaged_output(&self, job: &Job, before: When) -> bool {
+    pub(super) fn has_damaged_output(&self, job: &Job, before: EventTime) -> bool {
         let mut reads = self.damage.outputs.get(&job.id).into_iter().flatten();
         is_certain(job) && reads.any(|at| job.life.began.1.seq < at.seq && at.seq < before.seq)
     }
@@ -94,7 +94,7 @@ impl Auditor {
     }
 
     /// A request was answered with the word that something is damaged.
-    pub(super) fn damage_told(&mut self, exchange: &Exchange, arrived: When) {
+    pub(super) fn damage_told(&mut self, exchange: &Exchange, arrived: EventTime) {
         let job = exchange.job.and_then(|no| self.notes.get(no));
         let is_true = match (exchange.operation, job) {
             (Operation::RunSync, _) => self.damage.last.is_some_and(|last| last.seq > arrived.seq),
@@ -110,15 +110,22 @@ impl Auditor {
         self.ledger.check(Promise::DamageTold, is_true, text);
         let Some(job) = exchange.job else { return };
         let terminal = self.notes.get(job).and_then(|job| job.life.terminal.as_ref());
-        let state = terminal.map_or(State::Completed, |terminal| terminal.state);
+        let state = terminal.map_or(ShownState::Completed, |terminal| terminal.state);
         // It is there as long as any other.
-        self.check_not_gone(&Sight { job, from: arrived, state, shown: None, what: "an answer of damage" });
+        self.check_not_gone(&JobView { job, from: arrived, state, shown: None, what: "an answer of damage" });
     }
 
     /// A record was shown: not that of a job whose output is damaged.
-    pub(super) fn check_damage_told(&mut self, no: JobNo, record: &Record<'_>, from: When, what: &str) {
-        let state = State::parse(record.status);
-        let has_outcome = matches!(state, Some(State::Completed | State::Failed | State::TimedOut));
+    pub(super) fn check_damage_told(
+        &mut self,
+        no: JobNo,
+        record: &JobRecord<'_>,
+        from: EventTime,
+        what: &str,
+    ) {
+        let state = ShownState::parse(record.status);
+        let has_outcome =
+            matches!(state, Some(ShownState::Completed | ShownState::Failed | ShownState::TimedOut));
         let Some(job) = self.notes.get(no).filter(|_| has_outcome) else { return };
         let now = self.ledger.now;
         let is_damaged = if what == WEBHOOK {
@@ -139,7 +146,7 @@ impl Auditor {
 
     /// A page of a stream was shown from this offset on: it ends before the first damaged chunk, and is refused if it
     /// would begin with it.
-    pub(super) fn check_page_damage(&mut self, no: JobNo, offset: u64, shown: usize, arrived: When) {
+    pub(super) fn check_page_damage(&mut self, no: JobNo, offset: u64, shown: usize, arrived: EventTime) {
         let Some(job) = self.notes.get(no).filter(|job| is_certain(job)) else { return };
         let Some((over, _)) = job.life.over else { return };
         let chunks = self.damage.chunks.get(&job.id).into_iter().flatten();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::job::{JobNo, WorkerNo};
-use super::when::{Span, When};
+use super::time_bounds::{EventTime, Span};
 use super::wire::JobNumbers;
 
 /// So many takes without an answer are remembered.
@@ -49,8 +49,8 @@ pub(super) struct Settings {
 /// An endpoint got another template.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renewal {
-    pub changed: When,
-    pub answered: When,
+    pub changed: EventTime,
+    pub answered: EventTime,
 }
 
 /// A client purged the queue.
@@ -59,7 +59,7 @@ pub(super) struct Purge {
     /// When it may have taken effect.
     pub span: Span,
     /// Its answer: from here on it certainly has.
-    pub answered: Option<When>,
+    pub answered: Option<EventTime>,
 }
 
 /// What is known of an endpoint.
@@ -78,23 +78,23 @@ pub(super) struct Endpoint {
     /// When it last got another template.
     pub renewed: Option<Renewal>,
     /// When somebody last wanted webhooks to be delivered again.
-    pub hooks_repeated: Option<When>,
+    pub hooks_repeated: Option<EventTime>,
     /// Whether a power cut may have undone what was counted.
     pub is_count_void: bool,
     /// Jobs that are still of interest.
     pub jobs: Vec<JobNo>,
     pub purges: VecDeque<Purge>,
     /// Takes that arrived and are not answered, by exchange.
-    pub takes_open: Vec<(u64, When, Option<WorkerNo>)>,
+    pub takes_open: Vec<(u64, EventTime, Option<WorkerNo>)>,
     /// Takes that were never answered: when they arrived, when that was clear, and whose they were.
-    pub takes_lost: VecDeque<(When, When, Option<WorkerNo>)>,
+    pub takes_lost: VecDeque<(EventTime, EventTime, Option<WorkerNo>)>,
     /// Jobs that were handed out last.
     pub handed_out: VecDeque<HandedOut>,
     /// Submits that nobody knows the job of.
     pub orphans: Vec<Orphan>,
     pub ended: Ended,
     /// What health said last.
-    pub health: Option<(When, JobNumbers)>,
+    pub health: Option<(EventTime, JobNumbers)>,
     /// The workers that live now and were started by the server.
     pub workers: Vec<WorkerNo>,
     /// When workers ended.
@@ -113,9 +113,9 @@ pub(super) struct Ended {
 pub(super) struct HandedOut {
     pub job: JobNo,
     /// When its submit, or its latest retry, was sent; none if it was handed out before, or nobody knows.
-    pub submitted: Option<When>,
-    pub asked: When,
-    pub got: When,
+    pub submitted: Option<EventTime>,
+    pub asked: EventTime,
+    pub got: EventTime,
 }
 
 /// A submit without an answer.
@@ -168,12 +168,16 @@ impl Endpoint {
     }
 
     /// Takes that may have handed out anything between the two, and nobody knows.
-    pub fn unknown_takes(&self, from: When, until: When) -> usize {
+    pub fn unknown_takes(&self, from: EventTime, until: EventTime) -> usize {
         self.unknown_takers(from, until).count()
     }
 
     /// When these takes arrived, and whose they were.
-    pub fn unknown_takers(&self, from: When, until: When) -> impl Iterator<Item = (When, Option<WorkerNo>)> {
+    pub fn unknown_takers(
+        &self,
+        from: EventTime,
+        until: EventTime,
+    ) -> impl Iterator<Item = (EventTime, Option<WorkerNo>)> {
         let lost = self.takes_lost.iter().rev().take_while(move |(_, clear, _)| clear.ms + 30_000 >= from.ms);
         let lost = lost.map(|(arrived, _, worker)| (*arrived, *worker));
         let open = self.takes_open.iter().map(|(_, arrived, worker)| (*arrived, *worker));
@@ -181,14 +185,14 @@ impl Endpoint {
     }
 
     /// Whether somebody else may have had any job between the two, and nobody knows.
-    pub fn may_be_taken_unseen(&self, from: When, until: When) -> bool {
+    pub fn may_be_taken_unseen(&self, from: EventTime, until: EventTime) -> bool {
         let lost = self.takes_lost.iter().rev().take_while(|(_, clear, _)| clear.ms + 30_000 >= from.ms);
         lost.into_iter().any(|(arrived, _, _)| arrived.seq <= until.seq)
             || self.takes_open.iter().any(|(_, arrived, _)| arrived.seq < until.seq)
     }
 
     /// Nobody will know what this take handed out.
-    pub fn take_lost(&mut self, arrived: When, now: When, worker: Option<WorkerNo>) {
+    pub fn take_lost(&mut self, arrived: EventTime, now: EventTime, worker: Option<WorkerNo>) {
         if self.takes_lost.len() == TAKES_LOST_MAX {
             self.takes_lost.pop_front();
         }
@@ -207,7 +211,7 @@ impl Endpoint {
     }
 
     /// Whether it may have been deleted by then.
-    pub fn may_be_deleted(&self, then: When) -> bool {
+    pub fn may_be_deleted(&self, then: EventTime) -> bool {
         self.deleted.is_some_and(|span| span.may_precede(then))
     }
 }

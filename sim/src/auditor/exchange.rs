@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::endpoint::Ended;
-use super::following::Following;
 use super::job::{EndpointNo, JobNo, WorkerNo};
-use super::notes::Map;
+use super::model::Map;
 use super::operation::Operation;
-use super::when::When;
+use super::sse::Following;
+use super::time_bounds::EventTime;
 
 /// A request under way.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ pub(super) struct Exchange {
     pub endpoint: Option<EndpointNo>,
     pub job: Option<JobNo>,
     pub worker: Option<WorkerNo>,
-    pub sent: When,
-    pub arrived: Option<When>,
+    pub sent: EventTime,
+    pub arrived: Option<EventTime>,
     /// The server process at which it arrived.
     pub process: usize,
     pub body: Bytes,

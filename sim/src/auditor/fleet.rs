@@ -1,15 +1,15 @@
 //! The workers that the server starts and ends.
 
 use super::Auditor;
-use super::caused::Causes;
 use super::endpoint::Renewal;
 use super::exchange::Exchange;
 use super::job::{EndpointNo, JobNo, WorkerNo};
+use super::job_view::history;
+use super::outages::SLACK_MS;
+use super::outcome_cause::Causes;
 use super::promise::Promise;
-use super::sight::history;
-use super::trouble::SLACK_MS;
-use super::when::When;
-use super::worker::Worker;
+use super::time_bounds::EventTime;
+use super::worker::WorkerModel;
 
 /// How long a worker may take until it asks for jobs, or says anything.
 const PATIENCE_MS: u64 = 30 * 60 * 1_000;
@@ -131,7 +131,7 @@ impl Auditor {
 
     /// Whether this worker was silent in calm times for longer than any is waited for, also one that the server took
     /// over and never heard of.
-    fn is_waited_for(&self, worker: &Worker, until: When) -> bool {
+    fn is_waited_for(&self, worker: &WorkerModel, until: EventTime) -> bool {
         let (Some(calm), Some(began)) = (self.calm, self.process_began) else { return false };
         let spoke = worker.spoke.filter(|spoke| spoke.seq > began.seq);
         // Silence means nothing of one that asked for jobs and never pinged.

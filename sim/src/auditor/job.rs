@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::draining::Drain;
-use super::when::{Span, When};
-use super::wire::{State, Word};
+use super::consumed::Drain;
+use super::time_bounds::{EventTime, Span};
+use super::wire::{ShownState, Word};
 
 /// Tells jobs apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,23 +29,23 @@ pub(super) struct Job {
     /// The submit that made it. Not known until it is answered.
     pub submission: Option<Submission>,
     /// When somebody was told that it was accepted.
-    pub acknowledged: Option<When>,
+    pub acknowledged: Option<EventTime>,
     /// When it was heard of first.
-    pub known: When,
+    pub known: EventTime,
     /// When the server's clock shows this much, its ttl has passed.
     pub ttl: Deadline,
     /// Whether a client chose when it is deleted.
     pub pin: Pin,
     /// When a new ttl, or a retry, was answered last.
-    pub renewed: Option<When>,
+    pub renewed: Option<EventTime>,
     /// When anybody last heard or said something about it.
-    pub touched: When,
+    pub touched: EventTime,
     /// Whether a power cut may have undone what is known of it: then nothing is checked any more.
     pub is_void: bool,
     /// From here on nothing may show it.
-    pub gone: Option<When>,
+    pub gone: Option<EventTime>,
     pub lives: u32,
-    pub life: Life,
+    pub life: JobCycle,
     /// How its earlier lives ended, where that is known.
     pub past: Vec<Terminal>,
     pub deliveries: Vec<Delivery>,
@@ -108,18 +108,18 @@ impl Deadline {
 
 /// What is known of a job between its submit or a retry, and the next retry.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct JobCycle {
     /// It began at this time at the earliest, and at that at the latest.
-    pub began: (When, When),
+    pub began: (EventTime, EventTime),
     /// From here on it is certainly over, and why that is certain.
-    pub over: Option<(When, &'static str)>,
+    pub over: Option<(EventTime, &'static str)>,
     pub terminal: Option<Terminal>,
     /// When it was last seen, where it stood then, and when that answer was asked for.
-    pub seen: Option<(State, When, When)>,
+    pub seen: Option<(ShownState, EventTime, EventTime)>,
     /// When it was seen in the queue last, and when that answer was asked for.
-    pub seen_queued: Option<(When, When)>,
+    pub seen_queued: Option<(EventTime, EventTime)>,
     /// It was certainly queued from here on until it was handed out again.
-    pub queued_since: Option<When>,
+    pub queued_since: Option<EventTime>,
     /// The fewest and the most retries that can be counted by now.
     pub retries: (u64, u64),
     /// Who had it according to the server, without ever having got it.
@@ -128,8 +128,8 @@ pub(super) struct Life {
     pub is_stop_watched: bool,
 }
 
-impl Life {
-    pub fn new(from: When, until: When) -> Self {
+impl JobCycle {
+    pub fn new(from: EventTime, until: EventTime) -> Self {
         Self {
             began: (from, until),
             over: None,
@@ -147,9 +147,9 @@ impl Life {
 /// How a life ended.
 #[derive(Clone, Debug)]
 pub(super) struct Terminal {
-    pub state: State,
+    pub state: ShownState,
     /// No earlier than this.
-    pub from: When,
+    pub from: EventTime,
     /// The output and the error, once they were shown.
     pub shown: Option<(Option<Bytes>, Option<Bytes>)>,
 }
@@ -159,10 +159,10 @@ pub(super) struct Terminal {
 pub(super) struct Delivery {
     pub worker: WorkerNo,
     /// When the worker asked, and when it got the job.
-    pub asked: When,
-    pub got: When,
+    pub asked: EventTime,
+    pub got: EventTime,
     /// Why the worker may have lost it since.
-    pub doubts: Doubts,
+    pub doubts: LossEvidence,
     /// Pings in a row that did not list it; from two on, ever.
     pub unlisted: u32,
     /// Whether the worker showed that it has it.
@@ -175,7 +175,7 @@ pub(super) struct Delivery {
 
 /// Why a worker may have lost a job.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Doubts {
+pub(super) struct LossEvidence {
     /// It was silent for too long, or said that it is unfit.
     pub silent: bool,
     /// It said that it has none, or that it has others.
@@ -183,10 +183,10 @@ pub(super) struct Doubts {
     /// Its handler failed.
     pub failed: bool,
     /// Its process ended; whether the server ended it.
-    pub ended: Option<(When, bool)>,
+    pub ended: Option<(EventTime, bool)>,
 }
 
-impl Doubts {
+impl LossEvidence {
     /// Whether it said that it does not have it, and that is all.
     pub fn only_denied(&self) -> bool {
         self.denied && !self.silent && !self.failed && self.ended.is_none()
@@ -234,13 +234,13 @@ pub(super) struct Hook {
     pub late_calls: u32,
     /// Calls in this life, the number of the last one, and when it was made and answered.
     pub calls: u32,
-    pub first_call: Option<When>,
-    pub last_end: Option<When>,
-    pub accepted: Option<When>,
+    pub first_call: Option<EventTime>,
+    pub last_end: Option<EventTime>,
+    pub accepted: Option<EventTime>,
 }
 
 impl Job {
-    pub fn new(id: &str, endpoint: EndpointNo, now: When) -> Self {
+    pub fn new(id: &str, endpoint: EndpointNo, now: EventTime) -> Self {
         Self {
             id: id.into(),
             endpoint,
@@ -255,7 +255,7 @@ impl Job {
             is_void: false,
             gone: None,
             lives: 0,
-            life: Life::new(When { seq: 0, ms: 0, wall_ms: 0 }, now),
+            life: JobCycle::new(EventTime { seq: 0, ms: 0, wall_ms: 0 }, now),
             past: Vec::new(),
             deliveries: Vec::new(),
             posts: Vec::new(),
@@ -272,7 +272,7 @@ impl Job {
 
     /// A new ttl, or a retry, that arrived at `arrived` was answered. One that overlapped it and was answered
     /// before may have come after it all the same.
-    pub fn renew(&mut self, arrived: When, now: When, deadline: Deadline, is_other_open: bool) {
+    pub fn renew(&mut self, arrived: EventTime, now: EventTime, deadline: Deadline, is_other_open: bool) {
         let overlaps = self.renewed.replace(now).is_some_and(|renewed| renewed.seq > arrived.seq);
         if overlaps || is_other_open || self.pin == Pin::Lost {
             self.ttl.widen(deadline);
@@ -282,20 +282,20 @@ impl Job {
     }
 
     /// Whether a retry may have taken effect between the two.
-    pub fn may_be_retried(&self, from: When, until: When) -> bool {
+    pub fn may_be_retried(&self, from: EventTime, until: EventTime) -> bool {
         self.retries.iter().any(|(_, span)| span.may_precede(until) && span.may_follow(from))
     }
 
     /// From here on, this life is over.
-    pub fn end_life(&mut self, at: When, why: &'static str) {
+    pub fn end_life(&mut self, at: EventTime, why: &'static str) {
         if self.life.over.is_none_or(|(known, _)| at.seq < known.seq) {
             self.life.over = Some((at, why));
         }
     }
 
     /// A new life begins, between the two.
-    pub fn begin_life(&mut self, from: When, until: When) {
-        let old = std::mem::replace(&mut self.life, Life::new(from, until));
+    pub fn begin_life(&mut self, from: EventTime, until: EventTime) {
+        let old = std::mem::replace(&mut self.life, JobCycle::new(from, until));
         self.past.extend(old.terminal);
         self.lives += 1;
         self.hook = Hook::default();

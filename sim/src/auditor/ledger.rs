@@ -1,9 +1,9 @@
 //! What was checked, what was not kept, and which edges of a job's life were seen.
 
-use super::edges::Edge;
-use super::when::When;
+use super::time_bounds::EventTime;
+use super::transitions::Transition;
 use super::{Promise, Violation};
-use crate::seen::Moment;
+use crate::observation::Moment;
 
 /// More violations than this tell nothing new.
 const VIOLATIONS_MAX: usize = 100;
@@ -12,7 +12,7 @@ const VIOLATIONS_MAX: usize = 100;
 #[derive(Debug)]
 pub(super) struct Ledger {
     /// The event that is being looked at.
-    pub now: When,
+    pub now: EventTime,
     pub violations: Vec<Violation>,
     checked: Vec<u64>,
     edges: Vec<u64>,
@@ -21,10 +21,10 @@ pub(super) struct Ledger {
 impl Default for Ledger {
     fn default() -> Self {
         Self {
-            now: When { seq: 0, ms: 0, wall_ms: 0 },
+            now: EventTime { seq: 0, ms: 0, wall_ms: 0 },
             violations: Vec::new(),
             checked: vec![0; Promise::ALL.len()],
-            edges: vec![0; Edge::ALL.len()],
+            edges: vec![0; Transition::ALL.len()],
         }
     }
 }
@@ -32,7 +32,7 @@ impl Default for Ledger {
 impl Ledger {
     /// The next event.
     pub fn advance(&mut self, at: Moment) {
-        self.now = When { seq: self.now.seq + 1, ms: at.ms, wall_ms: at.wall_ms };
+        self.now = EventTime { seq: self.now.seq + 1, ms: at.ms, wall_ms: at.wall_ms };
     }
 
     /// Counts a check, and keeps what it found if the promise does not hold.
@@ -50,7 +50,7 @@ impl Ledger {
     }
 
     /// An edge of a job's life was seen beyond doubt.
-    pub fn edge(&mut self, edge: Edge) {
+    pub fn edge(&mut self, edge: Transition) {
         self.edges[edge as usize] += 1;
     }
 
@@ -58,7 +58,7 @@ impl Ledger {
         Promise::ALL.iter().map(|promise| (promise.name(), self.checked[*promise as usize])).collect()
     }
 
-    pub fn edges(&self) -> Vec<(Edge, u64)> {
-        Edge::ALL.iter().map(|edge| (*edge, self.edges[*edge as usize])).collect()
+    pub fn edges(&self) -> Vec<(Transition, u64)> {
+        Transition::ALL.iter().map(|edge| (*edge, self.edges[*edge as usize])).collect()
     }
 }

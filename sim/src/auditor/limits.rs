@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use super::Auditor;
 use super::exchange::Exchange;
-use super::following::Following;
 use super::job::EndpointNo;
 use super::operation::Operation;
 use super::promise::Promise;
 use super::rules::{Rate, Rates};
-use super::when::When;
+use super::sse::Following;
+use super::time_bounds::EventTime;
 
 /// Rates count over so long.
 const WINDOW_MS: u64 = 10_000;
@@ -30,7 +30,7 @@ pub(super) enum Row {
 #[derive(Debug, Default)]
 pub(super) struct Window {
     /// When each request arrived that was not refused for certain, and whether it certainly passed.
-    arrived: VecDeque<(u64, When, Pass)>,
+    arrived: VecDeque<(u64, EventTime, Pass)>,
     /// Requests that are not answered.
     open: u64,
 }
@@ -110,7 +110,7 @@ impl Auditor {
             // Nobody counts what asks for an endpoint that is not there.
             Some(404) if endpoint.deleted.is_some() || !endpoint.is_created => return,
             Some(429) => {
-                let before = |when: &When| when.seq <= arrived.seq && when.ms + WINDOW_MS >= arrived.ms;
+                let before = |when: &EventTime| when.seq <= arrived.seq && when.ms + WINDOW_MS >= arrived.ms;
                 let counted_before = window.arrived.iter().filter(|(_, when, _)| before(when)).count() as u64;
                 let is_over =
                     counted_before > rate.per_10_s || rate.concurrent > 0 && open_before > rate.concurrent;
@@ -130,7 +130,7 @@ impl Auditor {
         // Windows of a server process that is gone are forgotten.
         let since = self.process_began.map_or(0, |began| began.seq);
         let in_window =
-            |when: &When| when.seq >= since && when.ms + WINDOW_MS > arrived.ms && when.ms <= arrived.ms;
+            |when: &EventTime| when.seq >= since && when.ms + WINDOW_MS > arrived.ms && when.ms <= arrived.ms;
         let passed =
             window.arrived.iter().filter(|(_, when, pass)| *pass == Pass::Passed && in_window(when)).count();
         let workers = endpoint.workers_most(missed_since_ms) as u64 * rates.requests_per_worker;

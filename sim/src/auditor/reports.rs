@@ -3,13 +3,13 @@
 use bytes::Bytes;
 
 use super::Auditor;
-use super::caused::{Causes, is_stale};
 use super::exchange::Exchange;
 use super::job::{Job, Post, WorkerNo};
+use super::job_view::{JobView, history};
 use super::operation::Operation;
+use super::outcome_cause::{Causes, is_stale};
 use super::promise::Promise;
-use super::sight::{Sight, history};
-use super::when::{Span, When};
+use super::time_bounds::{EventTime, Span};
 use super::wire::{Chunk, Streamed, Word, brief, read_chunk, read_result};
 
 impl Auditor {
@@ -46,7 +46,7 @@ impl Auditor {
     }
 
     /// Whether this worker posted since then that the job failed, and the job went back to the queue for that.
-    pub(super) fn may_have_failed_in(&self, job: &Job, worker: WorkerNo, since: When) -> bool {
+    pub(super) fn may_have_failed_in(&self, job: &Job, worker: WorkerNo, since: EventTime) -> bool {
         self.notes.endpoints[job.endpoint.0].settings.may_retry_errors
             && job.posts.iter().chain(&job.chunks).any(|post| {
                 matches!(post.word, Word::Failed(..)) && post.worker == worker && post.span.may_follow(since)
@@ -104,7 +104,7 @@ impl Auditor {
     }
 
     /// A running job shows an output: it must be progress from who holds the job.
-    pub(super) fn check_progress(&mut self, sight: &Sight, output: &Bytes) {
+    pub(super) fn check_progress(&mut self, sight: &JobView, output: &Bytes) {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(sight.job) else { return };
         let found = job.posts.iter().any(|post| {
@@ -196,12 +196,12 @@ impl Auditor {
     fn stream_state(&mut self, exchange: &Exchange, status: &str) {
         // A terminal state may be held back until the last chunk is shown; it may not come too early.
         let (Some(job), Some(from), Some(state)) =
-            (exchange.job, exchange.arrived, super::wire::State::parse(status))
+            (exchange.job, exchange.arrived, super::wire::ShownState::parse(status))
         else {
             return;
         };
         if state.is_terminal() {
-            self.sighted(&Sight { job, from, state, shown: None, what: "stream" });
+            self.sighted(&JobView { job, from, state, shown: None, what: "stream" });
         }
     }
 }
@@ -211,7 +211,7 @@ pub(super) fn exchange_is_large(post: &Post, chunk_bytes_max: usize) -> bool {
 }
 
 /// Whether the job certainly began anew between this post and what was asked for from here on.
-pub(super) fn is_of_past_run(job: &Job, post: &Post, from: When) -> bool {
+pub(super) fn is_of_past_run(job: &Job, post: &Post, from: EventTime) -> bool {
     let Some(until) = post.span.until else { return false };
     let retried = job.lives > 0 && until.seq < job.life.began.0.seq && job.life.began.1.seq < from.seq;
     let queued =
@@ -235,7 +235,7 @@ fn is_only_holder(job: &Job, post: &Post) -> bool {
 
 /// The chunks that a stream must begin with, when that is certain: there was but one attempt, and every chunk was
 /// accepted after the one before.
-fn certain_chunks(job: &Job, from: When) -> Option<Vec<&Bytes>> {
+fn certain_chunks(job: &Job, from: EventTime) -> Option<Vec<&Bytes>> {
     let [only] = job.deliveries.as_slice() else { return None };
     let doubts = only.doubts;
     // Who posted a result has let go of the job. If that was not accepted, it may have gone back to the queue.
@@ -246,7 +246,7 @@ fn certain_chunks(job: &Job, from: When) -> Option<Vec<&Bytes>> {
         return None;
     }
     let mut expected = Vec::new();
-    let mut before: Option<When> = None;
+    let mut before: Option<EventTime> = None;
     for post in &job.chunks {
         let Word::Progress(chunk) = &post.word else { return None };
         let until = post.span.until.filter(|_| post.accepted)?;

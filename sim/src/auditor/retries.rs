@@ -1,11 +1,11 @@
 //! Retries count the workers that a job lost.
 
 use super::Auditor;
-use super::edges::Edge;
 use super::job::{Delivery, Job, Loss, WorkerNo};
+use super::job_view::{JobView, history};
 use super::promise::Promise;
-use super::sight::{Sight, history};
-use super::when::When;
+use super::time_bounds::EventTime;
+use super::transitions::Transition;
 
 /// So often a job may be handed over in vain before that counts, too: else one that breaks every answer with it
 /// would go round for ever.
@@ -13,7 +13,7 @@ const UNDELIVERED_MAX: usize = 3;
 
 impl Auditor {
     /// A job's retries were shown.
-    pub(super) fn check_retries(&mut self, sight: &Sight, retries: u64) {
+    pub(super) fn check_retries(&mut self, sight: &JobView, retries: u64) {
         let Some(job) = self.notes.get(sight.job) else { return };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
         let latest = job.deliveries.last().map(|delivery| delivery.got);
@@ -49,10 +49,10 @@ impl Auditor {
         }
         let Some(delivery) = job.deliveries.last_mut() else { return };
         let edge = match (delivery.predecessor, retries) {
-            (Some(Loss::Died | Loss::Silent), 1..) => Edge::WorkerLostRequeued,
-            (Some(Loss::Drained), 0) => Edge::DrainedRequeued,
-            (Some(Loss::Undelivered), 0) => Edge::UndeliveredRequeued,
-            (Some(Loss::HandlerError), 1..) => Edge::HandlerErrorRetried,
+            (Some(Loss::Died | Loss::Silent), 1..) => Transition::WorkerLostRequeued,
+            (Some(Loss::Drained), 0) => Transition::DrainedRequeued,
+            (Some(Loss::Undelivered), 0) => Transition::UndeliveredRequeued,
+            (Some(Loss::HandlerError), 1..) => Transition::HandlerErrorRetried,
             _ => return,
         };
         delivery.predecessor = None;
@@ -98,7 +98,7 @@ impl Auditor {
     }
 
     /// Whether the server can only think that this worker was there and well ever since, and never had the job.
-    fn certainly_stayed(&self, job: &Job, worker: WorkerNo, since: When) -> bool {
+    fn certainly_stayed(&self, job: &Job, worker: WorkerNo, since: EventTime) -> bool {
         let notes = &self.notes.workers[worker.0];
         !job.was_given_to(worker)
             && notes.ended.is_none()

@@ -2,15 +2,15 @@
 
 mod story;
 
-mod calling;
-mod changing;
+mod control;
 mod damage;
-mod following;
-mod handing;
-mod keeping;
-mod limiting;
-mod losing;
-mod resting;
-mod watching;
+mod delivery;
+mod limits;
+mod loss;
+mod quiescence;
+mod retention;
+mod sse;
+mod views;
+mod webhooks;
 
 use self::story::Story;

@@ -5,12 +5,12 @@
 
 use super::Auditor;
 use super::job::JobNo;
-use super::notes::Map;
+use super::job_view::{JobView, history};
+use super::model::Map;
+use super::outages::SLACK_MS;
 use super::promise::Promise;
-use super::sight::{Sight, history};
-use super::trouble::SLACK_MS;
-use super::when::When;
-use super::wire::State;
+use super::time_bounds::EventTime;
+use super::wire::ShownState;
 
 /// For how long a job is set aside after its input could not be read for the first time. It doubles each time.
 const PAUSE_MS_MIN: u64 = 1_000;
@@ -23,20 +23,20 @@ const DAMAGED: &[u8] = b"damaged on the server's disk";
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     failures: Map<Box<str>, Vec<Failure>>,
-    damaged: Map<Box<str>, When>,
+    damaged: Map<Box<str>, EventTime>,
 }
 
 /// An input could not be read.
 #[derive(Clone, Copy, Debug)]
 struct Failure {
     /// The job cannot have been handed out before this for it to be read.
-    taken: When,
-    at: When,
+    taken: EventTime,
+    at: EventTime,
 }
 
 impl Unread {
     /// Since when the job's input is damaged.
-    pub(super) fn damaged(&self, job: &str) -> Option<When> {
+    pub(super) fn damaged(&self, job: &str) -> Option<EventTime> {
         self.damaged.get(job).copied()
     }
 }
@@ -59,7 +59,7 @@ impl Auditor {
     }
 
     /// Whether a job may have been taken to be read, or set aside after that, at any time between the two.
-    pub(super) fn may_be_aside(&self, no: JobNo, asked: When, got: When) -> bool {
+    pub(super) fn may_be_aside(&self, no: JobNo, asked: EventTime, got: EventTime) -> bool {
         let failures = self.notes.get(no).and_then(|job| self.unread.failures.get(&job.id));
         let mut failures = failures.into_iter().flatten().enumerate();
         failures.any(|(nth, failure)| {
@@ -69,15 +69,15 @@ impl Auditor {
     }
 
     /// Whether a job may have been taken between the two by nobody who got it, as its input could not be read.
-    pub(super) fn was_taken_in_vain(&self, no: JobNo, from: When, until: When) -> bool {
+    pub(super) fn was_taken_in_vain(&self, no: JobNo, from: EventTime, until: EventTime) -> bool {
         let is_damaged = self.notes.get(no).is_some_and(|job| self.unread.damaged(&job.id).is_some());
         is_damaged || self.may_be_aside(no, from, until)
     }
 
     /// A job was shown as failed. Answers whether that was for a damaged input.
-    pub(super) fn check_damage(&mut self, sight: &Sight) -> bool {
+    pub(super) fn check_damage(&mut self, sight: &JobView) -> bool {
         let error = sight.shown.as_ref().and_then(|shown| shown.error.as_ref());
-        let says_so = sight.state == State::Failed
+        let says_so = sight.state == ShownState::Failed
             && error.is_some_and(|error| error.windows(DAMAGED.len()).any(|part| part == DAMAGED));
         let Some(job) = self.notes.get(sight.job).filter(|_| says_so) else { return false };
         let is_damaged = self.unread.damaged(&job.id).is_some();

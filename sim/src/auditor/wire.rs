@@ -10,7 +10,7 @@ use crate::workers::UNREADABLE;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum State {
+pub(super) enum ShownState {
     InQueue,
     InProgress,
     Completed,
@@ -33,7 +33,7 @@ impl Word {
     }
 }
 
-impl State {
+impl ShownState {
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "IN_QUEUE" => Self::InQueue,
@@ -53,7 +53,7 @@ impl State {
 
 /// A job's record, or its beginning.
 #[derive(Deserialize)]
-pub(super) struct Record<'a> {
+pub(super) struct JobRecord<'a> {
     pub id: &'a str,
     pub status: &'a str,
     #[serde(default, borrow, deserialize_with = "present")]
@@ -100,7 +100,7 @@ pub(super) fn ids(body: &[u8]) -> Vec<&str> {
 #[derive(Deserialize)]
 pub(super) struct Page<'a> {
     #[serde(borrow)]
-    pub requests: Vec<Record<'a>>,
+    pub requests: Vec<JobRecord<'a>>,
     #[serde(borrow)]
     pub cursor: Option<Cow<'a, str>>,
 }

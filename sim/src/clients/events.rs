@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::Client;
-use super::book::Known;
-use crate::asking::{get, text_member};
+use super::client_state::KnownJob;
 use crate::events::EventReader;
-use crate::seen::{Party, Request};
+use crate::observation::{HttpRequest, Party};
+use crate::raw_http::{get, text_member};
 
 /// How often a reader comes back.
 const VISITS_MAX: u64 = 30;
@@ -33,8 +33,8 @@ impl Client {
     pub(super) async fn follow_any(&self) {
         let Some(known) = self.any() else { return };
         let (visits, first) = {
-            let mut dice = self.dice();
-            (dice.range(1..=VISITS_MAX), dice.chance(0.2).then(|| dice.range(0..=10)))
+            let mut rng = self.rng();
+            (rng.range(1..=VISITS_MAX), rng.chance(0.2).then(|| rng.range(0..=10)))
         };
         let mut place = Place { first, ..Place::default() };
         for _ in 0..visits {
@@ -44,18 +44,18 @@ impl Client {
             if let Some(state) = &place.end {
                 return self.book().ended(&known, matches!(state.as_str(), "FAILED" | "TIMED_OUT"));
             }
-            let away_ms = self.dice().skewed(0..=AWAY_MS_MAX);
+            let away_ms = self.rng().skewed(0..=AWAY_MS_MAX);
             sleep(Duration::from_millis(away_ms)).await;
         }
     }
 
     /// One connection. Answers whether there is any sense in coming back.
-    async fn visit(&self, known: &Known, place: &mut Place) -> bool {
+    async fn visit(&self, known: &KnownJob, place: &mut Place) -> bool {
         let request = self.question(known, place);
         let (stays_ms, mut pieces_left) = {
-            let mut dice = self.dice();
-            let hangs_up = dice.chance(0.4);
-            (dice.skewed(1_000..=STAYS_MS_MAX), if hangs_up { dice.range(0..=PIECES_MAX) } else { u64::MAX })
+            let mut rng = self.rng();
+            let hangs_up = rng.chance(0.4);
+            (rng.skewed(1_000..=STAYS_MS_MAX), if hangs_up { rng.range(0..=PIECES_MAX) } else { u64::MAX })
         };
         let mut reader = EventReader::default();
         let hear = |piece: &bytes::Bytes| {
@@ -79,9 +79,9 @@ impl Client {
         matches!(answer.status, 200 | 429 | 503)
     }
 
-    fn question(&self, known: &Known, place: &Place) -> Request {
-        let mut dice = self.dice();
-        let base = self.mount(&known.endpoint, &mut dice);
+    fn question(&self, known: &KnownJob, place: &Place) -> HttpRequest {
+        let mut rng = self.rng();
+        let base = self.mount(&known.endpoint, &mut rng);
         let offset = place.first.map(|first| format!("?offset={first}")).unwrap_or_default();
         let mut request = get(format!("{base}/stream/{}{offset}", known.job), &self.credential);
         request.headers.push(("accept", "text/event-stream".to_owned()));

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use longshore_launch::{Exited, Launcher as _, Present, WorkerSpec};
+use longshore_launch::{Launcher as _, RunningWorker, WorkerExit, WorkerSpec};
 use longshore_model::{Placement, WorkerId};
 use tokio::time::{Instant, timeout};
 
-use super::{GRACE_LEFT, Machine, SimLauncher};
-use crate::stage::{calm_world, serve};
-use crate::tasks::Process;
+use super::{GRACE_LEFT, SimLauncher, WorkerMachine};
+use crate::fixture::{quiet_world, serve};
+use crate::scheduler::Process;
 use crate::workers::tests::variables;
 use crate::world::World;
 
@@ -31,16 +31,16 @@ fn spec(worker: &str) -> WorkerSpec {
     }
 }
 
-fn present(worker: &str) -> Present {
+fn present(worker: &str) -> RunningWorker {
     let WorkerSpec { worker, endpoint, version, placement, .. } = spec(worker);
-    Present { worker, endpoint, version, is_stopping: false, placement }
+    RunningWorker { worker, endpoint, version, is_stopping: false, placement }
 }
 
 /// A machine, and a server on it that has looked what there is.
-async fn machine() -> (World, Machine, Process, SimLauncher) {
-    let (world, mut dice) = calm_world(7);
+async fn machine() -> (World, WorkerMachine, Process, SimLauncher) {
+    let (world, mut rng) = quiet_world(7);
     serve(&world, |_, _, _| (204, String::new()));
-    let machine = Machine::new(&world, &mut dice);
+    let machine = WorkerMachine::new(&world, &mut rng);
     let server = world.tasks.process();
     let launcher = machine.launcher(&server);
     assert_eq!(launcher.adopt().await.unwrap(), []);
@@ -48,19 +48,19 @@ async fn machine() -> (World, Machine, Process, SimLauncher) {
 }
 
 /// The server dies, and the next one has not looked yet.
-fn next_server(world: &World, machine: &Machine, server: &Process) -> (Process, SimLauncher) {
+fn next_server(world: &World, machine: &WorkerMachine, server: &Process) -> (Process, SimLauncher) {
     server.kill();
     let server = world.tasks.process();
     let launcher = machine.launcher(&server);
     (server, launcher)
 }
 
-async fn exit(launcher: &SimLauncher) -> Exited {
+async fn exit(launcher: &SimLauncher) -> WorkerExit {
     let mut exits = launcher.exits().unwrap();
     timeout(60 * SECOND, exits.recv()).await.unwrap().unwrap()
 }
 
-fn hang(machine: &Machine, worker: &WorkerId) {
+fn hang(machine: &WorkerMachine, worker: &WorkerId) {
     machine.state().folders[worker].worker.hang();
 }
 
@@ -74,7 +74,7 @@ async fn the_next_server_finds_the_living_and_hears_of_the_dead() {
     machine.state().folders[&"w1".parse().unwrap()].worker.clone().kill();
     assert_eq!(second.adopt().await.unwrap(), [present("w2")]);
     let exited = exit(&second).await;
-    assert_eq!((exited.worker.as_str(), exited.signal, exited.asked), ("w1", Some(9), false));
+    assert_eq!((exited.worker.as_str(), exited.signal, exited.expected), ("w1", Some(9), false));
     assert!(second.exits().is_none(), "they can be taken once");
 }
 
@@ -88,7 +88,7 @@ async fn a_worker_that_hangs_is_killed_after_its_grace() {
     launcher.stop(&id, 7 * SECOND).await.unwrap();
     assert_eq!(began.elapsed(), 7 * SECOND);
     let exited = exit(&launcher).await;
-    assert_eq!((exited.code, exited.signal, exited.asked), (None, Some(9), true));
+    assert_eq!((exited.code, exited.signal, exited.expected), (None, Some(9), true));
     launcher.stop(&id, SECOND).await.unwrap();
 }
 
@@ -100,11 +100,11 @@ async fn a_stop_that_the_server_does_not_survive_is_seen_through_by_the_next() {
     hang(&machine, &id);
     timeout(SECOND, first.stop(&id, 20 * SECOND)).await.unwrap_err();
     let (_server, second) = next_server(&world, &machine, &server);
-    let going = Present { is_stopping: true, ..present("w1") };
+    let going = RunningWorker { is_stopping: true, ..present("w1") };
     assert_eq!(second.adopt().await.unwrap(), [going]);
     let began = Instant::now();
     let exited = exit(&second).await;
-    assert!(exited.asked);
+    assert!(exited.expected);
     assert!(began.elapsed() >= GRACE_LEFT);
 }
 

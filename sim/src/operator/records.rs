@@ -1,6 +1,6 @@
 //! What the operator writes.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// An endpoint to create.
 pub(super) struct New {
@@ -30,11 +30,11 @@ pub(super) fn workers(min: u64, max: u64) -> String {
 }
 
 /// Any kind of endpoint.
-pub(super) fn endpoint(dice: &mut Dice, number: u64, template: &str) -> New {
-    let is_external = dice.chance(0.3);
-    let slug = dice.chance(0.5).then(|| format!("slug-{number}"));
-    let workers_max = dice.range(1..=5);
-    let workers_min = if dice.chance(0.3) { dice.range(1..=workers_max.min(2)) } else { 0 };
+pub(super) fn endpoint(rng: &mut Rng, number: u64, template: &str) -> New {
+    let is_external = rng.chance(0.3);
+    let slug = rng.chance(0.5).then(|| format!("slug-{number}"));
+    let workers_max = rng.range(1..=5);
+    let workers_min = if rng.chance(0.3) { rng.range(1..=workers_max.min(2)) } else { 0 };
     let mut members = vec![
         format!(r#""name":"endpoint-{number}","templateId":"{template}""#),
         format!(r#""provider":"{}""#, if is_external { "external" } else { "process" }),
@@ -42,36 +42,36 @@ pub(super) fn endpoint(dice: &mut Dice, number: u64, template: &str) -> New {
     ];
     members.extend(slug.as_ref().map(|slug| format!(r#""slug":"{slug}""#)));
     for setting in SETTINGS {
-        if dice.chance(0.6) {
-            members.push(setting(dice));
+        if rng.chance(0.6) {
+            members.push(setting(rng));
         }
     }
     New { body: format!("{{{}}}", members.join(",")), slug, is_external, workers_max }
 }
 
 /// A change of one setting.
-pub(super) fn change(dice: &mut Dice) -> String {
-    let setting = *dice.pick(SETTINGS);
-    format!("{{{}}}", setting(dice))
+pub(super) fn change(rng: &mut Rng) -> String {
+    let setting = *rng.pick(SETTINGS);
+    format!("{{{}}}", setting(rng))
 }
 
 /// A member with some value.
-type Setting = fn(&mut Dice) -> String;
+type Setting = fn(&mut Rng) -> String;
 
 /// What may be chosen freely, and changed.
 const SETTINGS: &[Setting] = &[
-    |dice| format!(r#""idleTimeout":{}"#, dice.skewed(1..=120)),
-    |dice| {
-        if dice.chance(0.5) {
-            format!(r#""scalerType":"QUEUE_DELAY","scalerValue":{}"#, dice.skewed(1..=30))
+    |rng| format!(r#""idleTimeout":{}"#, rng.skewed(1..=120)),
+    |rng| {
+        if rng.chance(0.5) {
+            format!(r#""scalerType":"QUEUE_DELAY","scalerValue":{}"#, rng.skewed(1..=30))
         } else {
-            format!(r#""scalerType":"REQUEST_COUNT","scalerValue":{}"#, dice.skewed(1..=10))
+            format!(r#""scalerType":"REQUEST_COUNT","scalerValue":{}"#, rng.skewed(1..=10))
         }
     },
-    |dice| format!(r#""executionTimeoutMs":{}"#, dice.skewed(5_000..=300_000)),
-    |dice| format!(r#""maxRetries":{}"#, dice.skewed(0..=5)),
-    |dice| {
-        let on = dice.pick::<&str>(&[
+    |rng| format!(r#""executionTimeoutMs":{}"#, rng.skewed(5_000..=300_000)),
+    |rng| format!(r#""maxRetries":{}"#, rng.skewed(0..=5)),
+    |rng| {
+        let on = rng.pick::<&str>(&[
             "[]",
             r#"["workerLost"]"#,
             r#"["workerLost","handlerError"]"#,
@@ -79,19 +79,19 @@ const SETTINGS: &[Setting] = &[
         ]);
         format!(r#""retryOn":{on}"#)
     },
-    |dice| format!(r#""resultRetentionMs":{}"#, dice.skewed(1_000..=120_000)),
-    |dice| format!(r#""syncResultRetentionMs":{}"#, dice.skewed(1_000..=60_000)),
-    |dice| {
-        if dice.chance(0.6) {
+    |rng| format!(r#""resultRetentionMs":{}"#, rng.skewed(1_000..=120_000)),
+    |rng| format!(r#""syncResultRetentionMs":{}"#, rng.skewed(1_000..=60_000)),
+    |rng| {
+        if rng.chance(0.6) {
             r#""maxQueueLength":null"#.to_owned()
         } else {
-            format!(r#""maxQueueLength":{}"#, dice.skewed(1..=200))
+            format!(r#""maxQueueLength":{}"#, rng.skewed(1..=200))
         }
     },
     // No longer than the server's, by which the auditor reckons.
-    |dice| format!(r#""stopGraceMs":{}"#, dice.skewed(0..=10_000)),
-    |dice| format!(r#""maxConcurrency":{}"#, dice.skewed(1..=8)),
-    |dice| format!(r#""durability":"{}""#, dice.pick(&["synced", "buffered"])),
+    |rng| format!(r#""stopGraceMs":{}"#, rng.skewed(0..=10_000)),
+    |rng| format!(r#""maxConcurrency":{}"#, rng.skewed(1..=8)),
+    |rng| format!(r#""durability":"{}""#, rng.pick(&["synced", "buffered"])),
 ];
 
 #[cfg(test)]
@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn records_are_json() {
-        let mut dice = Dice::new(1);
+        let mut rng = Rng::new(1);
         let mut bodies = vec![template(1), environment(2), workers(0, 3)];
         for number in 0..50 {
-            bodies.push(endpoint(&mut dice, number, "t").body);
-            bodies.push(change(&mut dice));
+            bodies.push(endpoint(&mut rng, number, "t").body);
+            bodies.push(change(&mut rng));
         }
         for body in bodies {
             serde_json::from_str::<serde_json::Value>(&body).expect(&body);

@@ -7,7 +7,7 @@ use http::StatusCode;
 use tokio::time::timeout;
 
 use super::{RECEIVERS, Receivers};
-use crate::stage::{calm_world, wait_for_trace};
+use crate::fixture::{quiet_world, wait_for_trace};
 
 fn call(host: &str) -> http::Request<Bytes> {
     let uri = format!("http://{host}/1/2");
@@ -16,8 +16,8 @@ fn call(host: &str) -> http::Request<Bytes> {
 
 #[tokio::test(start_paused = true)]
 async fn healthy_receivers_accept_and_others_do_not_exist() {
-    let (world, mut dice) = calm_world(1);
-    let receivers = Receivers::new(&world, &mut dice);
+    let (world, mut rng) = quiet_world(1);
+    let receivers = Receivers::new(&world, &mut rng);
     for number in 0..RECEIVERS {
         let answer = receivers.deliver(call(&format!("receiver-{number}.test"))).await;
         assert_eq!(answer, Ok(StatusCode::OK));
@@ -32,8 +32,8 @@ async fn who_hangs_up_breaks_the_call() {
     // In some of these worlds the receiver takes its time.
     let mut broken = 0;
     for seed in 0..20 {
-        let (world, mut dice) = calm_world(seed);
-        let receivers = Receivers::new(&world, &mut dice);
+        let (world, mut rng) = quiet_world(seed);
+        let receivers = Receivers::new(&world, &mut rng);
         let answered = timeout(Duration::from_millis(1), receivers.deliver(call("receiver-0.test"))).await;
         let mark = if answered.is_ok() { "CallAnswered(1" } else { "CallBroken(1" };
         wait_for_trace(&world, &[mark]).await;

@@ -9,22 +9,22 @@ use longshore_store::{ChunkRow, OutcomeRow, Payload, StoreError};
 use super::rows::Rows;
 use crate::disk::Drive;
 use crate::faults::Fault;
-use crate::seen::Seen;
+use crate::observation::Observation;
 
 /// What is damaged, with what it was before: a value that was written in its place is whole.
 #[derive(Default)]
-pub(super) struct Damage {
-    state: Mutex<State>,
+pub(super) struct DamagedPayloads {
+    state: Mutex<DamageState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DamageState {
     inputs: BTreeMap<JobKey, Payload>,
     outcomes: BTreeMap<JobKey, OutcomeRow>,
     chunks: BTreeMap<(JobKey, u64), ChunkRow>,
 }
 
-impl Damage {
+impl DamagedPayloads {
     /// What a read of a job's input comes to. One in a file is damaged there.
     pub(super) fn input(
         &self,
@@ -39,11 +39,11 @@ impl Damage {
         let Some(row) = rows.job(job).filter(|_| matches!(input, Payload::Inline(_))) else {
             return Ok(input);
         };
-        if !drive.faults.strike(Fault::InputDamaged) {
+        if !drive.faults.inject(Fault::InputDamaged) {
             return Ok(input);
         }
         self.state().inputs.insert(job, input);
-        drive.record.see(&Seen::InputDamaged(row.id.to_string()));
+        drive.record.see(&Observation::InputDamaged(row.id.to_string()));
         Err(damaged("input"))
     }
 
@@ -59,13 +59,13 @@ impl Damage {
         let is_damaged = self.state().outcomes.get(&job) == Some(&outcome);
         // The server may still have it in memory, and show that in the end.
         let is_safe = row.state.is_terminal() && !rows.has_old_outcome(job);
-        if !is_damaged && (is_safe || !drive.faults.strike(Fault::OutputDamaged)) {
+        if !is_damaged && (is_safe || !drive.faults.inject(Fault::OutputDamaged)) {
             return Ok(outcome);
         }
         self.state().outcomes.insert(job, outcome);
         // A progress value is soon another one.
         if row.state.is_terminal() {
-            drive.record.see(&Seen::OutputDamaged(row.id.to_string()));
+            drive.record.see(&Observation::OutputDamaged(row.id.to_string()));
         }
         Err(damaged("outcome"))
     }
@@ -79,8 +79,8 @@ impl Damage {
         mut page: Vec<ChunkRow>,
     ) -> Result<Vec<ChunkRow>, StoreError> {
         let Some(row) = rows.job(job).filter(|_| !page.is_empty()) else { return Ok(page) };
-        let tell = |offset| drive.record.see(&Seen::ChunkDamaged(row.id.to_string(), offset));
-        if drive.faults.strike(Fault::ChunkDamaged) {
+        let tell = |offset| drive.record.see(&Observation::ChunkDamaged(row.id.to_string(), offset));
+        if drive.faults.inject(Fault::ChunkDamaged) {
             let chunk = page[drive.below(page.len())].clone();
             tell(chunk.offset);
             self.state().chunks.insert((job, chunk.offset), chunk);
@@ -102,7 +102,7 @@ impl Damage {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DamageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

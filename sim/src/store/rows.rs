@@ -10,7 +10,7 @@ use longshore_model::{Durability, EndpointNo, Epoch, JobKey, JobRow, ShardId};
 use longshore_store::{Batch, MemoryStore, Payload, Store, StoreError, Write};
 use tokio::time::Instant;
 
-use super::damage::Damage;
+use super::damage::DamagedPayloads;
 use crate::disk::Drive;
 use crate::faults::Fault;
 
@@ -23,16 +23,16 @@ const KNOWN_AFTER: Duration = Duration::from_secs(1);
 /// One change, all or nothing.
 #[derive(Clone)]
 pub(super) enum Change {
-    /// See [`Store::claim`].
+    /// See [`Store::claim_shards`].
     Claim(Vec<ShardId>),
-    /// See [`Store::release`].
+    /// See [`Store::release_shards`].
     Release(Vec<(ShardId, Epoch)>),
     /// See [`Store::commit`].
     Commit(ShardId, Epoch, Batch),
 }
 
 /// What a change answers: the new epochs of a claim.
-pub(super) type Answer = Result<Vec<Epoch>, StoreError>;
+pub(super) type ClaimReply = Result<Vec<Epoch>, StoreError>;
 
 impl Change {
     /// Whether its writer waits for the sync.
@@ -63,10 +63,10 @@ impl Change {
         })
     }
 
-    fn apply(&self, rows: &MemoryStore) -> Answer {
+    fn apply(&self, rows: &MemoryStore) -> ClaimReply {
         match self.clone() {
-            Self::Claim(shards) => at_once(rows.claim(shards)),
-            Self::Release(shards) => at_once(rows.release(shards)).map(|()| Vec::new()),
+            Self::Claim(shards) => at_once(rows.claim_shards(shards)),
+            Self::Release(shards) => at_once(rows.release_shards(shards)).map(|()| Vec::new()),
             Self::Commit(shard, epoch, batch) => {
                 at_once(rows.commit(shard, epoch, batch)).map(|()| Vec::new())
             }
@@ -77,12 +77,12 @@ impl Change {
 /// The rows on the disk.
 #[derive(Default)]
 pub(crate) struct Rows {
-    state: Mutex<State>,
-    damage: Damage,
+    state: Mutex<StoreState>,
+    damage: DamagedPayloads,
 }
 
 #[derive(Default)]
-struct State {
+struct StoreState {
     /// With everything that was written: what readers see.
     seen: Arc<MemoryStore>,
     /// Without what a power cut can take.
@@ -126,7 +126,7 @@ impl Rows {
     }
 
     /// What is damaged of the payloads in rows.
-    pub(super) fn damage(&self) -> &Damage {
+    pub(super) fn damage(&self) -> &DamagedPayloads {
         &self.damage
     }
 
@@ -141,7 +141,7 @@ impl Rows {
     }
 
     /// It is written, and synced where it has to be. From now on readers see it.
-    pub(super) fn keep(&self) -> Vec<Answer> {
+    pub(super) fn keep(&self) -> Vec<ClaimReply> {
         let mut state = self.state();
         let group = std::mem::take(&mut state.unsure);
         let is_synced = group.iter().any(Change::is_synced);
@@ -191,18 +191,18 @@ impl Rows {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StoreState {
     /// How many changes of the tail a power cut leaves.
     fn survivors(&self, drive: &Drive) -> usize {
         let written = self.tail.len();
-        if written == 0 || drive.faults.strike(Fault::TailLost) {
+        if written == 0 || drive.faults.inject(Fault::TailLost) {
             0
-        } else if drive.faults.strike(Fault::TailTorn) {
+        } else if drive.faults.inject(Fault::TailTorn) {
             drive.below(written)
         } else {
             written

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::habits::Plan;
-use super::output::{Signature, closed};
+use super::output::{OutputTag, closed};
+use super::profile::HandlerPlan;
 use super::sdk::Sdk;
 use crate::faults::Fault;
 
@@ -17,12 +17,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 impl Sdk {
     /// Runs a handler and posts what it answers.
     pub(super) async fn handle(self: &Arc<Self>, job: &Arc<str>, run: u64, stop: &Notify) {
-        let is_deaf = self.world.faults.strike(Fault::HandlerDeaf);
-        let is_stuck = self.world.faults.strike(Fault::HandlerStuck);
+        let is_deaf = self.world.faults.inject(Fault::HandlerDeaf);
+        let is_stuck = self.world.faults.inject(Fault::HandlerStuck);
         let mut plan = {
             let sane = self.world.faults.are_over();
-            let mut dice = self.dice();
-            self.habits.plan(&mut dice, sane)
+            let mut rng = self.rng();
+            self.profile.plan(&mut rng, sane)
         };
         plan.work = plan.work.filter(|_| !is_stuck);
         let stopped = async {
@@ -46,8 +46,8 @@ impl Sdk {
     }
 
     /// The body of the result.
-    async fn work(self: &Arc<Self>, job: &Arc<str>, run: u64, plan: &Plan) -> String {
-        let signature = Signature { job, worker: &self.env.worker, run };
+    async fn work(self: &Arc<Self>, job: &Arc<str>, run: u64, plan: &HandlerPlan) -> String {
+        let signature = OutputTag { job, worker: &self.env.worker, run };
         for step in 0..plan.progress {
             self.post_progress(job, signature.progress(step));
         }
@@ -63,7 +63,7 @@ impl Sdk {
             }
         }
         self.busy(plan.work.map(|work| work / pieces)).await;
-        if self.world.faults.strike(Fault::HandlerFails) {
+        if self.world.faults.inject(Fault::HandlerFails) {
             return closed(signature.error(run), plan.asks_for_replacement);
         }
         let result = match &plan.chunks {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 #[derive(Deserialize)]
-struct Handed<'a> {
+struct ReceivedJob<'a> {
     #[serde(borrow)]
     id: std::borrow::Cow<'a, str>,
     #[serde(rename = "input")]
@@ -25,9 +25,9 @@ pub(super) fn is_unreadable(body: &[u8]) -> bool {
 /// The ids in an answer to a question for jobs. An answer that is none brings no jobs, as with the SDK.
 pub(super) fn ids(body: &[u8]) -> Vec<Arc<str>> {
     let jobs = if body.first() == Some(&b'[') {
-        serde_json::from_slice::<Vec<Handed<'_>>>(body).unwrap_or_default()
+        serde_json::from_slice::<Vec<ReceivedJob<'_>>>(body).unwrap_or_default()
     } else {
-        serde_json::from_slice::<Handed<'_>>(body).map(|job| vec![job]).unwrap_or_default()
+        serde_json::from_slice::<ReceivedJob<'_>>(body).map(|job| vec![job]).unwrap_or_default()
     };
     jobs.into_iter().map(|job| Arc::from(&*job.id)).collect()
 }

@@ -1,18 +1,18 @@
 //! What handlers answer. Every answer says whose it is: the job, the worker, and a number that no other answer of
 //! this worker has, so that it shows later which of several answers counted.
 
-use super::habits::Oddity;
-use crate::asking::padding;
+use super::profile::Oddity;
+use crate::raw_http::padding;
 
 /// Who answers.
-pub(super) struct Signature<'a> {
+pub(super) struct OutputTag<'a> {
     pub(super) job: &'a str,
     pub(super) worker: &'a str,
     /// The run of a handler, or one further answer; counts up in each worker.
     pub(super) run: u64,
 }
 
-impl Signature<'_> {
+impl OutputTag<'_> {
     /// An object with at least so many bytes.
     pub(super) fn value(&self, bytes: u64) -> String {
         let Self { job, worker, run } = self;
@@ -75,7 +75,7 @@ pub(super) fn closed(mut body: String, asks_for_replacement: bool) -> String {
 mod tests {
     use super::*;
 
-    const SIGNATURE: Signature<'static> = Signature { job: "j", worker: "w", run: 7 };
+    const SIGNATURE: OutputTag<'static> = OutputTag { job: "j", worker: "w", run: 7 };
 
     #[test]
     fn bodies_are_json_where_they_should_be() {

@@ -9,14 +9,14 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::environment::Environment;
-use super::gossip::Gossip;
-use super::habits::{Fate, Habits};
+use super::foreign_jobs::ForeignJobs;
 use super::job;
-use crate::asking::get;
-use crate::dice::Dice;
+use super::profile::{WorkerFate, WorkerProfile};
 use crate::faults::Fault;
-use crate::seen::{Answer, Party, Request, Seen};
-use crate::tasks::Process;
+use crate::observation::{HttpRequest, HttpResponse, Observation, Party};
+use crate::raw_http::get;
+use crate::rng::Rng;
+use crate::scheduler::Process;
 use crate::world::World;
 
 /// How many jobs a worker remembers after it let them go.
@@ -47,11 +47,11 @@ pub struct Worker {
 pub(super) struct Sdk {
     pub(super) world: World,
     pub(super) env: Environment,
-    pub(super) habits: Habits,
+    pub(super) profile: WorkerProfile,
     pub(super) process: Process,
-    pub(super) gossip: Gossip,
-    pub(super) dice: Mutex<Dice>,
-    state: Mutex<State>,
+    pub(super) foreign_jobs: ForeignJobs,
+    pub(super) rng: Mutex<Rng>,
+    state: Mutex<WorkerState>,
     /// Slots or the wish to end changed.
     changed: Notify,
     /// Not a `watch` channel: that one wakes several waiters in an order of its own.
@@ -59,7 +59,7 @@ pub(super) struct Sdk {
 }
 
 #[derive(Default)]
-struct State {
+struct WorkerState {
     running: BTreeMap<u64, Run>,
     past: VecDeque<Arc<str>>,
     runs: u64,
@@ -93,20 +93,20 @@ impl Worker {
     /// Starts a worker of an endpoint with this environment.
     pub fn start(
         world: &World,
-        dice: &mut Dice,
-        gossip: &Gossip,
+        rng: &mut Rng,
+        foreign_jobs: &ForeignJobs,
         endpoint: &str,
         variables: &BTreeMap<String, String>,
     ) -> Option<Self> {
         let env = Environment::read(variables)?;
-        let mut dice = dice.fork();
-        world.record.see(&Seen::WorkerStarted(env.worker.clone(), endpoint.to_owned()));
+        let mut rng = rng.fork();
+        world.record.see(&Observation::WorkerStarted(env.worker.clone(), endpoint.to_owned()));
         let sdk = Arc::new(Sdk {
             world: world.clone(),
-            habits: Habits::draw(&mut dice),
+            profile: WorkerProfile::draw(&mut rng),
             process: world.tasks.process(),
-            gossip: gossip.clone(),
-            dice: Mutex::new(dice),
+            foreign_jobs: foreign_jobs.clone(),
+            rng: Mutex::new(rng),
             state: Mutex::default(),
             changed: Notify::new(),
             ended: Notify::new(),
@@ -125,7 +125,7 @@ impl Worker {
         if state.hangs {
             return;
         }
-        if state.phase == Phase::Booting || sdk.habits.ends_at_once {
+        if state.phase == Phase::Booting || sdk.profile.ends_at_once {
             drop(state);
             sdk.end(Ending { code: None, signal: Some(15) });
             return;
@@ -171,8 +171,8 @@ impl Worker {
 
 impl Sdk {
     async fn run(self: Arc<Self>) {
-        sleep(self.habits.boot).await;
-        if self.habits.fate == Fate::Unfit && !self.world.faults.are_over() {
+        sleep(self.profile.boot).await;
+        if self.profile.fate == WorkerFate::Unfit && !self.world.faults.are_over() {
             let reason = "&status=unhealthy&check=memory&reason=RuntimeError%3A+too+little";
             let path = format!("{}{reason}&runpod_version=1.12.0", self.env.ping);
             let _ = timeout(UNFIT_PATIENCE, self.ask(get(path, &self.env.token))).await;
@@ -207,7 +207,7 @@ impl Sdk {
             let is_busy = if self.state().running.is_empty() { '0' } else { '1' };
             let asked_at = Instant::now();
             let answer = timeout(
-                self.habits.patience,
+                self.profile.patience,
                 self.ask(get(format!("{path}{busy}{is_busy}"), &self.env.token)),
             );
             let answer = answer.await.ok().flatten();
@@ -228,7 +228,7 @@ impl Sdk {
                     for job in jobs {
                         self.begin(job);
                     }
-                    sleep_until(asked_at + self.habits.pace).await;
+                    sleep_until(asked_at + self.profile.pace).await;
                 }
                 Some(answer) if matches!(answer.status, 204 | 400) => {}
                 Some(answer) if answer.status == 429 => sleep(Duration::from_secs(5)).await,
@@ -246,7 +246,7 @@ impl Sdk {
                 if state.phase == Phase::Ending {
                     return None;
                 }
-                let free = (self.habits.concurrency as usize).saturating_sub(state.running.len());
+                let free = (self.profile.concurrency as usize).saturating_sub(state.running.len());
                 if free > 0 {
                     return Some(free);
                 }
@@ -256,7 +256,7 @@ impl Sdk {
     }
 
     fn begin(self: &Arc<Self>, job: Arc<str>) {
-        self.gossip.tell(&self.env.token, job.clone());
+        self.foreign_jobs.tell(&self.env.token, job.clone());
         let stop = Arc::new(Notify::new());
         let run = {
             let mut state = self.state();
@@ -265,7 +265,7 @@ impl Sdk {
             state.running.insert(run, Run { job: job.clone(), stop: stop.clone(), in_handler: true });
             run
         };
-        self.world.record.see(&Seen::HandlerBegan(self.env.worker.clone(), job.to_string()));
+        self.world.record.see(&Observation::HandlerBegan(self.env.worker.clone(), job.to_string()));
         let sdk = Arc::clone(self);
         self.process.spawn(async move {
             sdk.handle(&job, run, &stop).await;
@@ -280,7 +280,7 @@ impl Sdk {
         run.in_handler = false;
         let job = run.job.to_string();
         drop(state);
-        self.world.record.see(&Seen::HandlerEnded(self.env.worker.clone(), job));
+        self.world.record.see(&Observation::HandlerEnded(self.env.worker.clone(), job));
     }
 
     /// The slot of this run is free again.
@@ -293,7 +293,7 @@ impl Sdk {
             state.past.push_back(run.job);
         }
         drop(state);
-        if self.habits.fate == Fate::RefreshesItself {
+        if self.profile.fate == WorkerFate::RefreshesItself {
             self.state().phase = Phase::Ending;
         }
         self.changed.notify_waiters();
@@ -306,7 +306,7 @@ impl Sdk {
                 return;
             }
             let question = get(self.env.stop.clone(), &self.env.token);
-            let answer = timeout(self.habits.patience, self.ask(question)).await.ok().flatten();
+            let answer = timeout(self.profile.patience, self.ask(question)).await.ok().flatten();
             self.breathe().await;
             match answer {
                 Some(answer) if answer.status == 200 => {
@@ -337,7 +337,7 @@ impl Sdk {
     }
 
     fn pinged_jobs(&self) -> Vec<Arc<str>> {
-        let names_past_ones = self.world.faults.strike(Fault::PingStale);
+        let names_past_ones = self.world.faults.inject(Fault::PingStale);
         if names_past_ones {
             let foreign = self.foreign_job();
             return self.state().past.iter().cloned().chain(foreign).collect();
@@ -346,18 +346,18 @@ impl Sdk {
     }
 
     /// Sends a request; none if no answer comes.
-    pub(super) async fn ask(&self, request: Request) -> Option<Answer> {
+    pub(super) async fn ask(&self, request: HttpRequest) -> Option<HttpResponse> {
         self.world.network.ask(Party::Worker(self.env.worker.clone()), request).await.ok()
     }
 
     /// Now and then something happens to a worker.
     pub(super) fn mishap(self: &Arc<Self>) {
         let faults = &self.world.faults;
-        if faults.strike(Fault::WorkerDies) {
+        if faults.inject(Fault::WorkerDies) {
             let (after, ending) = {
-                let mut dice = self.dice();
-                let after = Duration::from_millis(dice.skewed(0..=30_000));
-                let signal = *dice.pick(&[None, None, Some(9), Some(11)]);
+                let mut rng = self.rng();
+                let after = Duration::from_millis(rng.skewed(0..=30_000));
+                let signal = *rng.pick(&[None, None, Some(9), Some(11)]);
                 (after, Ending { code: signal.is_none().then_some(1), signal })
             };
             let dying = Arc::clone(self);
@@ -366,12 +366,12 @@ impl Sdk {
                 dying.end(ending);
             });
         }
-        if faults.strike(Fault::WorkerPaused) {
+        if faults.inject(Fault::WorkerPaused) {
             // Long enough, at times, to be taken for lost, and to lose the jobs to others.
-            let pause = self.dice().range(100..=90_000);
+            let pause = self.rng().range(100..=90_000);
             self.state().paused_until = Some(Instant::now() + Duration::from_millis(pause));
         }
-        if faults.strike(Fault::WorkerHangs) {
+        if faults.inject(Fault::WorkerHangs) {
             self.state().hangs = true;
         }
     }
@@ -392,18 +392,18 @@ impl Sdk {
     }
 
     async fn wait_after_trouble(&self) {
-        let wait = self.dice().range(1..=AFTER_TROUBLE_MS_MAX);
+        let wait = self.rng().range(1..=AFTER_TROUBLE_MS_MAX);
         sleep(Duration::from_millis(wait)).await;
     }
 
     /// A job that it let go, or another worker has or had.
     pub(super) fn foreign_job(&self) -> Option<Arc<str>> {
-        let mut dice = self.dice();
-        if dice.chance(0.5) {
+        let mut rng = self.rng();
+        if rng.chance(0.5) {
             let past: Vec<_> = self.state().past.iter().cloned().collect();
-            return (!past.is_empty()).then(|| dice.pick(&past).clone());
+            return (!past.is_empty()).then(|| rng.pick(&past).clone());
         }
-        self.gossip.pick(&self.env.token, &mut dice)
+        self.foreign_jobs.pick(&self.env.token, &mut rng)
     }
 
     /// A number for one more answer.
@@ -424,18 +424,18 @@ impl Sdk {
             (state.asked, std::mem::take(&mut state.running))
         };
         self.process.kill();
-        self.world.record.see(&Seen::WorkerEnded(self.env.worker.clone(), asked));
+        self.world.record.see(&Observation::WorkerEnded(self.env.worker.clone(), asked));
         for run in running.values().filter(|run| run.in_handler) {
-            self.world.record.see(&Seen::HandlerEnded(self.env.worker.clone(), run.job.to_string()));
+            self.world.record.see(&Observation::HandlerEnded(self.env.worker.clone(), run.job.to_string()));
         }
         self.ended.notify_waiters();
     }
 
-    pub(super) fn dice(&self) -> MutexGuard<'_, Dice> {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn rng(&self) -> MutexGuard<'_, Rng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorkerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use super::environment::tests::variables;
-use super::{Ending, Gossip, Worker};
-use crate::stage::{calm_world, serve, wait_for_trace};
+use super::{Ending, ForeignJobs, Worker};
+use crate::fixture::{quiet_world, serve, wait_for_trace};
 use crate::world::World;
 
 /// Hands out one job, once; everything else is fine.
@@ -29,9 +29,10 @@ fn serve_one_job(world: &World) {
 #[tokio::test(start_paused = true)]
 async fn a_worker_takes_works_and_posts() {
     for seed in 0..20 {
-        let (world, mut dice) = calm_world(seed);
+        let (world, mut rng) = quiet_world(seed);
         serve_one_job(&world);
-        let worker = Worker::start(&world, &mut dice, &Gossip::default(), "ep", &variables("w1")).unwrap();
+        let worker =
+            Worker::start(&world, &mut rng, &ForeignJobs::default(), "ep", &variables("w1")).unwrap();
         let marks = [
             "WorkerStarted(\"w1\", \"ep\")",
             "HandlerBegan(\"w1\", \"j-1\")",
@@ -47,9 +48,10 @@ async fn a_worker_takes_works_and_posts() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_is_asked_to_end_does() {
     for seed in 0..20 {
-        let (world, mut dice) = calm_world(seed);
+        let (world, mut rng) = quiet_world(seed);
         serve_one_job(&world);
-        let worker = Worker::start(&world, &mut dice, &Gossip::default(), "ep", &variables("w1")).unwrap();
+        let worker =
+            Worker::start(&world, &mut rng, &ForeignJobs::default(), "ep", &variables("w1")).unwrap();
         let before = wait_for_trace(&world, &["HandlerBegan"]).await;
         worker.terminate();
         let ending = worker.ended().await;

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use longshore_model::limits::CODE_BODY_BYTES_MAX;
 use tar::{Builder, EntryType, Header};
 
-use crate::exit::{Failure, Outcome, cannot};
+use crate::exit::{CommandError, CommandResult, cannot};
 
 /// A folder with more files than this is not a handler's.
 const FILES_MAX: usize = 10_000;
@@ -24,12 +24,12 @@ pub(super) struct Packed {
 }
 
 /// Packs everything in `dir` but what is hidden, made by Python, or an environment.
-pub(super) fn pack(dir: &Path) -> Outcome<Packed> {
+pub(super) fn pack(dir: &Path) -> CommandResult<Packed> {
     let mut files = Vec::new();
     collect(dir, Path::new(""), &mut files)
         .map_err(|error| cannot(format_args!("read {}", dir.display()), error))?;
     if files.len() > FILES_MAX {
-        return Err(Failure::usage(format!("{} has more than {FILES_MAX} files", dir.display()))
+        return Err(CommandError::usage(format!("{} has more than {FILES_MAX} files", dir.display()))
             .next("name the folder of the handler alone"));
     }
     files.sort();
@@ -79,7 +79,7 @@ fn add(tar: &mut Builder<GzEncoder<Vec<u8>>>, dir: &Path, path: &Path) -> io::Re
     tar.append_data(&mut header, path, io::Read::take(file, facts.len()))
 }
 
-fn too_large(dir: &Path, files: &[PathBuf], bytes: usize) -> Failure {
+fn too_large(dir: &Path, files: &[PathBuf], bytes: usize) -> CommandError {
     let mut sizes: Vec<(u64, &PathBuf)> = files
         .iter()
         .map(|path| (fs::metadata(dir.join(path)).map_or(0, |facts| facts.len()), path))
@@ -88,7 +88,7 @@ fn too_large(dir: &Path, files: &[PathBuf], bytes: usize) -> Failure {
     let largest = sizes.iter().take(3).map(|(bytes, path)| format!("{bytes:>12}  {}", path.display()));
     let message =
         format!("the folder has {bytes} bytes packed, {CODE_BODY_BYTES_MAX} is the most; the largest files:");
-    Failure::usage(message).with_lines(largest).next("let the handler fetch models when it starts")
+    CommandError::usage(message).with_lines(largest).next("let the handler fetch models when it starts")
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use std::process::{Command, ExitCode};
 use clap::Args;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::dev::dev_dir::DevDir;
 use crate::dev::error::DevError;
-use crate::dev::home::Home;
 use crate::dev::project::Project;
 use crate::dev::python;
 use crate::screen::Screen;
@@ -38,7 +38,7 @@ pub async fn code_worker(args: &CodeWorkerArgs) -> ExitCode {
 /// The command line of the handler, once its environment is there.
 async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<Vec<String>, DevError> {
     let project = Project::load(&args.dir)?;
-    let home = Home::at(environment_dir(&project))?;
+    let home = DevDir::at(environment_dir(&project))?;
     let lock_path = home.lock();
     let cannot =
         |error: std::io::Error| DevError::new(format!("cannot lock {}: {error}", lock_path.display()));

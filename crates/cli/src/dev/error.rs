@@ -1,6 +1,6 @@
 //! What stops `dev`, in words for the person who typed it.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CommandError, CommandExit};
 
 /// A sentence that says what is wrong and what to do, and perhaps lines to look at.
 #[derive(Debug, thiserror::Error)]
@@ -22,9 +22,9 @@ impl DevError {
     }
 }
 
-impl From<DevError> for Failure {
+impl From<DevError> for CommandError {
     fn from(error: DevError) -> Self {
-        Self::new(Exit::Failure, error.message).with_lines(error.lines)
+        Self::new(CommandExit::Failure, error.message).with_lines(error.lines)
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
-use super::host::RunningServer;
+use super::server_host::RunningServer;
 use crate::screen::Screen;
 use crate::traceback::readable;
 
@@ -19,12 +19,12 @@ const WORKER_CHARS: usize = 8;
 
 /// Follows the logs of all workers.
 pub(crate) struct Logs {
-    tails: BTreeMap<String, Tail>,
+    tails: BTreeMap<String, LogCursor>,
 }
 
 /// How far one log has been read.
 #[derive(Default)]
-struct Tail {
+struct LogCursor {
     offset: u64,
     /// The beginning of a line whose end is not written yet.
     rest: Vec<u8>,
@@ -35,7 +35,7 @@ impl Logs {
     pub(crate) fn from_now(server: &dyn RunningServer) -> Self {
         let ends = server.worker_logs().into_iter().map(|log| {
             let offset = std::fs::metadata(&log.path).map_or(0, |facts| facts.len());
-            (log.worker, Tail { offset, rest: Vec::new() })
+            (log.worker, LogCursor { offset, rest: Vec::new() })
         });
         Self { tails: ends.collect() }
     }
@@ -62,7 +62,7 @@ impl Logs {
     }
 }
 
-impl Tail {
+impl LogCursor {
     /// The complete lines that were added since the last call.
     fn news(&mut self, path: &Path) -> Vec<String> {
         let Ok(mut file) = File::open(path) else { return Vec::new() };
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn only_whole_new_lines_are_shown_and_a_rotated_log_starts_over() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let mut tail = Tail::default();
+        let mut tail = LogCursor::default();
         let write = |text: &str| file.as_file().write_all(text.as_bytes()).unwrap();
         write("one\ntw");
         assert_eq!(tail.news(file.path()), ["one"]);

@@ -9,7 +9,7 @@ const FIRST: u16 = 8080;
 const TRIES: u16 = 100;
 
 /// A bound port.
-pub(crate) struct Port {
+pub(crate) struct BoundPort {
     pub(crate) listener: TcpListener,
     pub(crate) number: u16,
     /// The port that would have been taken if it were free.
@@ -17,14 +17,14 @@ pub(crate) struct Port {
 }
 
 /// Binds `wanted`, or the first free port from 8080 on.
-pub(crate) fn bind(wanted: Option<u16>) -> Result<Port, DevError> {
+pub(crate) fn bind(wanted: Option<u16>) -> Result<BoundPort, DevError> {
     let (first, tries) = wanted.map_or((FIRST, TRIES), |port| (port, 1));
     for port in first..first.saturating_add(tries) {
         match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
             Ok(listener) => {
                 let number = listener.local_addr().map_or(port, |address| address.port());
                 let instead_of = (port != first).then_some(first);
-                return Ok(Port { listener, number, instead_of });
+                return Ok(BoundPort { listener, number, instead_of });
             }
             Err(error) if error.kind() == ErrorKind::AddrInUse => {}
             Err(error) => {

@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use super::dev_dir::DevDir;
 use super::error::DevError;
-use super::home::Home;
 use super::install::{self, Tool};
 use super::project::{Program, Project};
 use crate::screen::{Screen, span};
@@ -25,7 +25,7 @@ const DEFAULT_REQUIREMENTS: &str = "runpod";
 /// The command line that runs the project's handler; its environment is ready when this returns.
 pub(crate) async fn prepare(
     project: &Project,
-    home: &Home,
+    home: &DevDir,
     screen: &Screen,
 ) -> Result<Vec<String>, DevError> {
     let wanted = match (&project.program, project.requirements()) {
@@ -156,7 +156,7 @@ async fn make(tool: Tool, project: &Project, venv: &Path, screen: &Screen) -> Re
     Err(DevError::new(format!("cannot make a python environment in {}:", venv.display())).with_lines(failure))
 }
 
-async fn install(tool: Tool, project: &Project, home: &Home, screen: &Screen) -> Result<(), DevError> {
+async fn install(tool: Tool, project: &Project, home: &DevDir, screen: &Screen) -> Result<(), DevError> {
     let python = home.venv().join("bin/python");
     let packages = match project.requirements() {
         Some(path) => vec!["-r".to_owned(), path.display().to_string()],

@@ -27,7 +27,7 @@ pub(crate) struct Sample {
 
 /// How the sample came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SampleResult {
     /// The job completed.
     Completed,
     /// The job ended in another way.
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     slug: &str,
     sample: &Sample,
     screen: &Screen,
-) -> Result<Verdict, DevError> {
+) -> Result<SampleResult, DevError> {
     let step = screen.step("running test_input.json");
     let since = Instant::now();
     let mut job = client.runsync(slug, sample.body.clone(), FIRST_WAIT, None).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn run(
             // It would be taken as soon as a worker stays up, with nobody there to see it.
             let _ = client.cancel(slug, job.id).await;
             step.failed("no worker stays up to take test_input.json");
-            return Ok(Verdict::NoWorker);
+            return Ok(SampleResult::NoWorker);
         }
         step.detail(stage(page.status, &workers));
     }
@@ -103,17 +103,17 @@ fn stage(state: JobState, workers: &HealthWorkers) -> &'static str {
     }
 }
 
-fn show(job: &Job, took: Duration, step: Step, screen: &Screen) -> Verdict {
+fn show(job: &Job, took: Duration, step: Step, screen: &Screen) -> SampleResult {
     let ms = |ms: Option<u64>| span(Duration::from_millis(ms.unwrap_or(0)));
     let times =
         format!("(queued {}, ran {}, {} in all)", ms(job.delay_time), ms(job.execution_time), span(took));
     let said = format!("test_input.json {} {}", job.status, screen.dim(&times));
     let verdict = if job.status == JobState::Completed {
         step.done(&said);
-        Verdict::Completed
+        SampleResult::Completed
     } else {
         step.failed(&said);
-        Verdict::NotCompleted
+        SampleResult::NotCompleted
     };
     if let Some(error) = &job.error {
         for line in readable(error).lines() {

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use longshore_client::Client;
 
 use super::deploy::{Deployment, Fleet, deploy};
+use super::dev_dir::DevDir;
 use super::error::DevError;
-use super::home::Home;
-use super::host::RunningServer;
 use super::logs::Logs;
 use super::project::Project;
-use super::sample::{self, Sample, Verdict};
+use super::sample::{self, Sample, SampleResult};
+use super::server_host::RunningServer;
 use super::snippets::Snippets;
-use super::watch::{self, Changes, Files};
+use super::watch::{self, Changes, FileTimes};
 use super::{python, report};
 use crate::screen::Screen;
 
@@ -23,12 +23,12 @@ const IDLE_TIMEOUT_S: u32 = 300;
 const SOURCES_ENV: &str = "LONGSHORE_DEV_SOURCES";
 
 /// See the module.
-pub(crate) struct Session {
+pub(crate) struct DevSession {
     /// The folder as it was typed: the lines to copy name files by it.
     pub(crate) dir: PathBuf,
     /// Exit after the sample.
     pub(crate) once: bool,
-    pub(crate) home: Home,
+    pub(crate) home: DevDir,
     pub(crate) project: Project,
     /// What runs a worker.
     pub(crate) command: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Session {
     pub(crate) screen: Screen,
 }
 
-impl Session {
+impl DevSession {
     /// Deploys and tries the handler; unless it is for once, for ever.
     pub(crate) async fn work(&mut self) -> Result<ExitCode, DevError> {
         let (server, screen) = (Arc::clone(&self.server), self.screen.clone());
@@ -60,11 +60,11 @@ impl Session {
     }
 
     async fn develop(&mut self) -> Result<ExitCode, DevError> {
-        let mut files = Files::look(&self.project.dir);
+        let mut files = FileTimes::look(&self.project.dir);
         self.deploy(&files).await?;
         let verdict = self.try_sample().await?;
         if self.once {
-            let completed = verdict == Some(Verdict::Completed);
+            let completed = verdict == Some(SampleResult::Completed);
             return Ok(if completed { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         self.show_snippets();
@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    async fn follow_up(&mut self, changes: Changes, files: &Files) -> Result<(), DevError> {
+    async fn follow_up(&mut self, changes: Changes, files: &FileTimes) -> Result<(), DevError> {
         self.screen.line("");
         if changes.project {
             self.project = Project::load(&self.project.dir)?;
@@ -93,7 +93,7 @@ impl Session {
         self.try_sample().await.map(|_| ())
     }
 
-    async fn deploy(&self, files: &Files) -> Result<(), DevError> {
+    async fn deploy(&self, files: &FileTimes) -> Result<(), DevError> {
         // A worker even when there is nothing to do: a mistake in the handler shows at once.
         let workers_min = u32::from(!self.once);
         let deployment = Deployment {
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Runs the sample, where there is one.
-    async fn try_sample(&self) -> Result<Option<Verdict>, DevError> {
+    async fn try_sample(&self) -> Result<Option<SampleResult>, DevError> {
         let Some(path) = self.project.sample() else { return Ok(None) };
         let sample = Sample::load(&path)?;
         let verdict = sample::run(&self.client, &self.project.slug, &sample, &self.screen).await?;

@@ -26,11 +26,11 @@ pub(crate) struct Changes {
 
 /// The files at one moment: path, time of change, size.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Files {
+pub(crate) struct FileTimes {
     files: BTreeMap<PathBuf, (Option<SystemTime>, u64)>,
 }
 
-impl Files {
+impl FileTimes {
     /// Looks at the folder.
     pub(crate) fn look(dir: &Path) -> Self {
         let mut files = BTreeMap::new();
@@ -65,11 +65,11 @@ impl Files {
 }
 
 /// Waits until the folder differs from `seen` and has come to rest; `seen` is then what it is now.
-pub(crate) async fn changed(dir: &Path, seen: &mut Files) -> Changes {
+pub(crate) async fn changed(dir: &Path, seen: &mut FileTimes) -> Changes {
     let mut last = seen.clone();
     loop {
         tokio::time::sleep(PERIOD).await;
-        let now = Files::look(dir);
+        let now = FileTimes::look(dir);
         // An editor writes in several steps: only a folder that rested for a whole period counts.
         let rested = now == last;
         if rested && now != *seen {
@@ -120,14 +120,14 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write("handler.py", "1");
-        let before = Files::look(dir.path());
+        let before = FileTimes::look(dir.path());
         for noise in ["out.json", ".longshore/x.py", "env/pyvenv.cfg", "env/lib/a.py", "__pycache__/b.py"] {
             write(noise, "2");
         }
-        assert_eq!(Files::look(dir.path()).changes_since(&before), Changes::default());
+        assert_eq!(FileTimes::look(dir.path()).changes_since(&before), Changes::default());
         write("lib/model.py", "longer");
         write("test_input.json", "{}");
-        let after = Files::look(dir.path());
+        let after = FileTimes::look(dir.path());
         assert_eq!(after.changes_since(&before), Changes { source: true, sample: true, project: false });
         assert_ne!(after.fingerprint(), before.fingerprint());
     }
@@ -136,7 +136,7 @@ mod tests {
     async fn a_change_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("handler.py"), "1").unwrap();
-        let mut seen = Files::look(dir.path());
+        let mut seen = FileTimes::look(dir.path());
         fs::write(dir.path().join("handler.py"), "12").unwrap();
         let changes = tokio::time::timeout(Duration::from_mins(1), changed(dir.path(), &mut seen)).await;
         assert_eq!(changes.unwrap(), Changes { source: true, ..Changes::default() });

@@ -6,10 +6,10 @@ use longshore_client::{Client, ClientError, Health, Job};
 use longshore_model::{JobId, JobState};
 use serde_json::value::RawValue;
 
-use crate::exit::{Exit, Outcome, cannot};
+use crate::exit::{CommandExit, CommandResult, cannot};
 use crate::output::{OutputFormat, harmless};
 use crate::pretty::pretty;
-use crate::remote::Session;
+use crate::remote::Connection;
 use crate::screen::{Step, span};
 use crate::stop::StopRequest;
 use crate::traceback::readable;
@@ -32,11 +32,11 @@ pub(super) enum Wait {
 
 /// Waits for the job's end and shows it. The job goes on whatever happens here.
 pub(super) async fn to_the_end(
-    session: &Session,
+    session: &Connection,
     endpoint: &str,
     job: Job,
     timeout: Option<Duration>,
-) -> Outcome {
+) -> CommandResult {
     let id = job.id;
     let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
     let over = async {
@@ -48,8 +48,8 @@ pub(super) async fn to_the_end(
     let step = session.screen.step(format!("job {id}"));
     let ended = tokio::select! {
         job = ended(&session.client, endpoint, job, &step) => Ok(job?),
-        () = ctrl_c.requested() => Err((Wait::Interrupted, Exit::Interrupted)),
-        () = over => Err((Wait::Over(timeout.unwrap_or_default()), Exit::TimedOut)),
+        () = ctrl_c.requested() => Err((Wait::Interrupted, CommandExit::Interrupted)),
+        () = over => Err((Wait::Over(timeout.unwrap_or_default()), CommandExit::TimedOut)),
     };
     drop(step);
     match ended {
@@ -130,7 +130,7 @@ fn short(progress: &RawValue) -> String {
 }
 
 /// Says that the job goes on, and how to follow it.
-pub(super) fn still_going(session: &Session, endpoint: &str, job: JobId, why: &Wait) {
+pub(super) fn still_going(session: &Connection, endpoint: &str, job: JobId, why: &Wait) {
     let why = match why {
         Wait::Over(time) => format!("not done after {}", span(*time)),
         Wait::Interrupted => "stopped waiting".to_owned(),
@@ -141,9 +141,9 @@ pub(super) fn still_going(session: &Session, endpoint: &str, job: JobId, why: &W
 }
 
 /// Shows a job that has ended: for people its output alone on standard output, the rest beside it.
-pub(super) fn show_end(session: &Session, job: &Job) -> Outcome {
+pub(super) fn show_end(session: &Connection, job: &Job) -> CommandResult {
     let completed = job.status == JobState::Completed;
-    let exit = if completed { Exit::Success } else { Exit::JobFailed };
+    let exit = if completed { CommandExit::Success } else { CommandExit::JobFailed };
     if session.output.format != OutputFormat::Table {
         show_record(session, job)?;
         return Ok(exit);
@@ -172,7 +172,7 @@ pub(super) fn show_end(session: &Session, job: &Job) -> Outcome {
 }
 
 /// The job's record, every member of it.
-pub(super) fn show_record(session: &Session, job: &Job) -> Outcome<()> {
+pub(super) fn show_record(session: &Connection, job: &Job) -> CommandResult<()> {
     let text = String::from_utf8_lossy(&job.text).into_owned();
     let record = RawValue::from_string(text).map_err(|error| cannot("read the job's record", error))?;
     session.output.record(&record)

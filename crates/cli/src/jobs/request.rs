@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{endpoint_name, span};
-use crate::exit::{Failure, Outcome, cannot};
+use crate::exit::{CommandError, CommandResult, cannot};
 use crate::input;
 
 /// What `run` and `runsync` take.
@@ -62,7 +62,7 @@ struct Policy {
 
 impl RequestArgs {
     /// The request's body; the input is in it as it was written.
-    pub(crate) fn body(&self) -> Outcome<Bytes> {
+    pub(crate) fn body(&self) -> CommandResult<Bytes> {
         let input = input::object(&self.input)?;
         if self.whole {
             #[derive(serde::Deserialize)]
@@ -74,7 +74,7 @@ impl RequestArgs {
                 serde_json::from_str(input.get()).map_err(|error| cannot("read the request", error))?;
             return match whole.input {
                 Some(_) => Ok(input.get().to_owned().into()),
-                None => Err(Failure::usage("there is no `input` in the request")
+                None => Err(CommandError::usage("there is no `input` in the request")
                     .next("leave --whole out where the JSON is the input itself")),
             };
         }
@@ -100,13 +100,13 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(flatten)]
         request: RequestArgs,
     }
 
-    fn body(line: &[&str]) -> Outcome<String> {
-        let line = Line::parse_from([&["run"], line].concat());
+    fn body(line: &[&str]) -> CommandResult<String> {
+        let line = CommandLine::parse_from([&["run"], line].concat());
         line.request.body().map(|body| String::from_utf8(body.to_vec()).unwrap())
     }
 

@@ -7,28 +7,28 @@ use longshore_model::JobState;
 
 use super::StreamArgs;
 use super::follow::{Wait, show_end, still_going};
-use crate::exit::{Exit, Outcome, cannot};
+use crate::exit::{CommandExit, CommandResult, cannot};
 use crate::output::OutputFormat;
-use crate::remote::Session;
+use crate::remote::Connection;
 use crate::stop::StopRequest;
 
 /// How long one question is held while nothing comes.
 const HOLD: Duration = Duration::from_secs(10);
 
 /// Prints a job's chunks until it has ended.
-pub(crate) async fn stream(args: &StreamArgs) -> Outcome {
+pub(crate) async fn stream(args: &StreamArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let mut stop = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
     tokio::select! {
         outcome = chunks(&session, args) => outcome,
         () = stop.requested() => {
             still_going(&session, &args.at.endpoint, args.job, &Wait::Interrupted);
-            Ok(Exit::Interrupted)
+            Ok(CommandExit::Interrupted)
         }
     }
 }
 
-async fn chunks(session: &Session, args: &StreamArgs) -> Outcome {
+async fn chunks(session: &Connection, args: &StreamArgs) -> CommandResult {
     let mut offset = args.offset;
     let mut collected = Vec::new();
     loop {
@@ -50,10 +50,10 @@ async fn chunks(session: &Session, args: &StreamArgs) -> Outcome {
     }
     let job = session.client.status(&args.at.endpoint, args.job).await?;
     match (job.status, session.output.format) {
-        (JobState::Completed, _) => Ok(Exit::Success),
+        (JobState::Completed, _) => Ok(CommandExit::Success),
         // What was printed is all of standard output; how it ended is said beside it.
         (_, OutputFormat::Table) => show_end(session, &job),
-        _ => Ok(Exit::JobFailed),
+        _ => Ok(CommandExit::JobFailed),
     }
 }
 

@@ -8,13 +8,13 @@ use longshore_model::limits::{RUN_BODY_BYTES_MAX, RUNSYNC_BODY_BYTES_MAX, WAIT_M
 
 use super::follow::{Wait, still_going};
 use super::{RunArgs, RunsyncArgs, follow};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{CommandError, CommandExit, CommandResult};
 use crate::output::OutputFormat;
-use crate::remote::Session;
+use crate::remote::Connection;
 use crate::stop::StopRequest;
 
 /// Hands a job in, and follows it if asked to.
-pub(crate) async fn run(args: &RunArgs) -> Outcome {
+pub(crate) async fn run(args: &RunArgs) -> CommandResult {
     let body = args.request.body()?;
     check_size(body.len(), RUN_BODY_BYTES_MAX, "run")?;
     let session = args.remote.connect()?;
@@ -29,10 +29,10 @@ pub(crate) async fn run(args: &RunArgs) -> Outcome {
 }
 
 /// Hands a job in and waits in the same request.
-pub(crate) async fn runsync(args: &RunsyncArgs) -> Outcome {
+pub(crate) async fn runsync(args: &RunsyncArgs) -> CommandResult {
     let wait_ms = args.timeout.as_millis() as u64;
     if !(WAIT_MS_MIN..=WAIT_MS_MAX).contains(&wait_ms) {
-        return Err(Failure::usage("--timeout must be between 1s and 300s")
+        return Err(CommandError::usage("--timeout must be between 1s and 300s")
             .next("`longshore run --wait` waits as long as it takes"));
     }
     let body = args.request.body()?;
@@ -48,7 +48,7 @@ pub(crate) async fn runsync(args: &RunsyncArgs) -> Outcome {
             drop(step);
             session.screen.note("stopped waiting; a job that was accepted goes on");
             session.screen.line(&format!("    longshore requests {endpoint}     # shows it"));
-            return Ok(Exit::Interrupted);
+            return Ok(CommandExit::Interrupted);
         }
     };
     drop(step);
@@ -59,23 +59,23 @@ pub(crate) async fn runsync(args: &RunsyncArgs) -> Outcome {
         follow::show_record(&session, &job)?;
     }
     still_going(&session, endpoint, job.id, &Wait::Over(args.timeout));
-    Ok(Exit::TimedOut)
+    Ok(CommandExit::TimedOut)
 }
 
 /// The server would say it, too, after all of it was sent.
-fn check_size(bytes: usize, most: usize, command: &str) -> Outcome<()> {
+fn check_size(bytes: usize, most: usize, command: &str) -> CommandResult<()> {
     if bytes <= most {
         return Ok(());
     }
     let message = format!("the request has {bytes} bytes; `{command}` takes {most} at most");
-    Err(Failure::usage(message).next("upload the data and send its address in the input"))
+    Err(CommandError::usage(message).next("upload the data and send its address in the input"))
 }
 
-fn show_accepted(session: &Session, endpoint: &str, job: &Job) -> Outcome {
+fn show_accepted(session: &Connection, endpoint: &str, job: &Job) -> CommandResult {
     follow::show_record(session, job)?;
     if session.output.format == OutputFormat::Table && job.status == JobState::InQueue {
         let line = format!("follow it: longshore status {endpoint} {} --wait", job.id);
         session.screen.line(&session.screen.dim(&line));
     }
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }

@@ -5,10 +5,10 @@ use longshore_client::{Client, Collection};
 use longshore_model::TemplateId;
 
 use super::{DeleteArgs, ListArgs, create, delete, get, list, update};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{CommandExit, CommandResult};
 use crate::jobs::endpoint_name;
 use crate::members::Members;
-use crate::remote::Remote;
+use crate::remote::ServerArgs;
 use crate::table::Column;
 
 const COLUMNS: &[Column] = &[
@@ -41,7 +41,7 @@ Examples:
 pub enum EndpointCommand {
     /// Create an endpoint
     #[command(after_help = CREATE_EXAMPLES)]
-    Create(CreateArgs),
+    Create(CreateEndpointArgs),
     /// List all endpoints
     #[command(after_help = "Examples:\n  longshore endpoint list\n  longshore endpoint list -o jsonl")]
     List(ListArgs),
@@ -54,7 +54,7 @@ pub enum EndpointCommand {
     #[command(
         after_help = "Examples:\n  longshore endpoint update hello --workers-max 8\n  longshore endpoint update hello --json @fields.json"
     )]
-    Update(UpdateArgs),
+    Update(UpdateEndpointArgs),
     /// Delete an endpoint with its jobs
     #[command(
         after_help = "Examples:\n  longshore endpoint delete hello\n  longshore endpoint delete hello --drain --yes"
@@ -81,23 +81,23 @@ Examples:
 
 /// Arguments of `endpoint create`.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct CreateEndpointArgs {
     #[command(flatten)]
-    fields: Fields,
+    fields: EndpointFields,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// Arguments of `endpoint update`.
 #[derive(Debug, Args)]
-pub struct UpdateArgs {
+pub struct UpdateEndpointArgs {
     /// The endpoint's id or slug
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     id: String,
     #[command(flatten)]
-    fields: Fields,
+    fields: EndpointFields,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// Arguments of `endpoint get`.
@@ -113,7 +113,7 @@ pub struct GetEndpointArgs {
     #[arg(long)]
     template: bool,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// Arguments of `endpoint delete`.
@@ -133,7 +133,7 @@ pub struct PauseArgs {
     #[arg(value_name = "ENDPOINT", value_parser = endpoint_name)]
     id: String,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// Arguments of `endpoint resume`.
@@ -146,12 +146,12 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     workers_max: Option<u32>,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// The fields that have a flag. The server says which values fit.
 #[derive(Debug, Args)]
-struct Fields {
+struct EndpointFields {
     /// A name for people
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -214,8 +214,8 @@ struct Fields {
     json: Option<String>,
 }
 
-impl Fields {
-    fn members(&self) -> Outcome<Members> {
+impl EndpointFields {
+    fn members(&self) -> CommandResult<Members> {
         let mut members = Members::of_argument(self.json.as_ref())?;
         members.set("name", self.name.as_ref())?;
         members.set("slug", self.slug.as_ref())?;
@@ -241,7 +241,7 @@ impl Fields {
 }
 
 impl EndpointCommand {
-    pub(crate) async fn run(&self) -> Outcome {
+    pub(crate) async fn run(&self) -> CommandResult {
         const OF: Collection = Collection::Endpoints;
         match self {
             Self::Create(args) => create(&args.remote, OF, &args.fields.members()?).await,
@@ -258,7 +258,7 @@ impl EndpointCommand {
     }
 }
 
-async fn delete_endpoint(args: &DeleteEndpointArgs) -> Outcome {
+async fn delete_endpoint(args: &DeleteEndpointArgs) -> CommandResult {
     let session = args.delete.remote.connect()?;
     let template = deployed_template(&session.client, &args.delete.id).await;
     let deleted =
@@ -277,7 +277,7 @@ async fn deployed_template(client: &Client, endpoint: &str) -> Option<TemplateId
     (template.name == crate::deploy::template_name(&endpoint.slug?)).then_some(template.id)
 }
 
-async fn pause(args: &PauseArgs) -> Outcome {
+async fn pause(args: &PauseArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let before = session.client.endpoint(&args.id).await?;
     let mut members = Members::default();
@@ -287,11 +287,11 @@ async fn pause(args: &PauseArgs) -> Outcome {
     session.output.say(&format!("{} is paused: jobs wait, running ones end", args.id))?;
     let line = format!("go on: longshore endpoint resume {}", args.id);
     session.screen.line(&session.screen.dim(&line));
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }
 
 /// The server remembers how many workers there were.
-async fn resume(args: &ResumeArgs) -> Outcome {
+async fn resume(args: &ResumeArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let present = session.client.endpoint(&args.id).await?;
     let before = present.paused_from;
@@ -300,7 +300,7 @@ async fn resume(args: &ResumeArgs) -> Outcome {
         (None, 0) => before.map_or(WORKERS_MAX_DEFAULT, |before| before.workers_max),
         (None, most) => {
             session.output.say(&format!("{} is not paused: it may have {most} workers", args.id))?;
-            return Ok(Exit::Success);
+            return Ok(CommandExit::Success);
         }
     };
     let mut members = Members::default();
@@ -308,5 +308,5 @@ async fn resume(args: &ResumeArgs) -> Outcome {
     members.set("workersMax", Some(most))?;
     session.client.update(Collection::Endpoints, &args.id, members.body()?).await?;
     session.output.say(&format!("{} may have {most} workers again", args.id))?;
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }

@@ -8,10 +8,10 @@ use longshore_client::Collection;
 use serde_json::{Value, json};
 
 use super::{DeleteArgs, GetArgs, ListArgs, create, delete, get, list, update};
-use crate::exit::Outcome;
+use crate::exit::CommandResult;
 use crate::jobs::{endpoint_name, span};
 use crate::members::Members;
-use crate::remote::Remote;
+use crate::remote::ServerArgs;
 use crate::table::Column;
 
 const COLUMNS: &[Column] = &[
@@ -42,7 +42,7 @@ scope to endpoints with their ids: jobs:ID,ID.";
 pub enum KeyCommand {
     /// Create a key and print it this once
     #[command(after_help = EXAMPLES)]
-    Create(CreateArgs),
+    Create(CreateKeyArgs),
     /// List all keys, without their text
     #[command(after_help = "Examples:\n  longshore keys list")]
     List(ListArgs),
@@ -53,7 +53,7 @@ pub enum KeyCommand {
     #[command(
         after_help = "Examples:\n  longshore keys update 0a1b2c3d4e5f6071 --disable\n  longshore keys update 0a1b2c3d4e5f6071 --expires 30d"
     )]
-    Update(UpdateArgs),
+    Update(UpdateKeyArgs),
     /// Revoke a key immediately and permanently
     #[command(after_help = "Examples:\n  longshore keys delete 0a1b2c3d4e5f6071 --yes")]
     Delete(DeleteArgs),
@@ -61,7 +61,7 @@ pub enum KeyCommand {
 
 /// Arguments of `keys create`.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct CreateKeyArgs {
     /// A name for people
     #[arg(long, value_name = "TEXT")]
     name: String,
@@ -78,12 +78,12 @@ pub struct CreateArgs {
     #[arg(long, value_name = "N")]
     rate_limit: Option<u32>,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// Arguments of `keys update`.
 #[derive(Debug, Args)]
-pub struct UpdateArgs {
+pub struct UpdateKeyArgs {
     /// The id of the resource
     #[arg(value_name = "ID", value_parser = endpoint_name)]
     id: String,
@@ -106,7 +106,7 @@ pub struct UpdateArgs {
     #[arg(long, value_name = "N")]
     rate_limit: Option<u32>,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// `jobs:a,b` as the API writes it.
@@ -140,7 +140,7 @@ fn expires_at(after: Option<Duration>) -> Option<String> {
 }
 
 impl KeyCommand {
-    pub(crate) async fn run(&self) -> Outcome {
+    pub(crate) async fn run(&self) -> CommandResult {
         const OF: Collection = Collection::Keys;
         match self {
             Self::Create(args) => {

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use longshore_client::Collection;
 
 use super::{DeleteArgs, GetArgs, ListArgs, create, delete, get, list, update};
-use crate::exit::{Failure, Outcome, cannot};
+use crate::exit::{CommandError, CommandResult, cannot};
 use crate::jobs::endpoint_name;
 use crate::members::Members;
-use crate::remote::Remote;
+use crate::remote::ServerArgs;
 use crate::table::Column;
 
 const COLUMNS: &[Column] = &[
@@ -35,7 +35,7 @@ Values of --env are secrets: they are never printed.";
 pub enum TemplateCommand {
     /// Create a template
     #[command(after_help = EXAMPLES)]
-    Create(CreateArgs),
+    Create(CreateTemplateArgs),
     /// List all templates
     #[command(after_help = "Examples:\n  longshore template list\n  longshore template list -o json")]
     List(ListArgs),
@@ -44,7 +44,7 @@ pub enum TemplateCommand {
     Get(GetArgs),
     /// Change fields of a template; its workers are replaced
     #[command(after_help = "Examples:\n  longshore template update k2x0a8m4q6w1ez --env MODEL=small")]
-    Update(UpdateArgs),
+    Update(UpdateTemplateArgs),
     /// Delete a template that no endpoint uses
     #[command(after_help = "Examples:\n  longshore template delete k2x0a8m4q6w1ez")]
     Delete(DeleteArgs),
@@ -52,16 +52,16 @@ pub enum TemplateCommand {
 
 /// Arguments of `template create`.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct CreateTemplateArgs {
     #[command(flatten)]
-    fields: Fields,
+    fields: TemplateFields,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// Arguments of `template update`.
 #[derive(Debug, Args)]
-pub struct UpdateArgs {
+pub struct UpdateTemplateArgs {
     /// The id of the resource
     #[arg(value_name = "ID", value_parser = endpoint_name)]
     id: String,
@@ -69,14 +69,14 @@ pub struct UpdateArgs {
     #[arg(long, value_name = "NAME")]
     unset_env: Vec<String>,
     #[command(flatten)]
-    fields: Fields,
+    fields: TemplateFields,
     #[command(flatten)]
-    remote: Remote,
+    remote: ServerArgs,
 }
 
 /// The fields that have a flag.
 #[derive(Args)]
-struct Fields {
+struct TemplateFields {
     /// A unique name
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -98,7 +98,7 @@ struct Fields {
 }
 
 /// Without the values of the environment.
-impl std::fmt::Debug for Fields {
+impl std::fmt::Debug for TemplateFields {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fields").field("name", &self.name).finish_non_exhaustive()
     }
@@ -112,9 +112,9 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl Fields {
+impl TemplateFields {
     /// Without the environment, which is laid over the present one.
-    fn members(&self) -> Outcome<Members> {
+    fn members(&self) -> CommandResult<Members> {
         let mut members = Members::of_argument(self.json.as_ref())?;
         members.set("name", self.name.as_ref())?;
         members.set("imageName", self.image.as_ref())?;
@@ -125,7 +125,7 @@ impl Fields {
 }
 
 impl TemplateCommand {
-    pub(crate) async fn run(&self) -> Outcome {
+    pub(crate) async fn run(&self) -> CommandResult {
         const OF: Collection = Collection::Templates;
         match self {
             Self::Create(args) => {
@@ -148,7 +148,7 @@ impl TemplateCommand {
 
 /// The whole environment as it shall be, where it shall change. The server takes the mask of a value that it
 /// showed for the value itself.
-async fn changed_env(args: &UpdateArgs) -> Outcome<Option<BTreeMap<String, String>>> {
+async fn changed_env(args: &UpdateTemplateArgs) -> CommandResult<Option<BTreeMap<String, String>>> {
     if args.fields.env.is_empty() && args.unset_env.is_empty() {
         return Ok(None);
     }
@@ -160,7 +160,7 @@ async fn changed_env(args: &UpdateArgs) -> Outcome<Option<BTreeMap<String, Strin
         serde_json::from_str(present).map_err(|error| cannot("read the template's environment", error))?;
     for name in &args.unset_env {
         if env.remove(name).is_none() {
-            return Err(Failure::usage(format!("the template has no variable `{name}`"))
+            return Err(CommandError::usage(format!("the template has no variable `{name}`"))
                 .next(format!("`longshore template get {}` shows which there are", args.id)));
         }
     }

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{End, Endpoint, JobId, JobKey, JobRow};
+use longshore_model::{Endpoint, JobEnd, JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Command, Queue};
-use longshore_store::{HookRow, StoreError};
+use longshore_store::{StoreError, WebhookRow};
 
 use super::Actor;
-use super::after::After;
-use super::ask::{Ask, unavailable};
-use crate::shared::{Ground, blob_folder};
+use super::post_commit::PostCommit;
+use super::request::{Request, unavailable};
+use crate::endpoint_shared::{Services, blob_folder};
 use crate::supervisor::FleetEvent;
 
 /// Rows that are read at once.
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct LoadedQueue {
     pub(crate) queue: Queue,
     /// Webhook calls that are owed, and the end that each reports.
-    pub(crate) owed: Vec<(HookRow, JobId, End)>,
+    pub(crate) owed: Vec<(WebhookRow, JobId, JobEnd)>,
     /// Payload files by job.
     pub(crate) blobs: BTreeMap<JobId, Vec<String>>,
 }
@@ -34,12 +34,12 @@ pub(crate) struct LoadedQueue {
 /// With `sweep`, payload files without a job are deleted: they are left from a crash between file and row, or
 /// between row and file. Only at the start, before anybody can be about to hand in a job with a new file.
 pub(crate) async fn load_queue(
-    ground: &Ground,
+    ground: &Services,
     record: &Endpoint,
     sweep: bool,
 ) -> Result<LoadedQueue, StoreError> {
-    let hooks = ground.store.hooks(record.no).await?;
-    let mut hooks: HashMap<JobKey, HookRow> = hooks.into_iter().map(|hook| (hook.job, hook)).collect();
+    let hooks = ground.store.webhooks(record.no).await?;
+    let mut hooks: HashMap<JobKey, WebhookRow> = hooks.into_iter().map(|hook| (hook.job, hook)).collect();
     let mut owed = Vec::new();
 
     let counters = ground.store.counters(record.no).await?;
@@ -50,7 +50,7 @@ pub(crate) async fn load_queue(
         let Some(last) = rows.last() else { break };
         after_seq = last.key.seq;
         for row in rows {
-            if let Some(end) = row.owed_end() {
+            if let Some(end) = row.pending_end() {
                 owed.extend(hooks.remove(&row.key).map(|hook| (hook, row.id, end)));
             }
             queue.restore(row, ground.clock.now());
@@ -63,7 +63,7 @@ pub(crate) async fn load_queue(
 
 /// The payload files of an endpoint by job.
 async fn load_blobs(
-    ground: &Ground,
+    ground: &Services,
     record: &Endpoint,
     queue: &Queue,
     sweep: bool,
@@ -79,7 +79,7 @@ async fn load_blobs(
     let mut by_job: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
     for name in names {
         let kept = |row: JobRow| !(row.state.is_terminal() && planted(Bug::OutputSwept));
-        match owner(&name).filter(|job| queue.stored(*job).is_some_and(kept)) {
+        match owner(&name).filter(|job| queue.find_stored(*job).is_some_and(kept)) {
             Some(job) => by_job.entry(job).or_default().push(name),
             None if !sweep => {}
             None => {
@@ -102,19 +102,19 @@ impl Actor {
     /// A commit failed: nothing that was decided since has left. The machine is dropped and made anew from
     /// rows; waits stay. Then the disk gets a pause, in which whoever only looks is answered.
     pub(super) async fn reload(&mut self) {
-        self.generation = self.line.generation.load(Ordering::Acquire);
+        self.generation = self.progress.generation.load(Ordering::Acquire);
         let error = StoreError::Io("a change could not be written".to_owned());
         self.refuse_undecided(&error);
         loop {
             let record = self.shared.record();
-            match load_queue(&self.shared.ground, &record, false).await {
+            match load_queue(&self.shared.services, &record, false).await {
                 Ok(loaded) => {
                     self.adopt(loaded);
-                    break self.turn_away_for(PAUSE, &error, Ask::is_heard_in_pauses).await;
+                    break self.reject_for(PAUSE, &error, Request::is_served_during_pause).await;
                 }
                 Err(error) => {
                     tracing::error!(endpoint = %record.id, %error, "a queue could not be reloaded, trying again");
-                    self.turn_away_for(PAUSE, &error, |_| false).await;
+                    self.reject_for(PAUSE, &error, |_| false).await;
                 }
             }
         }
@@ -123,27 +123,27 @@ impl Actor {
     fn refuse_undecided(&mut self, error: &StoreError) {
         self.writes.clear();
         self.counters = None;
-        self.after = After::default();
-        for release in std::mem::take(&mut self.releases) {
+        self.post_commit = PostCommit::default();
+        for release in std::mem::take(&mut self.held) {
             release(Err(error));
         }
     }
 
     /// Refuses for a while what is asked, but for some. The disk gets a pause, and a full queue is not loaded
     /// again for every single submit.
-    async fn turn_away_for(&mut self, pause: Duration, error: &StoreError, but: impl Fn(&Ask) -> bool) {
+    async fn reject_for(&mut self, pause: Duration, error: &StoreError, but: impl Fn(&Request) -> bool) {
         let why = unavailable(error);
         let end = tokio::time::Instant::now() + pause;
-        while let Ok(Some(ask)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
+        while let Ok(Some(request)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
             self.look_at_clock();
-            if but(&ask) {
-                self.handle(ask);
+            if but(&request) {
+                self.handle(request);
                 self.flush();
             } else {
-                if let Some(worker) = ask.sender() {
-                    self.apply(Command::Alive(worker.clone()));
+                if let Some(worker) = request.sender() {
+                    self.apply(Command::TouchWorker(worker.clone()));
                 }
-                ask.turn_away(&why);
+                request.reject(&why);
             }
         }
     }
@@ -152,14 +152,14 @@ impl Actor {
         let dropped = std::mem::replace(&mut self.queue, loaded.queue);
         self.blobs = loaded.blobs;
         self.outputs.clear();
-        self.shared.ground.recent.clear();
+        self.shared.services.payload_cache.clear();
         self.streams.reload(self.queue.counters().reserved_seq);
-        self.number = self.line.durable.load(Ordering::Acquire);
-        self.slice = self.number;
-        self.queue.take_over_workers(&dropped, self.shared.now());
-        self.shared.tell_fleet(FleetEvent::Demand);
+        self.seq = self.progress.durable_seq.load(Ordering::Acquire);
+        self.slice = self.seq;
+        self.queue.adopt_workers(&dropped, self.shared.now());
+        self.shared.notify_fleet(FleetEvent::Demand);
         // Whoever waits for a job looks again.
-        self.watches.clear();
+        self.end_waiters.clear();
         self.jobs_are_ready = true;
         tracing::info!(endpoint = %self.shared.record().id, jobs = self.queue.len(), "the queue was reloaded");
     }

@@ -9,29 +9,29 @@ use longshore_model::{JobKey, JobRow};
 use longshore_store::{ChunkRow, StreamRow};
 use tokio::sync::oneshot;
 
-use crate::tail::{Tail, TailNews};
+use crate::stream_tail::{StreamTail, TailEvent};
 
 /// The streams of one endpoint.
 #[derive(Default)]
-pub(crate) struct Streams {
-    known: HashMap<JobKey, Known>,
+pub(crate) struct StreamTable {
+    known: HashMap<JobKey, StreamState>,
     /// Jobs up to this number were there when the queue was loaded: the store may know streams of theirs that
     /// are not in `known`. Later jobs have none before their first chunk.
     cold_until_seq: u64,
     watches: BTreeMap<JobKey, Vec<oneshot::Sender<()>>>,
     /// The tails of followed streams. Those who follow hold them.
-    tails: BTreeMap<JobKey, Weak<Tail>>,
+    tails: BTreeMap<JobKey, Weak<StreamTail>>,
 }
 
 /// What is known of a stream.
 #[derive(Clone, Copy)]
-struct Known {
+struct StreamState {
     row: StreamRow,
     /// The length of its chunks, once somebody has counted.
     bytes: Option<u64>,
 }
 
-impl Streams {
+impl StreamTable {
     pub(crate) fn new(cold_until_seq: u64) -> Self {
         Self { cold_until_seq, ..Self::default() }
     }
@@ -56,20 +56,20 @@ impl Streams {
 
     /// Takes in what the store says, unless something newer is known.
     pub(crate) fn warm(&mut self, job: JobKey, row: StreamRow, bytes: Option<u64>) {
-        let known = self.known.entry(job).or_insert(Known { row, bytes });
+        let known = self.known.entry(job).or_insert(StreamState { row, bytes });
         known.bytes = known.bytes.or(bytes);
     }
 
     pub(crate) fn set(&mut self, job: JobKey, row: StreamRow) {
         let bytes = self.bytes(job);
-        self.known.insert(job, Known { row, bytes });
+        self.known.insert(job, StreamState { row, bytes });
     }
 
     /// Counts new chunks.
     pub(crate) fn grow(&mut self, job: JobKey, chunks: &[ChunkRow]) {
         let grown: u64 = chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum();
         let (row, bytes) = (self.get(job).unwrap_or_default(), self.bytes(job));
-        self.known.insert(job, Known { row, bytes: bytes.map(|bytes| bytes + grown) });
+        self.known.insert(job, StreamState { row, bytes: bytes.map(|bytes| bytes + grown) });
     }
 
     /// The chunks so far are gone. Offsets go on.
@@ -100,18 +100,18 @@ impl Streams {
     }
 
     /// The tail of a stream that ends at `next`, for one more to follow it.
-    pub(crate) fn follow(&mut self, row: JobRow, next: u64) -> Arc<Tail> {
+    pub(crate) fn follow(&mut self, row: JobRow, next: u64) -> Arc<StreamTail> {
         let key = row.key;
         if let Some(tail) = self.tail(key) {
             return tail;
         }
-        let tail = Arc::new(Tail::new(row, next));
+        let tail = Arc::new(StreamTail::new(row, next));
         self.tails.insert(key, Arc::downgrade(&tail));
         tail
     }
 
     /// The tail of a stream, if anybody follows it.
-    pub(crate) fn tail(&mut self, job: JobKey) -> Option<Arc<Tail>> {
+    pub(crate) fn tail(&mut self, job: JobKey) -> Option<Arc<StreamTail>> {
         let tail = self.tails.get(&job)?.upgrade();
         if tail.is_none() {
             self.tails.remove(&job);
@@ -120,16 +120,16 @@ impl Streams {
     }
 
     /// Everybody who waits looks again, now.
-    pub(crate) fn dismiss(&mut self) {
+    pub(crate) fn drop_waiters(&mut self) {
         self.watches.clear();
         for tail in std::mem::take(&mut self.tails).into_values().filter_map(|tail| tail.upgrade()) {
-            tail.hear(TailNews::Cut);
+            tail.publish(TailEvent::Closed);
         }
     }
 
     /// Forgets everything with the machine that decided it. Everybody who waits looks again.
     pub(crate) fn reload(&mut self, cold_until_seq: u64) {
-        self.dismiss();
+        self.drop_waiters();
         *self = Self::new(cold_until_seq);
     }
 }

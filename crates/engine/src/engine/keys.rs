@@ -7,34 +7,34 @@ use longshore_store::Write;
 
 use super::Engine;
 use crate::CatalogError;
-use crate::live_key::LiveKey;
+use crate::tracked_key::TrackedKey;
 
 impl Engine {
     /// Every key, oldest first.
-    pub fn keys(&self) -> Vec<Arc<LiveKey>> {
+    pub fn keys(&self) -> Vec<Arc<TrackedKey>> {
         self.catalog().keys().to_vec()
     }
 
     /// One key.
-    pub fn key(&self, id: &str) -> Option<Arc<LiveKey>> {
+    pub fn key(&self, id: &str) -> Option<Arc<TrackedKey>> {
         self.catalog().key(id).cloned()
     }
 
     /// The key whose text has this hash (lower-case hex SHA-256).
-    pub fn key_by_hash(&self, hash: &str) -> Option<Arc<LiveKey>> {
+    pub fn key_by_hash(&self, hash: &str) -> Option<Arc<TrackedKey>> {
         self.catalog().key_by_hash(hash).cloned()
     }
 
     /// Inserts or replaces a key.
-    pub async fn put_key(&self, key: ApiKey) -> Result<Arc<LiveKey>, CatalogError> {
-        let _door = self.inner.door.lock().await;
+    pub async fn put_key(&self, key: ApiKey) -> Result<Arc<TrackedKey>, CatalogError> {
+        let _door = self.inner.catalog_lock.lock().await;
         self.commit(vec![Write::PutKey(Box::new(key.clone()))]).await?;
         Ok(self.catalog_mut().put_key(key))
     }
 
     /// Adds a key of the owner with this name, who is known from then on.
-    pub async fn create_key(&self, mut key: ApiKey, owner: &str) -> Result<Arc<LiveKey>, CatalogError> {
-        let _door = self.inner.door.lock().await;
+    pub async fn create_key(&self, mut key: ApiKey, owner: &str) -> Result<Arc<TrackedKey>, CatalogError> {
+        let _door = self.inner.catalog_lock.lock().await;
         let owner = self.owner_named(owner)?;
         key.owner = owner.no;
         let write = Write::PutKey(Box::new(key.clone()));
@@ -49,8 +49,8 @@ impl Engine {
         id: &str,
         owner: Option<&str>,
         change: impl FnOnce(&mut ApiKey) -> Result<(), E> + Send,
-    ) -> Result<Arc<LiveKey>, E> {
-        let _door = self.inner.door.lock().await;
+    ) -> Result<Arc<TrackedKey>, E> {
+        let _door = self.inner.catalog_lock.lock().await;
         let before = self.key(id).ok_or(CatalogError::NotFound)?;
         let mut key = ApiKey::clone(&before);
         change(&mut key)?;
@@ -81,7 +81,7 @@ impl Engine {
         id: &str,
         as_expected: impl FnOnce(&ApiKey) -> bool + Send,
     ) -> Result<(), CatalogError> {
-        let _door = self.inner.door.lock().await;
+        let _door = self.inner.catalog_lock.lock().await;
         let key = self.key(id).ok_or(CatalogError::NotFound)?;
         if !as_expected(&key) {
             return Err(CatalogError::Changed);
@@ -119,9 +119,9 @@ impl Engine {
 
     /// Writes down which keys were used since the last time, all in one commit; nothing if none was.
     pub async fn note_key_use(&self) -> Result<(), CatalogError> {
-        let _door = self.inner.door.lock().await;
+        let _door = self.inner.catalog_lock.lock().await;
         let now = self.now();
-        let used = self.keys().into_iter().filter_map(|key| Some((key.take_marks(now)?, key)));
+        let used = self.keys().into_iter().filter_map(|key| Some((key.take_usage(now)?, key)));
         let (records, keys): (Vec<_>, Vec<_>) = used.unzip();
         if records.is_empty() {
             return Ok(());
@@ -129,7 +129,7 @@ impl Engine {
         let writes = records.iter().map(|record| Write::PutKey(Box::new(record.clone())));
         if let Err(error) = self.commit(writes.collect()).await {
             for key in keys {
-                key.put_marks_back();
+                key.put_usage_back();
             }
             return Err(error.into());
         }

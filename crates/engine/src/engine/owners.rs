@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longshore_model::{Owner, OwnerNo, RecordKind};
+use longshore_model::{JsonRowKind, Owner, OwnerNo};
 use longshore_store::Write;
 
 use super::Engine;
@@ -33,7 +33,7 @@ impl Engine {
     /// What the keys of owners used since the server started: the [`crate::BUSIEST_OWNERS`] by number, then all others
     /// together (`None`).
     pub fn owner_use(&self) -> Vec<(Option<OwnerNo>, Use)> {
-        self.inner.ground.owner_use.snapshot()
+        self.inner.services.owner_use.snapshot()
     }
 
     /// The owner with this name, for a change of a key while the caller holds the door.
@@ -56,7 +56,7 @@ impl Engine {
     pub(super) fn owner_write(named: &NamedOwner) -> Result<Option<Write>, CatalogError> {
         let Some(owner) = &named.new else { return Ok(None) };
         let json = serde_json::to_vec(owner).map_err(|error| CatalogError::Unavailable(error.to_string()))?;
-        Ok(Some(Write::PutRecord(RecordKind::Owner, owner.name.clone(), json.into())))
+        Ok(Some(Write::PutJsonRow(JsonRowKind::Owner, owner.name.clone(), json.into())))
     }
 
     /// The write is durable: the owner is known from now on.
@@ -68,7 +68,7 @@ impl Engine {
 
     /// Takes in what the store has of owners, after the keys.
     pub(super) fn open_owners(&self) {
-        let owners: Vec<Owner> = self.typed_records(RecordKind::Owner);
+        let owners: Vec<Owner> = self.typed_records(JsonRowKind::Owner);
         let mut catalog = self.catalog_mut();
         let of_keys: Vec<OwnerNo> = catalog.keys().iter().map(|key| key.owner).collect();
         for no in of_keys {

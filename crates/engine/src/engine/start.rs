@@ -5,26 +5,26 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, RecordKind, ShardId, is_reserved_slug};
-use longshore_store::{Batch, Catalog as StoredCatalog, HookRow, Store, StoreError, Write};
+use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, JsonRowKind, ShardId, is_reserved_slug};
+use longshore_store::{Batch, Catalog as StoredCatalog, Store, StoreError, WebhookRow, Write};
 use tokio::sync::mpsc;
 
-use super::{Engine, Inner, Parts};
-use crate::actor::ask::Ask;
+use super::{Engine, EngineInner, EngineParts};
+use crate::actor::request::Request;
 use crate::actor::{Actor, LoadedQueue, load_queue};
 use crate::catalog::Catalog;
-use crate::chores::metering::Meter;
-use crate::chores::webhooks::Webhooks;
 use crate::code_paths;
-use crate::gpus::Gpus;
-use crate::host::Clock;
+use crate::endpoint_shared::{EndpointShared, Services};
+use crate::gpu_pool::GpuPool;
+use crate::metering::Meter;
 use crate::owner_use::OwnerUse;
+use crate::payload_budget::PayloadBudget;
+use crate::payload_cache::PayloadCache;
 use crate::read_faults::ReadFaults;
-use crate::recent::Recent;
-use crate::room::Room;
+use crate::runtime::Clock;
 use crate::secrets::{self, TOKEN_KEY};
-use crate::shared::{Ground, Shared};
-use crate::{EndpointHandle, Record};
+use crate::webhooks::WebhookHandle;
+use crate::{EndpointHandle, StoredJson};
 
 /// The name under which the address that workers were last started for is stored.
 const WORKERS_URL: &str = "workers_url";
@@ -34,10 +34,10 @@ const LOAD_PAUSE: Duration = Duration::from_secs(1);
 impl Engine {
     /// Claims the shards, reads the catalog and starts the endpoints. Their queues load in the background;
     /// what is asked of them meanwhile waits. [`Engine::is_ready`] tells when all are loaded.
-    pub async fn start(parts: Parts) -> Result<Self, StoreError> {
+    pub async fn start(parts: EngineParts) -> Result<Self, StoreError> {
         let store = &parts.store;
         let shards: Vec<ShardId> = (0..ShardId::COUNT).map(ShardId).collect();
-        let epochs = store.claim(shards.clone()).await?;
+        let epochs = store.claim_shards(shards.clone()).await?;
         let epochs: Vec<(ShardId, Epoch)> = shards.into_iter().zip(epochs).collect();
         let mut stored = store.catalog().await?;
         let mut writes = secrets::open_catalog(&parts.vault, &mut stored)?;
@@ -57,37 +57,37 @@ impl Engine {
         }
         let token_key = token_key(&parts, &stored, epochs[0].1).await?;
         let moved = has_moved(store.as_ref(), &stored, epochs[0].1, &parts.workers.base_url).await?;
-        let ground = Arc::new(Ground {
+        let ground = Arc::new(Services {
             store: parts.store,
             blobs: parts.blobs,
-            clock: Clock::new(Arc::clone(&parts.host)),
-            recent: Recent::new(parts.settings.recent_bytes_max),
+            clock: Clock::new(Arc::clone(&parts.runtime)),
+            payload_cache: PayloadCache::new(parts.settings.recent_bytes_max),
             read_faults: ReadFaults::default(),
-            answers: Room::new(parts.settings.answer_bytes_max),
-            inputs: Room::new(parts.settings.input_bytes_max),
+            answers: PayloadBudget::new(parts.settings.answer_bytes_max),
+            inputs: PayloadBudget::new(parts.settings.input_bytes_max),
             settings: parts.settings,
             vault: parts.vault,
             metrics: Arc::default(),
             owner_use: OwnerUse::default(),
-            hooks: Webhooks::spawn(
+            webhooks: WebhookHandle::spawn(
                 parts.webhooks,
-                parts.host.as_ref(),
-                parts.post,
-                Arc::clone(&parts.hook_log),
+                parts.runtime.as_ref(),
+                parts.webhook_transport,
+                Arc::clone(&parts.webhook_log),
             ),
-            hook_log: parts.hook_log,
-            host: parts.host,
+            webhook_log: parts.webhook_log,
+            runtime: parts.runtime,
         });
-        let inner = Inner {
-            ground,
+        let inner = EngineInner {
+            services: ground,
             launcher: parts.launcher,
-            gpus: Arc::new(Gpus::new(parts.workers.gpus.clone())),
+            gpu_pool: Arc::new(GpuPool::new(parts.workers.gpus.clone())),
             meter: Meter::new(usage_records(&mut stored)),
             workers: parts.workers,
             moved,
             fleets: Mutex::default(),
             catalog: RwLock::new(Catalog::default()),
-            door: tokio::sync::Mutex::new(()),
+            catalog_lock: tokio::sync::Mutex::new(()),
             epochs,
             committers: Mutex::default(),
             loading: Arc::new(AtomicUsize::new(stored.endpoints.len())),
@@ -96,7 +96,7 @@ impl Engine {
         };
         let engine = Self { inner: Arc::new(inner) };
         engine.open(stored);
-        engine.settle_volumes().await;
+        engine.recover_volumes().await;
         engine.start_fleet().await;
         Ok(engine)
     }
@@ -109,7 +109,7 @@ impl Engine {
             for key in stored.keys {
                 catalog.put_key(key);
             }
-            stored.records.into_iter().for_each(|row| catalog.records.put(row.kind, row.id, row.json));
+            stored.json_rows.into_iter().for_each(|row| catalog.json_rows.put(row.kind, row.id, row.json));
         }
         self.open_owners();
         for record in stored.endpoints {
@@ -125,7 +125,7 @@ impl Engine {
             if deleting {
                 // Its deletion did not end before the server did.
                 let engine = self.clone();
-                self.spawn(async move { engine.demolish(handle).await });
+                self.spawn(async move { engine.finish_delete(handle).await });
             } else {
                 self.catalog_mut().put_endpoint(handle);
             }
@@ -137,11 +137,11 @@ impl Engine {
         // Unbounded, because a request is sent before its future exists, and a worker's ping must not be refused. A
         // connection sends one request at a time. The actor empties the mailbox in each round without waiting for a
         // disk; while it loads its queue, requests of connections that have closed meanwhile stay in it.
-        let (asks, mailbox) = mpsc::unbounded_channel();
+        let (requests, mailbox) = mpsc::unbounded_channel();
         let committer = self.committer(ShardId::of(&record.id));
-        let ground = Arc::clone(&self.inner.ground);
+        let ground = Arc::clone(&self.inner.services);
         let secrets = self.kept_secrets(&record.id);
-        let shared = Arc::new(Shared::new(ground, record, asks));
+        let shared = Arc::new(EndpointShared::new(ground, record, requests));
         shared.set_secrets(secrets);
         let handle = EndpointHandle::new(Arc::clone(&shared));
         let loading = stored.then(|| Arc::clone(&self.inner.loading));
@@ -154,8 +154,8 @@ impl Engine {
             }
             let LoadedQueue { queue, owed, blobs } = loaded;
             for (hook, job, end) in owed {
-                let HookRow { job: key, attempts, due_at } = hook;
-                shared.owe_hook(job, key, end, attempts, due_at);
+                let WebhookRow { job: key, attempts, due_at } = hook;
+                shared.enqueue_webhook(job, key, end, attempts, due_at);
             }
             Actor::new(shared, queue, blobs, mailbox, committer).run().await;
         });
@@ -166,15 +166,17 @@ impl Engine {
     pub(crate) async fn commit(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let batch = Batch { durability: Durability::Synced, writes, chain: None };
         let shard = ShardId::CATALOG;
-        self.inner.ground.store.commit(shard, self.epoch(shard), batch).await
+        self.inner.services.store.commit(shard, self.epoch(shard), batch).await
     }
 
     /// Removes an endpoint's jobs in slices, then its record. The endpoint is not in the catalog any more.
-    pub(super) async fn demolish(&self, handle: EndpointHandle) {
+    pub(super) async fn finish_delete(&self, handle: EndpointHandle) {
         let no: EndpointNo = handle.record().no;
         loop {
             let (reply, done) = tokio::sync::oneshot::channel();
-            if handle.shared.asks.send(Ask::Demolish { reply }).is_err() || matches!(done.await, Ok(Ok(()))) {
+            if handle.shared.requests.send(Request::Delete { reply }).is_err()
+                || matches!(done.await, Ok(Ok(())))
+            {
                 break;
             }
             tracing::warn!(endpoint = %handle.record().id, "a deletion was interrupted, trying again");
@@ -188,18 +190,18 @@ impl Engine {
 }
 
 /// The records of worker time, which the meter keeps in its own form.
-fn usage_records(stored: &mut StoredCatalog) -> Vec<Record> {
+fn usage_records(stored: &mut StoredCatalog) -> Vec<StoredJson> {
     let (usage, others) =
-        std::mem::take(&mut stored.records).into_iter().partition(|row| row.kind == RecordKind::Usage);
-    stored.records = others;
-    usage.into_iter().map(|row| Record { id: row.id, json: row.json }).collect()
+        std::mem::take(&mut stored.json_rows).into_iter().partition(|row| row.kind == JsonRowKind::Usage);
+    stored.json_rows = others;
+    usage.into_iter().map(|row| StoredJson { id: row.id, json: row.json }).collect()
 }
 
 /// Loads an endpoint's queue, however often it takes.
-async fn load(shared: &Shared) -> LoadedQueue {
+async fn load(shared: &EndpointShared) -> LoadedQueue {
     loop {
         let record = shared.record();
-        match load_queue(&shared.ground, &record, true).await {
+        match load_queue(&shared.services, &record, true).await {
             Ok(loaded) => return loaded,
             Err(error) => {
                 tracing::error!(endpoint = %record.id, %error, "a queue could not be loaded, trying again");
@@ -210,11 +212,11 @@ async fn load(shared: &Shared) -> LoadedQueue {
 }
 
 /// The secret that worker tokens are derived from; made at the first start.
-async fn token_key(parts: &Parts, stored: &StoredCatalog, epoch: Epoch) -> Result<Bytes, StoreError> {
+async fn token_key(parts: &EngineParts, stored: &StoredCatalog, epoch: Epoch) -> Result<Bytes, StoreError> {
     if let Some(key) = stored.settings.get(TOKEN_KEY) {
         return Ok(key.clone());
     }
-    let halves = [parts.host.entropy(), parts.host.entropy()];
+    let halves = [parts.runtime.entropy(), parts.runtime.entropy()];
     let key = Bytes::from(halves.map(u128::to_be_bytes).concat());
     let kept = secrets::sealed_token_key(&parts.vault, &key)?;
     put_setting(parts.store.as_ref(), epoch, TOKEN_KEY, kept).await?;

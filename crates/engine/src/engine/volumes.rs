@@ -1,11 +1,11 @@
 //! Network volumes: directories that workers share. The launcher makes them.
 
-use longshore_model::{Endpoint, NetworkVolume, RecordKind, VolumeId};
+use longshore_model::{Endpoint, JsonRowKind, NetworkVolume, VolumeId};
 
 use super::Engine;
 use crate::CatalogError;
 
-const KIND: RecordKind = RecordKind::NetworkVolume;
+const KIND: JsonRowKind = JsonRowKind::NetworkVolume;
 
 impl Engine {
     /// Every network volume, oldest first.
@@ -20,7 +20,7 @@ impl Engine {
 
     /// Adds a volume and makes its directory. Its `created_at` is set here.
     pub async fn create_volume(&self, volume: NetworkVolume) -> Result<NetworkVolume, CatalogError> {
-        let _door = self.inner.door.lock().await;
+        let _door = self.inner.catalog_lock.lock().await;
         let volume = NetworkVolume { created_at: self.now(), ..volume };
         // Before it is promised: a directory without a volume does no harm.
         if let Some(launcher) = &self.inner.launcher {
@@ -37,7 +37,7 @@ impl Engine {
         id: &VolumeId,
         change: impl FnOnce(&mut NetworkVolume) -> Result<(), E> + Send,
     ) -> Result<NetworkVolume, E> {
-        let _door = self.inner.door.lock().await;
+        let _door = self.inner.catalog_lock.lock().await;
         let before = self.volume(id).ok_or(CatalogError::NotFound)?;
         let mut volume = before.clone();
         change(&mut volume)?;
@@ -56,7 +56,7 @@ impl Engine {
         id: &VolumeId,
         as_expected: impl FnOnce(&NetworkVolume) -> bool + Send,
     ) -> Result<(), CatalogError> {
-        let door = self.inner.door.lock().await;
+        let door = self.inner.catalog_lock.lock().await;
         let volume = self.volume(id).ok_or(CatalogError::NotFound)?;
         if !as_expected(&volume) {
             return Err(CatalogError::Changed);
@@ -74,7 +74,7 @@ impl Engine {
         let Some(launcher) = &self.inner.launcher else {
             return self.forget_records(KIND, vec![id.to_string()]).await;
         };
-        let aside = launcher.set_volume_aside(id).await;
+        let aside = launcher.mark_volume_deleted(id).await;
         aside.map_err(|error| CatalogError::Unavailable(error.to_string()))?;
         if let Err(refused) = self.forget_records(KIND, vec![id.to_string()]).await {
             if let Err(error) = launcher.make_volume(id).await {
@@ -89,10 +89,10 @@ impl Engine {
     }
 
     /// Goes on with deletions that an earlier server did not end, or takes them back. Before anybody asks for volumes.
-    pub(super) async fn settle_volumes(&self) {
+    pub(super) async fn recover_volumes(&self) {
         let Some(launcher) = &self.inner.launcher else { return };
         let known = self.volumes().iter().map(|volume| volume.id).collect();
-        match launcher.settle_volumes(known).await {
+        match launcher.recover_volumes(known).await {
             Ok(deleted) if deleted.is_empty() => {}
             Ok(deleted) => {
                 let engine = self.clone();

@@ -1,11 +1,11 @@
 //! Webhooks: whom they may reach, and the secrets with which an endpoint's are signed.
 
 use http::Uri;
-use longshore_model::{EndpointId, Millis, RecordKind};
+use longshore_model::{EndpointId, JsonRowKind, Millis};
 
 use super::Engine;
-use super::records::Record;
-use crate::chores::webhooks::signing::Secrets;
+use super::json_rows::StoredJson;
+use crate::webhooks::signing::Secrets;
 use crate::{CatalogError, WebhookSecret};
 
 /// A secret that was just made. This is the only time that its text can be had.
@@ -31,13 +31,13 @@ impl Engine {
         id_or_slug: &str,
         overlap_ms: u64,
     ) -> Result<NewWebhookSecret, CatalogError> {
-        let _door = self.inner.door.lock().await;
+        let _door = self.inner.catalog_lock.lock().await;
         let handle = self.endpoint(id_or_slug).ok_or(CatalogError::NotFound)?;
         let (now, bits) = (self.now(), [self.entropy(), self.entropy()]);
         let mut secrets = Secrets::clone(&handle.shared.secrets());
         let text = secrets.rotate(bits, now, overlap_ms);
-        let record = Record { id: handle.record().id.to_string(), json: secrets.to_json() };
-        self.keep_records(RecordKind::WebhookSecrets, vec![record]).await?;
+        let record = StoredJson { id: handle.record().id.to_string(), json: secrets.to_json() };
+        self.keep_records(JsonRowKind::WebhookSecrets, vec![record]).await?;
         let shown = secrets.shown(now);
         handle.shared.set_secrets(secrets);
         Ok(NewWebhookSecret { text, created_at: now, secrets: shown })
@@ -45,21 +45,21 @@ impl Engine {
 
     /// Whether webhooks at this address may be called, as far as that is known before its name is looked up.
     pub fn may_call_webhook(&self, target: &Uri) -> bool {
-        self.inner.ground.hooks.may_call(target)
+        self.inner.services.webhooks.may_call(target)
     }
 
     /// Removes an endpoint's secrets: its webhooks are not signed any more.
     pub async fn remove_webhook_secrets(&self, id_or_slug: &str) -> Result<(), CatalogError> {
-        let _door = self.inner.door.lock().await;
+        let _door = self.inner.catalog_lock.lock().await;
         let handle = self.endpoint(id_or_slug).ok_or(CatalogError::NotFound)?;
-        self.forget_records(RecordKind::WebhookSecrets, vec![handle.record().id.to_string()]).await?;
+        self.forget_records(JsonRowKind::WebhookSecrets, vec![handle.record().id.to_string()]).await?;
         handle.shared.set_secrets(Secrets::default());
         Ok(())
     }
 
     /// The secrets that are kept for an endpoint.
     pub(super) fn kept_secrets(&self, endpoint: &EndpointId) -> Secrets {
-        let Some(record) = self.record(RecordKind::WebhookSecrets, endpoint.as_str()) else {
+        let Some(record) = self.record(JsonRowKind::WebhookSecrets, endpoint.as_str()) else {
             return Secrets::default();
         };
         Secrets::from_json(&record.json).unwrap_or_else(|error| {
@@ -70,13 +70,13 @@ impl Engine {
 
     /// Removes what is kept about the webhooks of an endpoint that is deleted.
     pub(super) async fn forget_webhooks(&self, endpoint: &EndpointId) {
-        self.inner.ground.hook_log.forget(*endpoint);
-        if self.record(RecordKind::WebhookSecrets, endpoint.as_str()).is_none() {
+        self.inner.services.webhook_log.forget(*endpoint);
+        if self.record(JsonRowKind::WebhookSecrets, endpoint.as_str()).is_none() {
             return;
         }
-        let _door = self.inner.door.lock().await;
+        let _door = self.inner.catalog_lock.lock().await;
         let id = endpoint.to_string();
-        if let Err(error) = self.forget_records(RecordKind::WebhookSecrets, vec![id]).await {
+        if let Err(error) = self.forget_records(JsonRowKind::WebhookSecrets, vec![id]).await {
             tracing::warn!(%endpoint, %error, "a deleted endpoint's webhook secrets are left over");
         }
     }

@@ -10,17 +10,20 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::EndpointHandle;
-use crate::actor::ask::{Ask, Watch};
-use crate::shared::blob_folder;
-use crate::{Accepted, AskError, Health, JobPage, JobSnapshot, ListQuery, Submission};
+use crate::actor::request::{EndWaiter, Request};
+use crate::endpoint_shared::blob_folder;
+use crate::{Accepted, EndpointError, Health, JobFilter, JobPage, JobSnapshot, Submission};
 
 /// A wait that was dropped (by a reload) is taken up again after this.
 const REATTACH: Duration = Duration::from_millis(100);
 
 impl EndpointHandle {
     /// Hands in a job. The answer is about an earlier job if the id or the idempotency key came before.
-    pub fn submit(&self, submission: Submission) -> impl Future<Output = Result<Accepted, AskError>> + Send {
-        self.hand_in(submission, None)
+    pub fn submit(
+        &self,
+        submission: Submission,
+    ) -> impl Future<Output = Result<Accepted, EndpointError>> + Send {
+        self.submit_inner(submission, None)
     }
 
     /// Hands in a job and waits until it is terminal or `wait` passed; answers the job as it is then.
@@ -28,10 +31,10 @@ impl EndpointHandle {
         &self,
         submission: Submission,
         wait: Duration,
-    ) -> Result<JobSnapshot, AskError> {
+    ) -> Result<JobSnapshot, EndpointError> {
         let until = Instant::now() + wait;
         let (watch, ended) = oneshot::channel();
-        let Accepted { id, state } = self.hand_in(submission, Some(watch)).await?;
+        let Accepted { id, state } = self.submit_inner(submission, Some(watch)).await?;
         if state.is_terminal() {
             return Box::pin(self.status(id)).await;
         }
@@ -43,7 +46,11 @@ impl EndpointHandle {
         }
     }
 
-    async fn hand_in(&self, submission: Submission, watch: Option<Watch>) -> Result<Accepted, AskError> {
+    async fn submit_inner(
+        &self,
+        submission: Submission,
+        watch: Option<EndWaiter>,
+    ) -> Result<Accepted, EndpointError> {
         let id = submission.id;
         let submit = Submit {
             id,
@@ -57,23 +64,23 @@ impl EndpointHandle {
         };
         if !self.shared.is_large(&submission.members) {
             let input = Payload::Inline(submission.members);
-            return self.ask(|reply| Ask::Submit { submit, input, watch, reply }).await;
+            return self.request(|reply| Request::Submit { submit, input, watch, reply }).await;
         }
         // Boxed: every submit would carry around what few of them need.
-        Box::pin(self.hand_in_large(submit, submission.members, watch)).await
+        Box::pin(self.submit_large(submit, submission.members, watch)).await
     }
 
-    async fn hand_in_large(
+    async fn submit_large(
         &self,
         submit: Submit,
         members: Bytes,
-        watch: Option<Watch>,
-    ) -> Result<Accepted, AskError> {
+        watch: Option<EndWaiter>,
+    ) -> Result<Accepted, EndpointError> {
         let id = submit.id;
         let name = format!("{}/{id}.input", blob_folder(&self.record()));
-        let reference = self.shared.stow(name, members).await?;
+        let reference = self.shared.put_blob(name, members).await?;
         let (file, input) = (reference.name.to_string(), Payload::Blob(reference));
-        let accepted = self.ask(|reply| Ask::Submit { submit, input, watch, reply }).await;
+        let accepted = self.request(|reply| Request::Submit { submit, input, watch, reply }).await;
         if !accepted.as_ref().is_ok_and(|accepted| accepted.id == id) {
             self.shared.delete_blobs(vec![file]);
         }
@@ -81,36 +88,36 @@ impl EndpointHandle {
     }
 
     /// The job as it is.
-    pub async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+    pub async fn status(&self, job: JobId) -> Result<JobSnapshot, EndpointError> {
         self.snapshot(self.visible(job).await?).await
     }
 
-    async fn visible(&self, job: JobId) -> Result<JobRow, AskError> {
-        let row = self.inspect(move |queue, now| queue.visible(job, now)).await?;
-        row.ok_or(AskError::Refused(Refusal::NoSuchJob))
+    async fn visible(&self, job: JobId) -> Result<JobRow, EndpointError> {
+        let row = self.inspect(move |queue, now| queue.find_visible(job, now)).await?;
+        row.ok_or(EndpointError::Refused(Refusal::NoSuchJob))
     }
 
     /// A waiting job's place in the line: 1 is next. None for a job that does not wait.
-    pub async fn position(&self, job: JobId) -> Result<Option<u64>, AskError> {
+    pub async fn position(&self, job: JobId) -> Result<Option<u64>, EndpointError> {
         self.inspect(move |queue, _| queue.position(job)).await
     }
 
     /// The job as it is, also when its time is over and only its webhook keeps it.
-    pub(crate) async fn stored(&self, job: JobId) -> Result<JobSnapshot, AskError> {
-        let row = self.inspect(move |queue, _| queue.stored(job)).await?;
-        self.snapshot(row.ok_or(AskError::Refused(Refusal::NoSuchJob))?).await
+    pub(crate) async fn stored(&self, job: JobId) -> Result<JobSnapshot, EndpointError> {
+        let row = self.inspect(move |queue, _| queue.find_stored(job)).await?;
+        self.snapshot(row.ok_or(EndpointError::Refused(Refusal::NoSuchJob))?).await
     }
 
     /// The job when it is terminal, or as it is when `wait` passed.
-    pub async fn wait(&self, job: JobId, wait: Duration) -> Result<JobSnapshot, AskError> {
+    pub async fn wait(&self, job: JobId, wait: Duration) -> Result<JobSnapshot, EndpointError> {
         self.wait_until(job, Instant::now() + wait).await
     }
 
     /// A wait belongs to the connection, not to the job: when it is dropped it is simply taken up again.
-    async fn wait_until(&self, job: JobId, until: Instant) -> Result<JobSnapshot, AskError> {
+    async fn wait_until(&self, job: JobId, until: Instant) -> Result<JobSnapshot, EndpointError> {
         loop {
             let (watch, ended) = oneshot::channel();
-            match self.ask(|reply| Ask::Watch { job, watch, reply }).await {
+            match self.request(|reply| Request::Wait { job, watch, reply }).await {
                 Ok(row) if row.state.is_terminal() => return self.awaited(row).await,
                 Ok(_) => match tokio::time::timeout_at(until, ended).await {
                     Ok(Ok(row)) => return self.awaited(row).await,
@@ -118,7 +125,7 @@ impl EndpointHandle {
                     Ok(Err(_)) => {}
                     Err(_) => return Box::pin(self.status(job)).await,
                 },
-                Err(AskError::Unavailable(_)) if Instant::now() + REATTACH < until => {
+                Err(EndpointError::Unavailable(_)) if Instant::now() + REATTACH < until => {
                     tokio::time::sleep(REATTACH).await;
                 }
                 Err(error) => return Err(error),
@@ -127,27 +134,27 @@ impl EndpointHandle {
     }
 
     /// Sets the time of the job's deletion to `ttl_ms` from now; answers the job as it is.
-    pub async fn keep(&self, job: JobId, ttl_ms: u64) -> Result<JobSnapshot, AskError> {
-        self.snapshot(self.change(Command::Keep { job, ttl_ms }).await?).await
+    pub async fn set_ttl(&self, job: JobId, ttl_ms: u64) -> Result<JobSnapshot, EndpointError> {
+        self.snapshot(self.change(Command::SetTtl { job, ttl_ms }).await?).await
     }
 
     /// Ends a job; answers its row as it is then, which is not cancelled if it was terminal before.
-    pub async fn cancel(&self, job: JobId) -> Result<JobRow, AskError> {
+    pub async fn cancel(&self, job: JobId) -> Result<JobRow, EndpointError> {
         self.change(Command::Cancel(job)).await
     }
 
     /// Ends a job that nobody waits for any more. Nor does anybody wait for this.
-    pub fn abandon(&self, job: JobId) {
+    pub fn cancel_detached(&self, job: JobId) {
         let (reply, _) = oneshot::channel();
-        let _ = self.tell(Ask::Command { command: Command::Cancel(job), reply });
+        let _ = self.tell(Request::Command { command: Command::Cancel(job), reply });
     }
 
     /// Queues a failed or timed-out job again; answers its row as it is then.
-    pub async fn retry(&self, job: JobId) -> Result<JobRow, AskError> {
+    pub async fn retry(&self, job: JobId) -> Result<JobRow, EndpointError> {
         self.change(Command::Retry(job)).await
     }
 
-    async fn change(&self, command: Command) -> Result<JobRow, AskError> {
+    async fn change(&self, command: Command) -> Result<JobRow, EndpointError> {
         match self.command(command).await? {
             Reply::Job(row) => Ok(row),
             other => Err(unexpected(&other)),
@@ -155,7 +162,7 @@ impl EndpointHandle {
     }
 
     /// Cancels every queued job; answers how many.
-    pub async fn purge(&self) -> Result<u64, AskError> {
+    pub async fn purge(&self) -> Result<u64, EndpointError> {
         match self.command(Command::Purge).await? {
             Reply::Purged(count) => Ok(count),
             other => Err(unexpected(&other)),
@@ -163,7 +170,7 @@ impl EndpointHandle {
     }
 
     /// The endpoint's numbers.
-    pub async fn health(&self) -> Result<Health, AskError> {
+    pub async fn health(&self) -> Result<Health, EndpointError> {
         let (counters, load, workers) = self
             .inspect(|queue, _| (queue.counters(), queue.load(), queue.worker_loads().collect::<Vec<_>>()))
             .await?;
@@ -176,14 +183,14 @@ impl EndpointHandle {
     }
 
     /// Jobs, newest first.
-    pub async fn list(&self, query: ListQuery) -> Result<JobPage, AskError> {
-        let ListQuery { state, limit, before } = query;
+    pub async fn list(&self, query: JobFilter) -> Result<JobPage, EndpointError> {
+        let JobFilter { state, limit, before } = query;
         let page = self.inspect(move |queue, now| queue.page(state, limit, before, now)).await?;
         let mut jobs = Vec::with_capacity(page.jobs.len());
         for row in page.jobs {
             match self.small_snapshot(row).await {
                 // Deleted in this moment.
-                Err(AskError::Refused(Refusal::NoSuchJob)) => {}
+                Err(EndpointError::Refused(Refusal::NoSuchJob)) => {}
                 snapshot => jobs.push(snapshot?),
             }
         }
@@ -191,21 +198,21 @@ impl EndpointHandle {
     }
 
     /// A job's submitted members (as in [`Submission::members`]).
-    pub async fn members(&self, job: JobId) -> Result<Bytes, AskError> {
-        let row = self.inspect(move |queue, _| queue.stored(job)).await?;
-        let row = row.ok_or(AskError::Refused(Refusal::NoSuchJob))?;
+    pub async fn members(&self, job: JobId) -> Result<Bytes, EndpointError> {
+        let row = self.inspect(move |queue, _| queue.find_stored(job)).await?;
+        let row = row.ok_or(EndpointError::Refused(Refusal::NoSuchJob))?;
         let room = self.hold(row.input_bytes as usize).await?;
         let input = self.input(&row).await.inspect_err(|error| self.note_unread(job, "input", error))?;
         Ok(room.around(input))
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.is_gone() || self.shared.stopping.load(std::sync::atomic::Ordering::Acquire)
+        self.is_deleted() || self.shared.stopping.load(std::sync::atomic::Ordering::Acquire)
     }
 }
 
 /// The machine answered another question than the one that was asked: a bug of ours.
-pub(super) fn unexpected(reply: &Reply) -> AskError {
+pub(super) fn unexpected(reply: &Reply) -> EndpointError {
     debug_assert!(false, "unexpected reply {reply:?}");
-    AskError::Unavailable("the queue gave an answer to another question".to_owned())
+    EndpointError::Unavailable("the queue gave an answer to another question".to_owned())
 }

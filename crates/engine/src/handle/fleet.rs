@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longshore_model::{End, Endpoint, JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
+use longshore_model::{Endpoint, JobEnd, JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
 use longshore_queue::{Command, WorkerLoad};
 
 use super::EndpointHandle;
-use crate::actor::ask::Ask;
-use crate::chores::webhooks::HookOwner;
-use crate::{AskError, FleetStatus, FleetView, JobSnapshot, WorkerView};
+use crate::actor::request::Request;
+use crate::webhooks::WebhookSource;
+use crate::{EndpointError, FleetStatus, FleetView, JobSnapshot, WorkerView};
 
 impl EndpointHandle {
     /// Load and workers, for the supervisor.
-    pub async fn fleet_view(&self) -> Result<FleetView, AskError> {
-        self.shared.demand_seen();
+    pub async fn fleet_view(&self) -> Result<FleetView, EndpointError> {
+        self.shared.load_seen();
         self.inspect(|queue, now| {
             let load = queue.load();
             let workers = queue.worker_loads().map(|worker| WorkerView {
@@ -35,18 +35,23 @@ impl EndpointHandle {
     }
 
     /// A launcher started this worker, or found it alive.
-    pub async fn introduce(&self, worker: WorkerId) -> Result<(), AskError> {
-        self.command(Command::Introduce(worker)).await.map(drop)
+    pub async fn register_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
+        self.command(Command::RegisterWorker(worker)).await.map(drop)
     }
 
     /// No more jobs for this worker. Its open polls are answered empty.
-    pub async fn drain(&self, worker: WorkerId) -> Result<(), AskError> {
-        self.command(Command::Drain(worker)).await.map(drop)
+    pub async fn drain_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
+        self.command(Command::DrainWorker(worker)).await.map(drop)
     }
 
     /// The worker is gone; its jobs go back to the queue.
-    pub async fn lose(&self, worker: WorkerId, counts_retry: bool, reason: String) -> Result<(), AskError> {
-        self.command(Command::Lose { worker, counts_retry, reason }).await.map(drop)
+    pub async fn lose_worker(
+        &self,
+        worker: WorkerId,
+        counts_retry: bool,
+        reason: String,
+    ) -> Result<(), EndpointError> {
+        self.command(Command::LoseWorker { worker, counts_retry, reason }).await.map(drop)
     }
 
     /// What the supervisor knows of the endpoint's workers that the queue cannot: those that are starting, those
@@ -70,27 +75,27 @@ pub(super) fn count(workers: &[WorkerLoad], status: &FleetStatus) -> WorkerCount
     }
 }
 
-impl HookOwner for EndpointHandle {
-    async fn status(&self, job: JobId) -> Result<JobSnapshot, AskError> {
+impl WebhookSource for EndpointHandle {
+    async fn status(&self, job: JobId) -> Result<JobSnapshot, EndpointError> {
         self.stored(job).await
     }
 
-    async fn members(&self, job: JobId) -> Result<Bytes, AskError> {
+    async fn members(&self, job: JobId) -> Result<Bytes, EndpointError> {
         Self::members(self, job).await
     }
 
-    async fn hook_attempted(
+    async fn webhook_attempted(
         &self,
         job: JobId,
-        end: End,
+        end: JobEnd,
         attempts: u32,
         due_at: Millis,
-    ) -> Result<(), AskError> {
-        self.ask(|reply| Ask::HookAttempted { job, end, attempts, due_at, reply }).await
+    ) -> Result<(), EndpointError> {
+        self.request(|reply| Request::WebhookAttempted { job, end, attempts, due_at, reply }).await
     }
 
-    async fn hook_settled(&self, job: JobId, end: End) -> Result<(), AskError> {
-        self.command(Command::WebhookSettled { job, end }).await.map(drop)
+    async fn settle_webhook(&self, job: JobId, end: JobEnd) -> Result<(), EndpointError> {
+        self.command(Command::SettleWebhook { job, end }).await.map(drop)
     }
 
     fn endpoint(&self) -> Arc<Endpoint> {

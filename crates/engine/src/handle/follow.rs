@@ -8,10 +8,10 @@ use longshore_planted::{Bug, planted};
 use tokio::time::{Instant, sleep_until};
 
 use super::EndpointHandle;
-use crate::actor::ask::{Ask, FollowLook, unread};
+use crate::actor::request::{Request, TailLookup, unread};
 use crate::chunk::decoded;
-use crate::tail::{Sight, Tail, TailLook};
-use crate::{AskError, JobSnapshot, StreamChunk};
+use crate::stream_tail::{StreamTail, TailSnapshot, TailVersion};
+use crate::{EndpointError, JobSnapshot, StreamChunk};
 
 /// Chunks that are handed over at once, in bytes: what a slow reader holds in memory. A single longer chunk is more.
 const BYTES_MAX: usize = 64 * 1024;
@@ -28,7 +28,7 @@ const REATTACH: Duration = Duration::from_millis(100);
 
 /// What a follower hears next.
 #[derive(Debug)]
-pub enum Happening {
+pub enum FollowEvent {
     /// Chunks, ascending by offset. Offsets that are left out belong to a lost attempt.
     Chunks(Vec<StreamChunk>),
     /// How the job stands, when that changed: also when it got a new attempt or a progress value.
@@ -41,53 +41,53 @@ pub enum Happening {
 pub struct Follower {
     endpoint: EndpointHandle,
     job: JobId,
-    tail: Arc<Tail>,
+    tail: Arc<StreamTail>,
     /// Everything below this offset was handed over.
     position: u64,
-    told: Option<Sight>,
+    told: Option<TailVersion>,
     /// No more chunks before this.
     rests_until: Option<Instant>,
 }
 
 impl EndpointHandle {
     /// Follows a job from the chunk with this offset on.
-    pub async fn follow(&self, job: JobId, offset: u64) -> Result<Follower, AskError> {
+    pub async fn follow(&self, job: JobId, offset: u64) -> Result<Follower, EndpointError> {
         let tail = self.tail(job).await?;
         Ok(Follower { endpoint: self.clone(), job, tail, position: offset, told: None, rests_until: None })
     }
 
-    async fn tail(&self, job: JobId) -> Result<Arc<Tail>, AskError> {
-        match self.ask(|reply| Ask::Follow { job, reply }).await? {
-            FollowLook::Here(tail) => return Ok(tail),
-            FollowLook::Cold(key) => self.warm_stream(key).await?,
+    async fn tail(&self, job: JobId) -> Result<Arc<StreamTail>, EndpointError> {
+        match self.request(|reply| Request::Follow { job, reply }).await? {
+            TailLookup::Here(tail) => return Ok(tail),
+            TailLookup::Cold(key) => self.warm_stream(key).await?,
         }
-        match self.ask(|reply| Ask::Follow { job, reply }).await? {
-            FollowLook::Here(tail) => Ok(tail),
-            FollowLook::Cold(_) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+        match self.request(|reply| Request::Follow { job, reply }).await? {
+            TailLookup::Here(tail) => Ok(tail),
+            TailLookup::Cold(_) => Err(EndpointError::Unavailable("the queue is being reloaded".to_owned())),
         }
     }
 }
 
 impl Follower {
-    /// What happens next, first of all how the job stands. After [`Happening::Ended`] nothing does. If the future is
+    /// What happens next, first of all how the job stands. After [`FollowEvent::Ended`] nothing does. If the future is
     /// dropped, nothing is lost.
-    pub async fn next(&mut self) -> Result<Happening, AskError> {
+    pub async fn next(&mut self) -> Result<FollowEvent, EndpointError> {
         loop {
-            let look = self.tail.look();
-            if look.cut {
+            let look = self.tail.snapshot();
+            if look.closed {
                 self.attach().await?;
                 continue;
             }
             let over = look.row.state.is_terminal();
-            if self.told != Some(look.sight) && !over {
-                let sight = look.sight;
+            if self.told != Some(look.version) && !over {
+                let sight = look.version;
                 let snapshot = self.snapshot(look).await?;
                 self.told = Some(sight);
                 if snapshot.row.state.is_terminal() {
                     // It has ended meanwhile: that comes last, after its chunks. The tail hears of it in a moment.
                     continue;
                 }
-                return Ok(Happening::Status(Box::new(snapshot)));
+                return Ok(FollowEvent::Status(Box::new(snapshot)));
             }
             if self.position < look.next && !(over && planted(Bug::EndBeforeChunks)) {
                 if let Some(rests_until) = self.rests_until.filter(|_| !over) {
@@ -98,12 +98,12 @@ impl Follower {
                 let chunks = self.chunks(&look).await?;
                 if !chunks.is_empty() {
                     self.rests_until = self.rest();
-                    return Ok(Happening::Chunks(chunks));
+                    return Ok(FollowEvent::Chunks(chunks));
                 }
                 continue;
             }
             if over {
-                return Ok(Happening::Ended(Box::new(self.snapshot(look).await?)));
+                return Ok(FollowEvent::Ended(Box::new(self.snapshot(look).await?)));
             }
             self.tail.changed(&look).await;
         }
@@ -117,7 +117,7 @@ impl Follower {
     }
 
     /// The queue was loaded again, or the job is gone: what follows from it shows at the next look.
-    async fn attach(&mut self) -> Result<(), AskError> {
+    async fn attach(&mut self) -> Result<(), EndpointError> {
         loop {
             match self.endpoint.tail(self.job).await {
                 Ok(tail) => {
@@ -125,7 +125,7 @@ impl Follower {
                     (self.tail, self.told) = (tail, None);
                     return Ok(());
                 }
-                Err(AskError::Unavailable(_)) if !self.endpoint.is_stopping() => {
+                Err(EndpointError::Unavailable(_)) if !self.endpoint.is_stopping() => {
                     tokio::time::sleep(REATTACH).await;
                 }
                 Err(error) => return Err(error),
@@ -133,15 +133,15 @@ impl Follower {
         }
     }
 
-    async fn snapshot(&self, look: TailLook) -> Result<JobSnapshot, AskError> {
+    async fn snapshot(&self, look: TailSnapshot) -> Result<JobSnapshot, EndpointError> {
         self.endpoint.snapshot(look.row).await
     }
 
-    async fn chunks(&mut self, look: &TailLook) -> Result<Vec<StreamChunk>, AskError> {
+    async fn chunks(&mut self, look: &TailSnapshot) -> Result<Vec<StreamChunk>, EndpointError> {
         let mut chunks = if let Some(chunks) = self.tail.recent(self.position, BYTES_MAX) {
             chunks
         } else {
-            let store = &self.endpoint.shared.ground.store;
+            let store = &self.endpoint.shared.services.store;
             let stored = store.chunks(look.row.key, self.position, BYTES_MAX).await;
             let stored = stored.map_err(|error| unread(&error));
             stored.inspect_err(|error| self.endpoint.note_unread(self.job, "stream", error))?

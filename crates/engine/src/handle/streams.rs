@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::EndpointHandle;
-use crate::actor::ask::{Ask, StreamLook, unread};
+use crate::actor::request::{Request, StreamLookup, unread};
 use crate::chunk::decoded;
-use crate::room::SMALL_BYTES;
-use crate::{AskError, Held, StreamFrom, StreamPage};
+use crate::payload_budget::SMALL_BYTES;
+use crate::{BudgetPermit, EndpointError, StreamFrom, StreamPage};
 
 /// Chunks of one page, in bytes.
 const PAGE_BYTES_MAX: usize = 16_000_000;
@@ -25,13 +25,13 @@ impl EndpointHandle {
         job: JobId,
         from: StreamFrom,
         wait: Duration,
-    ) -> Result<StreamPage, AskError> {
+    ) -> Result<StreamPage, EndpointError> {
         let until = Instant::now() + wait;
         loop {
             let (watch, news) = oneshot::channel();
             let (row, stream) = self.look_at_stream(job, watch).await?;
             let start = match from {
-                StreamFrom::Drained => stream.drained,
+                StreamFrom::Drained => stream.consumed,
                 StreamFrom::Offset(offset) => offset,
             };
             let (chunks, room) = self.stored_chunks(&row, start, stream).await?;
@@ -53,16 +53,16 @@ impl EndpointHandle {
         &self,
         job: JobId,
         watch: oneshot::Sender<()>,
-    ) -> Result<(JobRow, StreamRow), AskError> {
-        match self.ask(|reply| Ask::Stream { job, watch, reply }).await? {
-            StreamLook::Here(row, stream) => Ok((*row, stream)),
-            StreamLook::Cold(key) => {
+    ) -> Result<(JobRow, StreamRow), EndpointError> {
+        match self.request(|reply| Request::Stream { job, watch, reply }).await? {
+            StreamLookup::Here(row, stream) => Ok((*row, stream)),
+            StreamLookup::Cold(key) => {
                 self.warm_stream(key).await?;
                 let (watch, _) = oneshot::channel();
-                match self.ask(|reply| Ask::Stream { job, watch, reply }).await? {
-                    StreamLook::Here(row, stream) => Ok((*row, stream)),
-                    StreamLook::Cold(_) => {
-                        Err(AskError::Unavailable("the queue is being reloaded".to_owned()))
+                match self.request(|reply| Request::Stream { job, watch, reply }).await? {
+                    StreamLookup::Here(row, stream) => Ok((*row, stream)),
+                    StreamLookup::Cold(_) => {
+                        Err(EndpointError::Unavailable("the queue is being reloaded".to_owned()))
                     }
                 }
             }
@@ -71,7 +71,7 @@ impl EndpointHandle {
 
     /// Refuses a job that is over and was deleted since it was looked at: it is not shown without its chunks. A cancelled
     /// one has no outcome that would be missed.
-    pub(super) async fn check_there(&self, row: &JobRow) -> Result<(), AskError> {
+    pub(super) async fn check_there(&self, row: &JobRow) -> Result<(), EndpointError> {
         if row.state.is_terminal() {
             let (watch, _) = oneshot::channel();
             self.look_at_stream(row.id, watch).await?;
@@ -84,15 +84,15 @@ impl EndpointHandle {
         row: &JobRow,
         start: u64,
         stream: StreamRow,
-    ) -> Result<(Vec<ChunkRow>, Held), AskError> {
+    ) -> Result<(Vec<ChunkRow>, BudgetPermit), EndpointError> {
         if start >= stream.next {
-            return Ok((Vec::new(), Held::default()));
+            return Ok((Vec::new(), BudgetPermit::default()));
         }
         // A few are always shown. What is beyond them needs room before it is read.
         let mut chunks = self.chunks_from(row, start, stream, SMALL_BYTES).await?;
         let bytes = length(&chunks);
         let next = chunks.last().map_or(stream.next, |last| last.offset.saturating_add(1));
-        let answers = &self.shared.ground.answers;
+        let answers = &self.shared.services.answers;
         let more_bytes = PAGE_BYTES_MAX.min(answers.bytes_max() / 4).saturating_sub(CHUNK_BYTES_MAX);
         if bytes < SMALL_BYTES || next >= stream.next || more_bytes < SMALL_BYTES {
             return Ok((chunks, self.hold(bytes).await?));
@@ -103,7 +103,7 @@ impl EndpointHandle {
         };
         chunks.extend(self.chunks_from(row, next, stream, more_bytes).await?);
         drop(permit.split(permit.num_permits().saturating_sub(length(&chunks))));
-        Ok((chunks, Held::of(permit)))
+        Ok((chunks, BudgetPermit::of(permit)))
     }
 
     async fn chunks_from(
@@ -112,10 +112,10 @@ impl EndpointHandle {
         start: u64,
         stream: StreamRow,
         bytes_max: usize,
-    ) -> Result<Vec<ChunkRow>, AskError> {
-        let chunks = self.shared.ground.store.chunks(row.key, start, bytes_max).await;
+    ) -> Result<Vec<ChunkRow>, EndpointError> {
+        let chunks = self.shared.services.store.chunks(row.key, start, bytes_max).await;
         let chunks = chunks.map_err(|error| unread(&error));
-        if planted(Bug::DamagedChunkOmitted) && matches!(chunks, Err(AskError::Damaged(_))) {
+        if planted(Bug::DamagedChunkOmitted) && matches!(chunks, Err(EndpointError::Damaged(_))) {
             return Ok(Vec::new());
         }
         let mut chunks = chunks.inspect_err(|error| self.note_unread(row.id, "stream", error))?;
@@ -125,9 +125,9 @@ impl EndpointHandle {
     }
 
     /// Moves the drain cursor: chunks below `offset` reached their reader. Does not wait for the disk.
-    pub fn drained(&self, job: JobId, offset: u64) {
+    pub fn consume(&self, job: JobId, offset: u64) {
         // Nobody waits for this; a lost move shows a chunk twice.
-        let _ = self.tell(Ask::Drained { job, offset });
+        let _ = self.tell(Request::Consume { job, offset });
     }
 }
 

@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::EndpointHandle;
-use crate::actor::ask::{Ask, Given};
+use crate::actor::request::{Given, Request};
 use crate::secrets::opened;
-use crate::{AskError, TakeAsk, TakenJob};
+use crate::{EndpointError, TakeRequest, TakenJob};
 
 /// How long a poll whose hold is over waits for the actor's answer.
-const LAST_WORD: Duration = Duration::from_secs(2);
+const UNPARK_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a poll asks again after nothing could be read of what it was given. Then its worker is told to wait: a
 /// disk that is gone must not be asked for every job of the queue.
 const ROUNDS_MAX: u32 = 3;
@@ -39,17 +39,17 @@ pub(crate) struct Undelivered {
 
 impl EndpointHandle {
     /// Jobs for a worker; empty when `hold_ms` passed without one.
-    pub async fn take(&self, worker: WorkerId, ask: TakeAsk) -> Result<Vec<TakenJob>, AskError> {
-        let mut ask = ask;
-        let until = Instant::now() + Duration::from_millis(ask.hold_ms);
+    pub async fn take(&self, worker: WorkerId, request: TakeRequest) -> Result<Vec<TakenJob>, EndpointError> {
+        let mut request = request;
+        let until = Instant::now() + Duration::from_millis(request.hold_ms);
         for _ in 0..ROUNDS_MAX {
-            let Given { rows, room } = self.given(&worker, ask, until).await?;
+            let Given { rows, room } = self.given(&worker, request, until).await?;
             let mut jobs = Vec::with_capacity(rows.len());
             let mut undelivered = Vec::new();
             for row in rows {
                 match self.input(&row).await {
                     Ok(members) => {
-                        let members = opened(&self.shared.ground.vault, row.id, members);
+                        let members = opened(&self.shared.services.vault, row.id, members);
                         jobs.push(TakenJob { row, members, room: room.clone() });
                     }
                     Err(error) => undelivered.push(self.undelivered(&row, &error)),
@@ -65,25 +65,30 @@ impl EndpointHandle {
             // Boxed: every take would carry around what few of them need.
             let _ = Box::pin(told).await;
             // It was said once, of the jobs before these.
-            ask.says_busy = None;
+            request.says_busy = None;
         }
-        Err(AskError::Unreadable("the inputs of the jobs that are next".to_owned()))
+        Err(EndpointError::Unreadable("the inputs of the jobs that are next".to_owned()))
     }
 
     /// What the queue hands out.
-    async fn given(&self, worker: &WorkerId, ask: TakeAsk, until: Instant) -> Result<Given, AskError> {
-        let TakeAsk { slots, says_busy, .. } = ask;
+    async fn given(
+        &self,
+        worker: &WorkerId,
+        request: TakeRequest,
+        until: Instant,
+    ) -> Result<Given, EndpointError> {
+        let TakeRequest { slots, says_busy, .. } = request;
         let (reply, mut answer) = oneshot::channel();
-        self.tell(Ask::Take { worker: worker.clone(), slots, says_busy, reply })?;
+        self.tell(Request::Take { worker: worker.clone(), slots, says_busy, reply })?;
         let mut held = tokio::time::timeout_at(until, &mut answer).await;
         if held.is_err() {
             // A job may be on its way to the disk in this very moment: whoever assigned it has the last word.
-            self.tell(Ask::Unpark { worker: worker.clone() })?;
-            held = tokio::time::timeout(LAST_WORD, &mut answer).await;
+            self.tell(Request::Unpark { worker: worker.clone() })?;
+            held = tokio::time::timeout(UNPARK_REPLY_TIMEOUT, &mut answer).await;
         }
         match held {
             Ok(Ok(given)) => given,
-            Ok(Err(_)) => Err(AskError::Unavailable("the queue is being reloaded".to_owned())),
+            Ok(Err(_)) => Err(EndpointError::Unavailable("the queue is being reloaded".to_owned())),
             Err(_) => {
                 answer.close();
                 answer.try_recv().unwrap_or_else(|_| Ok(Given::default()))
@@ -91,20 +96,20 @@ impl EndpointHandle {
         }
     }
 
-    fn undelivered(&self, row: &JobRow, error: &AskError) -> Undelivered {
+    fn undelivered(&self, row: &JobRow, error: &EndpointError) -> Undelivered {
         self.note_unread(row.id, "input", error);
-        let damage = matches!(error, AskError::Damaged(_)).then(|| DAMAGED.to_owned());
+        let damage = matches!(error, EndpointError::Damaged(_)).then(|| DAMAGED.to_owned());
         Undelivered { job: row.id, attempt: row.attempt, damage }
     }
 
     /// Tells the queue, until it has heard. Goes on when nobody waits for it.
     fn give_back(&self, jobs: Vec<Undelivered>) -> tokio::task::JoinHandle<()> {
         let handle = self.clone();
-        self.shared.ground.host.spawn(Box::pin(async move {
+        self.shared.services.runtime.spawn(Box::pin(async move {
             for _ in 0..REPEATS_MAX {
                 let jobs = jobs.clone();
-                match handle.ask(|reply| Ask::Undelivered { jobs, reply }).await {
-                    Err(AskError::Unavailable(_)) if !handle.is_stopping() => {}
+                match handle.request(|reply| Request::Undelivered { jobs, reply }).await {
+                    Err(EndpointError::Unavailable(_)) if !handle.is_stopping() => {}
                     _ => return,
                 }
                 tokio::time::sleep(REPEAT).await;

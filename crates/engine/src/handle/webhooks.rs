@@ -6,15 +6,15 @@ use longshore_queue::{Command, Refusal};
 use tokio::task::JoinSet;
 
 use super::EndpointHandle;
-use crate::chores::webhooks::log;
-use crate::{AskError, Delivery, DeliveryState};
+use crate::webhooks::log;
+use crate::{Delivery, DeliveryState, EndpointError};
 
 /// Webhooks that are owed again with one commit, as far as it goes.
-const AT_ONCE: usize = 256;
+const REDELIVERIES_MAX: usize = 256;
 
 /// Which deliveries to list.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DeliveryQuery {
+pub struct DeliveryFilter {
     /// Of this job alone.
     pub job: Option<JobId>,
     /// That stand so.
@@ -25,9 +25,9 @@ pub struct DeliveryQuery {
 
 impl EndpointHandle {
     /// What the log still has of the endpoint's webhooks, the one with the latest attempt first.
-    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Vec<Delivery>, AskError> {
-        let log = self.shared.ground.hook_log.read(self.record().id).await;
-        let log = log.map_err(|error| AskError::Unavailable(error.to_string()))?;
+    pub async fn deliveries(&self, query: DeliveryFilter) -> Result<Vec<Delivery>, EndpointError> {
+        let log = self.shared.services.webhook_log.read(self.record().id).await;
+        let log = log.map_err(|error| EndpointError::Unavailable(error.to_string()))?;
         let mut found = log::deliveries(&log);
         found.retain(|delivery| {
             query.job.is_none_or(|job| delivery.job == job)
@@ -38,17 +38,18 @@ impl EndpointHandle {
     }
 
     /// Delivers a webhook again, from its first attempt on, however it went before. One that is on its way goes on.
-    pub async fn redeliver(&self, webhook_id: &str) -> Result<(), AskError> {
-        let (job, end) = log::parse_webhook_id(webhook_id).ok_or(AskError::Refused(Refusal::NoSuchJob))?;
-        self.command(Command::RepeatWebhook { job, end }).await.map(drop)
+    pub async fn redeliver(&self, webhook_id: &str) -> Result<(), EndpointError> {
+        let (job, end) =
+            log::parse_webhook_id(webhook_id).ok_or(EndpointError::Refused(Refusal::NoSuchJob))?;
+        self.command(Command::RedeliverWebhook { job, end }).await.map(drop)
     }
 
     /// Delivers again what failed since then. Answers how many, and how many of those that failed cannot be: their jobs
     /// are gone, or were retried.
-    pub async fn redeliver_failed(&self, since: Option<Millis>) -> Result<(u64, u64), AskError> {
-        let query = DeliveryQuery { since, state: Some(DeliveryState::Failed), job: None };
+    pub async fn redeliver_failed(&self, since: Option<Millis>) -> Result<(u64, u64), EndpointError> {
+        let query = DeliveryFilter { since, state: Some(DeliveryState::Failed), job: None };
         let (mut again, mut gone) = (0, 0);
-        for batch in self.deliveries(query).await?.chunks(AT_ONCE) {
+        for batch in self.deliveries(query).await?.chunks(REDELIVERIES_MAX) {
             let mut orders = JoinSet::new();
             for Delivery { id, .. } in batch {
                 let (handle, id) = (self.clone(), id.clone());
@@ -57,9 +58,9 @@ impl EndpointHandle {
             while let Some(order) = orders.join_next().await {
                 match order {
                     Ok(Ok(())) => again += 1,
-                    Ok(Err(AskError::Refused(_))) => gone += 1,
+                    Ok(Err(EndpointError::Refused(_))) => gone += 1,
                     Ok(Err(error)) => return Err(error),
-                    Err(error) => return Err(AskError::Unavailable(error.to_string())),
+                    Err(error) => return Err(EndpointError::Unavailable(error.to_string())),
                 }
             }
         }

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use longshore_blobs::Blobs;
 use longshore_model::{Durability, Endpoint, Epoch, JobRow, ShardId};
 use longshore_store::{Batch, BlobRef, Payload, Store, StoreError, Write};
-use longshore_vault::Vault;
+use longshore_vault::Keyring;
 
-use super::{members, no_random, open_catalog};
+use super::{no_random, open_catalog, s3_config};
 
 /// Jobs that are read at a time.
 const PAGE: usize = 1_000;
@@ -24,10 +24,10 @@ pub struct Resealed {
 
 /// See the module. After it, the first key is the only one that anything is sealed under, but for
 /// [`Resealed::closed_jobs`].
-pub async fn reseal(store: &dyn Store, blobs: &dyn Blobs, vault: &Vault) -> Result<Resealed, StoreError> {
+pub async fn reseal(store: &dyn Store, blobs: &dyn Blobs, vault: &Keyring) -> Result<Resealed, StoreError> {
     let shards: Vec<ShardId> = (0..ShardId::COUNT).map(ShardId).collect();
     let epochs: Vec<(ShardId, Epoch)> =
-        shards.iter().copied().zip(store.claim(shards.clone()).await?).collect();
+        shards.iter().copied().zip(store.claim_shards(shards.clone()).await?).collect();
     let mut stored = store.catalog().await?;
     let writes = open_catalog(vault, &mut stored)?;
     let mut done = Resealed { records: writes.len(), ..Resealed::default() };
@@ -37,14 +37,14 @@ pub async fn reseal(store: &dyn Store, blobs: &dyn Blobs, vault: &Vault) -> Resu
     for endpoint in &stored.endpoints {
         reseal_jobs(store, blobs, vault, &epochs, endpoint, &mut done).await?;
     }
-    store.release(epochs).await?;
+    store.release_shards(epochs).await?;
     Ok(done)
 }
 
 async fn reseal_jobs(
     store: &dyn Store,
     blobs: &dyn Blobs,
-    vault: &Vault,
+    vault: &Keyring,
     epochs: &[(ShardId, Epoch)],
     endpoint: &Endpoint,
     done: &mut Resealed,
@@ -57,10 +57,10 @@ async fn reseal_jobs(
         for job in &page {
             let Some(payload) = store.input(job.key).await? else { continue };
             let bytes = fetch(blobs, &payload).await?;
-            if !members::is_stale(vault, &bytes) {
+            if !s3_config::is_stale(vault, &bytes) {
                 continue;
             }
-            let Some(bytes) = members::resealed(vault, job.id, &bytes).map_err(no_random)? else {
+            let Some(bytes) = s3_config::resealed(vault, job.id, &bytes).map_err(no_random)? else {
                 done.closed_jobs += 1;
                 continue;
             };
@@ -80,7 +80,7 @@ async fn stow(
     job: &JobRow,
     before: Payload,
     bytes: Bytes,
-    vault: &Vault,
+    vault: &Keyring,
 ) -> Result<(Payload, Option<String>), StoreError> {
     let Payload::Blob(old) = before else { return Ok((Payload::Inline(bytes), None)) };
     let key = vault.key_ids().into_iter().next().unwrap_or_default();

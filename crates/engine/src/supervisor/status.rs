@@ -18,12 +18,12 @@ pub struct FleetStatus {
     /// Why not.
     pub throttled_because: Option<Arc<str>>,
     /// The workers that it answers for.
-    pub workers: Arc<[KeptWorker]>,
+    pub workers: Arc<[WorkerStatus]>,
 }
 
 /// What a supervisor knows of one of its workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptWorker {
+pub struct WorkerStatus {
     /// Its id.
     pub id: WorkerId,
     /// The endpoint's version that it was started for.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longshore_launch::{Launcher, MemoryLauncher, Present};
+use longshore_launch::{Launcher, MemoryLauncher, RunningWorker};
 use longshore_model::{
     ComputeType, Endpoint, EndpointId, EndpointNo, Gpu, Millis, Placement, Provider, ScalerType, Template,
     TemplateId, WorkerId, WorkerPhase,
@@ -13,10 +13,10 @@ use longshore_model::{
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{FleetEvent, Port, Supervised, Supervisor, WorkerSettings, adopt};
-use crate::gpus::Gpus;
-use crate::host::{Host, ThisMachine};
-use crate::{AskError, FleetView, WorkerView};
+use super::{EndpointApi, FleetEvent, SupervisorHandle, SupervisorParts, WorkerSettings, adopt};
+use crate::gpu_pool::GpuPool;
+use crate::runtime::{Runtime, TokioRuntime};
+use crate::{EndpointError, FleetView, WorkerView};
 
 /// A machine without chance.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Numbered {
     last: AtomicU64,
 }
 
-impl Host for Numbered {
+impl Runtime for Numbered {
     fn entropy(&self) -> u128 {
         u128::from(self.last.fetch_add(1, Ordering::Relaxed))
     }
@@ -102,7 +102,7 @@ pub(crate) fn a_template() -> Template {
 
 /// A queue that only counts: jobs wait, workers hold them when the test says so.
 #[derive(Clone)]
-struct Desk(Arc<Mutex<Papers>>);
+struct FakeQueue(Arc<Mutex<Papers>>);
 
 struct Papers {
     record: Endpoint,
@@ -114,7 +114,7 @@ struct Papers {
     unavailable: bool,
 }
 
-impl Desk {
+impl FakeQueue {
     fn new(record: Endpoint) -> Self {
         Self(Arc::new(Mutex::new(Papers {
             record,
@@ -131,10 +131,10 @@ impl Desk {
         work(&mut self.0.lock().unwrap())
     }
 
-    fn answer<T>(&self, work: impl FnOnce(&mut Papers) -> T) -> Result<T, AskError> {
+    fn answer<T>(&self, work: impl FnOnce(&mut Papers) -> T) -> Result<T, EndpointError> {
         self.with(|papers| match papers {
-            Papers { gone: true, .. } => Err(AskError::Gone),
-            Papers { unavailable: true, .. } => Err(AskError::Unavailable("the disk is full".into())),
+            Papers { gone: true, .. } => Err(EndpointError::Deleted),
+            Papers { unavailable: true, .. } => Err(EndpointError::Unavailable("the disk is full".into())),
             papers => Ok(work(papers)),
         })
     }
@@ -156,7 +156,7 @@ impl Desk {
     }
 }
 
-impl Port for Desk {
+impl EndpointApi for FakeQueue {
     fn record(&self) -> Arc<Endpoint> {
         Arc::new(self.with(|papers| papers.record.clone()))
     }
@@ -165,7 +165,7 @@ impl Port for Desk {
         self.with(|papers| Millis(1_000_000 + papers.begun.elapsed().as_millis() as u64))
     }
 
-    async fn fleet_view(&self) -> Result<FleetView, AskError> {
+    async fn fleet_view(&self) -> Result<FleetView, EndpointError> {
         self.answer(|papers| FleetView {
             queued_normal: papers.queued,
             queued: papers.queued,
@@ -184,13 +184,13 @@ impl Port for Desk {
         })
     }
 
-    async fn introduce(&self, worker: WorkerId) -> Result<(), AskError> {
+    async fn register_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
         self.answer(|papers| {
             papers.workers.entry(worker).or_insert((WorkerPhase::Initializing, 0, Instant::now()));
         })
     }
 
-    async fn drain(&self, worker: WorkerId) -> Result<(), AskError> {
+    async fn drain_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
         self.answer(|papers| {
             if let Some(entry) = papers.workers.get_mut(&worker) {
                 entry.0 = WorkerPhase::Draining;
@@ -198,7 +198,12 @@ impl Port for Desk {
         })
     }
 
-    async fn lose(&self, worker: WorkerId, counts_retry: bool, reason: String) -> Result<(), AskError> {
+    async fn lose_worker(
+        &self,
+        worker: WorkerId,
+        counts_retry: bool,
+        reason: String,
+    ) -> Result<(), EndpointError> {
         self.answer(|papers| {
             papers.workers.remove(&worker);
             papers.losses.push((worker, counts_retry, reason));
@@ -208,10 +213,10 @@ impl Port for Desk {
 
 /// A supervisor at work.
 struct Scene {
-    desk: Desk,
+    desk: FakeQueue,
     launcher: Arc<MemoryLauncher>,
     events: mpsc::UnboundedSender<FleetEvent>,
-    supervised: Supervised,
+    supervised: SupervisorHandle,
 }
 
 impl Scene {
@@ -219,21 +224,26 @@ impl Scene {
         Self::open_with(record, MemoryLauncher::default(), vec![])
     }
 
-    fn open_with(record: Endpoint, launcher: MemoryLauncher, adopted: Vec<Present>) -> Self {
+    fn open_with(record: Endpoint, launcher: MemoryLauncher, adopted: Vec<RunningWorker>) -> Self {
         Self::open_on(&Arc::default(), record, launcher, adopted)
     }
 
-    fn open_on(gpus: &Arc<Gpus>, record: Endpoint, launcher: MemoryLauncher, adopted: Vec<Present>) -> Self {
-        let (desk, launcher) = (Desk::new(record), Arc::new(launcher));
+    fn open_on(
+        gpus: &Arc<GpuPool>,
+        record: Endpoint,
+        launcher: MemoryLauncher,
+        adopted: Vec<RunningWorker>,
+    ) -> Self {
+        let (desk, launcher) = (FakeQueue::new(record), Arc::new(launcher));
         let (events, receiver) = mpsc::unbounded_channel();
-        let supervised = Supervisor {
-            port: desk.clone(),
+        let supervised = SupervisorParts {
+            endpoint_api: desk.clone(),
             template: Box::new(|| Some(Arc::new(a_template()))),
             launcher: launcher.clone(),
-            gpus: Arc::clone(gpus),
+            gpu_pool: Arc::clone(gpus),
             settings: WorkerSettings::default(),
             token: "lsw_secret".into(),
-            host: Arc::new(Numbered::default()),
+            runtime: Arc::new(Numbered::default()),
             adopted,
             moved: true,
         }
@@ -524,14 +534,14 @@ async fn a_worker_that_is_being_started_when_its_endpoint_is_deleted_does_not_st
 
 #[tokio::test(start_paused = true)]
 async fn adopted_workers_are_introduced_and_strangers_stopped() {
-    let mine = Present {
+    let mine = RunningWorker {
         worker: "mine".parse().unwrap(),
         endpoint: an_endpoint().id,
         version: 1,
         is_stopping: false,
         placement: Placement::default(),
     };
-    let other = Present {
+    let other = RunningWorker {
         worker: "other".parse().unwrap(),
         endpoint: EndpointId::mint(99),
         version: 1,
@@ -539,7 +549,7 @@ async fn adopted_workers_are_introduced_and_strangers_stopped() {
         placement: Placement::default(),
     };
     let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![mine.clone(), other]));
-    let mut found = adopt(&launcher, &Gpus::default(), &ThisMachine, &WorkerSettings::default(), |id| {
+    let mut found = adopt(&launcher, &GpuPool::default(), &TokioRuntime, &WorkerSettings::default(), |id| {
         *id == mine.endpoint
     })
     .await
@@ -558,7 +568,7 @@ async fn adopted_workers_are_introduced_and_strangers_stopped() {
 #[tokio::test(start_paused = true)]
 async fn adopted_workers_that_are_being_ended_take_up_room_and_get_no_jobs() {
     let worker: WorkerId = "going".parse().unwrap();
-    let going = Present {
+    let going = RunningWorker {
         worker: worker.clone(),
         endpoint: an_endpoint().id,
         version: 1,
@@ -579,7 +589,7 @@ async fn adopted_workers_that_are_being_ended_take_up_room_and_get_no_jobs() {
 
 #[tokio::test(start_paused = true)]
 async fn adopted_workers_that_do_not_reach_this_server_are_replaced() {
-    let adopted = |name: &str| Present {
+    let adopted = |name: &str| RunningWorker {
         worker: name.parse().unwrap(),
         endpoint: an_endpoint().id,
         version: 1,

@@ -1,9 +1,9 @@
 //! Endpoints and templates.
 
-use longshore_engine::{AskError, CatalogError, Record};
-use longshore_model::{Endpoint, RecordKind, Template};
+use longshore_engine::{CatalogError, EndpointError, StoredJson};
+use longshore_model::{Endpoint, JsonRowKind, Template};
 
-use crate::ground::{Disks, endpoint, eventually, goes, job, one_endpoint, take, template};
+use crate::harness::{Disks, endpoint, eventually, goes, job, one_endpoint, take, template};
 
 #[tokio::test]
 async fn names_are_unique_and_a_used_template_stays() {
@@ -66,7 +66,7 @@ async fn a_deleted_endpoint_is_gone_at_once_and_its_rows_soon_also_after_a_crash
     held.await.unwrap();
     engine.delete_endpoint("demo", false).await.unwrap();
     assert!(engine.endpoint("demo").is_none());
-    assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(AskError::Gone)));
+    assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(EndpointError::Deleted)));
     let no = demo.record().no;
     let rows = async || longshore_store::Store::jobs(disks.store.as_ref(), no, 0, 1).await.unwrap().len();
     eventually(async || rows().await == 0).await;
@@ -88,10 +88,10 @@ async fn a_paused_endpoint_queues_and_hands_out_nothing() {
 async fn small_records_are_there_after_a_restart_in_the_order_of_creation() {
     let disks = Disks::new();
     let engine = disks.start().await;
-    let record = |id: &str, json: &'static str| Record { id: id.into(), json: json.into() };
-    let kind = RecordKind::NetworkVolume;
+    let record = |id: &str, json: &'static str| StoredJson { id: id.into(), json: json.into() };
+    let kind = JsonRowKind::NetworkVolume;
     engine.put_records(kind, vec![record("z", "1"), record("m", "2"), record("a", "3")]).await.unwrap();
-    engine.put_record(RecordKind::RegistryAuth, record("z", "other")).await.unwrap();
+    engine.put_record(JsonRowKind::RegistryAuth, record("z", "other")).await.unwrap();
     engine.put_record(kind, record("z", "changed")).await.unwrap();
     engine.delete_record(kind, "m").await.unwrap();
     assert!(matches!(engine.delete_record(kind, "m").await, Err(CatalogError::NotFound)));
@@ -99,6 +99,6 @@ async fn small_records_are_there_after_a_restart_in_the_order_of_creation() {
     assert_eq!(engine.records(kind), expected);
     let engine = disks.start().await;
     assert_eq!(engine.records(kind), expected);
-    assert_eq!(engine.record(RecordKind::RegistryAuth, "z"), Some(record("z", "other")));
-    assert_eq!(engine.record(RecordKind::Usage, "z"), None);
+    assert_eq!(engine.record(JsonRowKind::RegistryAuth, "z"), Some(record("z", "other")));
+    assert_eq!(engine.record(JsonRowKind::Usage, "z"), None);
 }

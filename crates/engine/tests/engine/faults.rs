@@ -3,16 +3,16 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_engine::{Accepted, AskError, EndpointHandle, Outcome, Submission, TakeAsk};
+use longshore_engine::{Accepted, EndpointError, EndpointHandle, Outcome, Submission, TakeRequest};
 use longshore_model::{EndpointNo, Idempotency, JobId, JobState};
 use longshore_store::Store as _;
 use tokio::task::JoinHandle;
 
-use crate::ground::{DEADLINE, Disks, done, eventually, job, one_endpoint, take, worker};
+use crate::harness::{DEADLINE, Disks, done, eventually, job, one_endpoint, take, worker};
 
 /// The disk works, and its pause is over.
 async fn until_changes_are_kept(endpoint: &EndpointHandle, job: JobId) {
-    eventually(async || endpoint.keep(job, 600_000).await.is_ok()).await;
+    eventually(async || endpoint.set_ttl(job, 600_000).await.is_ok()).await;
 }
 
 #[tokio::test]
@@ -23,10 +23,10 @@ async fn a_submit_that_cannot_be_kept_is_refused_and_leaves_nothing() {
     disks.store.set_broken(true);
     let lost = job(&engine, "{}");
     let id = lost.id;
-    assert!(matches!(demo.submit(lost).await, Err(AskError::Unavailable(_))));
+    assert!(matches!(demo.submit(lost).await, Err(EndpointError::Unavailable(_))));
     disks.store.set_broken(false);
     until_changes_are_kept(&demo, kept).await;
-    assert!(matches!(demo.status(id).await, Err(AskError::Refused(_))));
+    assert!(matches!(demo.status(id).await, Err(EndpointError::Refused(_))));
     assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, kept);
 }
 
@@ -40,8 +40,8 @@ async fn a_refusal_that_rests_on_what_cannot_be_kept_is_none() {
     };
     disks.store.set_broken(true);
     let (first, second) = tokio::join!(demo.submit(keyed("1", 1)), demo.submit(keyed("2", 2)));
-    assert!(matches!(first, Err(AskError::Unavailable(_))), "{first:?}");
-    assert!(matches!(second, Err(AskError::Unavailable(_))), "there is no first job: {second:?}");
+    assert!(matches!(first, Err(EndpointError::Unavailable(_))), "{first:?}");
+    assert!(matches!(second, Err(EndpointError::Unavailable(_))), "there is no first job: {second:?}");
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn who_only_looks_is_answered_while_the_disk_refuses_every_change() {
     let kept = demo.submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     for _ in 0..5 {
-        assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(AskError::Unavailable(_))));
+        assert!(matches!(demo.submit(job(&engine, "{}")).await, Err(EndpointError::Unavailable(_))));
         assert_eq!(demo.status(kept).await.unwrap().row.state, JobState::InQueue);
         let seen = demo.wait(kept, Duration::from_millis(1)).await.unwrap();
         assert_eq!(seen.row.state, JobState::InQueue);
@@ -72,7 +72,7 @@ async fn a_wait_survives_a_failed_commit() {
     let id = take(&demo, "w1", 60_000).await[0].row.id;
     disks.store.set_broken(true);
     let refused = demo.cancel(id).await;
-    assert!(matches!(refused, Err(AskError::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
     disks.store.set_broken(false);
     until_changes_are_kept(&demo, id).await;
     assert_eq!(demo.status(id).await.unwrap().row.state, JobState::InProgress, "the cancel did not happen");
@@ -87,8 +87,8 @@ async fn a_poll_that_stayed_open_gets_the_job_that_another_one_lost_to_the_disk(
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     disks.store.set_broken(true);
     let refused = async {
-        let ask = TakeAsk { slots: 1, says_busy: None, hold_ms: 600_000 };
-        assert!(matches!(demo.take(worker("w1"), ask).await, Err(AskError::Unavailable(_))));
+        let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 600_000 };
+        assert!(matches!(demo.take(worker("w1"), ask).await, Err(EndpointError::Unavailable(_))));
         disks.store.set_broken(false);
     };
     let began = std::time::Instant::now();
@@ -127,10 +127,10 @@ async fn a_result_that_the_disk_refused_was_never_seen() {
         .collect();
     let finish = tokio::spawn({
         let (demo, output) = (demo.clone(), Some("7".into()));
-        async move { demo.finish(worker("w1"), id, Outcome::Completed { output }).await }
+        async move { demo.report(worker("w1"), id, Outcome::Completed { output }).await }
     });
     let refused = finish.await.unwrap();
-    assert!(matches!(refused, Err(AskError::Unavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
     for look in looks {
         if let Ok(seen) = look.await.unwrap() {
             assert_eq!((seen.row.state, seen.output), (JobState::InProgress, None));
@@ -143,7 +143,7 @@ async fn begin_submit(
     disks: &Disks,
     demo: &EndpointHandle,
     job: Submission,
-) -> JoinHandle<Result<Accepted, AskError>> {
+) -> JoinHandle<Result<Accepted, EndpointError>> {
     let before = disks.store.commits.load(Ordering::SeqCst);
     let demo = demo.clone();
     let submit = tokio::spawn(async move { demo.submit(job).await });
@@ -179,7 +179,7 @@ async fn what_was_committed_behind_a_failure_is_refused_with_it() {
     disks.store.set_held(false);
     for refused in [first, second] {
         let refused = refused.await.unwrap();
-        assert!(matches!(refused, Err(AskError::Unavailable(_))), "{refused:?}");
+        assert!(matches!(refused, Err(EndpointError::Unavailable(_))), "{refused:?}");
     }
     until_changes_are_kept(&demo, kept).await;
     let stored = disks.store.jobs(EndpointNo(1), 0, 9).await.unwrap();

@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, HttpPost, MemoryHookLog, Parts, ThisMachine, WebhookSettings,
-    WorkerSettings,
+    EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, MemoryWebhookLog, TokioRuntime,
+    WebhookSettings, WorkerSettings,
 };
-use longshore_launch::{Launcher, MemoryLauncher, Present};
+use longshore_launch::{Launcher, MemoryLauncher, RunningWorker};
 use longshore_model::{Endpoint, JobState, Millis, Placement, Provider, WorkerId};
 
-use crate::ground::{Disks, done, endpoint, eventually, goes, job, take, template};
+use crate::harness::{Disks, done, endpoint, eventually, goes, job, take, template};
 
 async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
-    let parts = Parts {
+    let parts = EngineParts {
         store: disks.store.clone(),
         blobs: disks.blobs.clone(),
         launcher: Some(launcher.clone() as Arc<dyn Launcher>),
-        host: Arc::new(ThisMachine),
-        post: Arc::new(HttpPost::new(&WebhookSettings::default())),
+        runtime: Arc::new(TokioRuntime),
+        webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
         vault: Arc::default(),
-        hook_log: Arc::new(MemoryHookLog::default()),
+        webhook_log: Arc::new(MemoryWebhookLog::default()),
         settings: EngineSettings::default(),
         webhooks: WebhookSettings::default(),
         workers: WorkerSettings::default(),
@@ -69,7 +69,7 @@ async fn worker_time_is_metered_over_restarts() {
     eventually(async || metered(&engine).0 >= 50).await;
     engine.note_usage().await.unwrap();
     let started_at = demo.fleet_status().workers[0].placement.started_at;
-    let present = Present {
+    let present = RunningWorker {
         worker: worker.clone(),
         endpoint: demo.record().id,
         version: 1,
@@ -141,7 +141,7 @@ async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
     engine.close().await;
     assert_eq!(launcher.stopped(), []);
 
-    let present = Present {
+    let present = RunningWorker {
         worker: worker.clone(),
         endpoint: demo.record().id,
         version: demo.record().version,

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longshore_blobs::Blobs;
-use longshore_engine::{AskError, ListQuery, Outcome, Refusal};
+use longshore_engine::{EndpointError, JobFilter, Outcome, Refusal};
 use longshore_model::{EndpointNo, JobState};
 use longshore_store::Store as _;
 
-use crate::ground::{Disks, done, eventually, job, one_endpoint, output, take, worker};
+use crate::harness::{Disks, done, eventually, job, one_endpoint, output, take, worker};
 
 #[tokio::test]
 async fn a_job_is_submitted_taken_done_and_read() {
@@ -95,8 +95,8 @@ async fn big_payloads_go_through_files_that_are_gone_with_their_job() {
     done(&demo, "w1", id, &big).await;
     assert_eq!(output(&demo.status(id).await.unwrap()), big);
     assert_eq!(disks.blobs.list("1").await.unwrap().len(), 2);
-    demo.keep(id, 20).await.unwrap();
-    let gone = async || matches!(demo.status(id).await, Err(AskError::Refused(Refusal::NoSuchJob)));
+    demo.set_ttl(id, 20).await.unwrap();
+    let gone = async || matches!(demo.status(id).await, Err(EndpointError::Refused(Refusal::NoSuchJob)));
     eventually(gone).await;
     eventually(async || disks.blobs.list("1").await.unwrap().is_empty()).await;
 }
@@ -137,7 +137,7 @@ async fn progress_shows_as_output_until_the_result() {
     demo.progress(worker("w1"), id, "0.5".into()).await.unwrap();
     assert_eq!(output(&demo.status(id).await.unwrap()), "0.5");
     let failed = Outcome::Failed { error: "boom".to_owned(), output: None };
-    demo.finish(worker("w1"), id, failed).await.unwrap();
+    demo.report(worker("w1"), id, failed).await.unwrap();
     demo.progress(worker("w1"), id, "0.9".into()).await.unwrap();
     let record = demo.status(id).await.unwrap();
     assert_eq!((record.row.state, record.output), (JobState::Failed, None));
@@ -152,7 +152,7 @@ async fn a_purge_cancels_what_waits_and_lists_page_through_it() {
     }
     assert_eq!(demo.purge().await.unwrap(), 600);
     assert_eq!(demo.health().await.unwrap().in_queue, 0);
-    let mut query = ListQuery { state: Some(JobState::Cancelled), limit: 250, before: None };
+    let mut query = JobFilter { state: Some(JobState::Cancelled), limit: 250, before: None };
     let mut seen = 0;
     loop {
         let page = demo.list(query).await.unwrap();
@@ -172,7 +172,7 @@ async fn a_lost_worker_gives_its_job_back() {
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     for retries in 1..=3 {
         take(&demo, "w1", 0).await;
-        demo.lose(worker("w1"), true, "exit code 1".to_owned()).await.unwrap();
+        demo.lose_worker(worker("w1"), true, "exit code 1".to_owned()).await.unwrap();
         let record = demo.status(id).await.unwrap();
         if retries < 3 {
             assert_eq!((record.row.state, record.row.retries), (JobState::InQueue, retries));
@@ -191,7 +191,7 @@ async fn a_worker_from_outside_that_asked_to_be_replaced_and_was_not_goes_on() {
         async move { take(&demo, "w1", 20_000).await }
     });
     eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
-    demo.refresh(worker("w1")).await.unwrap();
+    demo.request_replacement(worker("w1")).await.unwrap();
     assert!(open.await.unwrap().is_empty(), "a worker that does end must not be handed a job");
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, id);

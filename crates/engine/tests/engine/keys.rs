@@ -1,9 +1,9 @@
 //! Keys: who must stay, and the notes of their use.
 
-use longshore_engine::{Caller, CatalogError};
+use longshore_engine::{CatalogError, ClientAddress};
 use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
 
-use crate::ground::{Disks, goes};
+use crate::harness::{Disks, goes};
 
 fn key(id: &str, scopes: Vec<KeyScope>) -> ApiKey {
     ApiKey::new(id.to_owned(), id.to_owned(), format!("hash of {id}"), scopes, Millis(1))
@@ -51,7 +51,7 @@ async fn the_use_of_keys_is_written_down_at_intervals() {
     for id in ["used", "idle"] {
         engine.put_key(key(id, vec![])).await.unwrap();
     }
-    let caller = Caller::new([10, 0, 0, 7].into(), 7);
+    let caller = ClientAddress::new([10, 0, 0, 7].into(), 7);
     assert!(engine.key("used").unwrap().touch(Some(&caller)));
     engine.note_key_use().await.unwrap();
     // A change in between does not forget what was seen.

@@ -4,10 +4,10 @@
 mod catalog;
 mod faults;
 mod fleet;
-mod ground;
+mod harness;
 mod jobs;
 mod keys;
-mod looks;
+mod queries;
 mod reads;
 mod restart;
 mod room;

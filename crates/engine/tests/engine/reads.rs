@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use longshore_blobs::Blobs as _;
-use longshore_engine::{AskError, EndpointHandle, Engine, ListQuery, StreamFrom, TakeAsk, TakenJob};
+use longshore_engine::{EndpointError, EndpointHandle, Engine, JobFilter, StreamFrom, TakeRequest, TakenJob};
 use longshore_model::{JobId, JobKey, JobState};
 use longshore_store::StoreError;
 
-use crate::ground::{DEADLINE, Disks, done, eventually, job, one_endpoint, output, take, worker};
+use crate::harness::{DEADLINE, Disks, done, eventually, job, one_endpoint, output, take, worker};
 
 /// JSON that becomes a file.
 fn large() -> String {
@@ -43,8 +43,8 @@ async fn key(demo: &EndpointHandle, job: JobId) -> JobKey {
     demo.status(job).await.unwrap().row.key
 }
 
-async fn batch(demo: &EndpointHandle, slots: u32) -> Result<Vec<TakenJob>, AskError> {
-    demo.take(worker("w1"), TakeAsk { slots, says_busy: Some(false), hold_ms: 30_000 }).await
+async fn batch(demo: &EndpointHandle, slots: u32) -> Result<Vec<TakenJob>, EndpointError> {
+    demo.take(worker("w1"), TakeRequest { slots, says_busy: Some(false), hold_ms: 30_000 }).await
 }
 
 fn ids(jobs: &[TakenJob]) -> Vec<JobId> {
@@ -111,9 +111,9 @@ async fn a_disk_that_cannot_be_read_fails_no_job_and_is_not_asked_all_the_time()
     let mut refused = 0;
     while began.elapsed() < Duration::from_millis(1_500) {
         // A worker that asks again at once.
-        let ask = TakeAsk { slots: 2, says_busy: Some(false), hold_ms: 100 };
+        let ask = TakeRequest { slots: 2, says_busy: Some(false), hold_ms: 100 };
         match demo.take(worker("w1"), ask).await {
-            Err(AskError::Unreadable(_)) => refused += 1,
+            Err(EndpointError::Unreadable(_)) => refused += 1,
             other => assert_eq!(other.unwrap().len(), 0),
         }
     }
@@ -152,7 +152,7 @@ async fn what_was_not_delivered_comes_back_also_while_nothing_can_be_written() {
     disks.store.set_unreadable(bad, None);
     disks.store.set_broken(false);
     let later = async || {
-        let ask = TakeAsk { slots: 1, says_busy: None, hold_ms: 1_000 };
+        let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 1_000 };
         demo.take(worker("w2"), ask).await.is_ok_and(|taken| ids(&taken) == [jobs[0]])
     };
     eventually(later).await;
@@ -174,15 +174,15 @@ async fn an_output_that_cannot_be_read_is_no_empty_success() {
     let demo = engine.endpoint("demo").unwrap();
 
     disks.store.set_unreadable(bad, Some(eio()));
-    assert!(matches!(demo.status(small).await, Err(AskError::Unreadable(_))));
-    assert!(matches!(demo.wait(small, DEADLINE).await, Err(AskError::Unreadable(_))));
+    assert!(matches!(demo.status(small).await, Err(EndpointError::Unreadable(_))));
+    assert!(matches!(demo.wait(small, DEADLINE).await, Err(EndpointError::Unreadable(_))));
     let stream = demo.read_stream(small, StreamFrom::Offset(0), Duration::ZERO).await;
-    assert!(matches!(stream, Err(AskError::Unreadable(_))), "{stream:?}");
-    let page = demo.list(ListQuery { state: None, limit: 9, before: None }).await.unwrap();
+    assert!(matches!(stream, Err(EndpointError::Unreadable(_))), "{stream:?}");
+    let page = demo.list(JobFilter { state: None, limit: 9, before: None }).await.unwrap();
     assert_eq!(page.jobs.len(), 2, "a list shows what it can");
     assert!(page.jobs[1].error.as_deref().unwrap().contains("cannot be read"), "{page:?}");
     disks.store.set_unreadable(bad, Some(StoreError::Corrupt("byte 7".to_owned())));
-    assert!(matches!(demo.status(small).await, Err(AskError::Damaged(_))));
+    assert!(matches!(demo.status(small).await, Err(EndpointError::Damaged(_))));
     disks.store.set_unreadable(bad, None);
     assert_eq!(output(&demo.status(small).await.unwrap()), "7");
 
@@ -191,7 +191,7 @@ async fn an_output_that_cannot_be_read_is_no_empty_success() {
             disks.blobs.delete(&file).await.unwrap();
         }
     }
-    assert!(matches!(demo.status(large).await, Err(AskError::Damaged(_))));
+    assert!(matches!(demo.status(large).await, Err(EndpointError::Damaged(_))));
 }
 
 #[tokio::test]
@@ -207,11 +207,11 @@ async fn a_worker_goes_on_behind_a_damaged_chunk() {
     disks.store.set_unreadable(bad, Some(eio()));
     let next = || vec![Bytes::from_static(b"2").into()];
     let unread = demo.append(worker("w1"), id, next()).await;
-    assert!(matches!(unread, Err(AskError::Unreadable(_))), "{unread:?}");
+    assert!(matches!(unread, Err(EndpointError::Unreadable(_))), "{unread:?}");
     disks.store.set_unreadable(bad, Some(StoreError::Corrupt("byte 7".to_owned())));
     demo.append(worker("w1"), id, next()).await.unwrap();
     let stream = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await;
-    assert!(matches!(stream, Err(AskError::Damaged(_))), "{stream:?}");
+    assert!(matches!(stream, Err(EndpointError::Damaged(_))), "{stream:?}");
     disks.store.set_unreadable(bad, None);
     let page = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.unwrap();
     let outputs: Vec<_> = page.chunks.iter().map(|chunk| &chunk.chunk.output[..]).collect();

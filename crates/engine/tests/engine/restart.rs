@@ -2,7 +2,7 @@
 
 use longshore_model::JobState;
 
-use crate::ground::{Disks, done, job, one_endpoint, output, take, worker};
+use crate::harness::{Disks, done, job, one_endpoint, output, take, worker};
 
 #[tokio::test]
 async fn jobs_results_and_the_running_ones_are_there_after_a_restart() {

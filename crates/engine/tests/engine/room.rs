@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_engine::{AskError, EndpointHandle, Engine, Outcome, StreamFrom, TakeAsk, TakenJob};
+use longshore_engine::{EndpointError, EndpointHandle, Engine, Outcome, StreamFrom, TakeRequest, TakenJob};
 use longshore_model::{JobId, JobState};
 
-use crate::ground::{DEADLINE, Disks, done, job, one_endpoint, output, take, worker};
+use crate::harness::{DEADLINE, Disks, done, job, one_endpoint, output, take, worker};
 
 /// The least that counts is somewhat over 64 KiB.
 const LARGE: usize = 100_000;
@@ -27,7 +27,7 @@ async fn crowded(disks: &mut Disks, count: usize) -> (Engine, EndpointHandle, Ve
 }
 
 async fn batch(demo: &EndpointHandle, name: &str, slots: u32, hold_ms: u64) -> Vec<TakenJob> {
-    demo.take(worker(name), TakeAsk { slots, says_busy: None, hold_ms }).await.unwrap()
+    demo.take(worker(name), TakeRequest { slots, says_busy: None, hold_ms }).await.unwrap()
 }
 
 fn ids(jobs: &[TakenJob]) -> Vec<JobId> {
@@ -86,7 +86,7 @@ async fn outputs_take_room_before_they_are_read_and_give_it_back() {
         seen.push(demo.status(jobs[0]).await.unwrap());
     }
     let looks = disks.store.looks.load(std::sync::atomic::Ordering::SeqCst);
-    assert!(matches!(demo.status(jobs[0]).await, Err(AskError::NoRoom)));
+    assert!(matches!(demo.status(jobs[0]).await, Err(EndpointError::NoRoom)));
     assert_eq!(disks.store.looks.load(std::sync::atomic::Ordering::SeqCst), looks, "it is known from memory");
     let small = demo.submit(job(&engine, "1")).await.unwrap().id;
     take(&demo, "w1", 60_000).await;
@@ -142,7 +142,7 @@ async fn a_workers_error_is_cut_and_a_long_progress_value_dropped() {
     demo.progress(worker("w1"), id, Bytes::from(long)).await.unwrap();
     assert_eq!(output(&demo.status(id).await.unwrap()), "\"half\"", "the last one stays");
     let outcome = Outcome::Failed { error: "e".repeat(5_000_000), output: None };
-    demo.finish(worker("w1"), id, outcome).await.unwrap();
+    demo.report(worker("w1"), id, outcome).await.unwrap();
     let failed = demo.status(id).await.unwrap();
     let error = failed.error.unwrap();
     assert_eq!(failed.row.state, JobState::Failed);

@@ -1,12 +1,12 @@
 //! Secrets: sealed where they are kept, open where they are used.
 
 use bytes::Bytes;
-use longshore_engine::{Record, Resealed, Submission, reseal};
-use longshore_model::RecordKind;
+use longshore_engine::{Resealed, StoredJson, Submission, reseal};
+use longshore_model::JsonRowKind;
 use longshore_store::{Payload, Store};
-use longshore_vault::{MasterKey, Vault};
+use longshore_vault::{Keyring, MasterKey};
 
-use crate::ground::{Disks, endpoint, job, take, template};
+use crate::harness::{Disks, endpoint, job, take, template};
 
 const CONFIG: &str = r#"{"accessSecret":"hush-3"}"#;
 
@@ -19,7 +19,7 @@ async fn kept(disks: &Disks) -> String {
     let stored = disks.store.catalog().await.unwrap();
     let mut text = format!("{:?}", stored.settings);
     text.extend(stored.templates.iter().map(|template| format!("{:?}", template.env)));
-    text.extend(stored.records.iter().map(|row| format!("{:?}", row.json)));
+    text.extend(stored.json_rows.iter().map(|row| format!("{:?}", row.json)));
     for endpoint in &stored.endpoints {
         for row in disks.store.jobs(endpoint.no, 0, 100).await.unwrap() {
             match disks.store.input(row.key).await.unwrap().unwrap() {
@@ -35,13 +35,13 @@ async fn kept(disks: &Disks) -> String {
 }
 
 /// A server with a secret of each kind; jobs with a small and a large input.
-async fn filled(disks: &Disks, vault: &Vault) -> String {
+async fn filled(disks: &Disks, vault: &Keyring) -> String {
     let engine = disks.start_sealing(vault).await.unwrap();
     let mut secret = template("t");
     secret.env.insert("TOKEN".to_owned(), "hush-1".to_owned());
     let secret = engine.create_template(secret).await.unwrap();
-    let record = Record { id: "r".to_owned(), json: Bytes::from_static(b"{\"password\":\"hush-2\"}") };
-    engine.put_record(RecordKind::RegistryAuth, record).await.unwrap();
+    let record = StoredJson { id: "r".to_owned(), json: Bytes::from_static(b"{\"password\":\"hush-2\"}") };
+    engine.put_record(JsonRowKind::RegistryAuth, record).await.unwrap();
     let demo = engine.create_endpoint(endpoint(secret.id, "demo")).await.unwrap().id;
     let handle = engine.endpoint("demo").unwrap();
     for bytes in [1, 2_000] {
@@ -55,10 +55,10 @@ async fn filled(disks: &Disks, vault: &Vault) -> String {
 }
 
 /// What a server that can open everything shows.
-async fn works(disks: &Disks, vault: &Vault, token: &str) {
+async fn works(disks: &Disks, vault: &Keyring, token: &str) {
     let engine = disks.start_sealing(vault).await.unwrap();
     assert_eq!(engine.templates()[0].env["TOKEN"], "hush-1");
-    let record = engine.record(RecordKind::RegistryAuth, "r").unwrap();
+    let record = engine.record(JsonRowKind::RegistryAuth, "r").unwrap();
     assert_eq!(record.json, "{\"password\":\"hush-2\"}");
     let demo = engine.endpoint("demo").unwrap();
     assert_eq!(engine.worker_token(&demo.record().id), token);
@@ -71,7 +71,7 @@ async fn works(disks: &Disks, vault: &Vault, token: &str) {
 #[tokio::test]
 async fn no_secret_is_on_disk_and_every_secret_is_in_use() {
     let disks = Disks::new();
-    let vault = Vault::new(vec![key()]);
+    let vault = Keyring::new(vec![key()]);
     let token = filled(&disks, &vault).await;
     let text = kept(&disks).await;
     assert!(!text.contains("hush") && text.matches("longshore-sealed:1:").count() == 5, "{text}");
@@ -81,9 +81,9 @@ async fn no_secret_is_on_disk_and_every_secret_is_in_use() {
 #[tokio::test]
 async fn a_server_without_the_right_key_does_not_start_and_says_why() {
     let disks = Disks::new();
-    let vault = Vault::new(vec![key()]);
+    let vault = Keyring::new(vec![key()]);
     filled(&disks, &vault).await;
-    for wrong in [Vault::default(), Vault::new(vec![key()])] {
+    for wrong in [Keyring::default(), Keyring::new(vec![key()])] {
         let error = disks.start_sealing(&wrong).await.err().unwrap().to_string();
         assert!(error.contains(&vault.key_ids()[0]) && error.contains("LONGSHORE_SECRETS_KEY"), "{error}");
         assert!(!error.contains("hush"), "{error}");
@@ -93,9 +93,9 @@ async fn a_server_without_the_right_key_does_not_start_and_says_why() {
 #[tokio::test]
 async fn what_was_kept_open_is_sealed_at_the_next_start_with_a_key() {
     let disks = Disks::new();
-    let token = filled(&disks, &Vault::default()).await;
+    let token = filled(&disks, &Keyring::default()).await;
     assert_eq!(kept(&disks).await.matches("hush").count(), 4);
-    let vault = Vault::new(vec![key()]);
+    let vault = Keyring::new(vec![key()]);
     works(&disks, &vault, &token).await;
     let text = kept(&disks).await;
     // Jobs that came before keep what they came with; they end by themselves.
@@ -106,10 +106,10 @@ async fn what_was_kept_open_is_sealed_at_the_next_start_with_a_key() {
 async fn everything_moves_to_a_new_key() {
     let disks = Disks::new();
     let (old, new) = (key(), key());
-    let token = filled(&disks, &Vault::new(vec![old.clone()])).await;
-    let both = Vault::new(vec![new.clone(), old]);
+    let token = filled(&disks, &Keyring::new(vec![old.clone()])).await;
+    let both = Keyring::new(vec![new.clone(), old]);
     let moved = async || reseal(disks.store.as_ref(), disks.blobs.as_ref(), &both).await.unwrap();
     assert_eq!(moved().await, Resealed { records: 3, jobs: 2, closed_jobs: 0 });
     assert_eq!(moved().await, Resealed::default());
-    works(&disks, &Vault::new(vec![new]), &token).await;
+    works(&disks, &Keyring::new(vec![new]), &token).await;
 }

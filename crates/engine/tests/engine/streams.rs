@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_engine::{EndpointHandle, Follower, Happening, StreamFrom, StreamPage};
+use longshore_engine::{EndpointHandle, FollowEvent, Follower, StreamFrom, StreamPage};
 use longshore_model::{JobId, JobState};
 
-use crate::ground::{Disks, done, job, one_endpoint, take, worker};
+use crate::harness::{Disks, done, job, one_endpoint, take, worker};
 
 async fn append(demo: &EndpointHandle, id: JobId, chunks: &[&'static str]) {
     let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes()).into()).collect();
@@ -29,7 +29,7 @@ async fn chunks_are_numbered_drained_and_read_again_by_offset() {
     take(&demo, "w1", 0).await;
     append(&demo, id, &["1", "2"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(0, &["1", "2"]));
-    demo.drained(id, 2);
+    demo.consume(id, 2);
     append(&demo, id, &["3"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(2, &["3"]));
     assert_eq!(read(&demo, id, StreamFrom::Offset(1)).await, numbered(1, &["2", "3"]));
@@ -69,7 +69,7 @@ async fn a_retried_job_drops_its_chunks_and_offsets_go_on_also_over_a_restart() 
     let demo = engine.endpoint("demo").unwrap();
     append(&demo, id, &["c"]).await;
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(0, &["a", "b", "c"]));
-    demo.lose(worker("w1"), true, "gone".to_owned()).await.unwrap();
+    demo.lose_worker(worker("w1"), true, "gone".to_owned()).await.unwrap();
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, []);
     take(&demo, "w1", 0).await;
     append(&demo, id, &["d"]).await;
@@ -81,12 +81,12 @@ async fn follow(mut follower: Follower) -> (Vec<u64>, usize) {
     let (mut offsets, mut times) = (Vec::new(), 0);
     loop {
         match follower.next().await.unwrap() {
-            Happening::Chunks(chunks) => {
+            FollowEvent::Chunks(chunks) => {
                 offsets.extend(chunks.iter().map(|chunk| chunk.offset));
                 times += 1;
             }
-            Happening::Status(_) => {}
-            Happening::Ended(_) => return (offsets, times),
+            FollowEvent::Status(_) => {}
+            FollowEvent::Ended(_) => return (offsets, times),
         }
     }
 }

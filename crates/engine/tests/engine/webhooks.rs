@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use longshore_engine::{
-    EndpointHandle, Engine, Outcome, Post, PostAnswer, PostError, PostFuture, Submission,
+    EndpointHandle, Engine, Outcome, Submission, TransportError, TransportFuture, TransportResponse,
+    WebhookTransport,
 };
 use longshore_model::{JobId, JobState};
 use longshore_store::Store;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::ground::{
+use crate::harness::{
     BreakableStore, DEADLINE, Disks, done, endpoint, eventually, job, take, template, worker,
 };
 
@@ -24,14 +25,14 @@ type Call = (Bytes, oneshot::Sender<StatusCode>);
 /// Hands every call to the test.
 struct Receiver(mpsc::UnboundedSender<Call>);
 
-impl Post for Receiver {
-    fn post(&self, call: Request<Bytes>) -> PostFuture<'_> {
+impl WebhookTransport for Receiver {
+    fn post(&self, call: Request<Bytes>) -> TransportFuture<'_> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
-            let silent = || PostError::Silent("the test is over".to_owned());
+            let silent = || TransportError::NoResponse("the test is over".to_owned());
             self.0.send((call.into_body(), answer)).map_err(|_| silent())?;
             let status = answered.await.map_err(|_| silent())?;
-            Ok(PostAnswer { status, body: Bytes::new() })
+            Ok(TransportResponse { status, body: Bytes::new() })
         })
     }
 }
@@ -70,7 +71,7 @@ async fn answer_between_ends(
     let id = demo.submit(submission).await.unwrap().id;
     take(demo, "w", 0).await;
     let failed = Outcome::Failed { error: "no".to_owned(), output: None };
-    demo.finish(worker("w"), id, failed).await.unwrap();
+    demo.report(worker("w"), id, failed).await.unwrap();
     let answer = next_call(calls, JobState::Failed).await;
     demo.retry(id).await.unwrap();
     take(demo, "w", 0).await;
@@ -86,7 +87,7 @@ async fn a_receiver_that_accepts_an_earlier_end_is_told_of_the_next() {
     let ok = StatusCode::OK;
     let id = answer_between_ends(&engine, &demo, &mut calls, &disks.store, ok).await;
     next_call(&mut calls, JobState::Completed).await.send(ok).unwrap();
-    eventually(async || !demo.status(id).await.unwrap().row.webhook_owed).await;
+    eventually(async || !demo.status(id).await.unwrap().row.webhook_pending).await;
 }
 
 #[tokio::test]
@@ -97,7 +98,7 @@ async fn attempts_for_an_earlier_end_do_not_count_for_the_next() {
     let id = answer_between_ends(&engine, &demo, &mut calls, &disks.store, error).await;
     let _unanswered = next_call(&mut calls, JobState::Completed).await;
     // Answered when everything that came before is on disk.
-    assert!(demo.status(id).await.unwrap().row.webhook_owed);
-    let owed = disks.store.hooks(demo.record().no).await.unwrap();
+    assert!(demo.status(id).await.unwrap().row.webhook_pending);
+    let owed = disks.store.webhooks(demo.record().no).await.unwrap();
     assert_eq!(owed.iter().map(|hook| hook.attempts).collect::<Vec<_>>(), [0]);
 }

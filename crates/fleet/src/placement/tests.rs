@@ -19,8 +19,8 @@ fn gpus(types: &[(&str, u64, usize)]) -> Vec<Gpu> {
     all.enumerate().map(gpu).collect()
 }
 
-fn machine() -> Rack {
-    Rack::new(gpus(&[(SMALL, 23_034, 2), (LARGE, 81_559, 4)]))
+fn machine() -> GpuInventory {
+    GpuInventory::new(gpus(&[(SMALL, 23_034, 2), (LARGE, 81_559, 4)]))
 }
 
 fn need(types: &[&str], count: usize) -> GpuNeed {
@@ -35,7 +35,7 @@ fn endpoint(n: u128) -> EndpointId {
     EndpointId::mint(n)
 }
 
-fn devices(placed: &Result<Vec<Gpu>, Shortage>) -> Vec<&str> {
+fn devices(placed: &Result<Vec<Gpu>, PlacementError>) -> Vec<&str> {
     placed.as_ref().unwrap().iter().map(|gpu| gpu.device.as_str()).collect()
 }
 
@@ -55,19 +55,20 @@ fn the_first_type_with_enough_free_ones_is_taken() {
 #[test]
 fn what_the_machine_lacks_is_said() {
     let mut rack = machine();
-    let reason =
-        |rack: &mut Rack, need: &GpuNeed| rack.place(Millis(0), endpoint(1), &worker(1), need).unwrap_err();
+    let reason = |rack: &mut GpuInventory, need: &GpuNeed| {
+        rack.place(Millis(0), endpoint(1), &worker(1), need).unwrap_err()
+    };
     let never = reason(&mut rack, &need(&["AMD Instinct"], 1));
     assert_eq!(
         never.reason(),
         "a worker needs a GPU of AMD Instinct; this machine has 4 x NVIDIA H100 80GB HBM3, 2 x NVIDIA L4"
     );
-    assert!(matches!(never, Shortage::Never(_)));
-    assert!(matches!(reason(&mut rack, &need(&[], 5)), Shortage::Never(_)));
-    assert_eq!(rack.line().count(), 0, "who waits for ever does not wait in line");
+    assert!(matches!(never, PlacementError::NeverFits(_)));
+    assert!(matches!(reason(&mut rack, &need(&[], 5)), PlacementError::NeverFits(_)));
+    assert_eq!(rack.waiters().count(), 0, "who waits for ever does not wait in line");
     rack.place(Millis(0), endpoint(1), &worker(1), &need(&[SMALL], 2)).unwrap();
     let taken = rack.place(Millis(0), endpoint(2), &worker(2), &need(&[SMALL], 1)).unwrap_err();
-    assert_eq!(taken, Shortage::Taken("a worker needs a GPU of NVIDIA L4; 0 of 2 are free".into()));
+    assert_eq!(taken, PlacementError::InUse("a worker needs a GPU of NVIDIA L4; 0 of 2 are free".into()));
     let behind = rack.place(Millis(0), endpoint(3), &worker(2), &need(&[SMALL], 2)).unwrap_err();
     let words =
         "a worker needs 2 GPUs of NVIDIA L4; 0 of 2 are free, and 1 endpoint is before this one in line";
@@ -82,7 +83,7 @@ fn pools_of_another_stock_are_taken_by_their_memory() {
     assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(2), &pool("ADA_80_PRO"))), ["2"]);
     assert!(matches!(
         rack.place(Millis(0), endpoint(1), &worker(3), &pool("HOPPER_141")),
-        Err(Shortage::Never(_))
+        Err(PlacementError::NeverFits(_))
     ));
     for no_pool in ["", "16", "_16", "AMPERE", "AMPERE_", "AMPERE_16_", "ampere_16", "A_1_2", "A_-1"] {
         assert_eq!(pool_gb(no_pool), None, "{no_pool}");
@@ -91,7 +92,7 @@ fn pools_of_another_stock_are_taken_by_their_memory() {
 
 #[test]
 fn a_worker_that_needs_many_is_not_outrun_by_those_that_need_one() {
-    let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 2)]));
+    let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 2)]));
     let one = need(&[LARGE], 1);
     rack.place(Millis(0), endpoint(1), &worker(1), &one).unwrap();
     rack.place(Millis(0), endpoint(1), &worker(2), &one).unwrap();
@@ -101,27 +102,27 @@ fn a_worker_that_needs_many_is_not_outrun_by_those_that_need_one() {
     rack.free(&worker(2));
     rack.place(Millis(3), endpoint(1), &worker(3), &one).unwrap_err();
     rack.place(Millis(3), endpoint(2), &worker(9), &need(&[LARGE], 2)).unwrap();
-    assert_eq!(rack.line().collect::<Vec<_>>(), [&endpoint(1)]);
+    assert_eq!(rack.waiters().collect::<Vec<_>>(), [&endpoint(1)]);
 }
 
 #[test]
 fn what_is_kept_in_vain_is_let_go_after_a_turn() {
-    let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 2)]));
+    let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 2)]));
     let (one, two) = (need(&[LARGE], 1), need(&[LARGE], 2));
     rack.place(Millis(0), endpoint(1), &worker(1), &one).unwrap();
     rack.place(Millis(0), endpoint(2), &worker(9), &two).unwrap_err();
-    rack.place(Millis(TURN_MS - 1), endpoint(3), &worker(2), &one).unwrap_err();
-    rack.place(Millis(TURN_MS), endpoint(3), &worker(2), &one).unwrap();
+    rack.place(Millis(RESERVATION_MS - 1), endpoint(3), &worker(2), &one).unwrap_err();
+    rack.place(Millis(RESERVATION_MS), endpoint(3), &worker(2), &one).unwrap();
     rack.free(&worker(2));
-    rack.place(Millis(2 * TURN_MS - 1), endpoint(3), &worker(2), &one).unwrap();
+    rack.place(Millis(2 * RESERVATION_MS - 1), endpoint(3), &worker(2), &one).unwrap();
     rack.free(&worker(2));
-    let again = rack.place(Millis(2 * TURN_MS), endpoint(3), &worker(2), &one);
+    let again = rack.place(Millis(2 * RESERVATION_MS), endpoint(3), &worker(2), &one);
     again.expect_err("the one that needs two has its turn again");
 }
 
 #[test]
 fn who_leaves_the_line_keeps_nothing() {
-    let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 2)]));
+    let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 2)]));
     rack.place(Millis(0), endpoint(1), &worker(1), &need(&[], 1)).unwrap();
     rack.place(Millis(0), endpoint(2), &worker(2), &need(&[], 2)).unwrap_err();
     rack.leave(&endpoint(2));
@@ -152,7 +153,7 @@ fn happening() -> impl Strategy<Value = Happening> {
             .prop_map(|(endpoint, types, count)| Happening::Wanted { endpoint, types, count }),
         3 => (0..8_usize).prop_map(|nth| Happening::Ends { nth }),
         1 => (0..5_u8).prop_map(|endpoint| Happening::Leaves { endpoint }),
-        1 => (0..2 * TURN_MS).prop_map(|ms| Happening::Passes { ms }),
+        1 => (0..2 * RESERVATION_MS).prop_map(|ms| Happening::Passes { ms }),
     ]
 }
 
@@ -203,13 +204,13 @@ proptest! {
     #[test]
     fn nobody_starves(
         counts in prop::collection::vec(1..5_usize, 2..6),
-        lives in prop::collection::vec(1..TURN_MS / 2, 40),
+        lives in prop::collection::vec(1..RESERVATION_MS / 2, 40),
     ) {
-        let mut rack = Rack::new(gpus(&[(LARGE, 81_559, 4)]));
+        let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 4)]));
         let mut placed = vec![0_u32; counts.len()];
         let mut living: Vec<(Millis, WorkerId)> = vec![];
         let mut now = Millis(0);
-        let end = Millis(TURN_MS * 2 * counts.len() as u64);
+        let end = Millis(RESERVATION_MS * 2 * counts.len() as u64);
         let mut n = 0;
         while now < end {
             for (e, &count) in counts.iter().enumerate() {

@@ -9,18 +9,18 @@ use expect_test::{Expect, expect};
 /// A fleet that does at once what the plan says, under a clock that the test moves.
 struct Fleet {
     now: Millis,
-    rules: Rules,
-    load: Load,
+    rules: ScalingRules,
+    load: FleetLoad,
     backoff: Backoff,
     owed: u32,
-    workers: Vec<Worker>,
+    workers: Vec<PlannedWorker>,
     started: u32,
     log: String,
 }
 
 impl Fleet {
-    fn new(rules: Rules) -> Self {
-        let (load, backoff) = (Load::default(), Backoff::default());
+    fn new(rules: ScalingRules) -> Self {
+        let (load, backoff) = (FleetLoad::default(), Backoff::default());
         let (workers, log) = (Vec::new(), String::new());
         Self { now: Millis(0), rules, load, backoff, owed: 0, workers, started: 0, log }
     }
@@ -97,7 +97,7 @@ impl Fleet {
                 self.owed = self.owed.saturating_sub(1);
                 let id: WorkerId = format!("w{}", self.started).parse().unwrap();
                 writeln!(self.log, "       > start {id}").unwrap();
-                self.workers.push(Worker {
+                self.workers.push(PlannedWorker {
                     id,
                     version: Some(self.rules.version),
                     phase: WorkerPhase::Initializing,
@@ -122,7 +122,7 @@ impl Fleet {
     }
 }
 
-const RULES: Rules = Rules {
+const RULES: ScalingRules = ScalingRules {
     workers_min: 0,
     workers_max: 3,
     idle_timeout_ms: 5_000,
@@ -184,7 +184,7 @@ fn from_nothing_to_three_and_back() {
 
 #[test]
 fn the_minimum_is_kept() {
-    let mut fleet = Fleet::new(Rules { workers_min: 2, ..RULES });
+    let mut fleet = Fleet::new(ScalingRules { workers_min: 2, ..RULES });
     fleet.settle().holds(1, 0).holds(2, 0);
     fleet.pass(60_000);
     fleet.settle();
@@ -200,7 +200,7 @@ fn the_minimum_is_kept() {
 
 #[test]
 fn low_priority_jobs_keep_a_worker_but_start_none() {
-    let mut fleet = Fleet::new(Rules { scaler: Scaler::RequestCount { jobs: 1 }, ..RULES });
+    let mut fleet = Fleet::new(ScalingRules { scaler: Scaler::RequestCount { jobs: 1 }, ..RULES });
     fleet.queued(1, 0).settle();
     fleet.queued(0, 0).holds(1, 4).settle();
     fleet.pass(60_000);
@@ -218,7 +218,7 @@ fn low_priority_jobs_keep_a_worker_but_start_none() {
 
 #[test]
 fn lowering_the_maximum_drains_the_busiest_last() {
-    let mut fleet = Fleet::new(Rules { workers_min: 3, ..RULES });
+    let mut fleet = Fleet::new(ScalingRules { workers_min: 3, ..RULES });
     fleet.settle().holds(1, 5).holds(2, 1).holds(3, 0).settle();
     fleet.rules.workers_max = 1;
     fleet.settle().holds(2, 0).settle();
@@ -243,7 +243,7 @@ fn lowering_the_maximum_drains_the_busiest_last() {
 
 #[test]
 fn a_pause_stops_the_idle_and_lets_the_busy_finish() {
-    let mut fleet = Fleet::new(Rules { workers_min: 2, ..RULES });
+    let mut fleet = Fleet::new(ScalingRules { workers_min: 2, ..RULES });
     fleet.settle().holds(1, 0).holds(2, 1);
     fleet.rules.workers_max = 0;
     fleet.queued(4, 60_000).settle().holds(2, 0).settle();
@@ -266,7 +266,7 @@ fn a_pause_stops_the_idle_and_lets_the_busy_finish() {
 
 #[test]
 fn workers_of_an_older_version_are_replaced_within_the_maximum() {
-    let mut fleet = Fleet::new(Rules { workers_min: 2, workers_max: 2, ..RULES });
+    let mut fleet = Fleet::new(ScalingRules { workers_min: 2, workers_max: 2, ..RULES });
     fleet.settle().holds(1, 0).holds(2, 1);
     fleet.rules.version = 2;
     fleet.settle().holds(2, 0).settle();
@@ -290,14 +290,14 @@ fn workers_of_an_older_version_are_replaced_within_the_maximum() {
 
 #[test]
 fn a_command_that_crashes_is_tried_less_and_less_often() {
-    let mut fleet = Fleet::new(Rules { scaler: Scaler::RequestCount { jobs: 1 }, ..RULES });
+    let mut fleet = Fleet::new(ScalingRules { scaler: Scaler::RequestCount { jobs: 1 }, ..RULES });
     fleet.queued(3, 0).settle();
     fleet.crash(1, 100).crash(2, 100).crash(3, 100).settle();
     fleet.pass(1_000);
     fleet.settle().crash(4, 100).settle();
     fleet.pass(2_000);
     fleet.settle().holds(5, 1);
-    fleet.backoff.lived(crate::STEADY_MS);
+    fleet.backoff.lived(crate::STABLE_UPTIME_MS);
     fleet.settle();
     fleet.check(&expect![[r#"
         0      3 jobs wait, the oldest for 0
@@ -325,7 +325,7 @@ fn a_command_that_crashes_is_tried_less_and_less_often() {
 #[test]
 fn workers_from_outside_count_but_are_not_stopped() {
     let mut fleet = Fleet::new(RULES);
-    fleet.workers.push(Worker {
+    fleet.workers.push(PlannedWorker {
         id: "laptop".parse().unwrap(),
         version: None,
         phase: WorkerPhase::Idle,
@@ -345,7 +345,8 @@ fn workers_from_outside_count_but_are_not_stopped() {
 
 #[test]
 fn a_busy_fleet_stays_as_large_as_it_was_while_it_is_replaced() {
-    let mut fleet = Fleet::new(Rules { workers_max: 4, scaler: Scaler::QueueDelay { ms: 60_000 }, ..RULES });
+    let mut fleet =
+        Fleet::new(ScalingRules { workers_max: 4, scaler: Scaler::QueueDelay { ms: 60_000 }, ..RULES });
     fleet.rules.workers_min = 3;
     fleet.settle().holds(1, 1).holds(2, 1).holds(3, 1);
     fleet.rules.workers_min = 0;
@@ -386,7 +387,7 @@ fn a_busy_fleet_stays_as_large_as_it_was_while_it_is_replaced() {
 
 #[test]
 fn nothing_is_owed_for_workers_that_nobody_needs() {
-    let mut fleet = Fleet::new(Rules { workers_min: 2, workers_max: 4, ..RULES });
+    let mut fleet = Fleet::new(ScalingRules { workers_min: 2, workers_max: 4, ..RULES });
     fleet.settle().holds(1, 0).holds(2, 0);
     fleet.rules.workers_min = 0;
     fleet.rules.version = 2;

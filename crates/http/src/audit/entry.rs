@@ -3,7 +3,7 @@
 use longshore_model::{ApiKey, Millis};
 use serde::{Deserialize, Serialize};
 
-use crate::rfc3339::rfc3339;
+use crate::wire::rfc3339::rfc3339;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub(crate) struct Entry {
     /// `change`, or `newAddress`: a key was used from an address that it was not used from before.
     pub(crate) event: String,
     /// The key that did it.
-    pub(crate) key: Who,
+    pub(crate) key: KeyRef,
     /// Where it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) address: Option<String>,
@@ -45,14 +45,14 @@ pub(crate) struct Entry {
 
 /// A key, as the log names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Who {
+pub(crate) struct KeyRef {
     /// Its public part.
     pub(crate) id: String,
     /// Its name at that time.
     pub(crate) name: String,
 }
 
-impl Who {
+impl KeyRef {
     pub(crate) fn is(key: &ApiKey) -> Self {
         Self { id: key.id.clone(), name: key.name.clone() }
     }
@@ -65,7 +65,7 @@ impl Entry {
             id: 0,
             at: rfc3339(at),
             event: "newAddress".to_owned(),
-            key: Who::is(key),
+            key: KeyRef::is(key),
             address,
             request_id: None,
             method: None,

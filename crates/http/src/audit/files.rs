@@ -10,24 +10,24 @@ use super::entry::Entry;
 
 /// The most bytes of one file, and how many files there may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct RotationLimits {
     pub(super) file_bytes_max: u64,
     pub(super) files_max: usize,
 }
 
 /// The file that is written to.
-pub(super) struct Files {
+pub(super) struct RotatedFiles {
     folder: PathBuf,
-    limits: Limits,
+    limits: RotationLimits,
     current: File,
     bytes: u64,
     /// Of the last entry.
     pub(super) last_id: u64,
 }
 
-impl Files {
+impl RotatedFiles {
     /// Opens the folder, or makes it: for the server's user alone.
-    pub(super) fn open(folder: &Path, limits: Limits) -> io::Result<Self> {
+    pub(super) fn open(folder: &Path, limits: RotationLimits) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut current = append_to(&path(folder, 0))?;
         let bytes = end_last_line(&mut current)?;
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn old_entries_go_with_their_file() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = Limits { file_bytes_max: 2 * line(1).len() as u64, files_max: 3 };
-        let mut files = Files::open(folder.path(), limits).unwrap();
+        let limits = RotationLimits { file_bytes_max: 2 * line(1).len() as u64, files_max: 3 };
+        let mut files = RotatedFiles::open(folder.path(), limits).unwrap();
         for id in 1..=9 {
             files.append(&line(id)).unwrap();
         }
@@ -131,14 +131,14 @@ mod tests {
             (0..4).map(|number| ids(folder.path(), number)).collect::<Vec<_>>(),
             [vec![9], vec![7, 8], vec![5, 6], vec![]]
         );
-        assert_eq!(Files::open(folder.path(), limits).unwrap().last_id, 9);
+        assert_eq!(RotatedFiles::open(folder.path(), limits).unwrap().last_id, 9);
     }
 
     #[test]
     fn one_file_is_enough() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = Limits { file_bytes_max: 1, files_max: 1 };
-        let mut files = Files::open(folder.path(), limits).unwrap();
+        let limits = RotationLimits { file_bytes_max: 1, files_max: 1 };
+        let mut files = RotatedFiles::open(folder.path(), limits).unwrap();
         for id in 1..=3 {
             files.append(&line(id)).unwrap();
         }
@@ -148,11 +148,11 @@ mod tests {
     #[test]
     fn a_torn_line_costs_itself_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = Limits { file_bytes_max: 10_000, files_max: 2 };
+        let limits = RotationLimits { file_bytes_max: 10_000, files_max: 2 };
         let whole = [line(1), line(2)].concat();
         for cut in 0..whole.len() {
             fs::write(path(folder.path(), 0), &whole[..cut]).unwrap();
-            let mut files = Files::open(folder.path(), limits).unwrap();
+            let mut files = RotatedFiles::open(folder.path(), limits).unwrap();
             files.append(&line(7)).unwrap();
             let left = ids(folder.path(), 0);
             assert!(left.ends_with(&[7]) && left.len() > cut / line(1).len(), "{cut}: {left:?}");

@@ -22,7 +22,7 @@ pub(crate) struct Filter {
 
 /// Entries, and whether there are older ones that fit.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct AuditPage {
     pub(crate) entries: Vec<Entry>,
     pub(crate) more: bool,
 }
@@ -48,8 +48,8 @@ impl Filter {
 
 /// From the newest file to the oldest; one that is rotated away meanwhile is read twice or not at all, and numbers
 /// tell what was seen.
-pub(super) fn find(folder: &Path, files_max: usize, filter: &Filter) -> io::Result<Found> {
-    let mut found = Found::default();
+pub(super) fn find(folder: &Path, files_max: usize, filter: &Filter) -> io::Result<AuditPage> {
+    let mut found = AuditPage::default();
     for number in 0..files_max {
         for entry in entries(&path(folder, number))?.into_iter().rev() {
             if filter.is_too_old(&entry) {

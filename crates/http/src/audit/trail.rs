@@ -11,11 +11,11 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use longshore_model::ApiKey;
 
-use super::entry::{Entry, Who};
+use super::entry::{Entry, KeyRef};
 use crate::HttpState;
 use crate::edge::RequestId;
-use crate::peer::Peer;
-use crate::rfc3339::rfc3339;
+use crate::gate::peer::Peer;
+use crate::wire::rfc3339::rfc3339;
 
 /// The most names of fields in an entry.
 const FIELDS_MAX: usize = 100;
@@ -26,14 +26,14 @@ tokio::task_local! {
 
 #[derive(Default)]
 struct Trail {
-    key: Option<Who>,
+    key: Option<KeyRef>,
     fields: Vec<String>,
 }
 
 /// Notes whose key a request for a change came with, whether or not it permits that.
 pub(crate) fn note_key(key: &ApiKey) {
     // Elsewhere nobody keeps a trail.
-    let _ = TRAIL.try_with(|trail| trail.borrow_mut().key = Some(Who::is(key)));
+    let _ = TRAIL.try_with(|trail| trail.borrow_mut().key = Some(KeyRef::is(key)));
 }
 
 /// Notes which fields a request sent.
@@ -110,12 +110,12 @@ fn outcome(status: StatusCode) -> &'static str {
 /// The id of what an answer shows. Answers to changes are small, and in memory already.
 async fn id_of(response: Response) -> (Option<String>, Response) {
     #[derive(serde::Deserialize)]
-    struct Shown {
+    struct ResourceId {
         id: String,
     }
     let (parts, body) = response.into_parts();
     // A body of ours that cannot be read is no body.
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let id = serde_json::from_slice::<Shown>(&bytes).ok().map(|shown| shown.id);
+    let id = serde_json::from_slice::<ResourceId>(&bytes).ok().map(|shown| shown.id);
     (id, Response::from_parts(parts, Body::from(bytes)))
 }

@@ -11,8 +11,8 @@ use longshore_model::Millis;
 use tokio::sync::oneshot;
 
 use super::entry::Entry;
-use super::files::{Files, Limits};
-use super::query::{Filter, Found, find};
+use super::files::{RotatedFiles, RotationLimits};
+use super::query::{AuditPage, Filter, find};
 
 /// Entries that wait to be written; over it they are lost, and the log of the server says so.
 const WAITING_MAX: usize = 10_000;
@@ -22,12 +22,12 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// The audit log of a data folder. Cheap to clone.
 #[derive(Clone)]
 pub struct AuditLog {
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
 }
 
-struct Shared {
+struct WriterShared {
     folder: PathBuf,
-    limits: Limits,
+    limits: RotationLimits,
     entries: SyncSender<Waiting>,
 }
 
@@ -42,12 +42,12 @@ impl AuditLog {
     /// Opens the log in `folder`, which is made if it is not there. There are at most `files_max` files of about
     /// `file_bytes_max` bytes.
     pub fn open(folder: &Path, file_bytes_max: u64, files_max: usize) -> io::Result<Self> {
-        let limits = Limits { file_bytes_max, files_max };
-        let files = Files::open(folder, limits)?;
+        let limits = RotationLimits { file_bytes_max, files_max };
+        let files = RotatedFiles::open(folder, limits)?;
         let (entries, waiting) = sync_channel(WAITING_MAX);
         // Ends with the last clone of the log.
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || write(files, &waiting))?;
-        Ok(Self { shared: Arc::new(Shared { folder: folder.to_owned(), limits, entries }) })
+        Ok(Self { shared: Arc::new(WriterShared { folder: folder.to_owned(), limits, entries }) })
     }
 
     /// Writes an entry, and waits until it is on disk; a second at most.
@@ -72,7 +72,7 @@ impl AuditLog {
     }
 
     /// The entries that fit, newest first. Reads files: for threads that may block.
-    pub(crate) fn find(&self, filter: &Filter) -> io::Result<Found> {
+    pub(crate) fn find(&self, filter: &Filter) -> io::Result<AuditPage> {
         find(&self.shared.folder, self.shared.limits.files_max, filter)
     }
 }
@@ -83,7 +83,7 @@ impl fmt::Debug for AuditLog {
     }
 }
 
-fn write(mut files: Files, waiting: &Receiver<Waiting>) {
+fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>) {
     while let Ok(first) = waiting.recv() {
         let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter()).collect();
         let mut lines = Vec::new();

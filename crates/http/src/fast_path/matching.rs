@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use http::Method;
 
 use super::routes::{FastRoute, ROUTES};
-use crate::route_path::RoutePath;
+use crate::wire::route_path::RoutePath;
 
 /// A route, and the parameters that its path has; empty where the route has no such parameter.
 pub(super) struct RouteMatch<'a> {

@@ -3,7 +3,7 @@
 use axum::routing::{MethodFilter, MethodRouter};
 use http::Method;
 
-use crate::route_path::{RouteHandler, routed};
+use crate::wire::route_path::{RouteHandler, routed};
 use crate::{HttpState, jobs, workers};
 
 /// A route that every job passes.

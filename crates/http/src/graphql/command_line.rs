@@ -2,19 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Refusal;
+use super::FieldError;
 
 /// The template's fields for a command line in one text.
-pub(super) fn parse(text: &str) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn parse(text: &str) -> Result<Map<String, Value>, FieldError> {
     let mut fields = Map::new();
     if text.trim_start().starts_with('{') {
         let sent: Map<String, Value> = serde_json::from_str(text)
-            .map_err(|error| Refusal::new(format!("`dockerArgs` is not a JSON object: {error}")))?;
+            .map_err(|error| FieldError::new(format!("`dockerArgs` is not a JSON object: {error}")))?;
         for (name, value) in sent {
             let field = match name.as_str() {
                 "cmd" => "dockerStartCmd",
                 "entrypoint" => "dockerEntrypoint",
-                _ => return Err(Refusal::new("`dockerArgs` may have `cmd` and `entrypoint`, nothing else")),
+                _ => {
+                    return Err(FieldError::new(
+                        "`dockerArgs` may have `cmd` and `entrypoint`, nothing else",
+                    ));
+                }
             };
             fields.insert(field.to_owned(), value);
         }
@@ -25,7 +29,7 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, Refusal> {
 }
 
 /// The words of a command line; quotes and backslashes as in a shell, nothing else is special.
-fn words(text: &str) -> Result<Vec<String>, Refusal> {
+fn words(text: &str) -> Result<Vec<String>, FieldError> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -40,7 +44,7 @@ fn words(text: &str) -> Result<Vec<String>, Refusal> {
             (Some(open), letter) if letter == open => quote = None,
             (None | Some('"'), '\\') => {
                 let escaped = letters.next();
-                let escaped = escaped.ok_or_else(|| Refusal::new("`dockerArgs` ends with a backslash"))?;
+                let escaped = escaped.ok_or_else(|| FieldError::new("`dockerArgs` ends with a backslash"))?;
                 let literal = quote.is_some() && !matches!(escaped, '"' | '\\' | '$' | '`');
                 let word = word.get_or_insert_default();
                 word.extend(literal.then_some('\\'));
@@ -50,7 +54,7 @@ fn words(text: &str) -> Result<Vec<String>, Refusal> {
         }
     }
     if quote.is_some() {
-        return Err(Refusal::new("`dockerArgs` has a quote that does not end"));
+        return Err(FieldError::new("`dockerArgs` has a quote that does not end"));
     }
     words.extend(word);
     Ok(words)

@@ -2,41 +2,43 @@
 
 use serde_json::{Map, Value, json};
 
-use super::document::Wish;
-use super::rest::{Rest, segment};
-use super::{Refusal, Resolved, command_line, queries};
+use super::query_text::SelectedField;
+use super::rest::{ManagementClient, segment};
+use super::{FieldError, Resolved, command_line, queries};
 
-pub(super) async fn resolve(rest: &Rest, wish: &Wish) -> Resolved {
-    match wish.name.as_str() {
-        "saveEndpoint" => save_endpoint(rest, wish.input()?).await,
+pub(super) async fn resolve(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
+    match selected.name.as_str() {
+        "saveEndpoint" => save_endpoint(rest, selected.input()?).await,
         "updateEndpointTemplate" => {
-            let input = wish.input()?;
+            let input = selected.input()?;
             let path = format!("/v1/endpoints/{}", segment(text(&input, "endpointId")?));
             let changed = rest.patch(&path, &json!({ "templateId": text(&input, "templateId")? })).await?;
             Ok(queries::endpoint(&changed, &Value::Null))
         }
         "deleteEndpoint" => {
-            rest.delete(&format!("/v1/endpoints/{}", segment(text(&wish.arguments, "id")?))).await
+            rest.delete(&format!("/v1/endpoints/{}", segment(text(&selected.arguments, "id")?))).await
         }
-        "saveTemplate" => save_template(rest, wish.input()?).await,
-        "deleteTemplate" => delete_template(rest, text(&wish.arguments, "templateName")?).await,
-        "saveRegistryAuth" => rest.post("/v1/containerregistryauth", &Value::Object(wish.input()?)).await,
+        "saveTemplate" => save_template(rest, selected.input()?).await,
+        "deleteTemplate" => delete_template(rest, text(&selected.arguments, "templateName")?).await,
+        "saveRegistryAuth" => rest.post("/v1/containerregistryauth", &Value::Object(selected.input()?)).await,
         "deleteRegistryAuth" => {
-            let id = text(&wish.arguments, "registryAuthId")?;
+            let id = text(&selected.arguments, "registryAuthId")?;
             rest.delete(&format!("/v1/containerregistryauth/{}", segment(id))).await
         }
-        "updateRegistryAuth" => Err(Refusal::new(
+        "updateRegistryAuth" => Err(FieldError::new(
             "container registry auths cannot be changed; delete this one and save another in its place",
         )),
-        "updateUserSettings" => Err(Refusal::new("there are no user settings here, and no SSH keys in them")),
+        "updateUserSettings" => {
+            Err(FieldError::new("there are no user settings here, and no SSH keys in them"))
+        }
         // Whatever else can be done to a pod.
-        _ => Err(Refusal::new(
+        _ => Err(FieldError::new(
             "pods are the workers of endpoints here, which start and end them by themselves; make an endpoint instead",
         )),
     }
 }
 
-async fn save_endpoint(rest: &Rest, mut input: Map<String, Value>) -> Resolved {
+async fn save_endpoint(rest: &ManagementClient, mut input: Map<String, Value>) -> Resolved {
     let id = input.remove("id");
     rename_list(&mut input, "gpuIds", "gpuTypeIds")?;
     rename_list(&mut input, "locations", "dataCenterIds")?;
@@ -44,7 +46,7 @@ async fn save_endpoint(rest: &Rest, mut input: Map<String, Value>) -> Resolved {
     if let Some(types) = input.get("gpuTypeIds").and_then(Value::as_array)
         && types.iter().any(|name| name.as_str().is_some_and(|name| name.starts_with('-')))
     {
-        return Err(Refusal::new(
+        return Err(FieldError::new(
             "`gpuIds` leaves a type out with `-`; list the types that are wanted instead",
         ));
     }
@@ -60,12 +62,12 @@ async fn save_endpoint(rest: &Rest, mut input: Map<String, Value>) -> Resolved {
     Ok(queries::endpoint(&saved, &Value::Null))
 }
 
-async fn save_template(rest: &Rest, mut input: Map<String, Value>) -> Resolved {
+async fn save_template(rest: &ManagementClient, mut input: Map<String, Value>) -> Resolved {
     let id = input.remove("id");
     match input.remove("dockerArgs") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => input.extend(command_line::parse(&text)?),
-        Some(_) => return Err(Refusal::new("`dockerArgs` must be a text")),
+        Some(_) => return Err(FieldError::new("`dockerArgs` must be a text")),
     }
     rename_list(&mut input, "ports", "ports")?;
     if let Some(pairs) = input.remove("env") {
@@ -81,29 +83,31 @@ async fn save_template(rest: &Rest, mut input: Map<String, Value>) -> Resolved {
     Ok(queries::template(&saved))
 }
 
-async fn delete_template(rest: &Rest, name: &str) -> Resolved {
+async fn delete_template(rest: &ManagementClient, name: &str) -> Resolved {
     let templates = rest.get("/v1/templates").await?;
     let mut templates = templates.as_array().into_iter().flatten();
     let found = templates.find(|template| template["name"] == json!(name));
     let id = found.and_then(|template| template["id"].as_str());
-    let id = id.ok_or_else(|| Refusal::new("no template has this name"))?;
+    let id = id.ok_or_else(|| FieldError::new("no template has this name"))?;
     rest.delete(&format!("/v1/templates/{}", segment(id))).await
 }
 
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'a str, Refusal> {
+fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'a str, FieldError> {
     let text = members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    text.ok_or_else(|| Refusal::new(format!("`{name}` is required, a text")))
+    text.ok_or_else(|| FieldError::new(format!("`{name}` is required, a text")))
 }
 
 /// A text with commas becomes a list under another name.
-fn rename_list(members: &mut Map<String, Value>, from: &str, to: &str) -> Result<(), Refusal> {
+fn rename_list(members: &mut Map<String, Value>, from: &str, to: &str) -> Result<(), FieldError> {
     let list = match members.remove(from) {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::String(text)) => {
             text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(|item| json!(item)).collect()
         }
         Some(list @ Value::Array(_)) => list,
-        Some(_) => return Err(Refusal::new(format!("`{from}` must be a text of names with commas between"))),
+        Some(_) => {
+            return Err(FieldError::new(format!("`{from}` must be a text of names with commas between")));
+        }
     };
     members.insert(to.to_owned(), list);
     Ok(())
@@ -123,5 +127,5 @@ fn env(pairs: &Value) -> Resolved {
     // What is in there is not repeated: the values are secrets.
     members
         .map(Value::Object)
-        .ok_or_else(|| Refusal::new("`env` must be a list of objects with `key` and `value`"))
+        .ok_or_else(|| FieldError::new("`env` must be a list of objects with `key` and `value`"))
 }

@@ -3,33 +3,34 @@
 use longshore_model::Gpu;
 use serde_json::{Map, Value, json};
 
-use super::document::Wish;
-use super::rest::{Rest, segment};
-use super::{Refusal, Resolved, command_line};
+use super::query_text::SelectedField;
+use super::rest::{ManagementClient, segment};
+use super::{FieldError, Resolved, command_line};
 
-pub(super) async fn resolve(rest: &Rest, wish: &Wish) -> Resolved {
-    match wish.name.as_str() {
-        "endpoints" => endpoints(rest, &[wish]).await,
-        "myself" => myself(rest, wish).await,
-        "gpuTypes" => Ok(gpu_types(rest, wish)),
+pub(super) async fn resolve(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
+    match selected.name.as_str() {
+        "endpoints" => endpoints(rest, &[selected]).await,
+        "myself" => myself(rest, selected).await,
+        "gpuTypes" => Ok(gpu_types(rest, selected)),
         "pod" => {
-            let input = wish.input()?;
+            let input = selected.input()?;
             let id = input.get("podId").and_then(Value::as_str).unwrap_or_default();
             Ok(pod(&rest.get(&format!("/v1/pods/{}", segment(id))).await?))
         }
-        other => Err(Refusal::new(format!("`{other}` is not a query"))),
+        other => Err(FieldError::new(format!("`{other}` is not a query"))),
     }
 }
 
 /// The key that asks, and everything there is. Only what is wished for is looked up.
-async fn myself(rest: &Rest, wish: &Wish) -> Resolved {
+async fn myself(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
     let mut user = Map::new();
     user.insert("id".to_owned(), json!(rest.key));
-    for field in &wish.fields {
+    for field in &selected.fields {
         let list = match field.name.as_str() {
             "endpoints" => {
                 // Under another alias something else may be wished for of them.
-                let all: Vec<&Wish> = wish.fields.iter().filter(|other| other.name == field.name).collect();
+                let all: Vec<&SelectedField> =
+                    selected.fields.iter().filter(|other| other.name == field.name).collect();
                 endpoints(rest, &all).await?
             }
             "pods" => each(&rest.get("/v1/pods").await?, pod),
@@ -43,8 +44,10 @@ async fn myself(rest: &Rest, wish: &Wish) -> Resolved {
     Ok(Value::Object(user))
 }
 
-async fn endpoints(rest: &Rest, wishes: &[&Wish]) -> Resolved {
-    let wants = |name: &str| wishes.iter().flat_map(|wish| &wish.fields).any(|field| field.name == name);
+async fn endpoints(rest: &ManagementClient, selected_fields: &[&SelectedField]) -> Resolved {
+    let wants = |name: &str| {
+        selected_fields.iter().flat_map(|selected| &selected.fields).any(|field| field.name == name)
+    };
     let query = format!("includeWorkers={}&includeTemplate={}", wants("pods"), wants("template"));
     let volumes =
         if wants("networkVolume") { rest.get("/v1/networkvolumes").await? } else { Value::Array(Vec::new()) };
@@ -129,8 +132,8 @@ fn pairs(members: &Value) -> Value {
 }
 
 /// The types of GPUs that are shared out here, and what they cost.
-fn gpu_types(rest: &Rest, wish: &Wish) -> Value {
-    let wanted = wish.arguments.get("input").and_then(|input| input["id"].as_str());
+fn gpu_types(rest: &ManagementClient, selected: &SelectedField) -> Value {
+    let wanted = selected.arguments.get("input").and_then(|input| input["id"].as_str());
     let gpus: Vec<Gpu> = rest.state.engine().gpus().into_iter().map(|(gpu, _)| gpu).collect();
     let mut types: Vec<&Gpu> = Vec::new();
     for gpu in gpus.iter().filter(|gpu| wanted.is_none_or(|id| id == gpu.type_id)) {
@@ -138,7 +141,7 @@ fn gpu_types(rest: &Rest, wish: &Wish) -> Value {
             types.push(gpu);
         }
     }
-    let asked = wish.fields.iter().find(|field| field.name == "lowestPrice");
+    let asked = selected.fields.iter().find(|field| field.name == "lowestPrice");
     let asked = asked.and_then(|field| field.arguments.get("input")?["gpuCount"].as_u64()).unwrap_or(1);
     let show = |gpu: &&Gpu| {
         let price = |count| rest.state.prices().per_hour(Some(&gpu.type_id), count);

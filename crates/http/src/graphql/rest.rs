@@ -8,7 +8,7 @@ use axum::middleware::from_fn_with_state;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
-use super::{Refusal, Resolved};
+use super::{FieldError, Resolved};
 use crate::edge::RequestId;
 use crate::{HttpState, audit};
 
@@ -16,7 +16,7 @@ use crate::{HttpState, audit};
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// The management API, as the client of a request may use it.
-pub(super) struct Rest {
+pub(super) struct ManagementClient {
     pub(super) state: HttpState,
     /// The id of the client's key.
     pub(super) key: String,
@@ -25,14 +25,14 @@ pub(super) struct Rest {
     request_id: Option<RequestId>,
 }
 
-impl Rest {
+impl ManagementClient {
     pub(super) fn new(
         state: HttpState,
         headers: &HeaderMap,
         request_id: Option<RequestId>,
         key: String,
     ) -> Self {
-        let groups = crate::management::groups().into_iter().map(crate::operations::Group::routes);
+        let groups = crate::management::groups().into_iter().map(crate::openapi::Group::routes);
         // Each change is an entry of the audit log by itself, as if it had come alone.
         let router = groups
             .fold(Router::new(), Router::merge)
@@ -65,7 +65,7 @@ impl Rest {
         if let Some(credential) = &self.credential {
             request = request.header(AUTHORIZATION, credential);
         }
-        let failed = |what: &str| Refusal::new(format!("the management API {what}"));
+        let failed = |what: &str| FieldError::new(format!("the management API {what}"));
         if let Some(request_id) = &self.request_id {
             request = request.extension(request_id.clone());
         }
@@ -80,7 +80,7 @@ impl Rest {
             return Ok(answer);
         }
         let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
-        Err(Refusal { message: text("error"), code: text("code"), unauthorized: status.as_u16() == 401 })
+        Err(FieldError { message: text("error"), code: text("code"), unauthorized: status.as_u16() == 401 })
     }
 }
 

@@ -2,26 +2,26 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Refusal;
-use super::document::{Kind, Wish};
-use crate::nearest::nearest;
+use super::FieldError;
+use super::query_text::{OperationKind, SelectedField};
+use crate::wire::did_you_mean::nearest;
 
 /// A type with the fields that can be shown of it.
 pub(super) struct Type {
     name: &'static str,
-    fields: &'static [(&'static str, Shape)],
+    fields: &'static [(&'static str, FieldType)],
 }
 
 /// What a field, or each item of a list, is.
 #[derive(Clone, Copy)]
-pub(super) enum Shape {
+pub(super) enum FieldType {
     /// A value as it is.
     Leaf,
     /// A value with fields.
     Of(&'static Type),
 }
 
-use Shape::{Leaf, Of};
+use FieldType::{Leaf, Of};
 
 const PAIR: Type = Type { name: "EnvironmentVariable", fields: &[("key", Leaf), ("value", Leaf)] };
 
@@ -173,10 +173,10 @@ const USER: Type = Type {
     ],
 };
 
-const QUERIES: &[(&str, Shape)] =
+const QUERIES: &[(&str, FieldType)] =
     &[("endpoints", Of(&ENDPOINT)), ("gpuTypes", Of(&GPU_TYPE)), ("myself", Of(&USER)), ("pod", Of(&POD))];
 
-const MUTATIONS: &[(&str, Shape)] = &[
+const MUTATIONS: &[(&str, FieldType)] = &[
     ("deleteEndpoint", Leaf),
     ("deleteRegistryAuth", Leaf),
     ("deleteTemplate", Leaf),
@@ -200,46 +200,48 @@ pub(crate) fn mutations() -> impl Iterator<Item = &'static str> {
 }
 
 /// What a root field is.
-pub(super) fn root(kind: Kind, name: &str) -> Result<Shape, Refusal> {
+pub(super) fn root(kind: OperationKind, name: &str) -> Result<FieldType, FieldError> {
     let fields = match kind {
-        Kind::Query => QUERIES,
-        Kind::Mutation => MUTATIONS,
+        OperationKind::Query => QUERIES,
+        OperationKind::Mutation => MUTATIONS,
     };
     find(fields, name, kind.type_name())
 }
 
-fn find(fields: &[(&'static str, Shape)], name: &str, of: &str) -> Result<Shape, Refusal> {
+fn find(fields: &[(&'static str, FieldType)], name: &str, of: &str) -> Result<FieldType, FieldError> {
     let found = fields.iter().find(|(field, _)| *field == name).map(|(_, shape)| *shape);
     found.ok_or_else(|| {
         let hint = nearest(name, fields.iter().map(|(field, _)| *field))
             .map_or_else(String::new, |nearest| format!("; the nearest known field is `{nearest}`"));
         // Names come from the parser: letters, digits and underscores.
         let shown: String = name.chars().take(60).collect();
-        Refusal::new(format!("`{shown}` is not a field of `{of}` here{hint}"))
+        FieldError::new(format!("`{shown}` is not a field of `{of}` here{hint}"))
     })
 }
 
-impl Shape {
+impl FieldType {
     /// Whether everything that is wished for is there to be shown.
-    pub(super) fn check(self, wish: &Wish) -> Result<(), Refusal> {
+    pub(super) fn check(self, selected: &SelectedField) -> Result<(), FieldError> {
         match self {
-            Leaf if wish.fields.is_empty() => Ok(()),
-            Leaf => Err(Refusal::new(format!("`{}` has no fields", wish.name))),
-            Of(_) if wish.fields.is_empty() => {
-                Err(Refusal::new(format!("say which fields of `{}` to show", wish.name)))
+            Leaf if selected.fields.is_empty() => Ok(()),
+            Leaf => Err(FieldError::new(format!("`{}` has no fields", selected.name))),
+            Of(_) if selected.fields.is_empty() => {
+                Err(FieldError::new(format!("say which fields of `{}` to show", selected.name)))
             }
-            Of(of) => wish.fields.iter().filter(|field| field.name != "__typename").try_for_each(|field| {
-                find(of.fields, &field.name, of.name).and_then(|shape| shape.check(field))
-            }),
+            Of(of) => {
+                selected.fields.iter().filter(|field| field.name != "__typename").try_for_each(|field| {
+                    find(of.fields, &field.name, of.name).and_then(|shape| shape.check(field))
+                })
+            }
         }
     }
 
     /// What is wished for of a value. What the value does not have is null.
-    pub(super) fn show(self, wish: &Wish, value: &Value) -> Value {
+    pub(super) fn show(self, selected: &SelectedField, value: &Value) -> Value {
         match (self, value) {
-            (Of(_), Value::Array(items)) => items.iter().map(|item| self.show(wish, item)).collect(),
+            (Of(_), Value::Array(items)) => items.iter().map(|item| self.show(selected, item)).collect(),
             (Of(of), Value::Object(members)) => {
-                let show = |field: &Wish| {
+                let show = |field: &SelectedField| {
                     let shape =
                         of.fields.iter().find(|(name, _)| *name == field.name).map(|(_, shape)| shape);
                     let shown = match shape {
@@ -248,7 +250,7 @@ impl Shape {
                     };
                     (field.key.clone(), shown)
                 };
-                Value::Object(wish.fields.iter().map(show).collect::<Map<_, _>>())
+                Value::Object(selected.fields.iter().map(show).collect::<Map<_, _>>())
             }
             (Of(_), _) => Value::Null,
             (Leaf, value) => value.clone(),

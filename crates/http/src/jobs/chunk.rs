@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use longshore_engine::Chunk;
 
-use crate::json_body::JsonBody;
+use crate::wire::json_body::JsonBody;
 
 /// Writes `{"output": …}`, with `metrics` where it has some.
 pub(super) fn write(chunk: &Chunk, body: &mut JsonBody) {

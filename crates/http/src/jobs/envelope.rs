@@ -14,8 +14,8 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::errors::Failure;
-use crate::nesting::too_deep_at;
+use crate::wire::api_error::ApiError;
+use crate::wire::json_depth::too_deep_at;
 
 /// The most members of an object that is looked into.
 const MEMBERS_MAX: usize = 256;
@@ -50,29 +50,29 @@ pub fn members_of_submit(body: &Bytes) -> Option<Bytes> {
 /// whether there may ever be a call to the address of a webhook.
 pub(super) fn parse(
     body: &Bytes,
-    seal: impl FnOnce(&str) -> Result<Option<String>, Failure>,
+    seal: impl FnOnce(&str) -> Result<Option<String>, ApiError>,
     may_be_called: impl FnOnce(&Uri) -> bool,
-) -> Result<Envelope, Failure> {
+) -> Result<Envelope, ApiError> {
     let text = std::str::from_utf8(body).map_err(|error| {
         let at = error.valid_up_to();
-        Failure::bad_request("bad_json", format!("the body is not JSON: it is not UTF-8 from byte {at} on"))
+        ApiError::bad_request("bad_json", format!("the body is not JSON: it is not UTF-8 from byte {at} on"))
     })?;
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     if text.is_empty() {
-        return Err(Failure::bad_request("bad_json", "the body is empty; send a JSON object with `input`"));
+        return Err(ApiError::bad_request("bad_json", "the body is empty; send a JSON object with `input`"));
     }
     if !text.starts_with('{') {
-        return Err(Failure::bad_request("bad_json", "the body must be a JSON object with `input`"));
+        return Err(ApiError::bad_request("bad_json", "the body must be a JSON object with `input`"));
     }
     if let Some(at) = too_deep_at(body) {
-        return Err(Failure::nested_too_deep(at));
+        return Err(ApiError::nested_too_deep(at));
     }
-    let members: Members<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
+    let members: EnvelopeMembers<'_> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
     match members.get("input") {
         Some(input) if input.starts_with('{') => {}
-        Some(_) => return Err(Failure::bad_request("bad_input", "`input` must be a JSON object")),
+        Some(_) => return Err(ApiError::bad_request("bad_input", "`input` must be a JSON object")),
         None => {
-            return Err(Failure::bad_request(
+            return Err(ApiError::bad_request(
                 "missing_input",
                 "`input` is missing; it must be a JSON object",
             ));
@@ -100,22 +100,22 @@ pub(super) fn parse(
     })
 }
 
-fn not_json(error: &serde_json::Error) -> Failure {
+fn not_json(error: &serde_json::Error) -> ApiError {
     if error.is_data() {
-        return Failure::bad_request("bad_json", format!("an object has over {MEMBERS_MAX} members"));
+        return ApiError::bad_request("bad_json", format!("an object has over {MEMBERS_MAX} members"));
     }
     let (line, column) = (error.line(), error.column());
-    Failure::bad_request("bad_json", format!("the body is not JSON: see line {line}, column {column}"))
+    ApiError::bad_request("bad_json", format!("the body is not JSON: see line {line}, column {column}"))
 }
 
 /// Checks the fields that have a meaning; others are between the client and its worker. Null stands for a field that is
 /// not there, as it does everywhere in a request.
-fn check_s3_config(raw: &str) -> Result<(), Failure> {
-    let refused = |text: String| Err(Failure::bad_request("bad_s3_config", text));
+fn check_s3_config(raw: &str) -> Result<(), ApiError> {
+    let refused = |text: String| Err(ApiError::bad_request("bad_s3_config", text));
     if !raw.starts_with('{') {
         return refused("`s3Config` must be a JSON object".to_owned());
     }
-    let members: Members<'_> = serde_json::from_str(raw).map_err(|error| not_json(&error))?;
+    let members: EnvelopeMembers<'_> = serde_json::from_str(raw).map_err(|error| not_json(&error))?;
     let is_wrong = |name: &&str| members.present(name).is_some_and(|value| !value.starts_with('"'));
     match S3_FIELDS.iter().find(|name| is_wrong(name)) {
         None => Ok(()),
@@ -131,18 +131,18 @@ struct Policy {
     ttl_ms: Option<u32>,
 }
 
-fn policy(raw: Option<&str>) -> Result<Policy, Failure> {
+fn policy(raw: Option<&str>) -> Result<Policy, ApiError> {
     let Some(raw) = raw else { return Ok(Policy::default()) };
     if !raw.starts_with('{') {
-        return Err(Failure::bad_request("bad_policy", "`policy` must be a JSON object"));
+        return Err(ApiError::bad_request("bad_policy", "`policy` must be a JSON object"));
     }
-    let members: Members<'_> = serde_json::from_str(raw).map_err(|error| not_json(&error))?;
+    let members: EnvelopeMembers<'_> = serde_json::from_str(raw).map_err(|error| not_json(&error))?;
     let span = |name, min, max| members.present(name).map(|raw| span_ms(name, raw, min, max)).transpose();
     let low_priority = match members.present("lowPriority") {
         None | Some("false") => false,
         Some("true") => true,
         Some(_) => {
-            return Err(Failure::bad_request("bad_policy", "`policy.lowPriority` must be true or false"));
+            return Err(ApiError::bad_request("bad_policy", "`policy.lowPriority` must be true or false"));
         }
     };
     Ok(Policy {
@@ -152,28 +152,28 @@ fn policy(raw: Option<&str>) -> Result<Policy, Failure> {
     })
 }
 
-fn span_ms(name: &str, raw: &str, min: u64, max: u64) -> Result<u32, Failure> {
+fn span_ms(name: &str, raw: &str, min: u64, max: u64) -> Result<u32, ApiError> {
     // A JSON number that parses here is an integer: no sign, fraction or exponent.
     let value = raw.parse::<u32>().ok().filter(|value| (min..=max).contains(&u64::from(*value)));
     value.ok_or_else(|| {
         let text = format!("`policy.{name}` must be an integer from {min} to {max} (milliseconds)");
-        Failure::bad_request("bad_policy", text)
+        ApiError::bad_request("bad_policy", text)
     })
 }
 
 /// Whether there is a webhook to call, at an address that `may_be_called`.
-fn webhook(raw: Option<&str>, may_be_called: impl FnOnce(&Uri) -> bool) -> Result<bool, Failure> {
+fn webhook(raw: Option<&str>, may_be_called: impl FnOnce(&Uri) -> bool) -> Result<bool, ApiError> {
     let Some(raw) = raw else { return Ok(false) };
     let url =
         serde_json::from_str::<String>(raw).ok().and_then(|url| web_address(&url)).ok_or_else(|| {
-            Failure::bad_request("bad_webhook", "`webhook` must be an absolute http or https URL")
+            ApiError::bad_request("bad_webhook", "`webhook` must be an absolute http or https URL")
         })?;
     if may_be_called(&url) { Ok(true) } else { Err(webhook_never_allowed()) }
 }
 
 /// An address at which nobody is ever called.
-pub(crate) fn webhook_never_allowed() -> Failure {
-    Failure::bad_request(
+pub(crate) fn webhook_never_allowed() -> ApiError {
+    ApiError::bad_request(
         "webhook_never_allowed",
         "`webhook` is an address of a private network or of the server's machine, which the server's settings do not allow to be called",
     )
@@ -202,9 +202,9 @@ fn has_host_and_port(authority: &Authority) -> bool {
 }
 
 /// An object's members in their order, values as text.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a str)>);
+struct EnvelopeMembers<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
-impl Members<'_> {
+impl EnvelopeMembers<'_> {
     /// The last value under this name: where a name comes twice, that is the one that every parser takes.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
@@ -244,18 +244,18 @@ impl Members<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for EnvelopeMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MembersVisitor;
 
         impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
+            type Value = EnvelopeMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EnvelopeMembers<'de>, A::Error> {
                 let mut members = Vec::with_capacity(MEMBERS_USUAL);
                 while let Some(Name(name)) = map.next_key()? {
                     if members.len() == MEMBERS_MAX {
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                     }
                     members.push((name, map.next_value::<&RawValue>()?.get()));
                 }
-                Ok(Members(members))
+                Ok(EnvelopeMembers(members))
             }
         }
 

@@ -1,53 +1,125 @@
-//! `status` and `status-sync`: how a job stands, and with `?position=true` its place in the line while it waits.
+//! `stream` as server-sent events: a job from its first chunk to its end in one answer.
 
 use std::time::Duration;
 
 use axum::response::Response;
-use longshore_engine::{EndpointHandle, JobSnapshot};
-use longshore_model::limits::{STATUS_TTL_MS_MIN, TTL_MS_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX, WAIT_MS_MIN};
-use longshore_model::{JobState, Operation};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
+use longshore_engine::{EndpointError, FollowEvent, Follower, JobSnapshot, StreamChunk};
+use longshore_model::Permission;
 use longshore_planted::{Bug, planted};
+use tokio::time::timeout;
 
-use super::call::Call;
-use super::record;
-use crate::errors::Failure;
+use super::chunk;
+use super::job_response;
+use crate::HttpState;
+use crate::gate::auth::OngoingAccess;
+use crate::gate::call::Call;
+use crate::wire::api_error::ApiError;
+use crate::wire::json_body::JsonBody;
+use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next, on_one_line};
 
-/// `GET|POST /status/{job}`. With `?ttl=N` the job is deleted N ms from now, which takes more than the
-/// permission to read.
-pub(super) async fn status(call: Call) -> Result<Response, Failure> {
-    let (job, query) = (call.job()?, call.query()?);
-    let ttl_ms = query.integer("ttl", STATUS_TTL_MS_MIN, TTL_MS_MAX)?;
-    let job = match ttl_ms {
-        Some(ttl_ms) if !planted(Bug::TtlIgnored) => {
-            call.require(Operation::Jobs)?;
-            call.endpoint.keep(job, ttl_ms).await?
-        }
-        _ => call.endpoint.status(job).await?,
+/// How long the answer waits for what comes first.
+const FIRST_PATIENCE: Duration = Duration::from_secs(2);
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The answer: events for chunks with their offset as `id`, `event: status` whenever the job stands otherwise, and in
+/// the end `event: done` with the record. Who was cut off says with `Last-Event-ID` what it has. What is damaged is refused as
+/// by any other answer if it comes first, and else is the last word, as `event: error`.
+pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, ApiError> {
+    let job = call.job()?;
+    let offset = match last_event_id(&call.headers)? {
+        Some(last) if planted(Bug::ResumeRepeatsOne) => last,
+        Some(last) if planted(Bug::ResumeSkipsOne) => last.saturating_add(2),
+        Some(last) => last.saturating_add(1),
+        None => offset.unwrap_or(0),
     };
-    let position = position(&call.endpoint, &job, query.flag("position")).await?;
-    Ok(record::whole(job, position))
+    let mut follower = call.endpoint.follow(job, offset).await?;
+    // How the job stands, a chunk or the end: nothing that is long in coming.
+    let first = timeout(FIRST_PATIENCE, follower.next()).await.ok().transpose()?;
+    let standing = call.standing(Permission::ReadJobs);
+    let following = Following { follower, standing, state: call.state, first, over: false };
+    Ok(sse::answer(following, Following::next))
 }
 
-/// `GET|POST /status-sync/{job}`: held until the job is terminal or `wait` passed.
-pub(super) async fn status_sync(call: Call) -> Result<Response, Failure> {
-    let (job, query) = (call.job()?, call.query()?);
-    let wait_ms = query.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
-    let wants_position = query.flag("position");
-    drop(query);
-    let (_, endpoint) = call.into_wait();
-    let job = endpoint.wait(job, Duration::from_millis(wait_ms)).await?;
-    let position = position(&endpoint, &job, wants_position).await?;
-    Ok(record::whole(job, position))
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    // Browsers leave it out where there is none; others send it empty.
+    let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let digits = value.as_bytes().iter().all(u8::is_ascii_digit);
+    let number = value.to_str().ok().filter(|_| digits).and_then(|text| text.parse().ok());
+    let refusal = || ApiError::bad_request("bad_parameter", "`Last-Event-ID` must be the `id` of an event");
+    number.map(Some).ok_or_else(refusal)
 }
 
-/// Where a job is in the line, if that is asked for and it waits. One that is taken in this moment has no place any more.
-async fn position(
-    endpoint: &EndpointHandle,
-    job: &JobSnapshot,
-    is_asked_for: bool,
-) -> Result<Option<u64>, Failure> {
-    if !is_asked_for || job.row.state != JobState::InQueue {
-        return Ok(None);
+/// An answer that goes on.
+struct Following {
+    follower: Follower,
+    standing: OngoingAccess,
+    state: HttpState,
+    /// What came before the answer began.
+    first: Option<FollowEvent>,
+    over: bool,
+}
+
+impl Following {
+    /// The next events. The answer just ends where the server cannot go on: the reader comes back with the last id.
+    fn next(mut self) -> Next<Self> {
+        Box::pin(async move {
+            if self.over {
+                return None;
+            }
+            let mut body = JsonBody::new();
+            let happening = match self.first.take() {
+                Some(first) => Ok(Ok(first)),
+                None => timeout(KEEP_ALIVE, self.follower.next()).await,
+            };
+            if !self.standing.holds(&self.state) {
+                return None;
+            }
+            match happening {
+                Err(_) => return Some((vec![Bytes::from_static(COMMENT)], self)),
+                Ok(Err(error @ EndpointError::Damaged(_))) => {
+                    self.over = true;
+                    body.event("error").text("{");
+                    ApiError::from(error).write_members(&mut body);
+                    body.text("}").end_event();
+                }
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "a followed job cannot be followed any longer");
+                    return None;
+                }
+                Ok(Ok(FollowEvent::Chunks(chunks))) => self.write_chunks(chunks, &mut body)?,
+                Ok(Ok(FollowEvent::Status(job))) => write_record("status", *job, &mut body),
+                Ok(Ok(FollowEvent::Ended(job))) => {
+                    self.over = true;
+                    write_record("done", *job, &mut body);
+                }
+            }
+            Some((body.into_parts(), self))
+        })
     }
-    Ok(endpoint.position(job.row.id).await?)
+
+    fn write_chunks(&self, chunks: Vec<StreamChunk>, body: &mut JsonBody) -> Option<()> {
+        for StreamChunk { offset, chunk } in chunks {
+            let chunk = chunk::try_map(chunk, |json| self.sendable(json).ok_or(())).ok()?;
+            body.text("id: ").number(offset).text("\ndata: ");
+            chunk::write(&chunk, body);
+            body.end_event();
+        }
+        Some(())
+    }
+
+    /// A payload on its way to a reader; none while there are as many of those as there may be.
+    fn sendable(&self, payload: Bytes) -> Option<Bytes> {
+        self.state.engine().answers().charge(on_one_line(payload)).ok()
+    }
+}
+
+fn write_record(event: &str, mut job: JobSnapshot, body: &mut JsonBody) {
+    // What is written on one line is a copy.
+    job.output = job.output.take().map(|output| job.room.around(on_one_line(output)));
+    body.event(event).text("{");
+    job_response::write_members(job, body);
+    body.text("}").end_event();
 }

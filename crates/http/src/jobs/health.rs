@@ -3,12 +3,12 @@
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{FleetStatus, Health};
 
-use super::call::Call;
-use crate::errors::Failure;
-use crate::json_body::JsonBody;
+use crate::gate::call::Call;
+use crate::wire::api_error::ApiError;
+use crate::wire::json_body::JsonBody;
 
 /// `GET /health`.
-pub(super) async fn health(call: Call) -> Result<Response, Failure> {
+pub(super) async fn health(call: Call) -> Result<Response, ApiError> {
     let health = call.endpoint.health().await?;
     Ok(written(&health, &call.endpoint.fleet_status()).into_response())
 }

@@ -5,16 +5,16 @@ use longshore_model::Idempotency;
 use longshore_model::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use ring::digest::{SHA256, digest};
 
-use crate::errors::Failure;
+use crate::wire::api_error::ApiError;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The key of a request, if it has one.
-pub(super) fn key(headers: &HeaderMap) -> Result<Option<Box<str>>, Failure> {
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<Box<str>>, ApiError> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     match value.to_str() {
         Ok(text) if (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&text.len()) => Ok(Some(text.into())),
-        _ => Err(Failure::bad_request(
+        _ => Err(ApiError::bad_request(
             "bad_idempotency_key",
             format!("`Idempotency-Key` must be 1 to {IDEMPOTENCY_KEY_BYTES_MAX} printable ASCII characters"),
         )),

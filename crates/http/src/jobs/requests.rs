@@ -1,19 +1,19 @@
 //! `requests`: an endpoint's jobs, newest first.
 
 use axum::response::{IntoResponse as _, Response};
-use longshore_engine::{Engine, JobSnapshot, ListQuery};
+use longshore_engine::{Engine, JobFilter, JobSnapshot};
 use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
 use longshore_model::{JobState, Millis, Submitter};
 
-use super::call::Call;
-use super::record;
-use crate::errors::Failure;
-use crate::json_body::JsonBody;
-use crate::query::Query;
-use crate::rfc3339::rfc3339;
+use super::job_response;
+use crate::gate::call::Call;
+use crate::wire::api_error::ApiError;
+use crate::wire::json_body::JsonBody;
+use crate::wire::query::Query;
+use crate::wire::rfc3339::rfc3339;
 
 /// `GET /requests?status=&limit=&cursor=`.
-pub(super) async fn requests(call: Call) -> Result<Response, Failure> {
+pub(super) async fn requests(call: Call) -> Result<Response, ApiError> {
     let page = call.endpoint.list(list_query(&call.query()?)?).await?;
     let mut body = JsonBody::new();
     body.text("{\"requests\":[");
@@ -30,20 +30,20 @@ pub(super) async fn requests(call: Call) -> Result<Response, Failure> {
     Ok(body.into_response())
 }
 
-fn list_query(query: &Query) -> Result<ListQuery, Failure> {
+fn list_query(query: &Query) -> Result<JobFilter, ApiError> {
     let state = query.get("status").filter(|text| !text.is_empty()).map(|text| {
         JobState::parse(text).ok_or_else(|| {
             let names = JobState::ALL.map(JobState::as_str).join(", ");
-            Failure::bad_request("bad_parameter", format!("`status` must be one of {names}"))
+            ApiError::bad_request("bad_parameter", format!("`status` must be one of {names}"))
         })
     });
     let cursor = query.get("cursor").filter(|text| !text.is_empty()).map(|text| {
         text.parse().map_err(|_| {
-            Failure::bad_request("bad_parameter", "`cursor` must be the `cursor` of an earlier answer")
+            ApiError::bad_request("bad_parameter", "`cursor` must be the `cursor` of an earlier answer")
         })
     });
     let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
-    Ok(ListQuery {
+    Ok(JobFilter {
         state: state.transpose()?,
         limit: limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize),
         before: cursor.transpose()?,
@@ -55,11 +55,11 @@ fn write_entry(job: JobSnapshot, engine: &Engine, body: &mut JsonBody) {
     let Submitter { owner, key } = row.submitter;
     let times = [
         ("createdAt", Some(row.created_at)),
-        ("startedAt", (!row.fresh).then_some(row.started_at)),
+        ("startedAt", (!row.never_taken).then_some(row.started_at)),
         ("completedAt", row.state.is_terminal().then_some(row.finished_at)),
     ];
     body.text("{");
-    record::write_members(job, body);
+    job_response::write_members(job, body);
     for (name, time) in times {
         body.text(",").string(name).text(":");
         match time {

@@ -7,19 +7,20 @@ use longshore_engine::{StreamFrom, StreamPage};
 use longshore_model::limits::{STREAM_WAIT_MS_DEFAULT, WAIT_MS_MAX};
 use longshore_model::{JobState, StreamShape};
 
-use super::call::Call;
 use super::chunk;
-use super::events::events as follow;
-use crate::errors::Failure;
-use crate::json_body::JsonBody;
-use crate::{events, peer};
+use super::follow::events as follow;
+use crate::gate::call::Call;
+use crate::gate::peer;
+use crate::wire::api_error::ApiError;
+use crate::wire::json_body::JsonBody;
+use crate::wire::sse;
 
 /// An answer holds no further chunk once it has this many bytes of them.
 const ANSWER_BYTES: usize = 20_000_000;
 
 /// Where a poll comes in.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Mount {
+pub(super) enum StreamFormat {
     /// To the letter of the specification, unless the endpoint or the server says otherwise.
     Specified,
     /// For the official client libraries, which read objects only.
@@ -29,12 +30,12 @@ pub(super) enum Mount {
 /// `GET|POST /stream/{job}`: drains the chunks, or with `?offset=N` reads from there and leaves them. Waits for
 /// the next chunk up to `?wait=` ms: clients ask again without a pause, and give up after ten seconds. A reader that
 /// accepts `text/event-stream` gets all there is and will be, as events.
-pub(super) async fn stream(call: Call, mount: Mount) -> Result<Response, Failure> {
+pub(super) async fn stream(call: Call, mount: StreamFormat) -> Result<Response, ApiError> {
     let job = call.job()?;
     let query = call.query()?;
     let wait_ms = query.integer("wait", 0, WAIT_MS_MAX)?.unwrap_or(STREAM_WAIT_MS_DEFAULT);
     let offset = query.integer("offset", 0, u64::MAX)?;
-    if events::are_wanted(&call.headers) {
+    if sse::are_wanted(&call.headers) {
         return follow(call, offset).await;
     }
     let from = match offset {
@@ -47,15 +48,15 @@ pub(super) async fn stream(call: Call, mount: Mount) -> Result<Response, Failure
     }
     let (state, endpoint) = call.into_wait();
     let shape = match mount {
-        Mount::Specified => state.stream_shape_of(&endpoint.record()),
-        Mount::Sdk => StreamShape::Object,
+        StreamFormat::Specified => state.stream_shape_of(&endpoint.record()),
+        StreamFormat::Sdk => StreamShape::Object,
     };
     let page = endpoint.read_stream(job, from, Duration::from_millis(wait_ms)).await?;
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
         (StreamFrom::Drained, Some(next_offset)) => {
             // A reader that hangs up before it has them finds them again.
-            Ok(body.into_response_then(move || endpoint.drained(job, next_offset)))
+            Ok(body.into_response_then(move || endpoint.consume(job, next_offset)))
         }
         _ => Ok(body.into_response()),
     }

@@ -9,10 +9,10 @@ use longshore_model::limits::{
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::call::Call;
-use super::{envelope, idempotency, record};
-use crate::body::{self, ReadBody};
-use crate::errors::Failure;
+use super::{envelope, idempotency, job_response};
+use crate::gate::call::Call;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::{self, ReadBody};
 
 /// A body up to this size gives its part of the bytes budget back before it is durable; the number of requests
 /// at once bounds those.
@@ -20,18 +20,18 @@ const SMALL_BODY_BYTES: usize = 64 * 1024;
 
 /// `POST /run`: answers when the job is durable.
 #[expect(clippy::manual_async_fn, reason = "that has room for its arguments twice")]
-pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, Failure>> + Send {
+pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, ApiError>> + Send {
     async move {
         let (submission, permit) = read(&mut call, false).await?;
         let (_, endpoint) = call.into_wait();
         let job = endpoint.submit(submission).await?;
         drop(permit);
-        Ok(record::brief(job.id, job.state))
+        Ok(job_response::brief(job.id, job.state))
     }
 }
 
 /// `POST /runsync`: answers when the job is terminal, or as it is when `wait` passed.
-pub(super) async fn runsync(mut call: Call) -> Result<Response, Failure> {
+pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let wait = Duration::from_millis(wait_ms);
     let (submission, permit) = read(&mut call, true).await?;
@@ -46,17 +46,17 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, Failure> {
         endpoint.wait(accepted.id, wait).await?
     };
     // Never refused for its size: whoever waited would not even learn the job's id.
-    Ok(record::whole(job, None))
+    Ok(job_response::whole(job, None))
 }
 
-async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphorePermit), Failure> {
+async fn read(call: &mut Call, sync: bool) -> Result<(Submission, OwnedSemaphorePermit), ApiError> {
     let key = idempotency::key(&call.headers)?;
     let bytes_max = if sync { RUNSYNC_BODY_BYTES_MAX } else { RUN_BODY_BYTES_MAX };
     let body = std::mem::take(&mut call.body);
     let ReadBody { bytes, permit } = body::read(body, bytes_max, call.state.budget()).await?;
     let id = call.state.engine().mint_job(sync);
     let engine = call.state.engine();
-    let seal = |config: &str| engine.sealed_s3_config(id, config).map_err(|_| Failure::internal());
+    let seal = |config: &str| engine.sealed_s3_config(id, config).map_err(|_| ApiError::internal());
     let envelope = envelope::parse(&bytes, seal, |url| engine.may_call_webhook(url))?;
     let submission = Submission {
         id,

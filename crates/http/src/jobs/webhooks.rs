@@ -1,42 +1,42 @@
 //! `webhooks`: what became of an endpoint's webhooks, and delivering them again.
 
 use axum::response::{IntoResponse as _, Response};
-use longshore_engine::{Delivery, DeliveryAttempt, DeliveryQuery, DeliveryState, parse_webhook_id};
+use longshore_engine::{Delivery, DeliveryAttempt, DeliveryFilter, DeliveryState, parse_webhook_id};
 use longshore_model::limits::{REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX};
 use longshore_model::{JobState, Millis, WebhookEvent};
 use serde_json::{Value, json};
 
-use super::call::Call;
-use crate::errors::Failure;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::{array_of, count, object, reference, text, time};
-use crate::query::Query;
-use crate::rfc3339::{parse_rfc3339, rfc3339};
+use crate::gate::call::Call;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{array_of, count, object, reference, text, time};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
+use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 
 const STATES: &[&str] = &["DELIVERED", "PENDING", "FAILED"];
 
 /// `GET /webhooks`.
 pub(super) const LIST: &[Parameter] = &[
-    query("job", Kind::Text, "only webhooks of this job"),
-    query("state", Kind::Word { words: STATES, default: None }, "only webhooks that stand so"),
+    query("job", ParameterKind::Text, "only webhooks of this job"),
+    query("state", ParameterKind::Word { words: STATES, default: None }, "only webhooks that stand so"),
     SINCE,
     query(
         "limit",
-        Kind::Integer {
+        ParameterKind::Integer {
             min: 1,
             max: REQUESTS_LIMIT_MAX as u64,
             default: Some(REQUESTS_LIMIT_DEFAULT as u64),
         },
         "how many webhooks at most",
     ),
-    query("cursor", Kind::Text, "the `cursor` of the page before"),
+    query("cursor", ParameterKind::Text, "the `cursor` of the page before"),
 ];
 /// `POST /webhooks/redeliver`.
 pub(super) const REDELIVER: &[Parameter] = &[SINCE];
-const SINCE: Parameter = query("since", Kind::Time, "only webhooks that were tried then or later");
+const SINCE: Parameter = query("since", ParameterKind::Time, "only webhooks that were tried then or later");
 
 /// `GET /webhooks?job=&state=&since=&limit=&cursor=`: the one that was tried last comes first.
-pub(super) async fn list(call: Call) -> Result<Response, Failure> {
+pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let query = call.query()?;
     let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
     let limit = limit.map_or(REQUESTS_LIMIT_DEFAULT, |limit| limit as usize);
@@ -53,49 +53,49 @@ pub(super) async fn list(call: Call) -> Result<Response, Failure> {
 }
 
 /// `POST /webhooks/{webhook}/redeliver`.
-pub(super) async fn redeliver(call: Call) -> Result<Response, Failure> {
+pub(super) async fn redeliver(call: Call) -> Result<Response, ApiError> {
     let id = call.path_part_before_last();
-    let (job, end) = parse_webhook_id(id).ok_or_else(Failure::no_such_webhook)?;
+    let (job, end) = parse_webhook_id(id).ok_or_else(ApiError::no_such_webhook)?;
     call.endpoint.redeliver(id).await?;
     let event = event_of(end.state);
     Ok(axum::Json(json!({ "id": id, "job": job, "event": event, "state": "PENDING" })).into_response())
 }
 
 /// `POST /webhooks/redeliver?since=`: all that failed since then.
-pub(super) async fn redeliver_failed(call: Call) -> Result<Response, Failure> {
+pub(super) async fn redeliver_failed(call: Call) -> Result<Response, ApiError> {
     let since = since(&call.query()?)?;
     let (redelivered, gone) = call.endpoint.redeliver_failed(since).await?;
     Ok(axum::Json(json!({ "redelivered": redelivered, "gone": gone })).into_response())
 }
 
-fn delivery_query(query: &Query) -> Result<DeliveryQuery, Failure> {
+fn delivery_query(query: &Query) -> Result<DeliveryFilter, ApiError> {
     let job = query.get("job").filter(|text| !text.is_empty()).map(|text| {
-        text.parse().map_err(|_| Failure::bad_request("bad_parameter", "`job` must be the id of a job"))
+        text.parse().map_err(|_| ApiError::bad_request("bad_parameter", "`job` must be the id of a job"))
     });
     let state = query.get("state").filter(|text| !text.is_empty()).map(|text| {
         let state = DeliveryState::ALL.into_iter().find(|state| state.as_str() == text);
         state.ok_or_else(|| {
             let text = format!("`state` must be one of {}", STATES.join(", "));
-            Failure::bad_request("bad_parameter", text)
+            ApiError::bad_request("bad_parameter", text)
         })
     });
-    Ok(DeliveryQuery { job: job.transpose()?, state: state.transpose()?, since: since(query)? })
+    Ok(DeliveryFilter { job: job.transpose()?, state: state.transpose()?, since: since(query)? })
 }
 
-fn since(query: &Query) -> Result<Option<Millis>, Failure> {
+fn since(query: &Query) -> Result<Option<Millis>, ApiError> {
     let since = query.get("since").filter(|text| !text.is_empty()).map(|text| {
         parse_rfc3339(text).ok_or_else(|| {
             let text = "`since` must be a time as in RFC 3339, like 2026-01-31T12:00:00Z";
-            Failure::bad_request("bad_parameter", text)
+            ApiError::bad_request("bad_parameter", text)
         })
     });
     since.transpose()
 }
 
-fn parse_cursor(text: &str) -> Result<(Millis, String), Failure> {
+fn parse_cursor(text: &str) -> Result<(Millis, String), ApiError> {
     let parts = text.split_once('.').and_then(|(at, id)| Some((Millis(at.parse().ok()?), id.to_owned())));
     parts.ok_or_else(|| {
-        Failure::bad_request("bad_parameter", "`cursor` must be the `cursor` of an earlier answer")
+        ApiError::bad_request("bad_parameter", "`cursor` must be the `cursor` of an earlier answer")
     })
 }
 
@@ -143,7 +143,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let events: Vec<_> = WebhookEvent::ENDS.iter().map(|event| event.as_str()).collect();
     let event = json!({ "type": "string", "enum": events });
     let state = json!({ "type": "string", "enum": STATES });
-    let brief = [("id", text()), ("job", super::described::job_id()), ("event", event), ("state", state)];
+    let brief = [("id", text()), ("job", super::openapi::job_id()), ("event", event), ("state", state)];
     let whole = [&brief[..], &[("receiver", text()), ("attempts", array_of(&reference("WebhookAttempt")))]];
     let page = [("webhooks", array_of(&reference("Webhook"))), ("cursor", or_null(text()))];
     vec![

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use longshore_engine::{EndpointHandle, LiveKey};
-use longshore_model::Operation;
+use longshore_engine::{EndpointHandle, TrackedKey};
+use longshore_model::Permission;
 
-use crate::errors::Failure;
-use crate::{HttpState, keys};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::wire::api_error::ApiError;
 
 /// Checks that a request may change the whole catalog.
-pub(super) fn may_manage(state: &HttpState, headers: &HeaderMap) -> Result<Arc<LiveKey>, Failure> {
-    keys::authorize(state, headers, Operation::Manage)
+pub(super) fn may_manage(state: &HttpState, headers: &HeaderMap) -> Result<Arc<TrackedKey>, ApiError> {
+    auth::authorize(state, headers, Permission::WriteCatalog)
 }
 
 /// Checks that a request may change one endpoint, and finds it.
@@ -19,13 +20,13 @@ pub(super) fn may_manage_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
     id_or_slug: &str,
-) -> Result<(Arc<LiveKey>, EndpointHandle), Failure> {
-    keys::authorize_endpoint(state, headers, Operation::Manage, id_or_slug)
+) -> Result<(Arc<TrackedKey>, EndpointHandle), ApiError> {
+    auth::authorize_endpoint(state, headers, Permission::WriteCatalog, id_or_slug)
 }
 
 /// Checks that a request may look at the whole catalog.
-pub(super) fn may_read(state: &HttpState, headers: &HeaderMap) -> Result<(), Failure> {
-    keys::authorize(state, headers, Operation::Look).map(drop)
+pub(super) fn may_read(state: &HttpState, headers: &HeaderMap) -> Result<(), ApiError> {
+    auth::authorize(state, headers, Permission::ReadCatalog).map(drop)
 }
 
 /// Checks that a request may look at one endpoint, and finds it. A key that may read some endpoints only may
@@ -34,6 +35,6 @@ pub(super) fn may_read_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
     id_or_slug: &str,
-) -> Result<(Arc<LiveKey>, EndpointHandle), Failure> {
-    keys::authorize_endpoint(state, headers, Operation::Look, id_or_slug)
+) -> Result<(Arc<TrackedKey>, EndpointHandle), ApiError> {
+    auth::authorize_endpoint(state, headers, Permission::ReadCatalog, id_or_slug)
 }

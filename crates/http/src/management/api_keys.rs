@@ -6,19 +6,19 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use longshore_engine::{Engine, LiveKey};
+use longshore_engine::{Engine, TrackedKey};
 use longshore_model::{ApiKey, EndpointId, KeyScope, Millis, Owner};
 use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read};
 use super::api_key_fields::{API_KEY_FIELDS, SCOPE_FIELDS};
+use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
-use super::tags::{Expected, Tag};
 use super::{PathId, list_all, read_body, schemas, to_the_end};
-use crate::errors::Failure;
-use crate::operations::schema::with_example;
-use crate::operations::{Group, Operation};
-use crate::rfc3339::{parse_rfc3339, rfc3339};
+use crate::openapi::schema::with_example;
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 use crate::{HttpState, mint_key};
 
 /// Stands for every endpoint.
@@ -74,14 +74,18 @@ pub(super) fn group() -> Group {
     Group { name: "Keys", about: "Who may do what.", operations, schemas }
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+async fn create(
+    State(state): State<HttpState>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let by = may_manage(&state, &headers)?;
     let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     let change = Change::of(&members, state.engine().now())?;
     let name =
         change.name().ok_or_else(|| bad_field("`name` is required: a key needs one to be found by"))?;
     let scopes = scopes(&state, members.get("scopes"))?;
-    let mut minted = mint_key(name, scopes, state.engine().now()).ok_or_else(Failure::internal)?;
+    let mut minted = mint_key(name, scopes, state.engine().now()).ok_or_else(ApiError::internal)?;
     change.lay_over(&mut minted.record);
     let record = minted.record;
     let owner = change.owner().unwrap_or(Owner::SERVER).to_owned();
@@ -93,8 +97,8 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     Ok(tag(&state, &key, &view).answer(view))
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
-    let key = |key: &Arc<LiveKey>| (key.created_at, key.id.clone());
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
+    let key = |key: &Arc<TrackedKey>| (key.created_at, key.id.clone());
     list_all((&state, &uri, &headers), Engine::keys, key, |key| view(state.engine(), key))
 }
 
@@ -102,7 +106,7 @@ async fn get(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     let key = state.engine().key(&id).ok_or_else(no_such_key)?;
     let view = view(state.engine(), &key);
@@ -114,12 +118,12 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let by = may_manage(&state, &headers)?;
     state.engine().key(&id).ok_or_else(no_such_key)?;
     let members = read_members(API_KEY_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let change = Change::of(&members, state.engine().now())?;
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     let key = to_the_end(&state, |state| async move {
         let engine = state.engine();
         let owner = change.owner().map(str::to_owned);
@@ -140,11 +144,11 @@ async fn delete(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let by = may_manage(&state, &headers)?;
     state.engine().key(&id).ok_or_else(no_such_key)?;
     let revoked = id.clone();
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();
         Ok(engine.delete_key_if(&revoked, |key| expected.is_met(engine, &unused(key))).await?)
@@ -155,8 +159,8 @@ async fn delete(
 }
 
 /// A key's tag. Using the key makes no change of it stale: when it was last used counts as shown beside it.
-fn tag(state: &HttpState, key: &ApiKey, view: &Value) -> Tag {
-    Tag::of(state.engine(), &unused(key)).beside(state.engine(), view)
+fn tag(state: &HttpState, key: &ApiKey, view: &Value) -> ETag {
+    ETag::of(state.engine(), &unused(key)).beside(state.engine(), view)
 }
 
 fn unused(key: &ApiKey) -> ApiKey {
@@ -167,7 +171,7 @@ fn unused(key: &ApiKey) -> ApiKey {
 struct Change(Map<String, Value>);
 
 impl Change {
-    fn of(members: &Map<String, Value>, now: Millis) -> Result<Self, Failure> {
+    fn of(members: &Map<String, Value>, now: Millis) -> Result<Self, ApiError> {
         let change = Self(members.clone());
         if change.name().is_some_and(|name| name.trim().is_empty()) {
             return Err(bad_field("`name` must not be empty"));
@@ -213,7 +217,7 @@ fn moment(value: &Value) -> Option<Millis> {
 }
 
 /// The scopes of a request. Endpoints must exist: a key for a misspelled one would be refused everywhere.
-fn scopes(state: &HttpState, sent: Option<&Value>) -> Result<Vec<KeyScope>, Failure> {
+fn scopes(state: &HttpState, sent: Option<&Value>) -> Result<Vec<KeyScope>, ApiError> {
     let sent = sent.and_then(Value::as_array).filter(|scopes| !scopes.is_empty());
     let sent = sent.ok_or_else(|| {
         bad_field("`scopes` is required: a list of what the key permits, such as [{\"scope\":\"jobs\"}]")
@@ -227,7 +231,7 @@ fn scopes(state: &HttpState, sent: Option<&Value>) -> Result<Vec<KeyScope>, Fail
     sent.iter().enumerate().map(|(place, scope)| one_scope(state, place, scope)).collect()
 }
 
-fn one_scope(state: &HttpState, place: usize, scope: &Value) -> Result<KeyScope, Failure> {
+fn one_scope(state: &HttpState, place: usize, scope: &Value) -> Result<KeyScope, ApiError> {
     let named = match scope.get("endpointIds") {
         None => Vec::new(),
         Some(names) => {
@@ -247,7 +251,7 @@ fn one_scope(state: &HttpState, place: usize, scope: &Value) -> Result<KeyScope,
 }
 
 /// The ids of these endpoints; none for all of them.
-fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<EndpointId>, Failure> {
+fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<EndpointId>, ApiError> {
     let path = format!("`scopes[{place}].endpointIds`");
     match names {
         [EVERY] => return Ok(Vec::new()),
@@ -275,7 +279,7 @@ fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<E
 }
 
 /// A key as clients read it: without its hash, and without what is not set.
-fn view(engine: &Engine, key: &LiveKey) -> Value {
+fn view(engine: &Engine, key: &TrackedKey) -> Value {
     let now = engine.now();
     let mut view = json!({
         "id": key.id,
@@ -287,7 +291,7 @@ fn view(engine: &Engine, key: &LiveKey) -> Value {
     });
     let optional = [
         // The operator's own text begins as it likes.
-        ("prefix", (key.id != crate::keys::OPERATOR).then(|| json!(format!("ls_{}_", key.id)))),
+        ("prefix", (key.id != crate::gate::auth::OPERATOR).then(|| json!(format!("ls_{}_", key.id)))),
         ("lastUsedAt", key.last_used_at(now).map(|at| json!(rfc3339(at)))),
         ("expiresAt", key.expires_at.map(|at| json!(rfc3339(at)))),
         ("rateLimit", key.rate_limit.map(Value::from)),
@@ -310,10 +314,10 @@ fn scope_view(scope: &KeyScope) -> Value {
     json!({ "scope": name, "endpointIds": if ids.is_empty() { vec![json!(EVERY)] } else { ids } })
 }
 
-fn no_such_key() -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "key_not_found", "no key has this id")
+fn no_such_key() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "key_not_found", "no key has this id")
 }
 
-fn bad_field(text: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
-    Failure::bad_request("bad_field", text)
+fn bad_field(text: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
+    ApiError::bad_request("bad_field", text)
 }

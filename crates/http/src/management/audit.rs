@@ -9,12 +9,12 @@ use serde_json::json;
 use super::access::may_manage;
 use crate::HttpState;
 use crate::audit::Filter;
-use crate::errors::Failure;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::{object, text, time};
-use crate::operations::{Group, Operation};
-use crate::query::Query;
-use crate::rfc3339::{parse_rfc3339, rfc3339};
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{object, text, time};
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
+use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 
 const LIMIT_DEFAULT: u64 = 100;
 const LIMIT_MAX: u64 = 1_000;
@@ -22,13 +22,17 @@ const LIMIT_MAX: u64 = 1_000;
 const PARAMETERS: &[Parameter] = &[
     query(
         "limit",
-        Kind::Integer { min: 1, max: LIMIT_MAX, default: Some(LIMIT_DEFAULT) },
+        ParameterKind::Integer { min: 1, max: LIMIT_MAX, default: Some(LIMIT_DEFAULT) },
         "how many at most",
     ),
-    query("cursor", Kind::Form("^[0-9]{1,19}$"), "where the page before ended; the `Link` header has it"),
-    query("resource", Kind::Text, "about this: `endpoints/<id>`, or all `endpoints`"),
-    query("key", Kind::Text, "by the key with this id"),
-    query("since", Kind::Time, "not before"),
+    query(
+        "cursor",
+        ParameterKind::Form("^[0-9]{1,19}$"),
+        "where the page before ended; the `Link` header has it",
+    ),
+    query("resource", ParameterKind::Text, "about this: `endpoints/<id>`, or all `endpoints`"),
+    query("key", ParameterKind::Text, "by the key with this id"),
+    query("since", ParameterKind::Time, "not before"),
 ];
 
 /// The operation that shows the log.
@@ -62,18 +66,18 @@ pub(super) fn group() -> Group {
     Group { name: "Audit", about: "Who changed what.", operations, schemas: vec![("AuditEntry", entry)] }
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     may_manage(&state, &headers)?;
     let query = Query::of(&uri)?;
     let filter = filter(&query)?;
     let limit = filter.limit;
     let found = match state.audit().cloned() {
-        None => Ok(Ok(crate::audit::Found::default())),
+        None => Ok(Ok(crate::audit::AuditPage::default())),
         Some(log) => tokio::task::spawn_blocking(move || log.find(&filter)).await,
     };
-    let found = found.map_err(|_| Failure::internal())?.map_err(|error| {
+    let found = found.map_err(|_| ApiError::internal())?.map_err(|error| {
         tracing::error!(%error, "the audit log cannot be read");
-        Failure::unavailable("unavailable", "the audit log cannot be read at the moment; ask again")
+        ApiError::unavailable("unavailable", "the audit log cannot be read at the moment; ask again")
     })?;
     let last = found.entries.last().map(|entry| entry.id).filter(|_| found.more);
     let mut response = axum::Json(found.entries).into_response();
@@ -92,8 +96,8 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     Ok(response)
 }
 
-fn filter(query: &Query) -> Result<Filter, Failure> {
-    let bad = |text| Failure::bad_request("bad_parameter", text);
+fn filter(query: &Query) -> Result<Filter, ApiError> {
+    let bad = |text| ApiError::bad_request("bad_parameter", text);
     let since = match query.get("since") {
         None => None,
         Some(text) => {

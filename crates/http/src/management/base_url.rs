@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::HOST;
 
-use crate::peer::Peer;
+use crate::gate::peer::Peer;
 
 /// The address at which the client reached this server, without a slash at its end: scheme and host as the
 /// request (or the proxy in front) says. None if it says no host.

@@ -12,13 +12,13 @@ use longshore_model::Millis;
 use serde_json::{Map, Value, json};
 
 use super::access::may_read;
-use crate::errors::Failure;
-use crate::operations::page::Page;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::{count, object, text, time};
-use crate::operations::{Group, Operation};
-use crate::query::Query;
-use crate::rfc3339::{parse_rfc3339, rfc3339};
+use crate::openapi::page::Page;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{count, object, text, time};
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
+use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 use crate::{HttpState, Prices};
 
 const BUCKETS: [&str; 5] = ["hour", "day", "week", "month", "year"];
@@ -30,22 +30,22 @@ const CPU: &str = "CPU";
 const PARAMETERS: &[Parameter] = &[
     query(
         "bucketSize",
-        Kind::Word { words: &BUCKETS, default: Some("day") },
+        ParameterKind::Word { words: &BUCKETS, default: Some("day") },
         "how much time goes into one record",
     ),
     query(
         "grouping",
-        Kind::Word { words: &GROUPINGS, default: Some("endpointId") },
+        ParameterKind::Word { words: &GROUPINGS, default: Some("endpointId") },
         "what gets records of its own",
     ),
-    query("startTime", Kind::Time, "from this moment on, to the hour"),
-    query("endTime", Kind::Time, "up to this moment, to the hour"),
-    query("endpointId", Kind::Text, "only this endpoint"),
-    query("templateId", Kind::Text, "only workers of this template"),
-    query("imageName", Kind::Text, "only workers of this image"),
-    query("owner", Kind::Text, "only this owner of keys, where `grouping` is `owner` or `key`"),
-    query("gpuTypeId", Kind::Texts, "only workers with GPUs of one of these types"),
-    query("dataCenterId", Kind::Texts, "accepted for compatibility"),
+    query("startTime", ParameterKind::Time, "from this moment on, to the hour"),
+    query("endTime", ParameterKind::Time, "up to this moment, to the hour"),
+    query("endpointId", ParameterKind::Text, "only this endpoint"),
+    query("templateId", ParameterKind::Text, "only workers of this template"),
+    query("imageName", ParameterKind::Text, "only workers of this image"),
+    query("owner", ParameterKind::Text, "only this owner of keys, where `grouping` is `owner` or `key`"),
+    query("gpuTypeId", ParameterKind::Texts, "only workers with GPUs of one of these types"),
+    query("dataCenterId", ParameterKind::Texts, "accepted for compatibility"),
 ];
 
 /// What the numbers say.
@@ -81,7 +81,7 @@ pub(super) fn group() -> Group {
     Group { name: "Billing", about, operations, schemas: vec![("BillingRecord", record)] }
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     let query = Query::of(&uri)?;
     let bucket = word(&query, "bucketSize", &BUCKETS, "day")?;
@@ -223,14 +223,14 @@ fn word(
     name: &str,
     words: &[&'static str],
     default: &'static str,
-) -> Result<&'static str, Failure> {
+) -> Result<&'static str, ApiError> {
     Ok(query.word(name, words)?.unwrap_or(default))
 }
 
-fn moment(query: &Query, name: &str) -> Result<Option<Millis>, Failure> {
+fn moment(query: &Query, name: &str) -> Result<Option<Millis>, ApiError> {
     let Some(text) = query.get(name) else { return Ok(None) };
     let moment = parse_rfc3339(text).ok_or_else(|| {
-        Failure::bad_request("bad_parameter", format!("`{name}` must be a time like 2026-01-31T00:00:00Z"))
+        ApiError::bad_request("bad_parameter", format!("`{name}` must be a time like 2026-01-31T00:00:00Z"))
     })?;
     Ok(Some(moment))
 }

@@ -10,22 +10,26 @@ use longshore_model::limits::CODE_BODY_BYTES_MAX;
 use longshore_model::{CodeHash, Template};
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::JsonResult;
 use super::access::{may_manage, may_read};
 use super::workers::blocking;
-use crate::errors::Failure;
-use crate::files::{CodeError, CodeVersion, ServerFiles};
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::{array_of, count, object, text, time};
-use crate::operations::{Group, Operation};
-use crate::query::Query;
-use crate::rfc3339::rfc3339;
-use crate::{HttpState, body};
+use crate::HttpState;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{array_of, count, object, text, time};
+use crate::openapi::{Group, Operation};
+use crate::services::files::{CodeError, CodeVersion, FileService};
+use crate::wire::api_error::ApiError;
+use crate::wire::body;
+use crate::wire::query::Query;
+use crate::wire::rfc3339::rfc3339;
 
 const PATTERN: &str = "^[a-z0-9][a-z0-9-]{1,62}$";
-const NAME: &[Parameter] =
-    &[query("name", Kind::Form(PATTERN), "what is deployed under one name are versions of the same")
-        .required()];
+const NAME: &[Parameter] = &[query(
+    "name",
+    ParameterKind::Form(PATTERN),
+    "what is deployed under one name are versions of the same",
+)
+.required()];
 
 /// The operations on code.
 pub(super) fn group() -> Group {
@@ -60,7 +64,7 @@ pub(super) fn group() -> Group {
     Group { name: "Code", about, operations, schemas: vec![("CodeVersion", version)] }
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Answer {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> JsonResult {
     may_read(&state, &headers)?;
     let name = name(&Query::of(&uri)?)?;
     let files = Arc::clone(state.files());
@@ -68,16 +72,16 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> A
     Ok(Value::Array(versions.iter().map(view).collect()).into())
 }
 
-async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, body: Body) -> Answer {
+async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, body: Body) -> JsonResult {
     let key = may_manage(&state, &headers)?;
     let name = name(&Query::of(&uri)?)?;
     let archive = body::read(body, CODE_BODY_BYTES_MAX, state.budget()).await?;
     let (files, bytes) = (Arc::clone(state.files()), archive.bytes.clone());
     let version = blocking(move || files.keep_code(&name, bytes)).await?.map_err(|error| match error {
-        CodeError::Unusable(text) => Failure::bad_request("bad_archive", text),
+        CodeError::Unusable(text) => ApiError::bad_request("bad_archive", text),
         CodeError::Unavailable(text) => {
             tracing::warn!(%text, "code could not be kept");
-            Failure::unavailable("unavailable", "the server cannot keep the code at the moment; ask again")
+            ApiError::unavailable("unavailable", "the server cannot keep the code at the moment; ask again")
         }
     })?;
     tracing::info!(name = %version.name, hash = %version.hash, by = %key.id, "code kept");
@@ -86,7 +90,7 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
 
 /// Begins to remove code that nothing has run for a day. Whoever puts the server together calls it now and then, and not
 /// at the start: what is not used at that moment may be used in the next.
-pub fn forget_unused_code(engine: &Engine, files: &dyn ServerFiles) {
+pub fn forget_unused_code(engine: &Engine, files: &dyn FileService) {
     let engine = engine.clone();
     files.forget_code(Box::new(move |code| {
         let workdir = code.workdir();
@@ -99,31 +103,31 @@ pub(super) async fn check_code(
     state: &HttpState,
     template: &Template,
     before: Option<&Template>,
-) -> Result<(), Failure> {
+) -> Result<(), ApiError> {
     let named = template.workdir.as_deref();
     let Some(code) = named.and_then(CodeHash::in_workdir) else { return Ok(()) };
     if before.is_some_and(|before| before.workdir.as_deref() == named) {
         return Ok(());
     }
-    let code = code.map_err(|error| Failure::bad_request("bad_field", format!("`workdir`: {error}")))?;
+    let code = code.map_err(|error| ApiError::bad_request("bad_field", format!("`workdir`: {error}")))?;
     let files = Arc::clone(state.files());
     if blocking(move || files.has_code(&code)).await? {
         return Ok(());
     }
-    Err(Failure::bad_request(
+    Err(ApiError::bad_request(
         "bad_field",
         "`workdir` names code that is not here: send it with POST /v1/code first",
     ))
 }
 
-fn name(query: &Query) -> Result<String, Failure> {
+fn name(query: &Query) -> Result<String, ApiError> {
     let name = query.get("name").unwrap_or_default();
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let starts = name.bytes().next().is_some_and(fits);
     if starts && (2..=63).contains(&name.len()) && name.bytes().all(|byte| fits(byte) || byte == b'-') {
         return Ok(name.to_owned());
     }
-    Err(Failure::bad_request("bad_parameter", format!("`name` must be of the form {PATTERN}")))
+    Err(ApiError::bad_request("bad_parameter", format!("`name` must be of the form {PATTERN}")))
 }
 
 fn view(version: &CodeVersion) -> Value {

@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use super::docs;
-use crate::operations::{Group, Operation, document};
+use crate::openapi::{Group, Operation, document};
 
 /// The operations that show the document.
 pub(super) fn group() -> Group {

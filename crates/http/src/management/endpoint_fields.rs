@@ -2,27 +2,28 @@
 
 use longshore_model::limits::{EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN, RETENTION_MS_MAX};
 
-use super::fields::{Field, Kind, Resource};
+use super::fields::{Field, FieldKind, Resource};
 use super::template_fields::TEMPLATE_FIELDS;
 use crate::jobs::is_webhook;
 
 /// The most workers of one endpoint.
 const WORKERS_MAX: u64 = 10_000;
-const WORKERS: Kind = Kind::Integer { min: 0, max: WORKERS_MAX };
-const RETENTION_MS: Kind = Kind::Integer { min: 1_000, max: RETENTION_MS_MAX };
-const EXECUTION_MS: Kind = Kind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
+const WORKERS: FieldKind = FieldKind::Integer { min: 0, max: WORKERS_MAX };
+const RETENTION_MS: FieldKind = FieldKind::Integer { min: 1_000, max: RETENTION_MS_MAX };
+const EXECUTION_MS: FieldKind =
+    FieldKind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
 /// An hour at most.
-const STOP_GRACE_MS: Kind = Kind::Integer { min: 0, max: 3_600_000 };
+const STOP_GRACE_MS: FieldKind = FieldKind::Integer { min: 0, max: 3_600_000 };
 /// 16 MiB: less holds no interpreter.
 const MEMORY_BYTES_MIN: u64 = 16_777_216;
 /// The largest whole number that every reader of JSON can hold.
 const MEMORY_BYTES_MAX: u64 = (1 << 53) - 1;
 const VCPUS_MIN: f64 = 0.1;
 const VCPUS_MAX: f64 = 4_096.0;
-const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
+const SHORT_TEXT: FieldKind = FieldKind::Text { chars_max: 191 };
 const CUDA_PATTERN: &str = "^[0-9]{1,3}\\.[0-9]{1,3}$";
 
-const WEBHOOK: Kind = Kind::Form { matches: is_webhook, pattern: "^[Hh][Tt][Tt][Pp][Ss]?://.+$" };
+const WEBHOOK: FieldKind = FieldKind::Form { matches: is_webhook, pattern: "^[Hh][Tt][Tt][Pp][Ss]?://.+$" };
 const EVENTS: &[&str] = &["completed", "failed", "cancelled", "timed_out", "progress"];
 
 const PAUSED_FROM: &[Field] = &[
@@ -35,41 +36,50 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people, not blank; the endpoint's id if none is given"),
     Field::new(
         "slug",
-        Kind::Slug,
+        FieldKind::Slug,
         "a second address of the endpoint under `/v2`, a `/` in it escaped; unique, whatever its case",
     )
     .nullable(),
-    Field::new("models", Kind::Texts, "the models that its workers serve, as OpenAI's clients name them")
-        .default("[]"),
+    Field::new(
+        "models",
+        FieldKind::Texts,
+        "the models that its workers serve, as OpenAI's clients name them",
+    )
+    .default("[]"),
     Field::new("templateId", SHORT_TEXT, "the template that its workers run").names(Resource::Template),
     Field::new(
         "template",
-        Kind::Object(TEMPLATE_FIELDS),
+        FieldKind::Object(TEMPLATE_FIELDS),
         "a template to create with it, instead of `templateId`",
     )
     .on_create(),
     Field::new("workersMin", WORKERS, "workers kept even when there is nothing to do").default("0"),
     Field::new("workersMax", WORKERS, "the most workers; 0 pauses the endpoint").default("3"),
-    Field::new("idleTimeout", Kind::Integer { min: 1, max: 3_600 }, "seconds a worker may idle").default("5"),
-    Field::new("scalerType", Kind::Word(&["QUEUE_DELAY", "REQUEST_COUNT"]), "what makes the fleet grow")
+    Field::new("idleTimeout", FieldKind::Integer { min: 1, max: 3_600 }, "seconds a worker may idle")
+        .default("5"),
+    Field::new("scalerType", FieldKind::Word(&["QUEUE_DELAY", "REQUEST_COUNT"]), "what makes the fleet grow")
         .default(r#""QUEUE_DELAY""#),
     Field::new(
         "scalerValue",
-        Kind::Integer { min: 1, max: 1_000_000 },
+        FieldKind::Integer { min: 1, max: 1_000_000 },
         "seconds of waiting, or jobs per worker",
     )
     .default("4"),
     Field::new("executionTimeoutMs", EXECUTION_MS, "the longest a job may run").default("600000"),
-    Field::new("maxRetries", Kind::Integer { min: 0, max: 100 }, "automatic re-dispatches of one job")
+    Field::new("maxRetries", FieldKind::Integer { min: 0, max: 100 }, "automatic re-dispatches of one job")
         .default("2"),
-    Field::new("retryOn", Kind::Words(&["workerLost", "handlerError"]), "what causes a re-dispatch")
+    Field::new("retryOn", FieldKind::Words(&["workerLost", "handlerError"]), "what causes a re-dispatch")
         .default(r#"["workerLost"]"#),
     Field::new("resultRetentionMs", RETENTION_MS, "how long a finished `/run` job is kept")
         .default("1800000"),
     Field::new("syncResultRetentionMs", RETENTION_MS, "how long a finished `/runsync` job is kept")
         .default("60000"),
-    Field::new("maxQueueLength", Kind::Integer { min: 1, max: 1_000_000_000 }, "over it `/run` answers 429")
-        .nullable(),
+    Field::new(
+        "maxQueueLength",
+        FieldKind::Integer { min: 1, max: 1_000_000_000 },
+        "over it `/run` answers 429",
+    )
+    .nullable(),
     Field::new(
         "stopGraceMs",
         STOP_GRACE_MS,
@@ -78,78 +88,79 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     .nullable(),
     Field::new(
         "streamShape",
-        Kind::Word(&["array", "object"]),
+        FieldKind::Word(&["array", "object"]),
         "what `/v2/…/stream` answers: the chunks alone, or with the job's status; null: the server's",
     )
     .nullable(),
     Field::new(
         "provider",
-        Kind::Word(&["process", "docker", "kubernetes", "external"]),
+        FieldKind::Word(&["process", "docker", "kubernetes", "external"]),
         "who runs its workers",
     ),
-    Field::new("maxConcurrency", Kind::Integer { min: 1, max: 10_000 }, "jobs at once on one worker")
+    Field::new("maxConcurrency", FieldKind::Integer { min: 1, max: 10_000 }, "jobs at once on one worker")
         .default("1"),
     Field::new("webhook", WEBHOOK, "called for jobs that name no webhook themselves").nullable(),
-    Field::new("webhookEvents", Kind::Words(EVENTS), "what webhooks are called for")
+    Field::new("webhookEvents", FieldKind::Words(EVENTS), "what webhooks are called for")
         .default(r#"["completed","failed","cancelled","timed_out"]"#),
-    Field::new("durability", Kind::Word(&["synced", "buffered"]), "when a change counts as kept")
+    Field::new("durability", FieldKind::Word(&["synced", "buffered"]), "when a change counts as kept")
         .default(r#""synced""#),
-    Field::new("flashboot", Kind::Flag, "accepted for compatibility").default("true"),
-    Field::new("computeType", Kind::Word(&["GPU", "CPU"]), "the hardware class").default(r#""GPU""#),
-    Field::new("gpuCount", Kind::Integer { min: 1, max: 1_024 }, "GPUs per worker").default("1"),
-    Field::new("gpuTypeIds", Kind::Texts, "GPU types in order of preference").default("[]"),
+    Field::new("flashboot", FieldKind::Flag, "accepted for compatibility").default("true"),
+    Field::new("computeType", FieldKind::Word(&["GPU", "CPU"]), "the hardware class").default(r#""GPU""#),
+    Field::new("gpuCount", FieldKind::Integer { min: 1, max: 1_024 }, "GPUs per worker").default("1"),
+    Field::new("gpuTypeIds", FieldKind::Texts, "GPU types in order of preference").default("[]"),
     Field::new(
         "allowedCudaVersions",
-        Kind::Forms { matches: is_cuda_version, pattern: CUDA_PATTERN },
+        FieldKind::Forms { matches: is_cuda_version, pattern: CUDA_PATTERN },
         "accepted for compatibility",
     )
     .default("[]"),
     Field::new(
         "minCudaVersion",
-        Kind::Form { matches: is_cuda_version, pattern: CUDA_PATTERN },
+        FieldKind::Form { matches: is_cuda_version, pattern: CUDA_PATTERN },
         "accepted for compatibility",
     )
     .nullable(),
-    Field::new("cpuFlavorIds", Kind::Texts, "accepted for compatibility").default("[]"),
-    Field::new("dataCenterIds", Kind::Texts, "accepted for compatibility").default("[]"),
+    Field::new("cpuFlavorIds", FieldKind::Texts, "accepted for compatibility").default("[]"),
+    Field::new("dataCenterIds", FieldKind::Texts, "accepted for compatibility").default("[]"),
     Field::new("networkVolumeId", SHORT_TEXT, "the volume its workers see")
         .names(Resource::NetworkVolume)
         .nullable(),
-    Field::new("networkVolumeIds", Kind::Texts, "more volumes that its workers see")
+    Field::new("networkVolumeIds", FieldKind::Texts, "more volumes that its workers see")
         .names(Resource::NetworkVolume)
         .default("[]"),
-    Field::new("vcpuCount", Kind::Integer { min: 1, max: 4_096 }, "for comparison; limits nothing")
+    Field::new("vcpuCount", FieldKind::Integer { min: 1, max: 4_096 }, "for comparison; limits nothing")
         .default("2"),
     Field::new(
         "memoryBytes",
-        Kind::Integer { min: MEMORY_BYTES_MIN, max: MEMORY_BYTES_MAX },
+        FieldKind::Integer { min: MEMORY_BYTES_MIN, max: MEMORY_BYTES_MAX },
         "the most memory of one worker, with all that it starts; over it the worker is killed",
     )
     .nullable(),
     Field::new(
         "vcpus",
-        Kind::Number { min: VCPUS_MIN, max: VCPUS_MAX },
+        FieldKind::Number { min: VCPUS_MIN, max: VCPUS_MAX },
         "the most processors that one worker uses at a time, with all that it starts",
     )
     .nullable(),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
     Field::new(
         "version",
-        Kind::Integer { min: 1, max: u32::MAX as u64 },
+        FieldKind::Integer { min: 1, max: u32::MAX as u64 },
         "grows when its workers are replaced",
     )
     .read_only(),
     Field::new(
         "pausedFrom",
-        Kind::Object(PAUSED_FROM),
+        FieldKind::Object(PAUSED_FROM),
         "while `workersMax` is 0: how many workers there were before",
     )
     .read_only(),
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
     Field::new("userId", SHORT_TEXT, "the key that created it").read_only(),
-    Field::new("env", Kind::SecretTexts, "its template's environment; every value reads `***`").read_only(),
-    Field::new("instanceIds", Kind::Texts, "always empty").read_only(),
-    Field::new("workers", Kind::Objects, "its workers, with `?includeWorkers=true`").read_only(),
+    Field::new("env", FieldKind::SecretTexts, "its template's environment; every value reads `***`")
+        .read_only(),
+    Field::new("instanceIds", FieldKind::Texts, "always empty").read_only(),
+    Field::new("workers", FieldKind::Objects, "its workers, with `?includeWorkers=true`").read_only(),
 ];
 
 /// Any version is one: which there are changes every few months.

@@ -14,27 +14,27 @@ use super::access::{may_manage, may_manage_endpoint, may_read, may_read_endpoint
 use super::base_url::base_url;
 use super::code::check_code;
 use super::endpoint_fields::ENDPOINT_FIELDS;
+use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, EXAMPLE, changed_endpoint, new_endpoint, new_template};
+use super::from_fields::{Creation, EXAMPLE, changed_endpoint, new_endpoint, new_template};
 use super::references::{hide_others, may_name, resolve_endpoints};
-use super::tags::{Expected, Tag};
 use super::views::Extras;
-use super::{Answer, PathId, pods, read_body, schemas, templates, to_the_end, views};
+use super::{JsonResult, PathId, pods, read_body, schemas, templates, to_the_end, views};
 use crate::HttpState;
-use crate::errors::Failure;
 use crate::jobs::{web_address, webhook_never_allowed};
-use crate::operations::page::Page;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::{object, text, texts_by_name, with_example};
-use crate::operations::{Group, Operation};
-use crate::query::Query;
+use crate::openapi::page::Page;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{object, text, texts_by_name, with_example};
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
 
 /// What is shown beside an endpoint.
 const INCLUDE: &[Parameter] = &[
-    query("includeTemplate", Kind::Flag, "shows the template of an endpoint in it"),
-    query("includeWorkers", Kind::Flag, "shows the workers of an endpoint in it"),
+    query("includeTemplate", ParameterKind::Flag, "shows the template of an endpoint in it"),
+    query("includeWorkers", ParameterKind::Flag, "shows the workers of an endpoint in it"),
 ];
-const DRAIN: &[Parameter] = &[query("drain", Kind::Flag, "waits for the jobs that run")];
+const DRAIN: &[Parameter] = &[query("drain", ParameterKind::Flag, "waits for the jobs that run")];
 
 /// The operations on endpoints.
 pub(super) fn group() -> Group {
@@ -94,21 +94,25 @@ fn example() -> Value {
     endpoint.map_or(Value::Null, |endpoint| views::endpoint(&endpoint, template.as_ref(), Extras::default()))
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+async fn create(
+    State(state): State<HttpState>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     check_webhook(&state, &members)?;
-    let birth = || Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
+    let creation = || Creation { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
     let (template, inline) = match (members.remove("template"), members.get("templateId")) {
         (Some(Value::Object(inline)), None) => {
-            (Arc::new(inline_template(state.engine(), inline, &members, birth())?), true)
+            (Arc::new(inline_template(state.engine(), inline, &members, creation())?), true)
         }
         (None, Some(_)) => (template_of(&state, &members)?, false),
         (Some(_), _) => return Err(bad_field("send either `templateId` or `template`, not both")),
         (None, None) => return Err(bad_field("`templateId` is required, or an inline `template` object")),
     };
     // The endpoint is checked before the template is stored, so that a refusal leaves nothing behind.
-    let endpoint = new_endpoint(members, &template, birth())?;
+    let endpoint = new_endpoint(members, &template, creation())?;
     if inline {
         check_code(&state, &template, None).await?;
     }
@@ -116,11 +120,11 @@ async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) 
     let stored = to_the_end(&state, |state| async move { store(&state, endpoint, own).await }).await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint created");
     let view = shown(&state, &stored, Some(&template), Extras { template: inline, workers: None });
-    Ok(Tag::of(state.engine(), &*stored).answer(view))
+    Ok(ETag::of(state.engine(), &*stored).answer(view))
 }
 
 /// Refuses a webhook at an address that is never called. One that is there already stays: the settings can change.
-fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), Failure> {
+fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), ApiError> {
     let url = members.get("webhook").and_then(Value::as_str).and_then(web_address);
     match url {
         Some(url) if !state.engine().may_call_webhook(&url) => Err(webhook_never_allowed()),
@@ -133,7 +137,7 @@ async fn store(
     state: &HttpState,
     endpoint: Endpoint,
     own: Option<Template>,
-) -> Result<Arc<Endpoint>, Failure> {
+) -> Result<Arc<Endpoint>, ApiError> {
     let template = endpoint.template_id;
     let inline = own.is_some();
     if let Some(own) = own {
@@ -154,25 +158,25 @@ fn inline_template(
     engine: &Engine,
     mut template: Map<String, Value>,
     endpoint: &Map<String, Value>,
-    birth: Birth<'_>,
-) -> Result<Template, Failure> {
+    creation: Creation<'_>,
+) -> Result<Template, ApiError> {
     if !template.contains_key("name") {
-        let id = TemplateId::mint(birth.entropy);
+        let id = TemplateId::mint(creation.entropy);
         let name = endpoint.get("name").and_then(Value::as_str).unwrap_or("endpoint");
         template.insert("name".to_owned(), json!(format!("{name} ({id})")));
     }
     resolve_endpoints(engine, &mut template, &SharedWith::default())?;
-    new_template(template, birth)
+    new_template(template, creation)
 }
 
 /// The template that a request names.
-fn template_of(state: &HttpState, members: &Map<String, Value>) -> Result<Arc<Template>, Failure> {
+fn template_of(state: &HttpState, members: &Map<String, Value>) -> Result<Arc<Template>, ApiError> {
     let text = members.get("templateId").and_then(Value::as_str).unwrap_or_default();
     let template = text.parse().ok().and_then(|id| state.engine().template(&id));
     template.ok_or_else(|| bad_field(format!("`templateId` is {text:?}; no template has this id")))
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     let query = Query::of(&uri)?;
     let page = Page::of(&uri, &query)?;
@@ -193,10 +197,10 @@ async fn get(
     PathId(id): PathId,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let (key, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let query = Query::of(&uri)?;
-    let tag = Tag::of(state.engine(), &*endpoint.record());
+    let tag = ETag::of(state.engine(), &*endpoint.record());
     let mut view = view(&state, &endpoint, &query).await;
     if let Some(template) = view.get_mut("template") {
         hide_others(&state, &key, template);
@@ -229,7 +233,7 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let members = read_members(ENDPOINT_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     may_name(&state, &key, ENDPOINT_FIELDS, &members)?;
@@ -238,11 +242,11 @@ async fn update(
     let template = if members.contains_key("templateId") {
         template_of(&state, &members)?
     } else {
-        state.engine().template(&present.template_id).ok_or_else(Failure::internal)?
+        state.engine().template(&present.template_id).ok_or_else(ApiError::internal)?
     };
     changed_endpoint(&present, members.clone(), &template)?;
     let (used, by) = (Arc::clone(&template), Arc::clone(&key));
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
         let engine = state.engine();
@@ -257,7 +261,7 @@ async fn update(
     .await?;
     tracing::info!(endpoint = %stored.id, by = %key.id, "endpoint changed");
     let view = shown(&state, &stored, Some(&template), Extras::default());
-    Ok(Tag::of(state.engine(), &*stored).answer(view))
+    Ok(ETag::of(state.engine(), &*stored).answer(view))
 }
 
 async fn delete(
@@ -265,11 +269,11 @@ async fn delete(
     PathId(id): PathId,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.id();
     let drain = Query::of(&uri)?.flag("drain");
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();
         let as_expected = |endpoint: &Endpoint| expected.is_met(engine, endpoint);
@@ -282,11 +286,11 @@ async fn delete(
 
 /// `POST /v1/endpoints/{id}/worker-token`: what a worker on any machine needs to work for this endpoint. Each
 /// call names a new worker; the token is the same for all of them.
-async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
+async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> JsonResult {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.record();
     let base = state.workers_url().map(str::to_owned).or_else(|| base_url(&headers)).ok_or_else(|| {
-        Failure::bad_request(
+        ApiError::bad_request(
             "bad_request",
             "the request has no `Host` header, from which workers' addresses are made",
         )
@@ -297,6 +301,6 @@ async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, header
     Ok(json!({ "token": token, "env": env }).into())
 }
 
-fn bad_field(text: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
-    Failure::bad_request("bad_field", text)
+fn bad_field(text: impl Into<std::borrow::Cow<'static, str>>) -> ApiError {
+    ApiError::bad_request("bad_field", text)
 }

@@ -5,9 +5,9 @@ use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, is_slug};
 use serde_json::{Map, Value};
 
 use crate::audit::note_fields;
-use crate::errors::Failure;
-use crate::nearest::nearest;
-use crate::rfc3339::parse_rfc3339;
+use crate::wire::api_error::ApiError;
+use crate::wire::did_you_mean::nearest;
+use crate::wire::rfc3339::parse_rfc3339;
 
 /// The most endpoints in one list.
 const ENDPOINTS_MAX: usize = 1_000;
@@ -18,7 +18,7 @@ pub(crate) struct Field {
     /// Its name on the wire.
     pub name: &'static str,
     /// What it can be.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Who may set it, and when.
     pub access: Access,
     /// Its value where the client names none, as JSON text; none where there is no fixed one.
@@ -33,7 +33,7 @@ pub(crate) struct Field {
 
 /// What a field can be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum FieldKind {
     /// A text of at most so many characters.
     Text { chars_max: usize },
     /// A text of some form.
@@ -101,7 +101,7 @@ pub(crate) enum Access {
 
 impl Field {
     /// A field that clients may set at any time, without a fixed default.
-    pub const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub const fn new(name: &'static str, kind: FieldKind, about: &'static str) -> Self {
         Self { name, kind, access: Access::Write, default: None, nullable: false, names: None, about }
     }
 
@@ -146,11 +146,15 @@ pub(crate) enum Verb {
 }
 
 /// The members of a request's body, each known and fit for `fields`.
-pub(crate) fn read_members(fields: &[Field], body: &[u8], verb: Verb) -> Result<Map<String, Value>, Failure> {
+pub(crate) fn read_members(
+    fields: &[Field],
+    body: &[u8],
+    verb: Verb,
+) -> Result<Map<String, Value>, ApiError> {
     let value: Value = serde_json::from_slice(body)
-        .map_err(|error| Failure::bad_request("bad_json", format!("the body is not JSON: {error}")))?;
+        .map_err(|error| ApiError::bad_request("bad_json", format!("the body is not JSON: {error}")))?;
     let Value::Object(members) = value else {
-        return Err(Failure::bad_request("bad_json", "the body must be a JSON object"));
+        return Err(ApiError::bad_request("bad_json", "the body must be a JSON object"));
     };
     note_fields(members.keys());
     check_members(fields, &members, verb, "")?;
@@ -171,7 +175,7 @@ fn check_members(
     members: &Map<String, Value>,
     verb: Verb,
     parent: &str,
-) -> Result<(), Failure> {
+) -> Result<(), ApiError> {
     members.iter().try_for_each(|(name, value)| {
         let path = if parent.is_empty() { name.clone() } else { format!("{parent}.{name}") };
         let Some(field) = fields.iter().find(|field| field.name == name) else {
@@ -187,37 +191,41 @@ fn check_members(
     })
 }
 
-fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(), Failure> {
+fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(), ApiError> {
     let fits = match (field.kind, value) {
         (_, Value::Null) => field.nullable,
-        (Kind::Text { chars_max } | Kind::Secret { chars_max }, Value::String(text)) => {
+        (FieldKind::Text { chars_max } | FieldKind::Secret { chars_max }, Value::String(text)) => {
             text.chars().count() <= chars_max && !text.contains('\0')
         }
-        (Kind::Form { matches, .. }, Value::String(text)) => matches(text),
-        (Kind::Forms { matches, .. }, Value::Array(items)) => {
+        (FieldKind::Form { matches, .. }, Value::String(text)) => matches(text),
+        (FieldKind::Forms { matches, .. }, Value::Array(items)) => {
             items.iter().all(|item| item.as_str().is_some_and(matches))
         }
-        (Kind::Slug, Value::String(text)) => is_slug(text),
-        (Kind::Integer { min, max }, Value::Number(number)) => {
+        (FieldKind::Slug, Value::String(text)) => is_slug(text),
+        (FieldKind::Integer { min, max }, Value::Number(number)) => {
             number.as_u64().is_some_and(|number| (min..=max).contains(&number))
         }
-        (Kind::Number { min, max }, Value::Number(number)) => {
+        (FieldKind::Number { min, max }, Value::Number(number)) => {
             number.as_f64().is_some_and(|number| (min..=max).contains(&number))
         }
-        (Kind::Flag, Value::Bool(_)) => true,
-        (Kind::Word(words), Value::String(word)) => words.contains(&word.as_str()),
-        (Kind::Words(words), Value::Array(items)) => {
+        (FieldKind::Flag, Value::Bool(_)) => true,
+        (FieldKind::Word(words), Value::String(word)) => words.contains(&word.as_str()),
+        (FieldKind::Words(words), Value::Array(items)) => {
             items.iter().all(|item| item.as_str().is_some_and(|item| words.contains(&item)))
         }
-        (Kind::Texts, Value::Array(items)) => {
+        (FieldKind::Texts, Value::Array(items)) => {
             items.iter().all(|item| item.as_str().is_some_and(|item| !item.contains('\0')))
         }
-        (Kind::SecretTexts, Value::Object(entries)) => return check_environment(entries, path),
-        (Kind::Object(fields), Value::Object(members)) => return check_members(fields, members, verb, path),
-        (Kind::ObjectsOf(fields), Value::Array(items)) => return check_objects(fields, items, verb, path),
-        (Kind::Time, Value::String(text)) => parse_rfc3339(text).is_some(),
-        (Kind::Endpoints, Value::String(text)) => text == "*",
-        (Kind::Endpoints, Value::Array(items)) => {
+        (FieldKind::SecretTexts, Value::Object(entries)) => return check_environment(entries, path),
+        (FieldKind::Object(fields), Value::Object(members)) => {
+            return check_members(fields, members, verb, path);
+        }
+        (FieldKind::ObjectsOf(fields), Value::Array(items)) => {
+            return check_objects(fields, items, verb, path);
+        }
+        (FieldKind::Time, Value::String(text)) => parse_rfc3339(text).is_some(),
+        (FieldKind::Endpoints, Value::String(text)) => text == "*",
+        (FieldKind::Endpoints, Value::Array(items)) => {
             items.len() <= ENDPOINTS_MAX && items.iter().all(Value::is_string)
         }
         _ => false,
@@ -229,14 +237,17 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
     let allowed = allowed(field.kind);
     Err(refused(match field.kind {
         // What was meant for its members may be in the value.
-        Kind::Secret { .. } | Kind::SecretTexts | Kind::Object(_) | Kind::ObjectsOf(_) => {
+        FieldKind::Secret { .. }
+        | FieldKind::SecretTexts
+        | FieldKind::Object(_)
+        | FieldKind::ObjectsOf(_) => {
             format!("`{path}` must be {allowed}{or_null}")
         }
         _ => format!("`{path}` is {}; it must be {allowed}{or_null}", excerpt(value)),
     }))
 }
 
-fn check_objects(fields: &[Field], items: &[Value], verb: Verb, path: &str) -> Result<(), Failure> {
+fn check_objects(fields: &[Field], items: &[Value], verb: Verb, path: &str) -> Result<(), ApiError> {
     items.iter().enumerate().try_for_each(|(place, item)| match item {
         Value::Object(members) => check_members(fields, members, verb, &format!("{path}[{place}]")),
         _ => Err(refused(format!("`{path}[{place}]` must be an object"))),
@@ -244,7 +255,7 @@ fn check_objects(fields: &[Field], items: &[Value], verb: Verb, path: &str) -> R
 }
 
 /// Names that no environment can hold are refused here, before a worker fails to start with them.
-fn check_environment(entries: &Map<String, Value>, path: &str) -> Result<(), Failure> {
+fn check_environment(entries: &Map<String, Value>, path: &str) -> Result<(), ApiError> {
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let is_value = |value: &Value| value.as_str().is_some_and(|value| !value.contains('\0'));
     match entries.iter().find(|(name, value)| !is_name(name) || !is_value(value)) {
@@ -256,41 +267,43 @@ fn check_environment(entries: &Map<String, Value>, path: &str) -> Result<(), Fai
     }
 }
 
-fn allowed(kind: Kind) -> String {
+fn allowed(kind: FieldKind) -> String {
     let listed =
         |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     match kind {
-        Kind::Text { chars_max } | Kind::Secret { chars_max } => {
+        FieldKind::Text { chars_max } | FieldKind::Secret { chars_max } => {
             format!("a string of at most {chars_max} characters, without NUL")
         }
-        Kind::Form { pattern, .. } => format!("a string of the form {pattern}"),
-        Kind::Forms { pattern, .. } => format!("a list of strings of the form {pattern}"),
-        Kind::Slug => {
+        FieldKind::Form { pattern, .. } => format!("a string of the form {pattern}"),
+        FieldKind::Forms { pattern, .. } => format!("a list of strings of the form {pattern}"),
+        FieldKind::Slug => {
             format!("a string of {SLUG_CHARS_MIN} to {SLUG_CHARS_MAX} characters of the form {SLUG_PATTERN}")
         }
-        Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
-        Kind::Number { min, max } => format!("a number from {min} to {max}"),
-        Kind::Flag => "true or false".to_owned(),
-        Kind::Word(words) => format!("one of {}", listed(words)),
-        Kind::Words(words) => format!("a list of {}", listed(words)),
-        Kind::Texts => "a list of strings without NUL".to_owned(),
-        Kind::SecretTexts => "an object with strings as values".to_owned(),
-        Kind::Object(_) => "an object".to_owned(),
-        Kind::Objects | Kind::ObjectsOf(_) => "a list of objects".to_owned(),
-        Kind::Time => "a moment such as \"2030-01-31T12:00:00Z\"".to_owned(),
-        Kind::Endpoints => format!("a list of at most {ENDPOINTS_MAX} ids or slugs of endpoints, or \"*\""),
+        FieldKind::Integer { min, max } => format!("an integer from {min} to {max}"),
+        FieldKind::Number { min, max } => format!("a number from {min} to {max}"),
+        FieldKind::Flag => "true or false".to_owned(),
+        FieldKind::Word(words) => format!("one of {}", listed(words)),
+        FieldKind::Words(words) => format!("a list of {}", listed(words)),
+        FieldKind::Texts => "a list of strings without NUL".to_owned(),
+        FieldKind::SecretTexts => "an object with strings as values".to_owned(),
+        FieldKind::Object(_) => "an object".to_owned(),
+        FieldKind::Objects | FieldKind::ObjectsOf(_) => "a list of objects".to_owned(),
+        FieldKind::Time => "a moment such as \"2030-01-31T12:00:00Z\"".to_owned(),
+        FieldKind::Endpoints => {
+            format!("a list of at most {ENDPOINTS_MAX} ids or slugs of endpoints, or \"*\"")
+        }
     }
 }
 
-fn unknown(fields: &[Field], name: &str, path: &str) -> Failure {
+fn unknown(fields: &[Field], name: &str, path: &str) -> ApiError {
     let settable = fields.iter().filter(|field| field.access != Access::Read);
     let hint = nearest(name, settable.map(|field| field.name))
         .map_or_else(String::new, |nearest| format!("; the nearest known field is `{nearest}`"));
-    Failure::bad_request("unknown_field", format!("`{}` is not a field{hint}", shortened(path)))
+    ApiError::bad_request("unknown_field", format!("`{}` is not a field{hint}", shortened(path)))
 }
 
-fn refused(text: String) -> Failure {
-    Failure::bad_request("bad_field", text)
+fn refused(text: String) -> ApiError {
+    ApiError::bad_request("bad_field", text)
 }
 
 /// A value as an error shows it: whole if it is short.
@@ -311,19 +324,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const INNER: &[Field] = &[Field::new("deep", Kind::Flag, "")];
+    const INNER: &[Field] = &[Field::new("deep", FieldKind::Flag, "")];
     const FIELDS: &[Field] = &[
-        Field::new("name", Kind::Text { chars_max: 5 }, "").default("\"x\""),
-        Field::new("count", Kind::Integer { min: 1, max: 9 }, "").default("4"),
-        Field::new("slug", Kind::Form { matches: |text| text == "s", pattern: "s" }, "").nullable(),
-        Field::new("mode", Kind::Word(&["A", "B"]), ""),
-        Field::new("modes", Kind::Words(&["A", "B"]), ""),
-        Field::new("list", Kind::Texts, ""),
-        Field::new("env", Kind::SecretTexts, ""),
-        Field::new("inner", Kind::Object(INNER), "").on_create(),
-        Field::new("items", Kind::ObjectsOf(INNER), ""),
-        Field::new("at", Kind::Time, ""),
-        Field::new("id", Kind::Text { chars_max: 9 }, "").read_only(),
+        Field::new("name", FieldKind::Text { chars_max: 5 }, "").default("\"x\""),
+        Field::new("count", FieldKind::Integer { min: 1, max: 9 }, "").default("4"),
+        Field::new("slug", FieldKind::Form { matches: |text| text == "s", pattern: "s" }, "").nullable(),
+        Field::new("mode", FieldKind::Word(&["A", "B"]), ""),
+        Field::new("modes", FieldKind::Words(&["A", "B"]), ""),
+        Field::new("list", FieldKind::Texts, ""),
+        Field::new("env", FieldKind::SecretTexts, ""),
+        Field::new("inner", FieldKind::Object(INNER), "").on_create(),
+        Field::new("items", FieldKind::ObjectsOf(INNER), ""),
+        Field::new("at", FieldKind::Time, ""),
+        Field::new("id", FieldKind::Text { chars_max: 9 }, "").read_only(),
     ];
 
     fn refusal(body: &str, verb: Verb) -> String {

@@ -1,68 +1,70 @@
 //! Bodies that nobody means well with, against the tables of fields that the server really has.
 
-use longshore_hostile::{JSON_TOKENS, cases, spoiled, text};
+use longshore_hostile::{JSON_TOKENS, cases, mutated, text};
 use longshore_model::{Endpoint, EndpointId, Millis, Template};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::endpoint_fields::ENDPOINT_FIELDS;
-use super::fields::{Access, Field, Kind, Verb, read_members};
-use super::records::{Birth, changed_endpoint, changed_template, new_endpoint, new_template};
+use super::fields::{Access, Field, FieldKind, Verb, read_members};
+use super::from_fields::{Creation, changed_endpoint, changed_template, new_endpoint, new_template};
 use super::template_fields::TEMPLATE_FIELDS;
 use super::views::{self, Extras};
 
-const BIRTH: Birth<'static> = Birth { entropy: 7, at: Millis(5), by: "key-1" };
+const BIRTH: Creation<'static> = Creation { entropy: 7, at: Millis(5), by: "key-1" };
 /// No answer and no error may show it.
 const SECRET: &str = "hushhush";
 
 /// A value that fits the field, at the edges of what does.
-fn fitting(kind: Kind) -> BoxedStrategy<Value> {
+fn fitting(kind: FieldKind) -> BoxedStrategy<Value> {
     let words = |words: &'static [&'static str]| prop::sample::select(words.to_vec());
     match kind {
-        Kind::Text { chars_max } => prop_oneof![
+        FieldKind::Text { chars_max } => prop_oneof![
             text().prop_map(|text| text.replace('\0', "")),
             Just("ü".repeat(chars_max)),
             Just(String::new())
         ]
         .prop_map(move |text| text.chars().take(chars_max).collect::<String>().into())
         .boxed(),
-        Kind::Secret { .. } => Just(SECRET).prop_map(Value::from).boxed(),
+        FieldKind::Secret { .. } => Just(SECRET).prop_map(Value::from).boxed(),
         // Longer than every reserved word.
-        Kind::Slug => "[A-Za-z0-9][A-Za-z0-9._-]{20,40}(/[A-Za-z0-9][A-Za-z0-9._-]{0,20}){0,2}"
+        FieldKind::Slug => "[A-Za-z0-9][A-Za-z0-9._-]{20,40}(/[A-Za-z0-9][A-Za-z0-9._-]{0,20}){0,2}"
             .prop_map(Value::from)
             .boxed(),
-        Kind::Form { matches, .. } if matches("12.8") => Just(json!("12.8")).boxed(),
-        Kind::Forms { .. } => prop::collection::vec("[0-9]{1,2}\\.[0-9]", 0..3).prop_map(Value::from).boxed(),
-        Kind::Form { .. } => {
+        FieldKind::Form { matches, .. } if matches("12.8") => Just(json!("12.8")).boxed(),
+        FieldKind::Forms { .. } => {
+            prop::collection::vec("[0-9]{1,2}\\.[0-9]", 0..3).prop_map(Value::from).boxed()
+        }
+        FieldKind::Form { .. } => {
             "(http|https|HTTP)://[a-z0-9]{1,9}(:[1-9][0-9]{0,3})?/[a-z?=]{0,9}".prop_map(Value::from).boxed()
         }
-        Kind::Integer { min, max } => {
+        FieldKind::Integer { min, max } => {
             prop_oneof![Just(min), Just(max), min..=max].prop_map(Value::from).boxed()
         }
-        Kind::Number { min, max } => {
+        FieldKind::Number { min, max } => {
             prop_oneof![Just(min), Just(max), min..=max].prop_map(Value::from).boxed()
         }
-        Kind::Flag => any::<bool>().prop_map(Value::from).boxed(),
-        Kind::Word(known) => words(known).prop_map(Value::from).boxed(),
-        Kind::Words(known) => prop::collection::vec(words(known), 0..3).prop_map(Value::from).boxed(),
-        Kind::Texts => prop::collection::vec("[^\\x00]{0,8}", 0..3).prop_map(Value::from).boxed(),
-        Kind::SecretTexts => prop::collection::hash_map("[^=\\x00]{1,6}", Just(SECRET), 0..3)
+        FieldKind::Flag => any::<bool>().prop_map(Value::from).boxed(),
+        FieldKind::Word(known) => words(known).prop_map(Value::from).boxed(),
+        FieldKind::Words(known) => prop::collection::vec(words(known), 0..3).prop_map(Value::from).boxed(),
+        FieldKind::Texts => prop::collection::vec("[^\\x00]{0,8}", 0..3).prop_map(Value::from).boxed(),
+        FieldKind::SecretTexts => prop::collection::hash_map("[^=\\x00]{1,6}", Just(SECRET), 0..3)
             .prop_map(|entries| entries.into_iter().map(|(name, value)| (name, json!(value))).collect())
             .boxed(),
-        Kind::Object(fields) => body(fields, Verb::Create).boxed(),
-        Kind::Objects => Just(json!([])).boxed(),
-        Kind::ObjectsOf(fields) => {
+        FieldKind::Object(fields) => body(fields, Verb::Create).boxed(),
+        FieldKind::Objects => Just(json!([])).boxed(),
+        FieldKind::ObjectsOf(fields) => {
             prop::collection::vec(body(fields, Verb::Create), 0..3).prop_map(Value::from).boxed()
         }
-        Kind::Time => Just(json!("2030-01-31T12:00:00Z")).boxed(),
-        Kind::Endpoints => {
+        FieldKind::Time => Just(json!("2030-01-31T12:00:00Z")).boxed(),
+        FieldKind::Endpoints => {
             prop_oneof![Just(json!([])), Just(json!(["*"])), Just(json!([EndpointId::mint(1)]))].boxed()
         }
     }
 }
 
 /// A value that no field takes that is not of its very kind.
-fn foreign(kind: Kind) -> impl Strategy<Value = Value> {
+fn foreign(kind: FieldKind) -> impl Strategy<Value = Value> {
     let any = prop_oneof![
         Just(json!(null)),
         Just(json!(-1)),
@@ -74,8 +76,8 @@ fn foreign(kind: Kind) -> impl Strategy<Value = Value> {
         Just(json!("nul \0")),
     ];
     any.prop_filter("a value of this kind", move |value| match kind {
-        Kind::Integer { max, .. } => value.as_u64().is_none_or(|number| number > max),
-        Kind::Number { min, max } => value.as_f64().is_none_or(|number| !(min..=max).contains(&number)),
+        FieldKind::Integer { max, .. } => value.as_u64().is_none_or(|number| number > max),
+        FieldKind::Number { min, max } => value.as_f64().is_none_or(|number| !(min..=max).contains(&number)),
         _ => true,
     })
 }
@@ -132,7 +134,7 @@ proptest! {
             let shown = format!("{failure:?}");
             prop_assert_eq!(failure.status().as_u16(), 400);
             prop_assert!(shown.contains(field.name), "{} is not named: {shown}", field.name);
-            let has_secrets = matches!(field.kind, Kind::SecretTexts | Kind::Object(_));
+            let has_secrets = matches!(field.kind, FieldKind::SecretTexts | FieldKind::Object(_));
             prop_assert!(shown.len() < 2_000 && !(has_secrets && shown.contains(SECRET)), "{shown}");
         }
     }
@@ -180,8 +182,8 @@ proptest! {
 
     #[test]
     fn spoiled_bodies_are_refused_or_make_a_record(
-        body in spoiled(body(ENDPOINT_FIELDS, Verb::Update).prop_map(|body| body.to_string()), JSON_TOKENS),
-        template_body in spoiled(body(TEMPLATE_FIELDS, Verb::Create).prop_map(|body| body.to_string()), JSON_TOKENS),
+        body in mutated(body(ENDPOINT_FIELDS, Verb::Update).prop_map(|body| body.to_string()), JSON_TOKENS),
+        template_body in mutated(body(TEMPLATE_FIELDS, Verb::Create).prop_map(|body| body.to_string()), JSON_TOKENS),
     ) {
         match read_members(ENDPOINT_FIELDS, &body, Verb::Update) {
             Ok(members) => drop(changed_endpoint(&endpoint(), members, &template())),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::sync::mpsc;
 
-use crate::files::WorkerLog;
+use crate::services::files::WorkerLog;
 
 /// How often a file is looked at that has nothing new.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -21,16 +21,16 @@ const PIECE_BYTES: usize = 64 * 1024;
 const PIECES_MAX: usize = 4;
 
 /// A response's body.
-pub(super) struct Pieces(mpsc::Receiver<Bytes>);
+pub(super) struct LogBody(mpsc::Receiver<Bytes>);
 
-impl Pieces {
+impl LogBody {
     pub(super) fn channel() -> (Self, mpsc::Sender<Bytes>) {
         let (sender, receiver) = mpsc::channel(PIECES_MAX);
         (Self(receiver), sender)
     }
 }
 
-impl http_body::Body for Pieces {
+impl http_body::Body for LogBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -166,7 +166,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         std::fs::write(&path, "one\n").unwrap();
-        let (Pieces(mut pieces), sender) = Pieces::channel();
+        let (LogBody(mut pieces), sender) = LogBody::channel();
         let (tell, told) = std::sync::mpsc::channel::<bool>();
         let log = WorkerLog { path: path.clone(), live: true };
         let again = move || {

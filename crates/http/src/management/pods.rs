@@ -6,37 +6,37 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
-use longshore_engine::{EndpointHandle, KeptWorker, WorkerView};
+use longshore_engine::{EndpointHandle, WorkerStatus, WorkerView};
 use longshore_model::{ComputeType, Endpoint, Gpu, Template, WorkerPhase};
 use serde_json::{Map, Value, json};
 
 use super::access::may_read;
-use super::tags::Tag;
+use super::etag::ETag;
 use super::{PathId, views};
 use crate::HttpState;
-use crate::errors::Failure;
-use crate::operations::page::Page;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::{array_of, count, object, text, texts_by_name, time};
-use crate::operations::{Group, Operation};
-use crate::query::Query;
+use crate::openapi::page::Page;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{array_of, count, object, text, texts_by_name, time};
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
 
 const COMPUTE_TYPES: &[&str] = &["GPU", "CPU"];
 const STATUSES: &[&str] = &["RUNNING", "EXITED", "TERMINATED"];
 
 /// Which workers are shown.
 const FILTERS: &[Parameter] = &[
-    query("endpointId", Kind::Text, "only the workers of this endpoint"),
-    query("templateId", Kind::Text, "only the workers of this template's endpoints"),
-    query("gpuTypeId", Kind::Texts, "only workers with GPUs of one of these types"),
+    query("endpointId", ParameterKind::Text, "only the workers of this endpoint"),
+    query("templateId", ParameterKind::Text, "only the workers of this template's endpoints"),
+    query("gpuTypeId", ParameterKind::Texts, "only workers with GPUs of one of these types"),
     query(
         "computeType",
-        Kind::Word { words: COMPUTE_TYPES, default: None },
+        ParameterKind::Word { words: COMPUTE_TYPES, default: None },
         "only workers of such endpoints",
     ),
-    query("imageName", Kind::Text, "only workers of this image"),
-    query("name", Kind::Text, "only the workers of endpoints with this name"),
-    query("desiredStatus", Kind::Word { words: STATUSES, default: None }, "`RUNNING` shows all"),
+    query("imageName", ParameterKind::Text, "only workers of this image"),
+    query("name", ParameterKind::Text, "only the workers of endpoints with this name"),
+    query("desiredStatus", ParameterKind::Word { words: STATUSES, default: None }, "`RUNNING` shows all"),
 ];
 
 /// The operations on workers.
@@ -95,7 +95,7 @@ pub(super) fn group() -> Group {
     }
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     let query = Query::of(&uri)?;
     query.word("computeType", COMPUTE_TYPES)?;
@@ -119,15 +119,15 @@ async fn get(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     for endpoint in state.engine().endpoints() {
         let found = of_endpoint(&state, &endpoint).await.into_iter().find(|pod| pod["id"] == json!(id));
         if let Some(pod) = found {
-            return Ok(Tag::of(state.engine(), &pod).answer_look(&headers, pod));
+            return Ok(ETag::of(state.engine(), &pod).answer_look(&headers, pod));
         }
     }
-    Err(Failure::new(StatusCode::NOT_FOUND, "pod_not_found", "no worker has this id"))
+    Err(ApiError::new(StatusCode::NOT_FOUND, "pod_not_found", "no worker has this id"))
 }
 
 fn is_asked_for(query: &Query, state: &HttpState, endpoint: &EndpointHandle) -> bool {
@@ -180,7 +180,7 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    fn seen(&self, worker: &WorkerView, kept: Option<&KeptWorker>) -> Map<String, Value> {
+    fn seen(&self, worker: &WorkerView, kept: Option<&WorkerStatus>) -> Map<String, Value> {
         let status = match worker.phase {
             WorkerPhase::Initializing => "INITIALIZING",
             WorkerPhase::Idle => "IDLE",
@@ -196,7 +196,7 @@ impl Common<'_> {
         pod
     }
 
-    fn starting(&self, kept: &KeptWorker) -> Map<String, Value> {
+    fn starting(&self, kept: &WorkerStatus) -> Map<String, Value> {
         let mut pod = self.pod(kept.id.as_str(), "INITIALIZING");
         self.place(&mut pod, kept);
         pod
@@ -209,7 +209,7 @@ impl Common<'_> {
         pod
     }
 
-    fn place(&self, pod: &mut Map<String, Value>, kept: &KeptWorker) {
+    fn place(&self, pod: &mut Map<String, Value>, kept: &WorkerStatus) {
         let gpus: &[Gpu] = &kept.placement.gpus;
         if let Some(first) = gpus.first() {
             let gpu = json!({ "id": first.type_id, "displayName": first.type_id, "count": gpus.len() });

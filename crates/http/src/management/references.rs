@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use longshore_engine::{Engine, LiveKey};
-use longshore_model::{CodeHash, Endpoint, Operation, SharedWith, Template, TemplateId};
+use longshore_engine::{Engine, TrackedKey};
+use longshore_model::{CodeHash, Endpoint, Permission, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
-use super::fields::{Field, Kind, Resource};
-use crate::errors::Failure;
-use crate::{HttpState, keys};
+use super::fields::{Field, FieldKind, Resource};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::wire::api_error::ApiError;
 
 /// The field that says with which endpoints a resource is shared.
 const ENDPOINTS: &str = "endpoints";
@@ -21,15 +22,15 @@ const ENDPOINTS: &str = "endpoints";
 /// Checks that a key may name everything that a request's members name.
 pub(super) fn may_name(
     state: &HttpState,
-    key: &LiveKey,
+    key: &TrackedKey,
     fields: &[Field],
     members: &Map<String, Value>,
-) -> Result<(), Failure> {
+) -> Result<(), ApiError> {
     if key.manages_all() {
         return Ok(());
     }
     let rights = Rights::of(state, key);
-    if rights.permit_all(fields, members) { Ok(()) } else { Err(Failure::unauthorized()) }
+    if rights.permit_all(fields, members) { Ok(()) } else { Err(ApiError::unauthorized()) }
 }
 
 /// Checks that a request may change a template: with `manage` for all, or for every endpoint that uses it. A template
@@ -38,8 +39,8 @@ pub(super) fn may_manage_template(
     state: &HttpState,
     headers: &HeaderMap,
     id: &str,
-) -> Result<Arc<LiveKey>, Failure> {
-    let key = keys::authorize_somewhere(state, headers, Operation::Manage)?;
+) -> Result<Arc<TrackedKey>, ApiError> {
+    let key = auth::authorize_somewhere(state, headers, Permission::WriteCatalog)?;
     still_manages_template(state, &key, id.parse().ok().as_ref())?;
     Ok(key)
 }
@@ -47,19 +48,19 @@ pub(super) fn may_manage_template(
 /// The same for a key that is known.
 pub(super) fn still_manages_template(
     state: &HttpState,
-    key: &LiveKey,
+    key: &TrackedKey,
     id: Option<&TemplateId>,
-) -> Result<(), Failure> {
+) -> Result<(), ApiError> {
     if key.manages_all() {
         return Ok(());
     }
     let users = id.map_or_else(Vec::new, |id| state.engine().endpoints_using(id));
-    let now = keys::now_for(key, state);
-    let is_theirs = |id| key.permits(Operation::Manage, Some(&id), now);
+    let now = auth::now_for(key, state);
+    let is_theirs = |id| key.permits(Permission::WriteCatalog, Some(&id), now);
     if !users.is_empty() && users.iter().all(|user| is_theirs(user.id())) {
         Ok(())
     } else {
-        Err(Failure::unauthorized())
+        Err(ApiError::unauthorized())
     }
 }
 
@@ -69,7 +70,7 @@ pub(super) fn resolve_endpoints(
     engine: &Engine,
     members: &mut Map<String, Value>,
     known: &SharedWith,
-) -> Result<(), Failure> {
+) -> Result<(), ApiError> {
     let named = match members.get(ENDPOINTS) {
         None => return Ok(()),
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
@@ -83,7 +84,7 @@ pub(super) fn resolve_endpoints(
             (_, Some(id)) => id.to_string(),
             (_, None) => {
                 let text = format!("`{ENDPOINTS}` has {name:?}; no endpoint has this id or slug");
-                return Err(Failure::bad_request("bad_field", text));
+                return Err(ApiError::bad_request("bad_field", text));
             }
         };
         if !ids.contains(&id) {
@@ -92,22 +93,22 @@ pub(super) fn resolve_endpoints(
     }
     if ids.len() > 1 && ids.iter().any(|id| id == "*") {
         let text = format!("`{ENDPOINTS}` has \"*\" beside other names; send either");
-        return Err(Failure::bad_request("bad_field", text));
+        return Err(ApiError::bad_request("bad_field", text));
     }
     members.insert(ENDPOINTS.to_owned(), json!(ids));
     Ok(())
 }
 
 /// Leaves out of what is shown which endpoints of others a resource is shared with.
-pub(super) fn hide_others(state: &HttpState, key: &LiveKey, view: &mut Value) {
-    let now = keys::now_for(key, state);
-    if key.permits(Operation::Look, None, now) {
+pub(super) fn hide_others(state: &HttpState, key: &TrackedKey, view: &mut Value) {
+    let now = auth::now_for(key, state);
+    if key.permits(Permission::ReadCatalog, None, now) {
         return;
     }
     if let Some(ids) = view.get_mut(ENDPOINTS).and_then(Value::as_array_mut) {
         ids.retain(|id| {
             let id = id.as_str().unwrap_or_default();
-            id == "*" || id.parse().is_ok_and(|id| key.permits(Operation::Look, Some(&id), now))
+            id == "*" || id.parse().is_ok_and(|id| key.permits(Permission::ReadCatalog, Some(&id), now))
         });
     }
 }
@@ -122,12 +123,12 @@ struct Rights<'a> {
 }
 
 impl<'a> Rights<'a> {
-    fn of(state: &'a HttpState, key: &LiveKey) -> Self {
+    fn of(state: &'a HttpState, key: &TrackedKey) -> Self {
         let engine = state.engine();
         // The id of an endpoint that is gone may be the slug of another by now.
         let found =
             |id| engine.endpoint(&format!("{id}")).map(|handle| handle.record()).filter(|it| it.id == id);
-        let managed = key.endpoints_for(Operation::Manage);
+        let managed = key.endpoints_for(Permission::WriteCatalog);
         let endpoints: Vec<_> = managed.filter_map(|id| found(*id)).collect();
         let templates = endpoints.iter().filter_map(|it| engine.template(&it.template_id)).collect();
         Self { engine, endpoints, templates }
@@ -136,8 +137,8 @@ impl<'a> Rights<'a> {
     fn permit_all(&self, fields: &[Field], members: &Map<String, Value>) -> bool {
         fields.iter().all(|field| match (members.get(field.name), field.kind, field.names) {
             (Some(value), _, Some(resource)) => self.permit(resource, value),
-            (Some(Value::Object(inner)), Kind::Object(fields), None) => self.permit_all(fields, inner),
-            (Some(Value::Array(items)), Kind::ObjectsOf(fields), None) => {
+            (Some(Value::Object(inner)), FieldKind::Object(fields), None) => self.permit_all(fields, inner),
+            (Some(Value::Array(items)), FieldKind::ObjectsOf(fields), None) => {
                 items.iter().filter_map(Value::as_object).all(|inner| self.permit_all(fields, inner))
             }
             // Not sent, or no name of anything.

@@ -1,17 +1,17 @@
 //! The fields of a registry's credentials.
 
-use super::fields::{Field, Kind, Resource};
+use super::fields::{Field, FieldKind, Resource};
 
-const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
+const SHORT_TEXT: FieldKind = FieldKind::Text { chars_max: 191 };
 
 /// Every field of a registry's credentials: what clients may send and what they can read.
 pub(crate) const REGISTRY_AUTH_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people; not blank"),
-    Field::new("username", Kind::Text { chars_max: 1_000 }, "who logs in").write_only(),
-    Field::new("password", Kind::Secret { chars_max: 10_000 }, "with what; never shown").write_only(),
+    Field::new("username", FieldKind::Text { chars_max: 1_000 }, "who logs in").write_only(),
+    Field::new("password", FieldKind::Secret { chars_max: 10_000 }, "with what; never shown").write_only(),
     Field::new(
         "endpoints",
-        Kind::Endpoints,
+        FieldKind::Endpoints,
         "the endpoints for which they are meant, by id or slug, or `\"*\"`: keys that manage one of them may name them",
     )
     .names(Resource::Endpoint)

@@ -9,16 +9,16 @@ use longshore_model::{RegistryAuth, RegistryAuthId, SharedWith};
 use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
+use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, EXAMPLE, changed_registry_auth, new_registry_auth};
+use super::from_fields::{Creation, EXAMPLE, changed_registry_auth, new_registry_auth};
 use super::references::resolve_endpoints;
 use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
-use super::tags::{Expected, Tag};
 use super::{PathId, list_all, read_body, schemas, to_the_end, views};
 use crate::HttpState;
-use crate::errors::Failure;
-use crate::operations::schema::with_example;
-use crate::operations::{Group, Operation};
+use crate::openapi::schema::with_example;
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
 
 const ALL: &str = "/v1/containerregistryauth";
 const ONE: &str = "/v1/containerregistryauth/{containerRegistryAuth}";
@@ -73,20 +73,24 @@ pub(super) fn group() -> Group {
     Group { name: "Container registry auths", about, operations, schemas }
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+async fn create(
+    State(state): State<HttpState>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(REGISTRY_AUTH_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
-    let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
-    let auth = new_registry_auth(members, birth)?;
+    let creation = Creation { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
+    let auth = new_registry_auth(members, creation)?;
     let stored =
         to_the_end(&state, |state| async move { Ok(state.engine().create_registry_auth(auth).await?) })
             .await?;
     tracing::info!(auth = %stored.id, by = %key.id, "container registry auth created");
-    Ok(Tag::of(state.engine(), &stored).answer(views::registry_auth(&stored)))
+    Ok(ETag::of(state.engine(), &stored).answer(views::registry_auth(&stored)))
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let key = |auth: &RegistryAuth| (auth.created_at, auth.id.to_string());
     list_all((&state, &uri, &headers), Engine::registry_auths, key, views::registry_auth)
 }
@@ -95,10 +99,10 @@ async fn get(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     let auth = state.engine().registry_auth(&parse(&id)?).ok_or_else(no_such_auth)?;
-    Ok(Tag::of(state.engine(), &auth).answer_look(&headers, views::registry_auth(&auth)))
+    Ok(ETag::of(state.engine(), &auth).answer_look(&headers, views::registry_auth(&auth)))
 }
 
 async fn update(
@@ -106,13 +110,13 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     let mut members = read_members(REGISTRY_AUTH_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let present = state.engine().registry_auth(&id).ok_or_else(no_such_auth)?;
     resolve_endpoints(state.engine(), &mut members, &present.endpoints)?;
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         let engine = state.engine();
         let change = |auth: &mut RegistryAuth| {
@@ -124,18 +128,18 @@ async fn update(
     })
     .await?;
     tracing::info!(auth = %stored.id, by = %key.id, "container registry auth changed");
-    Ok(Tag::of(state.engine(), &stored).answer(views::registry_auth(&stored)))
+    Ok(ETag::of(state.engine(), &stored).answer(views::registry_auth(&stored)))
 }
 
 async fn delete(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     state.engine().registry_auth(&id).ok_or_else(no_such_auth)?;
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();
         Ok(engine.delete_registry_auth(&id, |auth| expected.is_met(engine, auth)).await?)
@@ -145,12 +149,12 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn parse(id: &str) -> Result<RegistryAuthId, Failure> {
+fn parse(id: &str) -> Result<RegistryAuthId, ApiError> {
     id.parse().map_err(|_| no_such_auth())
 }
 
-fn no_such_auth() -> Failure {
-    Failure::new(
+fn no_such_auth() -> ApiError {
+    ApiError::new(
         StatusCode::NOT_FOUND,
         "container_registry_auth_not_found",
         "no container registry auth has this id",

@@ -3,8 +3,8 @@
 use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN};
 use serde_json::{Map, Value, json};
 
-use super::fields::{Access, Field, Kind, Verb};
-use crate::operations::schema::{reference, texts_by_name};
+use super::fields::{Access, Field, FieldKind, Verb};
+use crate::openapi::schema::{reference, texts_by_name};
 
 /// The form of texts that can be arguments and environment of a process.
 const WITHOUT_NUL: &str = r"^[^\x00]*$";
@@ -15,7 +15,7 @@ pub(super) fn read(fields: &[Field]) -> Value {
     let properties = shown().map(|field| (field.name.to_owned(), schema(field, None)));
     // What can be unset is left out where it is, and what is shown on request where nobody asks.
     let is_optional =
-        |field: &&Field| field.nullable || matches!(field.kind, Kind::Object(_) | Kind::Objects);
+        |field: &&Field| field.nullable || matches!(field.kind, FieldKind::Object(_) | FieldKind::Objects);
     let required: Vec<_> = shown().filter(|field| !is_optional(field)).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties.collect::<Map<_, _>>(), "required": required })
 }
@@ -39,41 +39,41 @@ pub(super) fn sent(fields: &[Field], verb: Verb, required: &[&str]) -> Value {
 /// A field as it is sent with `verb`, or as it is read.
 fn schema(field: &Field, verb: Option<Verb>) -> Value {
     let mut schema = match field.kind {
-        Kind::Text { chars_max } => {
+        FieldKind::Text { chars_max } => {
             json!({ "type": "string", "maxLength": chars_max, "pattern": WITHOUT_NUL })
         }
-        Kind::Secret { chars_max } => {
+        FieldKind::Secret { chars_max } => {
             json!({ "type": "string", "format": "password", "maxLength": chars_max, "pattern": WITHOUT_NUL })
         }
-        Kind::Form { pattern, .. } => json!({ "type": "string", "pattern": pattern }),
-        Kind::Forms { pattern, .. } => {
+        FieldKind::Form { pattern, .. } => json!({ "type": "string", "pattern": pattern }),
+        FieldKind::Forms { pattern, .. } => {
             json!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
         }
-        Kind::Slug => json!({
+        FieldKind::Slug => json!({
             "type": "string", "minLength": SLUG_CHARS_MIN, "maxLength": SLUG_CHARS_MAX, "pattern": SLUG_PATTERN,
         }),
-        Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Word(words) => json!({ "type": "string", "enum": words }),
-        Kind::Words(words) => json!({ "type": "array", "items": { "type": "string", "enum": words } }),
-        Kind::Texts => json!({ "type": "array", "items": { "type": "string", "pattern": WITHOUT_NUL } }),
-        Kind::SecretTexts => texts_by_name(),
-        Kind::Objects => json!({ "type": "array", "items": reference("Pod") }),
-        Kind::ObjectsOf(fields) => {
+        FieldKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        FieldKind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        FieldKind::Flag => json!({ "type": "boolean" }),
+        FieldKind::Word(words) => json!({ "type": "string", "enum": words }),
+        FieldKind::Words(words) => json!({ "type": "array", "items": { "type": "string", "enum": words } }),
+        FieldKind::Texts => json!({ "type": "array", "items": { "type": "string", "pattern": WITHOUT_NUL } }),
+        FieldKind::SecretTexts => texts_by_name(),
+        FieldKind::Objects => json!({ "type": "array", "items": reference("Pod") }),
+        FieldKind::ObjectsOf(fields) => {
             let item = if verb.is_none() { read(fields) } else { sent(fields, Verb::Create, &[]) };
             json!({ "type": "array", "items": item })
         }
-        Kind::Time => json!({ "type": "string", "format": "date-time" }),
-        Kind::Endpoints if verb.is_none() => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Endpoints => json!({ "oneOf": [
+        FieldKind::Time => json!({ "type": "string", "format": "date-time" }),
+        FieldKind::Endpoints if verb.is_none() => json!({ "type": "array", "items": { "type": "string" } }),
+        FieldKind::Endpoints => json!({ "oneOf": [
             { "type": "array", "items": { "type": "string" } },
             { "type": "string", "enum": ["*"] },
         ] }),
-        Kind::Object(fields) if field.access == Access::Read => read(fields),
+        FieldKind::Object(fields) if field.access == Access::Read => read(fields),
         // A template. Beside a reference nothing else may stand.
-        Kind::Object(_) if verb.is_none() => return reference("Template"),
-        Kind::Object(fields) => sent(fields, Verb::Create, &[]),
+        FieldKind::Object(_) if verb.is_none() => return reference("Template"),
+        FieldKind::Object(fields) => sent(fields, Verb::Create, &[]),
     };
     schema["description"] = json!(field.about);
     if verb.is_some() && field.nullable {

@@ -12,25 +12,33 @@ use serde_json::{Map, Value, json};
 
 use super::access::{may_manage, may_read};
 use super::code::check_code;
+use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, EXAMPLE, changed_template, new_template};
+use super::from_fields::{Creation, EXAMPLE, changed_template, new_template};
 use super::references::{
     hide_others, may_manage_template, may_name, resolve_endpoints, still_manages_template,
 };
-use super::tags::{Expected, Tag};
 use super::template_fields::TEMPLATE_FIELDS;
 use super::{PathId, list_all, read_body, schemas, to_the_end, views};
 use crate::HttpState;
-use crate::errors::Failure;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::with_example;
-use crate::operations::{Group, Operation};
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::with_example;
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
 
 /// What clients of such an API ask for; all of it is shown anyway.
 const INCLUDE: &[Parameter] = &[
-    query("includeEndpointBoundTemplates", Kind::Flag, "accepted for compatibility: they are always shown"),
-    query("includePublicTemplates", Kind::Flag, "accepted for compatibility: there are none of others"),
-    query("includeRunpodTemplates", Kind::Flag, "accepted for compatibility: there are none"),
+    query(
+        "includeEndpointBoundTemplates",
+        ParameterKind::Flag,
+        "accepted for compatibility: they are always shown",
+    ),
+    query(
+        "includePublicTemplates",
+        ParameterKind::Flag,
+        "accepted for compatibility: there are none of others",
+    ),
+    query("includeRunpodTemplates", ParameterKind::Flag, "accepted for compatibility: there are none"),
 ];
 
 /// The operations on templates.
@@ -99,21 +107,25 @@ pub(super) fn example() -> Option<Template> {
     new_template(example_input(), EXAMPLE).ok()
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+async fn create(
+    State(state): State<HttpState>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
-    let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
-    let template = new_template(members, birth)?;
+    let creation = Creation { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
+    let template = new_template(members, creation)?;
     check_code(&state, &template, None).await?;
     let stored =
         to_the_end(&state, |state| async move { Ok(state.engine().create_template(template).await?) })
             .await?;
     tracing::info!(template = %stored.id, by = %key.id, "template created");
-    Ok(Tag::of(state.engine(), &*stored).answer(views::template(&stored)))
+    Ok(ETag::of(state.engine(), &*stored).answer(views::template(&stored)))
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let key = |template: &Arc<Template>| (template.created_at, template.id.to_string());
     list_all((&state, &uri, &headers), Engine::templates, key, |template| views::template(template))
 }
@@ -122,10 +134,10 @@ async fn get(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     let template = state.engine().template(&parse(&id)?).ok_or_else(no_such_template)?;
-    Ok(Tag::of(state.engine(), &*template).answer_look(&headers, views::template(&template)))
+    Ok(ETag::of(state.engine(), &*template).answer_look(&headers, views::template(&template)))
 }
 
 async fn update(
@@ -133,7 +145,7 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let key = may_manage_template(&state, &headers, &id)?;
     let id = parse(&id)?;
     let mut members = read_members(TEMPLATE_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
@@ -142,7 +154,7 @@ async fn update(
     resolve_endpoints(state.engine(), &mut members, &present.endpoints)?;
     let changed = changed_template(&present, members.clone())?;
     check_code(&state, &changed, Some(&present)).await?;
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     let by = Arc::clone(&key);
     let stored = to_the_end(&state, |state| async move {
         // Checked again on the record as it is then: another request may have come first.
@@ -160,18 +172,18 @@ async fn update(
     tracing::info!(template = %stored.id, by = %key.id, "template changed");
     let mut view = views::template(&stored);
     hide_others(&state, &key, &mut view);
-    Ok(Tag::of(state.engine(), &*stored).answer(view))
+    Ok(ETag::of(state.engine(), &*stored).answer(view))
 }
 
 async fn delete(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     state.engine().template(&id).ok_or_else(no_such_template)?;
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();
         Ok(engine.delete_template_if(&id, |template| expected.is_met(engine, template)).await?)
@@ -181,10 +193,10 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn parse(id: &str) -> Result<TemplateId, Failure> {
+fn parse(id: &str) -> Result<TemplateId, ApiError> {
     id.parse().map_err(|_| no_such_template())
 }
 
-fn no_such_template() -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "template_not_found", "no template has this id")
+fn no_such_template() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "template_not_found", "no template has this id")
 }

@@ -5,8 +5,8 @@ use longshore_model::{Endpoint, Millis, NetworkVolume, RegistryAuth, Template};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::records::MASK;
-use crate::rfc3339::rfc3339;
+use super::from_fields::MASK;
+use crate::wire::rfc3339::rfc3339;
 
 /// A template.
 pub(super) fn template(template: &Template) -> Value {

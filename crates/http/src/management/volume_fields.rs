@@ -1,21 +1,21 @@
 //! The fields of a network volume.
 
-use super::fields::{Field, Kind, Resource};
+use super::fields::{Field, FieldKind, Resource};
 
-const SHORT_TEXT: Kind = Kind::Text { chars_max: 191 };
+const SHORT_TEXT: FieldKind = FieldKind::Text { chars_max: 191 };
 
 /// Every field of a network volume: what clients may send and what they can read.
 pub(crate) const VOLUME_FIELDS: &[Field] = &[
     Field::new("name", SHORT_TEXT, "a name for people; not blank"),
     Field::new(
         "size",
-        Kind::Integer { min: 0, max: 4_000 },
+        FieldKind::Integer { min: 0, max: 4_000 },
         "in GB; kept for people and tools, the directory may grow beyond it",
     ),
     Field::new("dataCenterId", SHORT_TEXT, "where it is, for people").on_create().default(r#""local""#),
     Field::new(
         "endpoints",
-        Kind::Endpoints,
+        FieldKind::Endpoints,
         "the endpoints for which it is meant, by id or slug, or `\"*\"`: keys that manage one of them may name it",
     )
     .names(Resource::Endpoint)

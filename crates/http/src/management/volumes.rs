@@ -9,16 +9,16 @@ use longshore_model::{NetworkVolume, SharedWith, VolumeId};
 use serde_json::{Value, json};
 
 use super::access::{may_manage, may_read};
+use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
-use super::records::{Birth, EXAMPLE, changed_volume, new_volume};
+use super::from_fields::{Creation, EXAMPLE, changed_volume, new_volume};
 use super::references::resolve_endpoints;
-use super::tags::{Expected, Tag};
 use super::volume_fields::VOLUME_FIELDS;
 use super::{PathId, list_all, read_body, schemas, to_the_end, views};
 use crate::HttpState;
-use crate::errors::Failure;
-use crate::operations::schema::with_example;
-use crate::operations::{Group, Operation};
+use crate::openapi::schema::with_example;
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
 
 const ALL: &str = "/v1/networkvolumes";
 const ONE: &str = "/v1/networkvolumes/{networkVolume}";
@@ -71,19 +71,23 @@ pub(super) fn group() -> Group {
     Group { name: "Network volumes", about, operations, schemas }
 }
 
-async fn create(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Result<Response, Failure> {
+async fn create(
+    State(state): State<HttpState>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
     let key = may_manage(&state, &headers)?;
     let mut members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Create)?;
     resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
-    let birth = Birth { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
-    let volume = new_volume(members, birth)?;
+    let creation = Creation { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
+    let volume = new_volume(members, creation)?;
     let stored =
         to_the_end(&state, |state| async move { Ok(state.engine().create_volume(volume).await?) }).await?;
     tracing::info!(volume = %stored.id, by = %key.id, "network volume created");
-    Ok(Tag::of(state.engine(), &stored).answer(views::volume(&stored)))
+    Ok(ETag::of(state.engine(), &stored).answer(views::volume(&stored)))
 }
 
-async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
+async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
     let key = |volume: &NetworkVolume| (volume.created_at, volume.id.to_string());
     list_all((&state, &uri, &headers), Engine::volumes, key, views::volume)
 }
@@ -92,10 +96,10 @@ async fn get(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     may_read(&state, &headers)?;
     let volume = state.engine().volume(&parse(&id)?).ok_or_else(no_such_volume)?;
-    Ok(Tag::of(state.engine(), &volume).answer_look(&headers, views::volume(&volume)))
+    Ok(ETag::of(state.engine(), &volume).answer_look(&headers, views::volume(&volume)))
 }
 
 async fn update(
@@ -103,13 +107,13 @@ async fn update(
     PathId(id): PathId,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     let mut members = read_members(VOLUME_FIELDS, &read_body(&state, body).await?, Verb::Update)?;
     let present = state.engine().volume(&id).ok_or_else(no_such_volume)?;
     resolve_endpoints(state.engine(), &mut members, &present.endpoints)?;
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     let stored = to_the_end(&state, |state| async move {
         let engine = state.engine();
         let change = |volume: &mut NetworkVolume| {
@@ -121,18 +125,18 @@ async fn update(
     })
     .await?;
     tracing::info!(volume = %stored.id, by = %key.id, "network volume changed");
-    Ok(Tag::of(state.engine(), &stored).answer(views::volume(&stored)))
+    Ok(ETag::of(state.engine(), &stored).answer(views::volume(&stored)))
 }
 
 async fn delete(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let key = may_manage(&state, &headers)?;
     let id = parse(&id)?;
     state.engine().volume(&id).ok_or_else(no_such_volume)?;
-    let expected = Expected::of(&headers);
+    let expected = IfMatch::of(&headers);
     to_the_end(&state, |state| async move {
         let engine = state.engine();
         Ok(engine.delete_volume(&id, |volume| expected.is_met(engine, volume)).await?)
@@ -142,10 +146,10 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn parse(id: &str) -> Result<VolumeId, Failure> {
+fn parse(id: &str) -> Result<VolumeId, ApiError> {
     id.parse().map_err(|_| no_such_volume())
 }
 
-fn no_such_volume() -> Failure {
-    Failure::new(StatusCode::NOT_FOUND, "network_volume_not_found", "no network volume has this id")
+fn no_such_volume() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "network_volume_not_found", "no network volume has this id")
 }

@@ -6,14 +6,14 @@ use longshore_engine::WebhookSecret;
 use serde_json::{Value, json};
 
 use super::access::may_manage_endpoint;
-use super::{Answer, PathId, to_the_end};
+use super::{JsonResult, PathId, to_the_end};
 use crate::HttpState;
-use crate::errors::Failure;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::schema::{array_of, object, text, time, with_example};
-use crate::operations::{Group, Operation};
-use crate::query::Query;
-use crate::rfc3339::rfc3339;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::schema::{array_of, object, text, time, with_example};
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
+use crate::wire::rfc3339::rfc3339;
 
 /// How long the secret before is good beside a new one, unless the request says otherwise: a day.
 const OVERLAP_MS_DEFAULT: u64 = 86_400_000;
@@ -23,7 +23,7 @@ const OVERLAP_MS_MAX: u64 = 2_592_000_000;
 const PATH: &str = "/v1/endpoints/{endpoint}/webhook-secret";
 const OVERLAP: &[Parameter] = &[query(
     "overlapMs",
-    Kind::Integer { min: 0, max: OVERLAP_MS_MAX, default: Some(OVERLAP_MS_DEFAULT) },
+    ParameterKind::Integer { min: 0, max: OVERLAP_MS_MAX, default: Some(OVERLAP_MS_DEFAULT) },
     "for how long webhooks are signed with the secret before, too, in milliseconds",
 )];
 
@@ -60,13 +60,18 @@ pub(super) fn group() -> Group {
     Group { name: "Webhook secrets", about, operations, schemas }
 }
 
-async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> Answer {
+async fn get(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> JsonResult {
     may_manage_endpoint(&state, &headers, &id)?;
     let secrets = state.engine().webhook_secrets(&id)?;
     Ok(json!({ "secrets": shown(&secrets) }).into())
 }
 
-async fn rotate(State(state): State<HttpState>, PathId(id): PathId, uri: Uri, headers: HeaderMap) -> Answer {
+async fn rotate(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    uri: Uri,
+    headers: HeaderMap,
+) -> JsonResult {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let overlap_ms = Query::of(&uri)?.integer("overlapMs", 0, OVERLAP_MS_MAX)?.unwrap_or(OVERLAP_MS_DEFAULT);
     let endpoint = endpoint.id();
@@ -82,7 +87,7 @@ async fn delete(
     State(state): State<HttpState>,
     PathId(id): PathId,
     headers: HeaderMap,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode, ApiError> {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.id();
     to_the_end(&state, move |state| async move {

@@ -8,33 +8,34 @@ use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse as _, Response};
 use http::header::CONTENT_TYPE;
 use longshore_engine::EndpointHandle;
-use longshore_model::Operation::Look;
+use longshore_model::Permission::ReadCatalog;
 use longshore_model::{EndpointId, WorkerId};
 use serde_json::{Value, json};
 
 use super::access::may_read_endpoint;
-use super::log_tail::{LogTail, Pieces};
-use super::{Answer, PathIds, pods};
-use crate::errors::Failure;
-use crate::files::WorkerLog;
-use crate::keys::Standing;
-use crate::operations::parameter::{Kind, Parameter, query};
-use crate::operations::{Group, Operation};
-use crate::query::Query;
-use crate::{HttpState, keys};
+use super::log_tail::{LogBody, LogTail};
+use super::{JsonResult, PathIds, pods};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::gate::auth::OngoingAccess;
+use crate::openapi::parameter::{Parameter, ParameterKind, query};
+use crate::openapi::{Group, Operation};
+use crate::services::files::WorkerLog;
+use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
 
 /// More lines than a log of full size has.
 const TAIL_LINES_MAX: u64 = 1_000_000;
 
 const ENDED: &[Parameter] =
-    &[query("ended", Kind::Flag, "shows those that have ended, too, while their logs are kept")];
+    &[query("ended", ParameterKind::Flag, "shows those that have ended, too, while their logs are kept")];
 const LOG: &[Parameter] = &[
     query(
         "tail",
-        Kind::Integer { min: 0, max: TAIL_LINES_MAX, default: None },
+        ParameterKind::Integer { min: 0, max: TAIL_LINES_MAX, default: None },
         "only so many lines of what is there",
     ),
-    query("follow", Kind::Flag, "goes on with what comes, until the worker ends"),
+    query("follow", ParameterKind::Flag, "goes on with what comes, until the worker ends"),
 ];
 
 /// The operations on workers.
@@ -59,7 +60,7 @@ async fn list(
     PathIds([id, _]): PathIds,
     uri: Uri,
     headers: HeaderMap,
-) -> Answer {
+) -> JsonResult {
     let (_, endpoint) = may_read_endpoint(&state, &headers, &id)?;
     let ended = Query::of(&uri)?.flag("ended");
     let mut workers = pods::of_endpoint(&state, &endpoint).await;
@@ -80,8 +81,8 @@ async fn logs(
     PathIds([id, worker]): PathIds,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, Failure> {
-    let (key, endpoint) = keys::authorize_endpoint(&state, &headers, Look, &id)?;
+) -> Result<Response, ApiError> {
+    let (key, endpoint) = auth::authorize_endpoint(&state, &headers, ReadCatalog, &id)?;
     let query = Query::of(&uri)?;
     let tail = query.integer("tail", 0, TAIL_LINES_MAX)?;
     // Its form says that it names a file in the server's own folder, and no way out of it.
@@ -94,10 +95,10 @@ async fn logs(
             Err(no_such_worker())
         };
     };
-    let (pieces, sender) = Pieces::channel();
+    let (pieces, sender) = LogBody::channel();
     let follow = query.flag("follow").then(|| {
         let (state, endpoint) = (state.clone(), endpoint.id());
-        let standing = Standing::of(&key, Look, endpoint);
+        let standing = OngoingAccess::of(&key, ReadCatalog, endpoint);
         let again: Box<dyn Fn() -> Option<WorkerLog> + Send> =
             Box::new(move || state.files().worker_log(&endpoint, &worker).filter(|_| standing.holds(&state)));
         again
@@ -110,12 +111,12 @@ async fn find(
     state: &HttpState,
     endpoint: EndpointId,
     worker: WorkerId,
-) -> Result<Option<WorkerLog>, Failure> {
+) -> Result<Option<WorkerLog>, ApiError> {
     let files = Arc::clone(state.files());
     blocking(move || files.worker_log(&endpoint, &worker)).await
 }
 
-async fn is_known(endpoint: &EndpointHandle, worker: &WorkerId) -> Result<bool, Failure> {
+async fn is_known(endpoint: &EndpointHandle, worker: &WorkerId) -> Result<bool, ApiError> {
     Ok(endpoint.fleet_view().await?.workers.iter().any(|one| one.id == *worker))
 }
 
@@ -123,8 +124,8 @@ fn text_of(body: Body) -> Response {
     ([(CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response()
 }
 
-fn no_such_worker() -> Failure {
-    Failure::new(
+fn no_such_worker() -> ApiError {
+    ApiError::new(
         http::StatusCode::NOT_FOUND,
         "worker_not_found",
         "the endpoint has no worker with this id, and keeps no log of one",
@@ -134,6 +135,6 @@ fn no_such_worker() -> Failure {
 /// Files are looked at where nothing else waits.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Failure::internal())
+) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::internal())
 }

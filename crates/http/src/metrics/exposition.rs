@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 use longshore_engine::HistogramSnapshot;
 use longshore_model::EndpointId;
 
-use super::page::{About, Page};
+use super::page::{About, MetricsPage};
 
 /// The content type of the format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -22,7 +22,7 @@ pub(super) type Label<'a> = (&'a str, &'a str);
 
 /// What a family's samples are.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum MetricType {
     /// Goes up and down.
     Gauge,
     /// Only goes up, except that it starts at zero with the server.
@@ -33,13 +33,13 @@ pub(super) enum Kind {
 
 impl Exposition {
     /// Begins a family about the whole process.
-    pub fn family(&mut self, name: &str, kind: Kind, help: &str) {
+    pub fn family(&mut self, name: &str, kind: MetricType, help: &str) {
         self.begin(About::Server);
         self.head(name, kind, help);
     }
 
     /// Begins a family whose samples are of endpoints.
-    pub fn family_of_endpoints(&mut self, name: &str, kind: Kind, help: &str) {
+    pub fn family_of_endpoints(&mut self, name: &str, kind: MetricType, help: &str) {
         self.begin(About::Endpoints);
         self.head(name, kind, help);
     }
@@ -53,11 +53,11 @@ impl Exposition {
         self.parts.push((self.text.len(), about));
     }
 
-    fn head(&mut self, name: &str, kind: Kind, help: &str) {
+    fn head(&mut self, name: &str, kind: MetricType, help: &str) {
         let kind = match kind {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Histogram => "histogram",
+            MetricType::Gauge => "gauge",
+            MetricType::Counter => "counter",
+            MetricType::Histogram => "histogram",
         };
         self.write(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
@@ -91,8 +91,8 @@ impl Exposition {
     }
 
     /// The page; the ids of the endpoints by their places.
-    pub fn into_page(self, endpoints: &[EndpointId]) -> Page {
-        Page::new(self.text, self.parts, endpoints)
+    pub fn into_page(self, endpoints: &[EndpointId]) -> MetricsPage {
+        MetricsPage::new(self.text, self.parts, endpoints)
     }
 
     fn labels(&mut self, labels: &[Label<'_>], last: Option<Label<'_>>) {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_page_reads_as_the_format_says() {
         let mut page = Exposition::default();
-        page.family("jobs", Kind::Gauge, "jobs by state");
+        page.family("jobs", MetricType::Gauge, "jobs by state");
         page.sample("jobs", &[("endpoint", "a\"\\\n"), ("state", "x")], 3);
         page.sample("up", &[], 1);
         let waits = HistogramSnapshot { bounds: &[1, 2_500], cumulative: vec![1, 2, 4], sum: 9_001 };

@@ -7,9 +7,9 @@ use futures_util::future::join_all;
 use longshore_engine::{EndpointHandle, EndpointMetrics, Engine, Health, Histogram};
 use longshore_model::Endpoint;
 
-use super::exposition::{Exposition, Kind, Label};
+use super::exposition::{Exposition, Label, MetricType};
 use super::owners::owners;
-use super::page::Page;
+use super::page::MetricsPage;
 use super::process;
 use super::requests::RequestCounts;
 use crate::{HttpState, ScrubReport};
@@ -23,14 +23,14 @@ const MS_PER_SECOND: f64 = 1_000.0;
 const US_PER_SECOND: f64 = 1_000_000.0;
 
 /// One endpoint's numbers at this moment.
-struct Numbers {
+struct MeasuredEndpoint {
     handle: EndpointHandle,
     record: Arc<Endpoint>,
     health: Option<Health>,
 }
 
 /// Asks every endpoint and writes all families down.
-pub(super) async fn render(state: HttpState) -> Option<Page> {
+pub(super) async fn render(state: HttpState) -> Option<MetricsPage> {
     let numbers = numbers(state.engine()).await;
     // So many lines take long enough to be in everybody's way.
     let written = tokio::task::spawn_blocking(move || {
@@ -38,7 +38,7 @@ pub(super) async fn render(state: HttpState) -> Option<Page> {
         // For everybody, as a page may be a second old.
         page.family_of_endpoints(
             TAKEN_AT,
-            Kind::Gauge,
+            MetricType::Gauge,
             "when these numbers were taken, in seconds since 1970",
         );
         page.sample(TAKEN_AT, &[], state.engine().now().0 as f64 / MS_PER_SECOND);
@@ -55,14 +55,14 @@ pub(super) async fn render(state: HttpState) -> Option<Page> {
     written.await.inspect_err(|error| tracing::error!(%error, "the metrics could not be written down")).ok()
 }
 
-async fn numbers(engine: &Engine) -> Vec<Numbers> {
+async fn numbers(engine: &Engine) -> Vec<MeasuredEndpoint> {
     let mut numbers = Vec::new();
     for handles in engine.endpoints().chunks(ASKED_AT_ONCE) {
         let ask = |handle: &EndpointHandle| {
             let handle = handle.clone();
             async move {
                 let health = tokio::time::timeout(HEALTH_WAIT, handle.health()).await;
-                Numbers { record: handle.record(), health: health.ok().and_then(Result::ok), handle }
+                MeasuredEndpoint { record: handle.record(), health: health.ok().and_then(Result::ok), handle }
             }
         };
         numbers.extend(join_all(handles.iter().map(ask)).await);
@@ -71,28 +71,29 @@ async fn numbers(engine: &Engine) -> Vec<Numbers> {
 }
 
 /// Gauges and counters of every endpoint.
-fn endpoints(page: &mut Exposition, numbers: &[Numbers]) {
-    page.family_of_endpoints("longshore_endpoint_info", Kind::Gauge, "names of an endpoint; always 1");
-    for (place, Numbers { record, .. }) in numbers.iter().enumerate() {
+fn endpoints(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
+    page.family_of_endpoints("longshore_endpoint_info", MetricType::Gauge, "names of an endpoint; always 1");
+    for (place, MeasuredEndpoint { record, .. }) in numbers.iter().enumerate() {
         let slug = record.slug.as_deref().unwrap_or_default();
         let labels = [("endpoint", record.id.as_str()), ("name", &record.name), ("slug", slug)];
         page.endpoint(place);
         page.sample("longshore_endpoint_info", &labels, 1);
     }
-    let mut family = |name: &str, kind: Kind, help: &str, label: &str, values: &dyn Fn(&Health) -> Values| {
-        page.family_of_endpoints(name, kind, help);
-        for (place, Numbers { record, health, .. }) in numbers.iter().enumerate() {
-            page.endpoint(place);
-            for (value, number) in health.iter().flat_map(values) {
-                let labels: [Label<'_>; 2] = [("endpoint", record.id.as_str()), (label, value)];
-                page.sample(name, &labels, number);
+    let mut family =
+        |name: &str, kind: MetricType, help: &str, label: &str, values: &dyn Fn(&Health) -> Values| {
+            page.family_of_endpoints(name, kind, help);
+            for (place, MeasuredEndpoint { record, health, .. }) in numbers.iter().enumerate() {
+                page.endpoint(place);
+                for (value, number) in health.iter().flat_map(values) {
+                    let labels: [Label<'_>; 2] = [("endpoint", record.id.as_str()), (label, value)];
+                    page.sample(name, &labels, number);
+                }
             }
-        }
-    };
-    family("longshore_jobs", Kind::Gauge, "jobs that wait or run", "state", &|health| {
+        };
+    family("longshore_jobs", MetricType::Gauge, "jobs that wait or run", "state", &|health| {
         vec![("IN_QUEUE", health.in_queue), ("IN_PROGRESS", health.in_progress)]
     });
-    family("longshore_jobs_total", Kind::Counter, "what became of jobs, ever", "event", &|health| {
+    family("longshore_jobs_total", MetricType::Counter, "what became of jobs, ever", "event", &|health| {
         let counters = &health.counters;
         vec![
             ("completed", counters.completed),
@@ -101,7 +102,7 @@ fn endpoints(page: &mut Exposition, numbers: &[Numbers]) {
             ("retried", counters.retried),
         ]
     });
-    family("longshore_workers", Kind::Gauge, "workers by condition", "condition", &|health| {
+    family("longshore_workers", MetricType::Gauge, "workers by condition", "condition", &|health| {
         let workers = &health.workers;
         [
             ("idle", workers.idle),
@@ -120,10 +121,10 @@ fn endpoints(page: &mut Exposition, numbers: &[Numbers]) {
 type Values = Vec<(&'static str, u64)>;
 
 /// Distributions of every endpoint.
-fn jobs(page: &mut Exposition, numbers: &[Numbers]) {
+fn jobs(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
     let mut family = |name: &str, help: &str, histogram: fn(&EndpointMetrics) -> &Histogram| {
-        page.family_of_endpoints(name, Kind::Histogram, help);
-        for (place, Numbers { record, handle, .. }) in numbers.iter().enumerate() {
+        page.family_of_endpoints(name, MetricType::Histogram, help);
+        for (place, MeasuredEndpoint { record, handle, .. }) in numbers.iter().enumerate() {
             let snapshot = histogram(handle.metrics()).snapshot();
             page.endpoint(place);
             page.histogram(name, &[("endpoint", record.id.as_str())], &snapshot, MS_PER_SECOND);
@@ -140,19 +141,19 @@ fn jobs(page: &mut Exposition, numbers: &[Numbers]) {
 fn commits(page: &mut Exposition, engine: &Engine) {
     let metrics = engine.metrics();
     let name = "longshore_commit_seconds";
-    page.family(name, Kind::Histogram, "how long commits took until they were durable");
+    page.family(name, MetricType::Histogram, "how long commits took until they were durable");
     page.histogram(name, &[], &metrics.commit_us.snapshot(), US_PER_SECOND);
     let name = "longshore_commit_commands";
-    page.family(name, Kind::Histogram, "how many commands shared a commit");
+    page.family(name, MetricType::Histogram, "how many commands shared a commit");
     page.histogram(name, &[], &metrics.commit_batch.snapshot(), 1.0);
     let name = "longshore_commits_failed_total";
-    page.family(name, Kind::Counter, "commits that the store refused");
+    page.family(name, MetricType::Counter, "commits that the store refused");
     page.sample(name, &[], metrics.commits_failed());
 }
 
 fn requests(page: &mut Exposition, counts: &RequestCounts) {
     let name = "longshore_http_requests_total";
-    page.family(name, Kind::Counter, "requests by route, method and status");
+    page.family(name, MetricType::Counter, "requests by route, method and status");
     for one in counts.snapshot() {
         let status = one.status.to_string();
         let labels = [("route", one.route.as_str()), ("method", one.method), ("status", &status)];
@@ -163,24 +164,32 @@ fn requests(page: &mut Exposition, counts: &RequestCounts) {
 /// The reading of stored files in the background.
 fn scrub(page: &mut Exposition, state: &HttpState) {
     let Some(found) = state.scrub().map(ScrubReport::snapshot) else { return };
-    page.family("longshore_scrub_bytes_total", Kind::Counter, "bytes of stored files read in the background");
+    page.family(
+        "longshore_scrub_bytes_total",
+        MetricType::Counter,
+        "bytes of stored files read in the background",
+    );
     page.sample("longshore_scrub_bytes_total", &[], found.bytes);
-    page.family("longshore_scrub_passes_total", Kind::Counter, "how often all stored files were read");
+    page.family("longshore_scrub_passes_total", MetricType::Counter, "how often all stored files were read");
     page.sample("longshore_scrub_passes_total", &[], found.passes);
-    page.family("longshore_scrub_damaged", Kind::Gauge, "damaged places that were found in stored files");
+    page.family(
+        "longshore_scrub_damaged",
+        MetricType::Gauge,
+        "damaged places that were found in stored files",
+    );
     page.sample("longshore_scrub_damaged", &[], found.damaged);
 }
 
 fn process_numbers(page: &mut Exposition) {
-    page.family("longshore_build_info", Kind::Gauge, "the version that runs; always 1");
+    page.family("longshore_build_info", MetricType::Gauge, "the version that runs; always 1");
     page.sample("longshore_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     let numbers = process::read();
     if let Some(bytes) = numbers.resident_bytes {
-        page.family("process_resident_memory_bytes", Kind::Gauge, "resident memory");
+        page.family("process_resident_memory_bytes", MetricType::Gauge, "resident memory");
         page.sample("process_resident_memory_bytes", &[], bytes);
     }
     if let Some(files) = numbers.open_files {
-        page.family("process_open_fds", Kind::Gauge, "open file descriptors");
+        page.family("process_open_fds", MetricType::Gauge, "open file descriptors");
         page.sample("process_open_fds", &[], files);
     }
 }

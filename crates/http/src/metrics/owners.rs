@@ -2,7 +2,7 @@
 
 use longshore_engine::{Engine, Use};
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::{Exposition, MetricType};
 
 const MS_PER_SECOND: f64 = 1_000.0;
 
@@ -17,7 +17,7 @@ pub(super) fn owners(page: &mut Exposition, engine: &Engine) {
         .map(|(no, used)| (no.map_or_else(|| OTHER.into(), |no| label(&engine.owner_name(no))), used))
         .collect();
     let mut family = |name: &str, help: &str, number: fn(&Use) -> f64| {
-        page.family(name, Kind::Counter, help);
+        page.family(name, MetricType::Counter, help);
         for (owner, used) in &uses {
             page.sample(name, &[("owner", owner)], number(used));
         }

@@ -29,7 +29,7 @@ pub(super) enum About {
 
 /// The numbers as text, and where in it each endpoint's are.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct MetricsPage {
     text: Bytes,
     /// Where each part begins, in their order. A part ends where the next one begins.
     parts: Vec<(usize, About)>,
@@ -37,7 +37,7 @@ pub(super) struct Page {
     places: HashMap<EndpointId, usize>,
 }
 
-impl Page {
+impl MetricsPage {
     pub(super) fn new(text: String, parts: Vec<(usize, About)>, endpoints: &[EndpointId]) -> Self {
         let places = endpoints.iter().enumerate().map(|(place, id)| (*id, place)).collect();
         Self { text: text.into(), parts, places }
@@ -77,14 +77,14 @@ impl Page {
 /// The page of this moment, as far as there is one.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
-    latest: Mutex<Option<watch::Receiver<Option<Arc<Page>>>>>,
+    latest: Mutex<Option<watch::Receiver<Option<Arc<MetricsPage>>>>>,
 }
 
 impl PageCache {
     /// The page that is fresh, or is being made, or is made now by `render`. None where that did not end well.
-    pub(super) async fn page<F>(self: &Arc<Self>, render: impl FnOnce() -> F) -> Option<Arc<Page>>
+    pub(super) async fn page<F>(self: &Arc<Self>, render: impl FnOnce() -> F) -> Option<Arc<MetricsPage>>
     where
-        F: Future<Output = Option<Page>> + Send + 'static,
+        F: Future<Output = Option<MetricsPage>> + Send + 'static,
     {
         let mut latest = self.latest_or(|| {
             let (sender, latest) = watch::channel(None);
@@ -98,8 +98,8 @@ impl PageCache {
     /// A page is fresh, or on its way, as long as the task that made it keeps its end of the channel.
     fn latest_or(
         &self,
-        begin: impl FnOnce() -> watch::Receiver<Option<Arc<Page>>>,
-    ) -> watch::Receiver<Option<Arc<Page>>> {
+        begin: impl FnOnce() -> watch::Receiver<Option<Arc<MetricsPage>>>,
+    ) -> watch::Receiver<Option<Arc<MetricsPage>>> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let present = latest.take().filter(|page| page.has_changed().is_ok());
         latest.insert(present.unwrap_or_else(begin)).clone()
@@ -108,8 +108,8 @@ impl PageCache {
     /// Makes a page, and lets go of it after its time.
     async fn keep(
         self: Arc<Self>,
-        sender: watch::Sender<Option<Arc<Page>>>,
-        rendered: impl Future<Output = Option<Page>>,
+        sender: watch::Sender<Option<Arc<MetricsPage>>>,
+        rendered: impl Future<Output = Option<MetricsPage>>,
     ) {
         let Some(page) = rendered.await else { return };
         sender.send_replace(Some(Arc::new(page)));
@@ -127,8 +127,8 @@ mod tests {
 
     use super::*;
 
-    fn page(text: &str) -> Page {
-        Page::new(text.to_owned(), vec![(0, About::Server)], &[])
+    fn page(text: &str) -> MetricsPage {
+        MetricsPage::new(text.to_owned(), vec![(0, About::Server)], &[])
     }
 
     #[tokio::test(start_paused = true)]
@@ -174,7 +174,7 @@ mod tests {
             (5, About::Endpoints),
             (6, About::Endpoint(1)),
         ];
-        let page = Page::new("h1223H22".to_owned(), parts, &[one, other]);
+        let page = MetricsPage::new("h1223H22".to_owned(), parts, &[one, other]);
         assert_eq!(page.about([&one].into_iter()), "h1H");
         assert_eq!(page.about([&other, &third].into_iter()), "h22H22");
         assert_eq!(page.about([].into_iter()), "hH");

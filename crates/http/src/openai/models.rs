@@ -7,8 +7,8 @@ use http::Uri;
 use longshore_engine::EndpointHandle;
 use longshore_model::Endpoint;
 
-use super::problem::Problem;
-use crate::json_body::JsonBody;
+use super::error::OpenAiError;
+use crate::wire::json_body::JsonBody;
 
 /// The models of these endpoints; an endpoint that does not list any is one itself, by its slug or its id. A name
 /// that comes twice is the first one's.
@@ -54,7 +54,7 @@ pub(super) fn of_endpoint(endpoint: &EndpointHandle, route: &str) -> Option<Resp
         None if rest.is_empty() => Some(list(std::slice::from_ref(endpoint))),
         None => None,
         Some(name) if record.models.iter().any(|model| model == name) => Some(one(endpoint, name)),
-        Some(name) => Some(Problem::no_such_model(name).into_response()),
+        Some(name) => Some(OpenAiError::no_such_model(name).into_response()),
     }
 }
 

@@ -2,16 +2,16 @@
 
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
-use longshore_engine::{AskError, Follower, Happening, JobSnapshot, StreamChunk};
+use longshore_engine::{EndpointError, FollowEvent, Follower, JobSnapshot, StreamChunk};
 use longshore_model::{Attempt, JobState};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::caller::Caller;
-use super::frames::Frames;
+use super::cancel_guard::CancelGuard;
+use super::error::OpenAiError;
 use super::parts::Parts;
-use super::problem::Problem;
-use super::{Answered, plain};
-use crate::events::{self, COMMENT, KEEP_ALIVE, Next};
+use super::sse_framer::SseFramer;
+use super::{Answered, whole};
+use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next};
 
 /// Whether answers on this path end with `[DONE]`; others have marks of their own.
 pub(super) fn ends_with_done(path: &str) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn ends_with_done(path: &str) -> bool {
 /// An answer that has begun, or is about to.
 struct Streaming {
     follower: Follower,
-    frames: Frames,
+    frames: SseFramer,
     parts: Parts,
     ends_with_done: bool,
     /// The attempt of the chunks that were sent.
@@ -31,7 +31,7 @@ struct Streaming {
     first: Vec<u8>,
     over: bool,
     /// Last, so that the job is cancelled when nobody follows it any more.
-    caller: Caller,
+    caller: CancelGuard,
 }
 
 /// What becomes of an answer after something happened.
@@ -43,16 +43,16 @@ enum Step {
     /// This is the end.
     End(Vec<u8>),
     /// It has gone wrong.
-    Fail(Problem),
+    Fail(OpenAiError),
 }
 
 /// Waits for the first chunk, and answers with it and all that follow. Until then a job that fails is a real error.
 /// After a while the caller is told that its request lives, which is a promise that there is no error to come.
-pub(super) async fn answer(caller: Caller, ends_with_done: bool) -> Answered {
+pub(super) async fn answer(caller: CancelGuard, ends_with_done: bool) -> Answered {
     let follower = caller.endpoint.follow(caller.job, 0).await?;
     let mut streaming = Streaming {
         follower,
-        frames: Frames::default(),
+        frames: SseFramer::default(),
         parts: Parts::default(),
         ends_with_done,
         sent: None,
@@ -83,7 +83,7 @@ pub(super) async fn answer(caller: Caller, ends_with_done: bool) -> Answered {
             }
         }
     }
-    Ok(events::answer(streaming, Streaming::next))
+    Ok(sse::answer(streaming, Streaming::next))
 }
 
 impl Streaming {
@@ -118,7 +118,7 @@ impl Streaming {
     }
 
     /// What goes to the caller after the status is out: nothing can be refused any more, only said.
-    async fn written(&mut self, happening: Result<Happening, AskError>) -> Vec<u8> {
+    async fn written(&mut self, happening: Result<FollowEvent, EndpointError>) -> Vec<u8> {
         let step = match happening {
             Ok(happening) => self.step(happening).await,
             Err(error) => Err(error.into()),
@@ -135,17 +135,17 @@ impl Streaming {
         }
     }
 
-    fn last_words(&mut self, problem: &Problem) -> Vec<u8> {
+    fn last_words(&mut self, problem: &OpenAiError) -> Vec<u8> {
         self.over = true;
         let mut out = Vec::new();
         self.frames.event(problem.to_json().as_bytes(), &mut out);
         out
     }
 
-    async fn step(&mut self, happening: Happening) -> Result<Step, crate::errors::Failure> {
+    async fn step(&mut self, happening: FollowEvent) -> Result<Step, crate::wire::api_error::ApiError> {
         Ok(match happening {
-            Happening::Status(job) => self.status(&job),
-            Happening::Chunks(chunks) => {
+            FollowEvent::Status(job) => self.status(&job),
+            FollowEvent::Chunks(chunks) => {
                 let mut out = Vec::new();
                 for StreamChunk { chunk, .. } in chunks {
                     // Of text the caller gets the parts as they are.
@@ -165,7 +165,7 @@ impl Streaming {
                 self.sent = Some(self.attempt);
                 if out.is_empty() { Step::Silent } else { Step::Say(out) }
             }
-            Happening::Ended(job) => self.ended(*job).await?,
+            FollowEvent::Ended(job) => self.ended(*job).await?,
         })
     }
 
@@ -176,18 +176,18 @@ impl Streaming {
         }
         self.attempt = job.row.attempt;
         let is_other = |sent| sent != job.row.attempt || job.row.state == JobState::InQueue;
-        if self.sent.is_some_and(is_other) { Step::Fail(Problem::worker_lost()) } else { Step::Silent }
+        if self.sent.is_some_and(is_other) { Step::Fail(OpenAiError::worker_lost()) } else { Step::Silent }
     }
 
-    async fn ended(&mut self, job: JobSnapshot) -> Result<Step, crate::errors::Failure> {
+    async fn ended(&mut self, job: JobSnapshot) -> Result<Step, crate::wire::api_error::ApiError> {
         self.caller.is_served();
         if job.row.state != JobState::Completed {
-            return Ok(Step::Fail(Problem::of_job(&job)));
+            return Ok(Step::Fail(OpenAiError::of_job(&job)));
         }
         let mut out = Vec::new();
         if self.sent.is_none() {
             // The worker does not stream: its result in one piece.
-            let result = plain::result(&self.caller.endpoint, self.caller.job, job).await?;
+            let result = whole::result(&self.caller.endpoint, self.caller.job, job).await?;
             match self.frames.chunk(&result) {
                 Ok(text) => out = text,
                 Err(problem) => return Ok(Step::Fail(problem)),

@@ -156,12 +156,12 @@ const MATRIX: &str = "
 ";
 
 /// One row of the table: a kind of key, and what it may do.
-struct Kind {
+struct KeyKind {
     name: &'static str,
     may: BTreeSet<&'static str>,
 }
 
-fn kinds() -> Vec<Kind> {
+fn kinds() -> Vec<KeyKind> {
     let mut rows = MATRIX.lines().map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
     let columns = rows.by_ref().find(|cells| cells.len() > 1).unwrap();
     let rows = rows.filter(|cells| cells.len() > 1);
@@ -172,7 +172,7 @@ fn kinds() -> Vec<Kind> {
             "-" => None,
             other => panic!("{other}"),
         });
-        Kind { name: cells[0], may: may.collect() }
+        KeyKind { name: cells[0], may: may.collect() }
     });
     kinds.collect()
 }

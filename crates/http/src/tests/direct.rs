@@ -14,7 +14,8 @@ use http_body::Frame;
 use http_body_util::BodyExt as _;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    Engine, EngineSettings, Host, HttpPost, MemoryHookLog, Parts, WebhookSettings, WorkerSettings,
+    Engine, EngineParts, EngineSettings, HttpTransport, MemoryWebhookLog, Runtime, WebhookSettings,
+    WorkerSettings,
 };
 use longshore_model::{EndpointId, Millis};
 use longshore_store::MemoryStore;
@@ -28,7 +29,7 @@ pub(super) const ADMIN: &str = "the operators own key";
 
 struct TimeStandsStill;
 
-impl Host for TimeStandsStill {
+impl Runtime for TimeStandsStill {
     fn wall_clock(&self) -> Millis {
         Millis(1_700_000_000_000)
     }
@@ -84,14 +85,14 @@ impl Direct {
     }
 
     async fn bare(store: Arc<MemoryStore>) -> Self {
-        let parts = Parts {
+        let parts = EngineParts {
             store,
             blobs: Arc::new(MemoryBlobs::new()),
             launcher: None,
-            host: Arc::new(TimeStandsStill),
-            post: Arc::new(HttpPost::new(&WebhookSettings::default())),
+            runtime: Arc::new(TimeStandsStill),
+            webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
             vault: Arc::default(),
-            hook_log: Arc::new(MemoryHookLog::default()),
+            webhook_log: Arc::new(MemoryWebhookLog::default()),
             settings: EngineSettings::default(),
             // The tests name receivers on this machine, so that no name is looked up.
             webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },

@@ -3,7 +3,7 @@
 use http::{HeaderMap, Request};
 
 use super::direct::{ADMIN, Direct, request};
-use crate::{Origins, Part};
+use crate::{Origins, Surface};
 
 const TRACED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const PAGE: &str = "https://app.example";
@@ -99,9 +99,9 @@ async fn each_address_answers_its_part() {
     let mut server = Direct::start().await;
     let whole = server.edge.clone();
     for (part, jobs, management) in
-        [(Part::Jobs, 200, 404), (Part::Management, 404, 200), (Part::Whole, 200, 200)]
+        [(Surface::Jobs, 200, 404), (Surface::Management, 404, 200), (Surface::All, 200, 200)]
     {
-        server.edge = whole.only(part);
+        server.edge = whole.restricted_to(part);
         for path in ["/v2/demo/health", "/sdk/v2/demo/health", "/v2/demo/requests"] {
             assert_eq!(server.ask("GET", path, "").await.status, jobs, "{part:?} {path}");
         }

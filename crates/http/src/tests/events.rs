@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longshore_blobs::Blobs as _;
-use longshore_engine::{AskError, Happening};
+use longshore_engine::{EndpointError, FollowEvent};
 use longshore_model::JobId;
 use tokio::time::timeout;
 
@@ -205,7 +205,7 @@ async fn chunks_of_a_lost_attempt_end_and_offsets_go_on() {
     let mut reader = Reader::of(&fixture, job).await;
     fixture.yield_chunks(job, &["0", "1"]).await;
     reader.until("id: 1").await;
-    fixture.endpoint.lose(worker(), true, "it crashed".to_owned()).await.unwrap();
+    fixture.endpoint.lose_worker(worker(), true, "it crashed".to_owned()).await.unwrap();
     reader.until("retries").await;
     assert_eq!(fixture.take().await.row.id, job);
     fixture.yield_chunks(job, &["2"]).await;
@@ -228,14 +228,14 @@ async fn a_reader_who_hangs_up_leaves_nothing_behind() {
     let fixture = Fixture::start().await;
     let job = fixture.running().await;
     let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
-    assert!(matches!(follower.next().await, Ok(Happening::Status(_))));
+    assert!(matches!(follower.next().await, Ok(FollowEvent::Status(_))));
     let cut = timeout(Duration::from_millis(10), follower.next()).await;
     assert!(cut.is_err(), "nothing happens");
     drop(follower);
     fixture.yield_chunks(job, &["0"]).await;
     let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
-    assert!(matches!(follower.next().await, Ok(Happening::Status(_))));
-    assert!(matches!(follower.next().await, Ok(Happening::Chunks(chunks)) if chunks.len() == 1));
+    assert!(matches!(follower.next().await, Ok(FollowEvent::Status(_))));
+    assert!(matches!(follower.next().await, Ok(FollowEvent::Chunks(chunks)) if chunks.len() == 1));
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn a_job_that_is_deleted_ends_the_answer() {
     let fixture = Fixture::start().await;
     let job = fixture.submit().await;
     let mut follower = fixture.endpoint.follow(job, 0).await.unwrap();
-    assert!(matches!(follower.next().await, Ok(Happening::Status(_))));
+    assert!(matches!(follower.next().await, Ok(FollowEvent::Status(_))));
     let mut reader = Reader::of(&fixture, job).await;
     reader.until("IN_QUEUE").await;
     assert_eq!(fixture.ask(&format!("GET /v2/demo/status/{job}?ttl=1000"), "").await.status, 200);
@@ -255,7 +255,7 @@ async fn a_job_that_is_deleted_ends_the_answer() {
             }
         }
     });
-    assert!(matches!(refused.await.unwrap(), AskError::Refused(_)));
+    assert!(matches!(refused.await.unwrap(), EndpointError::Refused(_)));
     while !timeout(DEADLINE, reader.wire.piece()).await.unwrap().is_empty() {}
 }
 

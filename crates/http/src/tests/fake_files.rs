@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use longshore_model::{CodeHash, EndpointId, Millis, WorkerId};
 
-use crate::{CodeError, CodeVersion, IsUsed, ServerFiles, WorkerLog};
+use crate::{CodeError, CodeVersion, FileService, IsUsed, WorkerLog};
 
 pub(super) struct FakeFiles;
 
-impl ServerFiles for FakeFiles {
+impl FileService for FakeFiles {
     fn worker_log(&self, _endpoint: &EndpointId, _worker: &WorkerId) -> Option<WorkerLog> {
         None
     }

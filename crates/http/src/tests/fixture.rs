@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_blobs::MemoryBlobs;
 use longshore_engine::{
-    EndpointHandle, Engine, EngineSettings, HttpPost, MemoryHookLog, Outcome, Parts, TakeAsk, TakenJob,
-    ThisMachine, WebhookSettings, WorkerSettings,
+    EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, MemoryWebhookLog, Outcome,
+    TakeRequest, TakenJob, TokioRuntime, WebhookSettings, WorkerSettings,
 };
 use longshore_model::{JobId, Millis, WorkerId};
 use longshore_store::MemoryStore;
@@ -34,14 +34,14 @@ impl Fixture {
     /// With these settings, and further members of the endpoint's record.
     pub(super) async fn with(settings: &HttpSettings, members: &str) -> Self {
         let blobs = Arc::new(MemoryBlobs::new());
-        let parts = Parts {
+        let parts = EngineParts {
             store: Arc::new(MemoryStore::new()),
             blobs: Arc::<MemoryBlobs>::clone(&blobs),
             launcher: None,
-            host: Arc::new(ThisMachine),
-            post: Arc::new(HttpPost::new(&WebhookSettings::default())),
+            runtime: Arc::new(TokioRuntime),
+            webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
             vault: Arc::default(),
-            hook_log: Arc::new(MemoryHookLog::default()),
+            webhook_log: Arc::new(MemoryWebhookLog::default()),
             settings: EngineSettings::default(),
             // The tests name receivers on this machine, so that no name is looked up.
             webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },
@@ -87,7 +87,7 @@ impl Fixture {
 
     /// The next job, once there is one.
     pub(super) async fn take(&self) -> TakenJob {
-        let ask = TakeAsk { slots: 1, says_busy: None, hold_ms: 20_000 };
+        let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 20_000 };
         let mut jobs = timeout(DEADLINE, self.endpoint.take(worker(), ask)).await.unwrap().unwrap();
         assert_eq!(jobs.len(), 1);
         jobs.remove(0)
@@ -95,12 +95,12 @@ impl Fixture {
 
     pub(super) async fn complete(&self, job: JobId, output: &'static str) {
         let output = Some(Bytes::from_static(output.as_bytes()));
-        self.endpoint.finish(worker(), job, Outcome::Completed { output }).await.unwrap();
+        self.endpoint.report(worker(), job, Outcome::Completed { output }).await.unwrap();
     }
 
     pub(super) async fn fail(&self, job: JobId, error: &str) {
         let outcome = Outcome::Failed { error: error.to_owned(), output: None };
-        self.endpoint.finish(worker(), job, outcome).await.unwrap();
+        self.endpoint.report(worker(), job, outcome).await.unwrap();
     }
 
     pub(super) async fn yield_chunks(&self, job: JobId, chunks: &[&'static str]) {

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use http::{HeaderValue, Request, StatusCode};
-use longshore_hostile::{JSON_TOKENS, Names, cases, object, spoiled, text};
+use longshore_hostile::{JSON_TOKENS, Names, cases, mutated, object, text};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -137,7 +137,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     );
     let body = prop_oneof![
         3 => prop::sample::select(GOOD.to_vec()).prop_map(|body| body.as_bytes().to_vec()),
-        3 => spoiled(prop::sample::select(GOOD.to_vec()), JSON_TOKENS),
+        3 => mutated(prop::sample::select(GOOD.to_vec()), JSON_TOKENS),
         3 => object(NAMES).prop_map(String::into_bytes),
         1 => longshore_hostile::bytes(),
     ];

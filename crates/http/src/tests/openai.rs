@@ -239,7 +239,7 @@ async fn an_attempt_that_takes_over_is_not_mixed_in() {
         async move {
             fixture.yield_chunks(job, &["\"data: 1\\n\\n\""]).await;
             fixture.until_read(job).await;
-            fixture.endpoint.lose(worker(), true, "it crashed".to_owned()).await.unwrap();
+            fixture.endpoint.lose_worker(worker(), true, "it crashed".to_owned()).await.unwrap();
         }
     });
     let text = answer.await.text().to_owned();

@@ -34,10 +34,10 @@ fn row() -> impl Strategy<Value = JobRow> {
             id: JobId::from_parts(raw, flags[0]),
             state,
             low_priority: flags[1],
-            fresh: flags[2],
-            pinned: flags[3],
+            never_taken: flags[2],
+            ttl_pinned: flags[3],
             webhook: flags[4],
-            webhook_owed: flags[5],
+            webhook_pending: flags[5],
             retries: numbers[0] as u8,
             redeliveries: numbers[1] as u8,
             attempt: Attempt(numbers[2]),
@@ -63,7 +63,7 @@ async fn live_with(rows: Vec<JobRow>, counters: Counters, stream: StreamRow) {
     let first = Direct::start_on(store.clone()).await;
     let shard = ShardId::of(&first.endpoint);
     first.engine.close().await;
-    let epoch = store.claim(vec![shard]).await.unwrap()[0];
+    let epoch = store.claim_shards(vec![shard]).await.unwrap()[0];
     let jobs: Vec<JobId> = rows.iter().map(|row| row.id).collect();
     let mut writes = vec![Write::PutCounters(EndpointNo(1), counters)];
     for row in rows {
@@ -124,7 +124,7 @@ proptest! {
             purged_until: Millis(counts[5]),
         };
         // Larger ones are refused by the store that reads them from a disk.
-        let stream = StreamRow { next: counts[0] >> 1, drained: counts[1] >> 1 };
+        let stream = StreamRow { next: counts[0] >> 1, consumed: counts[1] >> 1 };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(live_with(rows, counters, stream));
     }

@@ -13,13 +13,13 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::wire::{DEADLINE, Served};
-use crate::body::{self, BytesBudget};
-use crate::errors::Failure;
-use crate::json_body::JsonBody;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::{self, BodyBudget};
+use crate::wire::json_body::JsonBody;
 
 const BODY_BYTES_MAX: usize = 1_000_000;
 
-async fn count(body: Body, budget: &BytesBudget) -> Result<String, Failure> {
+async fn count(body: Body, budget: &BodyBudget) -> Result<String, ApiError> {
     let read = body::read(body, BODY_BYTES_MAX, budget).await?;
     Ok(read.bytes.len().to_string())
 }
@@ -31,11 +31,11 @@ async fn serve_routes(routes: Router) -> Served {
 /// A server that reads at `/read` and refuses without reading at `/refuse`.
 async fn reader() -> Served {
     // A sixteenth is for small bodies.
-    let budget = BytesBudget::new(2 * BODY_BYTES_MAX * 16 / 15 + 1);
+    let budget = BodyBudget::new(2 * BODY_BYTES_MAX * 16 / 15 + 1);
     let read = move |body: Body| async move { count(body, &budget).await };
     let routes = Router::new()
         .route("/read", post(read))
-        .route("/refuse", post(async || Failure::unauthorized()))
+        .route("/refuse", post(async || ApiError::unauthorized()))
         .route("/quick", get(async || "quick"))
         .route("/panic", get(async || -> Response { panic!("a test's panic") }));
     serve_routes(routes).await
@@ -164,7 +164,7 @@ async fn a_body_in_broken_chunks_is_400() {
 
 #[tokio::test]
 async fn a_workers_report_waits_for_room_where_a_client_is_turned_away() {
-    let budget = BytesBudget::new(BODY_BYTES_MAX);
+    let budget = BodyBudget::new(BODY_BYTES_MAX);
     let whole = Body::from(vec![0; BODY_BYTES_MAX]);
     let reports = budget.for_reports();
     let held = body::read(whole, BODY_BYTES_MAX, &reports).await.unwrap();

@@ -3,13 +3,13 @@
 use axum::http::HeaderMap;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
-use longshore_hostile::{cases, spoiled, text};
+use longshore_hostile::{cases, mutated, text};
 use longshore_model::JobId;
 use proptest::prelude::*;
 
 use super::direct::{ADMIN, Direct, request};
-use crate::keys::credential;
-use crate::query::Query;
+use crate::gate::auth::credential;
+use crate::wire::query::Query;
 
 const TOKENS: &[&[u8]] = &[b"Bearer", b"bearer ", b" ", b"\t", b"ls_", b"lsw_", b"_", b"\xff", b","];
 
@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn a_credential_is_a_part_of_its_header(value in spoiled(Just("Bearer ls_0123_abcdef"), TOKENS)) {
+    fn a_credential_is_a_part_of_its_header(value in mutated(Just("Bearer ls_0123_abcdef"), TOKENS)) {
         let Some(header) = header(&value) else { return Ok(()) };
         let headers = HeaderMap::from_iter([(AUTHORIZATION, header)]);
         if let Some(credential) = credential(&headers) {
@@ -64,7 +64,7 @@ proptest! {
     #![proptest_config(cases(30))]
 
     #[test]
-    fn only_keys_that_were_given_out_get_in(spoils in prop::collection::vec(spoiled(Just(format!("Bearer {ADMIN}")), TOKENS), 20)) {
+    fn only_keys_that_were_given_out_get_in(spoils in prop::collection::vec(mutated(Just(format!("Bearer {ADMIN}")), TOKENS), 20)) {
         in_paused_time(async {
             let server = Direct::start().await;
             let token = server.engine.worker_token(&server.endpoint);

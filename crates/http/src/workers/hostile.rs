@@ -2,19 +2,19 @@
 
 use bytes::Bytes;
 use longshore_engine::{Chunk, TakenJob};
-use longshore_hostile::{JSON_TOKENS, Names, cases, json, object, spoiled, string, text};
+use longshore_hostile::{JSON_TOKENS, Names, cases, json, mutated, object, string, text};
 use longshore_model::limits::TAKE_SLOTS_MAX;
 use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter};
 use proptest::prelude::*;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::address::{WorkerQuery, segment};
 use super::chunks::{posted, split, within};
 use super::job_object;
-use super::lenient::{plain_text, read_json};
-use super::report::Report;
-use crate::nesting::too_deep_at;
+use super::path::{WorkerQuery, segment};
+use super::python_json::{plain_text, read_json};
+use super::report_body::ReportBody;
+use crate::wire::json_depth::too_deep_at;
 
 const NAMES: Names = &["output", "output", "metrics", "error", "status", "stopPod", "IN_PROGRESS", "a"];
 
@@ -50,7 +50,7 @@ fn raw(text: &[u8]) -> serde_json::Result<&RawValue> {
 /// What must hold of any report that is taken: what is kept of it is JSON, from within the body or repaired.
 fn holds(body: &[u8]) -> Result<(), TestCaseError> {
     let body = Bytes::copy_from_slice(body);
-    let Ok(report) = Report::parse(&body) else {
+    let Ok(report) = ReportBody::parse(&body) else {
         let object = matches!(serde_json::from_slice(&body), Ok(Value::Object(_)));
         prop_assert!(!object, "a parser of JSON takes what the reader of reports refuses");
         return Ok(());
@@ -179,10 +179,10 @@ fn taken(members: &str, sync: bool, times: [u64; 3]) -> TakenJob {
         id: JobId::mint(Millis(times[0]), u128::from(times[1]), sync),
         state: JobState::InProgress,
         low_priority: false,
-        fresh: false,
-        pinned: false,
+        never_taken: false,
+        ttl_pinned: false,
         webhook: false,
-        webhook_owed: false,
+        webhook_pending: false,
         retries: 0,
         redeliveries: 0,
         attempt: Attempt(1),
@@ -200,7 +200,8 @@ fn taken(members: &str, sync: bool, times: [u64; 3]) -> TakenJob {
         submitter: Submitter::default(),
         carried: None,
     };
-    let (members, room) = (Bytes::copy_from_slice(members.as_bytes()), longshore_engine::Held::default());
+    let (members, room) =
+        (Bytes::copy_from_slice(members.as_bytes()), longshore_engine::BudgetPermit::default());
     TakenJob { row, members, room }
 }
 
@@ -218,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn spoiled_reports(body in spoiled(object(NAMES), JSON_TOKENS)) {
+    fn spoiled_reports(body in mutated(object(NAMES), JSON_TOKENS)) {
         holds(&body)?;
     }
 
@@ -226,12 +227,12 @@ proptest! {
     fn numbers_that_json_does_not_know_become_null_and_the_rest_stays((sent, meant) in pythonic()) {
         let body = Bytes::from(format!("{{\"output\": {sent}}}"));
         prop_assume!(too_deep_at(&body).is_none());
-        let output = Report::parse(&body).unwrap().output.unwrap();
+        let output = ReportBody::parse(&body).unwrap().output.unwrap();
         prop_assert_eq!(std::str::from_utf8(&output).unwrap(), meant);
     }
 
     #[test]
-    fn what_is_read_leniently_is_what_was_sent_or_a_repair(body in spoiled(pythonic().prop_map(|(sent, _)| sent), JSON_TOKENS)) {
+    fn what_is_read_leniently_is_what_was_sent_or_a_repair(body in mutated(pythonic().prop_map(|(sent, _)| sent), JSON_TOKENS)) {
         let read = read_json(&Bytes::from(body.clone()), |body| raw(body).map(|raw| raw.get().to_owned()));
         match (read, raw(&body)) {
             (Ok(read), Ok(sent)) => prop_assert_eq!(read, sent.get()),
@@ -260,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn chunks_that_are_no_json(chunk in spoiled(json(NAMES), JSON_TOKENS), limit in 0_usize..400) {
+    fn chunks_that_are_no_json(chunk in mutated(json(NAMES), JSON_TOKENS), limit in 0_usize..400) {
         let long = [&chunk[..], &chunk[..], &chunk[..]].concat();
         let _ = split(Bytes::from(long).into(), limit);
         let _ = split(posted(Bytes::from(chunk.repeat(20)), None), limit);

@@ -2,7 +2,7 @@
 
 use longshore_engine::TakenJob;
 
-use crate::json_body::{JsonBody, SHARED_BYTES_MIN};
+use crate::wire::json_body::{JsonBody, SHARED_BYTES_MIN};
 
 /// What the server says of a job has no more.
 const AROUND_BYTES_MAX: usize = 128;
@@ -45,7 +45,7 @@ fn write(body: &mut JsonBody, job: &TakenJob) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use longshore_engine::Held;
+    use longshore_engine::BudgetPermit;
     use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, JobState, Millis, Submitter};
 
     use super::*;
@@ -56,10 +56,10 @@ mod tests {
             id: JobId::mint(Millis(0x0190_1234_5678), u128::MAX, false),
             state: JobState::InProgress,
             low_priority: false,
-            fresh: false,
-            pinned: false,
+            never_taken: false,
+            ttl_pinned: false,
             webhook: false,
-            webhook_owed: false,
+            webhook_pending: false,
             retries: 0,
             redeliveries: 0,
             attempt: Attempt(1),
@@ -77,7 +77,7 @@ mod tests {
             submitter: Submitter::default(),
             carried: None,
         };
-        TakenJob { row, members: Bytes::from_static(members.as_bytes()), room: Held::default() }
+        TakenJob { row, members: Bytes::from_static(members.as_bytes()), room: BudgetPermit::default() }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::lenient::string_end;
+use super::python_json::string_end;
 use super::scan::{value_end, word_end};
 
 /// Arrays and objects that are nested deeper are not looked into.

@@ -9,16 +9,17 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use longshore_engine::{AskError, EndpointHandle, TakeAsk, TakenJob};
+use longshore_engine::{EndpointError, EndpointHandle, TakeRequest, TakenJob};
 use longshore_model::WorkerId;
 use tokio::time::{Instant, sleep_until};
 
-use super::address::{WorkerQuery, segment};
 use super::job_object;
-use crate::errors::Failure;
-use crate::json_body::JsonBody;
-use crate::route_path::RoutePath;
-use crate::{HttpState, keys, peer};
+use super::path::{WorkerQuery, segment};
+use crate::HttpState;
+use crate::gate::{auth, peer};
+use crate::wire::api_error::ApiError;
+use crate::wire::json_body::JsonBody;
+use crate::wire::route_path::RoutePath;
 
 /// No poll is answered with nothing or an error sooner than this.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ pub(super) fn take(
     path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
-    poll(state, path, head, |query| Take { most: None, says_busy: query.says_busy() })
+    poll(state, path, head, |query| TakePoll { most: None, says_busy: query.says_busy() })
 }
 
 /// `GET job-take-batch/{worker}?batch_size=N`: up to so many jobs as an array.
@@ -41,7 +42,7 @@ pub(super) fn take_batch(
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
     let take =
-        |query: &WorkerQuery<'_>| Take { most: Some(query.batch_size()), says_busy: query.says_busy() };
+        |query: &WorkerQuery<'_>| TakePoll { most: Some(query.batch_size()), says_busy: query.says_busy() };
     poll(state, path, head, take)
 }
 
@@ -51,39 +52,39 @@ pub(super) fn stop(
     path: RoutePath<'_>,
     head: &Parts,
 ) -> impl Future<Output = Response> + Send + use<> {
-    poll(state, path, head, |_| Stop)
+    poll(state, path, head, |_| StopPoll)
 }
 
 /// A question that is held open.
-trait Question: Send {
+trait Poll: Send {
     /// The answer; none if there was nothing when the hold was over.
     fn ask(
         self,
         endpoint: EndpointHandle,
         worker: WorkerId,
         hold: Duration,
-    ) -> impl Future<Output = Result<Option<JsonBody>, AskError>> + Send;
+    ) -> impl Future<Output = Result<Option<JsonBody>, EndpointError>> + Send;
 }
 
 /// For jobs.
-struct Take {
+struct TakePoll {
     /// How many may come, as an array. Without it one comes, as an object: the oldest workers fail at an array where
     /// they asked for one job.
     most: Option<u32>,
     says_busy: Option<bool>,
 }
 
-impl Question for Take {
+impl Poll for TakePoll {
     #[expect(clippy::manual_async_fn, reason = "that has room for its arguments twice")]
     fn ask(
         self,
         endpoint: EndpointHandle,
         worker: WorkerId,
         hold: Duration,
-    ) -> impl Future<Output = Result<Option<JsonBody>, AskError>> + Send {
+    ) -> impl Future<Output = Result<Option<JsonBody>, EndpointError>> + Send {
         async move {
             let slots = self.most.unwrap_or(1);
-            let ask = TakeAsk { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
+            let ask = TakeRequest { slots, says_busy: self.says_busy, hold_ms: hold.as_millis() as u64 };
             let jobs: Vec<TakenJob> = endpoint.take(worker, ask).await?;
             Ok(match (jobs.first(), self.most) {
                 (None, _) => None,
@@ -95,15 +96,15 @@ impl Question for Take {
 }
 
 /// For jobs to stop.
-struct Stop;
+struct StopPoll;
 
-impl Question for Stop {
+impl Poll for StopPoll {
     async fn ask(
         self,
         endpoint: EndpointHandle,
         worker: WorkerId,
         hold: Duration,
-    ) -> Result<Option<JsonBody>, AskError> {
+    ) -> Result<Option<JsonBody>, EndpointError> {
         let jobs = endpoint.stops(worker, hold).await?;
         if jobs.is_empty() {
             return Ok(None);
@@ -120,7 +121,7 @@ impl Question for Stop {
 
 /// What can be decided is decided at once, so that the future keeps nothing of the head: that lies in the
 /// connection's read buffer, 8 KiB for every worker that waits.
-fn poll<Q: Question>(
+fn poll<Q: Poll>(
     state: &HttpState,
     path: RoutePath<'_>,
     head: &Parts,
@@ -152,11 +153,11 @@ fn admit(
     state: &HttpState,
     path: RoutePath<'_>,
     headers: &HeaderMap,
-) -> Result<(EndpointHandle, WorkerId), Failure> {
-    let endpoint = keys::authorize_worker(state, headers, path.endpoint)?;
+) -> Result<(EndpointHandle, WorkerId), ApiError> {
+    let endpoint = auth::authorize_worker(state, headers, path.endpoint)?;
     let worker = segment(path.worker).parse().map_err(|_| {
         tracing::warn!(endpoint = %endpoint.id(), "a worker calls itself what cannot be a worker's id");
-        Failure::bad_request(
+        ApiError::bad_request(
             "bad_worker_id",
             "the path's last part is not a worker id: 1 to 128 of `A-Za-z0-9_-.:`",
         )
@@ -164,14 +165,16 @@ fn admit(
     Ok((endpoint, worker))
 }
 
-fn refused(error: AskError) -> Failure {
+fn refused(error: EndpointError) -> ApiError {
     match error {
-        AskError::Unavailable(_) | AskError::Unreadable(_) | AskError::NoRoom => Failure::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "unavailable",
-            "the server hands out no jobs at the moment; ask again",
-        )
-        .retry_after(WORKER_BACKS_OFF_S),
+        EndpointError::Unavailable(_) | EndpointError::Unreadable(_) | EndpointError::NoRoom => {
+            ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "unavailable",
+                "the server hands out no jobs at the moment; ask again",
+            )
+            .retry_after(WORKER_BACKS_OFF_S)
+        }
         other => other.into(),
     }
 }

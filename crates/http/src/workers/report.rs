@@ -1,261 +1,154 @@
-//! What a worker posts to `job-done` and `job-stream`: a JSON object around an output that is not looked into.
+//! What a worker posts about a job: its result, how far it is, a chunk of its stream.
 //!
-//! The header says form data and the text may hold Python's `NaN`; both are ignored here: only bytes count.
+//! A worker tries again only after a 5xx, three times within five seconds; any other refusal is the end of its
+//! result. So every report of a worker that is let in is answered 200, also one that counts for nothing (the
+//! job is unknown, over, or another worker's) and one that cannot be read (then the job fails and says why).
+//! Only a server that could not keep it says 503.
 
-use std::fmt;
-
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use bytes::Bytes;
-use longshore_engine::Outcome;
-use longshore_model::limits::JSON_LEVELS_MAX;
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use http_body::Body as _;
+use longshore_engine::{EndpointError, EndpointHandle, Outcome};
+use longshore_model::limits::{CHUNK_BYTES_MAX, WORKER_BODY_BYTES_MAX};
+use longshore_model::{JobId, WorkerId};
 
-use super::lenient::{plain_text, read_json};
-use crate::nesting::too_deep_at;
+use super::chunks::{posted, split};
+use super::path::segment;
+use super::report_body::{ReportBody, ReportKind};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::{self, BodyBudget, ReadBody};
+use crate::wire::json_body::json;
+use crate::wire::route_path::RoutePath;
 
-/// A post about a job.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Report {
-    /// The `output` member, JSON text, byte for byte.
-    pub output: Option<Bytes>,
-    /// The `metrics` member, JSON text, if it is an object.
-    pub metrics: Option<Bytes>,
-    /// The `error` member as plain text, unless it is one of Python's falsy values.
-    pub error: Option<String>,
-    /// `"status": "IN_PROGRESS"`: this is not a result but a word on how far the job is.
-    pub in_progress: bool,
-    /// `"stopPod": true`: the worker asks to be replaced.
-    pub stop_pod: bool,
+/// `POST job-done/{worker}/{job}`: a result, or with the status `IN_PROGRESS` how far the job is.
+pub(super) fn done(
+    state: &HttpState,
+    path: RoutePath<'_>,
+    headers: &HeaderMap,
+    body: Body,
+) -> impl Future<Output = Result<Response, ApiError>> + Send + use<> {
+    let reporter = Reporter::of(state, path, headers);
+    let budget = state.budget().for_reports();
+    async move {
+        let Some(reporter) = reporter? else { return Ok(noted()) };
+        match read(body, &budget).await? {
+            Ok(body) => reporter.result(&body.bytes).await,
+            // Boxed, here and below: every result would carry around what few of them need.
+            Err(too_long) => Box::pin(reporter.fail(too_long)).await,
+        }
+    }
 }
 
-impl Report {
-    /// Reads a post's body.
-    pub fn parse(body: &Bytes) -> serde_json::Result<Self> {
-        if let Some(at) = too_deep_at(body) {
-            // Lists of jobs show outputs: one that ends its reader's parser would hide the others.
-            let text = format!("it is nested deeper than {JSON_LEVELS_MAX} levels at byte {at}");
-            return Err(serde_json::Error::custom(text));
+/// `POST job-stream/{worker}/{job}`: a chunk.
+pub(super) fn stream(
+    state: &HttpState,
+    path: RoutePath<'_>,
+    headers: &HeaderMap,
+    body: Body,
+) -> impl Future<Output = Result<Response, ApiError>> + Send + use<> {
+    let reporter = Reporter::of(state, path, headers);
+    let budget = state.budget().for_reports();
+    async move {
+        let Some(reporter) = reporter? else { return Ok(noted()) };
+        match read(body, &budget).await? {
+            Ok(body) => reporter.chunk(&body.bytes).await,
+            Err(too_long) => reporter.fail(too_long).await,
         }
-        read_json(body, |body| {
-            let members: Members<'_> = serde_json::from_slice(body)?;
-            // The slices point into `body`, so they share its memory instead of copying it.
-            let share = |raw: &RawValue| body.slice_ref(raw.get().as_bytes());
-            Ok(Self {
-                output: members.output.map(share),
-                metrics: members.metrics.filter(|metrics| metrics.get().starts_with('{')).map(share),
-                error: members.error.and_then(error_text),
-                in_progress: members.status.is_some_and(|status| status.get() == r#""IN_PROGRESS""#),
-                stop_pod: members.stop_pod.is_some_and(|flag| flag.get() == "true"),
-            })
+    }
+}
+
+/// The body, or the reason for which the job must fail because there is too much of it.
+async fn read(body: Body, budget: &BodyBudget) -> Result<Result<ReadBody, String>, ApiError> {
+    let sent = body.size_hint().exact().filter(|bytes| *bytes > WORKER_BODY_BYTES_MAX as u64);
+    match body::read(body, WORKER_BODY_BYTES_MAX, budget).await {
+        Ok(body) => Ok(Ok(body)),
+        Err(failure) if failure.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            let what = match sent {
+                Some(bytes) => format!("has {bytes} bytes, the limit is {WORKER_BODY_BYTES_MAX}"),
+                None => format!("is over the limit of {WORKER_BODY_BYTES_MAX} bytes"),
+            };
+            Ok(Err(format!("the worker's report {what}: upload it to storage and return a link")))
+        }
+        // Any other refusal would be the end of its result, and nobody would learn why.
+        Err(failure) if failure.is_about_packing() => {
+            Ok(Err(format!("the worker's report cannot be read: {}", failure.text())))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// A worker that reports on a job.
+struct Reporter {
+    endpoint: EndpointHandle,
+    worker: WorkerId,
+    job: JobId,
+}
+
+impl Reporter {
+    /// None where the path cannot name a worker and a job of ours.
+    fn of(state: &HttpState, path: RoutePath<'_>, headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+        let endpoint = auth::authorize_worker(state, headers, path.endpoint)?;
+        Ok(match (path.worker.parse(), segment(path.job).parse()) {
+            (Ok(worker), Ok(job)) => Some(Self { endpoint, worker, job }),
+            _ => None,
         })
     }
 
-    /// What it says of the job. An error decides, whatever the status says.
-    pub fn into_word(self) -> Word {
-        match self {
-            Self { error: Some(error), output, .. } => Word::Over(Outcome::Failed { error, output }),
-            Self { in_progress: true, output, .. } => {
-                Word::Progress(output.unwrap_or(Bytes::from_static(b"null")))
+    async fn result(self, body: &Bytes) -> Result<Response, ApiError> {
+        let report = match ReportBody::parse(body) {
+            Ok(report) => report,
+            Err(error) => {
+                let error = format!("the worker's result cannot be read: {error}");
+                return Box::pin(self.fail(error)).await;
             }
-            Self { output, .. } => Word::Over(Outcome::Completed { output }),
-        }
-    }
-}
-
-/// What a report says of its job.
-#[derive(Debug)]
-pub(super) enum Word {
-    /// It is over.
-    Over(Outcome),
-    /// It is so far: JSON text.
-    Progress(Bytes),
-}
-
-/// The text for clients of an `error` member: a string's content, or the JSON text of anything else. None for
-/// what Python takes for "no error".
-fn error_text(raw: &RawValue) -> Option<String> {
-    let json = raw.get();
-    match json.as_bytes().first()? {
-        b'"' => Some(plain_text(json)).filter(|text| !text.is_empty()),
-        b'n' | b'f' => None,
-        b'[' | b'{' => {
-            let inside = json.get(1..json.len() - 1)?.trim();
-            (!inside.is_empty()).then(|| json.to_owned())
-        }
-        b't' => Some(json.to_owned()),
-        _ => json.parse::<f64>().is_ok_and(|number| number != 0.0).then(|| json.to_owned()),
-    }
-}
-
-/// The members that matter, still as text. Of a repeated member the last one counts, as in Python.
-#[derive(Default)]
-struct Members<'a> {
-    output: Option<&'a RawValue>,
-    metrics: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-    status: Option<&'a RawValue>,
-    stop_pod: Option<&'a RawValue>,
-}
-
-#[derive(serde::Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum Member {
-    Output,
-    Metrics,
-    Error,
-    Status,
-    StopPod,
-    #[serde(other)]
-    Unknown,
-}
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object with `output` or `error`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members::default();
-        while let Some(member) = map.next_key()? {
-            match member {
-                Member::Output => members.output = Some(map.next_value()?),
-                Member::Metrics => members.metrics = Some(map.next_value()?),
-                Member::Error => members.error = Some(map.next_value()?),
-                Member::Status => members.status = Some(map.next_value()?),
-                Member::StopPod => members.stop_pod = Some(map.next_value()?),
-                Member::Unknown => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(members)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn parse(body: &str) -> Report {
-        Report::parse(&Bytes::copy_from_slice(body.as_bytes())).unwrap()
-    }
-
-    fn word(body: &str) -> String {
-        let text = |bytes: Option<Bytes>| {
-            bytes.map_or("-".to_owned(), |bytes| String::from_utf8(bytes.to_vec()).unwrap())
         };
-        match parse(body).into_word() {
-            Word::Progress(value) => format!("progress {}", text(Some(value))),
-            Word::Over(Outcome::Completed { output }) => format!("completed {}", text(output)),
-            Word::Over(Outcome::Failed { error, output }) => format!("failed {error:?} {}", text(output)),
+        let refresh = report.stop_pod;
+        let kept = match report.into_word() {
+            ReportKind::Over(outcome) => self.endpoint.report(self.worker.clone(), self.job, outcome).await,
+            ReportKind::Progress(value) => self.endpoint.progress(self.worker.clone(), self.job, value).await,
+        };
+        let answer = answer(kept)?;
+        if refresh && let Err(error) = self.endpoint.request_replacement(self.worker.clone()).await {
+            // The result is kept; the worker goes on until it asks again or is scaled down.
+            tracing::warn!(worker = %self.worker, %error, "a worker that asked to be replaced was not");
         }
+        Ok(answer)
     }
 
-    #[test]
-    fn every_shape_the_worker_sdk_posts_is_understood() {
-        for (body, expected) in [
-            (r#"{"output": {"a": 1.0}}"#, r#"completed {"a": 1.0}"#),
-            (r#"{"output": "hi"}"#, r#"completed "hi""#),
-            (r#"{"output": null}"#, "completed null"),
-            (r#"{"output": []}"#, "completed []"),
-            ("{}", "completed -"),
-            (r#"{"output": 1, "stopPod": true}"#, "completed 1"),
-            (r#"{"error": "bad"}"#, r#"failed "bad" -"#),
-            (r#"{"error": "bad", "output": {"x": 1}}"#, r#"failed "bad" {"x": 1}"#),
-            (r#"{"error": "{\"error_type\": \"E\"}"}"#, r#"failed "{\"error_type\": \"E\"}" -"#),
-            (r#"{"error": {"message": "m", "code": 1}}"#, r#"failed "{\"message\": \"m\", \"code\": 1}" -"#),
-            (r#"{"status": "IN_PROGRESS", "output": 50}"#, "progress 50"),
-            (r#"{"status": "IN_PROGRESS"}"#, "progress null"),
-        ] {
-            assert_eq!(word(body), expected, "{body}");
+    async fn chunk(self, body: &Bytes) -> Result<Response, ApiError> {
+        let report = match ReportBody::parse(body) {
+            Ok(report) => report,
+            Err(error) => return self.fail(format!("a chunk of the worker cannot be read: {error}")).await,
+        };
+        if let Some(error) = report.error {
+            return self.fail(error).await;
         }
+        let Some(output) = report.output else {
+            return self.fail("a chunk of the worker has no `output`".to_owned()).await;
+        };
+        let chunks = split(posted(output, report.metrics), CHUNK_BYTES_MAX);
+        answer(self.endpoint.append(self.worker, self.job, chunks).await)
     }
 
-    #[test]
-    fn falsy_errors_are_none_and_truthy_ones_are_text() {
-        for falsy in ["null", "false", "\"\"", "0", "0.0", "-0", "[]", "{ }"] {
-            assert_eq!(word(&format!(r#"{{"error": {falsy}, "output": 1}}"#)), "completed 1", "{falsy}");
-        }
-        for (truthy, text) in [("true", "true"), ("7", "7"), ("[0]", "[0]"), ("\" \"", " ")] {
-            assert_eq!(word(&format!(r#"{{"error": {truthy}}}"#)), format!("failed {text:?} -"));
-        }
-        assert_eq!(word(r#"{"error": "e", "status": "IN_PROGRESS"}"#), r#"failed "e" -"#);
+    async fn fail(self, error: String) -> Result<Response, ApiError> {
+        let outcome = Outcome::Failed { error, output: None };
+        answer(self.endpoint.report(self.worker, self.job, outcome).await)
     }
+}
 
-    #[test]
-    fn numbers_keep_their_digits_beside_a_nan() {
-        let body = r#"{"output": [NaN, 1.0, 1e400, 12345678901234567890123, "NaN"]}"#;
-        assert_eq!(word(body), r#"completed [null, 1.0, 1e400, 12345678901234567890123, "NaN"]"#);
+/// What the worker hears.
+fn answer(kept: Result<(), EndpointError>) -> Result<Response, ApiError> {
+    match kept {
+        // A job or an endpoint that is gone: the worker cannot do anything about it.
+        Ok(()) | Err(EndpointError::Refused(_) | EndpointError::Deleted) => Ok(noted()),
+        Err(error) => Err(error.into()),
     }
+}
 
-    #[test]
-    fn the_output_shares_the_memory_of_the_body() {
-        let body = Bytes::from(r#"{"output": {"big": true}}"#.to_owned());
-        let output = Report::parse(&body).unwrap().output.unwrap();
-        assert!(body.as_ptr_range().contains(&output.as_ptr()));
-    }
-
-    #[test]
-    fn a_request_to_be_replaced_is_only_the_literal_true() {
-        assert!(parse(r#"{"stopPod": true}"#).stop_pod);
-        for other in ["false", "1", "\"true\"", "null"] {
-            assert!(!parse(&format!(r#"{{"stopPod": {other}}}"#)).stop_pod);
-        }
-    }
-
-    #[test]
-    fn a_repeated_member_counts_as_in_python() {
-        assert_eq!(word(r#"{"output": 1, "output": 2}"#), "completed 2");
-    }
-
-    #[test]
-    fn a_report_is_512_levels_deep_at_most() {
-        let deep =
-            |levels: usize| format!(r#"{{"output": {}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1));
-        assert!(parse(&deep(512)).output.is_some());
-        for levels in [513, 2_000, 200_000] {
-            let error = Report::parse(&Bytes::from(deep(levels))).unwrap_err().to_string();
-            assert!(error.contains("512 levels at byte 522"), "{error}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_report_is_refused_with_the_place() {
-        for (body, part) in [
-            ("", "EOF"),
-            ("{", "EOF"),
-            ("null", "a JSON object with `output` or `error`"),
-            ("[1]", "a JSON object"),
-            (r#"{"output": tru}"#, "column"),
-            (r#"{"output": 1} trailing"#, "trailing"),
-            ("output=1", "column 1"),
-        ] {
-            let error = Report::parse(&Bytes::copy_from_slice(body.as_bytes())).unwrap_err().to_string();
-            assert!(error.contains(part), "{body}: {error}");
-        }
-        Report::parse(&Bytes::from_static(b"{\"output\": \"\xff\"}")).unwrap_err();
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_survived(body: Vec<u8>) {
-            let _ = Report::parse(&body.into());
-        }
-
-        #[test]
-        fn any_text_in_the_shape_of_a_report_is_survived(inner in r#"[\[\]{}",:0-9a-zN\\I-]{0,40}"#) {
-            let _ = Report::parse(&format!(r#"{{"output": {inner}, "error": {inner}}}"#).into());
-        }
-    }
+fn noted() -> Response {
+    json(Bytes::from_static(b"{}"))
 }

@@ -1,6 +1,6 @@
 //! Finds the ends of values in JSON text, without building anything of them. What is no JSON ends somewhere.
 
-use super::lenient::string_end;
+use super::python_json::string_end;
 
 /// The first byte from `at` on that is no white space.
 pub(super) fn skip_space(text: &[u8], at: usize) -> usize {

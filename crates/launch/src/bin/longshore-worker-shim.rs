@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let Some(scratch) = std::env::args_os().nth(1) else {
+    let Some(dir) = std::env::args_os().nth(1) else {
         let _ = writeln!(std::io::stderr(), "usage: longshore-worker-shim SCRATCH_FOLDER");
         return ExitCode::from(2);
     };
-    longshore_launch::shim::main(Path::new(&scratch))
+    longshore_launch::shim::main(Path::new(&dir))
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use longshore_model::WorkerId;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Shared, in_background, locked};
-use crate::proc::{Identity, end_trees};
+use super::{LauncherShared, in_background, locked};
+use crate::proc::{ProcessId, end_trees};
 use crate::{Born, LaunchError};
 
 /// The unit of a process's start time, on every machine that Linux runs on.
@@ -14,7 +14,7 @@ const TICKS_PER_S: u64 = 100;
 /// By how much the wall clock may go wrong without being set.
 const DRIFT_MAX: Duration = Duration::from_secs(1);
 
-impl Shared {
+impl LauncherShared {
     /// See [`crate::Launcher::end_leftovers`].
     pub(super) async fn end_leftovers(
         &self,
@@ -43,7 +43,7 @@ impl Shared {
         }
         tokio::time::sleep(grace).await;
         in_background(move || {
-            let left: Vec<Identity> = began.into_iter().filter(Identity::is_alive).collect();
+            let left: Vec<ProcessId> = began.into_iter().filter(ProcessId::is_alive).collect();
             end_trees(&left)
         })
         .await
@@ -60,21 +60,21 @@ fn now() -> (Duration, Duration) {
 /// Notices that the wall clock was set. A span of the wall clock from before that is none of the machine's: processes that a
 /// job did not begin would seem to be its.
 #[derive(Debug)]
-pub(super) struct Clocks {
+pub(super) struct ClockReadings {
     /// When the machine booted by the wall clock, as last seen.
     booted_at: Duration,
     /// When that was last seen to be another, in time since boot.
     set_at: Duration,
 }
 
-impl Default for Clocks {
+impl Default for ClockReadings {
     fn default() -> Self {
         let (since_boot, since_epoch) = now();
         Self { booted_at: since_epoch.saturating_sub(since_boot), set_at: Duration::ZERO }
     }
 }
 
-impl Clocks {
+impl ClockReadings {
     /// Whether both clocks have gone alike for so long.
     fn agree_since(&mut self, since_boot: Duration, since_epoch: Duration, ago: Duration) -> bool {
         let booted_at = since_epoch.saturating_sub(since_boot);
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_span_in_which_the_clock_was_set_is_not_believed() {
         let s = Duration::from_secs;
-        let mut clocks = Clocks { booted_at: s(1_000), set_at: Duration::ZERO };
+        let mut clocks = ClockReadings { booted_at: s(1_000), set_at: Duration::ZERO };
         assert!(clocks.agree_since(s(500), s(1_500), s(100)));
         assert!(!clocks.agree_since(s(600), s(5_600), s(10)), "it was set just now");
         assert!(!clocks.agree_since(s(650), s(5_650), s(60)), "or after the job began");

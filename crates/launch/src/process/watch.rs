@@ -7,20 +7,20 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use crate::proc::Identity;
+use crate::proc::ProcessId;
 
 /// How often to look where the kernel does not tell.
 const POLL_EVERY: Duration = Duration::from_millis(200);
 
 /// A shim whose end is waited for.
-pub(super) enum Watched {
+pub(super) enum WatchedShim {
     /// One that we started and have to collect.
     Child(Child),
     /// One that an earlier server started.
-    Other(Identity),
+    Other(ProcessId),
 }
 
-impl Watched {
+impl WatchedShim {
     /// Returns when it ended.
     pub(super) async fn ended(self) {
         match self {

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use super::Scratch;
+use super::WorkerDir;
 use crate::fold::Folding;
 use crate::log::RotatedLog;
 use crate::presence::Absence;
-use crate::proc::Identity;
+use crate::proc::ProcessId;
 
 /// How often the shim looks whether the server is there, and the least time between.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -27,8 +27,8 @@ pub(super) struct Orphaning {
     pub(super) presence: PathBuf,
     /// After so long. None: never.
     pub(super) after: Option<Duration>,
-    pub(super) scratch: Scratch,
-    pub(super) worker: Option<Identity>,
+    pub(super) dir: WorkerDir,
+    pub(super) worker: Option<ProcessId>,
 }
 
 /// Copies the output to the log until both ends of the worker's pipe are closed, which is told, and watches over the
@@ -156,14 +156,14 @@ impl Keeper {
     /// Ends a worker whose server has been away for too long. Once begun, that goes on: the next server takes it up.
     fn end_orphan(&mut self, now: Instant) {
         let worker = self.orphaning.worker.as_ref().filter(|worker| worker.is_alive());
-        let Some(group) = worker.and_then(Identity::pid) else { return };
+        let Some(group) = worker.and_then(ProcessId::pid) else { return };
         match self.ending {
             Ending::No => {
                 let away = self.absence.lasts(now);
                 if self.orphaning.after.is_none_or(|after| away.is_none_or(|away| away < after)) {
                     return;
                 }
-                self.orphaning.scratch.note_stopping();
+                self.orphaning.dir.note_stopping();
                 let seconds = away.unwrap_or_default().as_secs();
                 let line =
                     format!("[longshore] the server has been away for {seconds} s: ending the worker\n");

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use longshore_model::{JobRow, JobState};
 
 use super::rows::{Outcome, Rows};
-use crate::life::deadline;
+use crate::transitions::deadline;
 use crate::{Effects, Queue, Signal};
 
 /// The machine's memory is the rows, and its indexes follow from it.
@@ -33,7 +33,7 @@ pub(super) fn audit(queue: &Queue, rows: &Rows) {
 /// Exactly what belongs to a job in its state is kept for it.
 fn audit_belongings(row: &JobRow, rows: &Rows) {
     assert!(rows.inputs.contains(&row.key), "its input is kept: {row:?}");
-    assert_eq!(rows.hooks.contains(&row.key), row.webhook_owed, "{row:?}");
+    assert_eq!(rows.hooks.contains(&row.key), row.webhook_pending, "{row:?}");
     let outcome = rows.outcomes.get(&row.key);
     let chunks = rows.streams.get(&row.key).copied().unwrap_or_default();
     match row.state {
@@ -59,7 +59,7 @@ fn audit_lines(queue: &Queue) {
         running += u64::from(row.state() == JobState::InProgress);
         match deadline(row) {
             Some(at) => _ = deadlines.insert((at, slot)),
-            None => assert!(row.webhook_owed(), "only an owed webhook keeps a row for ever"),
+            None => assert!(row.webhook_pending(), "only an owed webhook keeps a row for ever"),
         }
     }
     let mut waiting = queue.ready.all();

@@ -38,7 +38,7 @@ fn the_same_key_with_another_body_is_refused() {
         ",
         expect![[r#"
             0s submit a key=k body=x: accepted
-            0s submit b key=k body=y: refused, KeyReused
+            0s submit b key=k body=y: refused, IdempotencyKeyReused
             0s status b: no such job
         "#]],
     );
@@ -107,7 +107,7 @@ fn keys_survive_a_restart() {
             0s submit a key=k body=x: accepted
             0s restart: 1 jobs
             0s submit b key=k body=x: known as a IN_QUEUE
-            0s submit c key=k body=y: refused, KeyReused
+            0s submit c key=k body=y: refused, IdempotencyKeyReused
         "#]],
     );
 }
@@ -171,7 +171,7 @@ fn a_known_submit_is_answered_by_a_full_queue() {
             0s set jobs=1: ok
             0s submit a key=k: accepted
             0s submit b key=k: known as a IN_QUEUE
-            0s submit c: refused, Full
+            0s submit c: refused, QueueFull
         "#]],
     );
 }
@@ -199,11 +199,11 @@ fn the_same_key_of_another_api_key_is_another_job() {
             0s submit b key=k body=x by=2: accepted
             0s submit c key=k body=y by=3: accepted
             0s submit d key=k body=x by=1: known as a IN_QUEUE
-            0s submit e key=k body=y by=2: refused, KeyReused
+            0s submit e key=k body=y by=2: refused, IdempotencyKeyReused
             0s restart: 3 jobs
             0s submit f key=k body=x by=1: known as a IN_QUEUE
             0s submit g key=k body=x by=2: known as b IN_QUEUE
-            0s submit h key=k body=x by=3: refused, KeyReused
+            0s submit h key=k body=x by=3: refused, IdempotencyKeyReused
             0s cancel a: CANCELLED; a CANCELLED
             1800s tick: a deleted
             1800s submit i key=k body=x by=1: accepted
@@ -226,7 +226,7 @@ fn a_job_whose_api_key_was_not_noted_answers_the_same_body_alone() {
             0s submit a key=k body=x: accepted
             0s submit b key=k body=x by=1: known as a IN_QUEUE
             0s submit c key=k body=y by=1: accepted
-            0s submit d key=k body=x by=1: refused, KeyReused
+            0s submit d key=k body=x by=1: refused, IdempotencyKeyReused
             0s submit e key=k body=x by=2: known as a IN_QUEUE
         "#]],
     );

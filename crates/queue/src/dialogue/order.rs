@@ -175,7 +175,7 @@ fn a_full_queue_refuses_and_running_jobs_make_room() {
             0s set jobs=2: ok
             0s submit a: accepted
             0s submit b: accepted
-            0s submit c: refused, Full
+            0s submit c: refused, QueueFull
             0s status c: no such job
             0s take w1: a
             0s submit c: accepted

@@ -51,18 +51,18 @@ fn counted(notes: &[(String, String)]) -> Vec<String> {
 fn signal_note(world: &World, command: &Command, signal: &Signal) -> Option<(String, String)> {
     match signal {
         // Everywhere else it goes without saying.
-        Signal::Ready if matches!(command, Command::Configure(_) | Command::Take(_)) => {
+        Signal::JobReady if matches!(command, Command::Configure(_) | Command::Take(_)) => {
             Some((String::new(), "ready".to_string()))
         }
         // The audit looks at the first; the second is only a hint.
-        Signal::Ended { .. } | Signal::Demand | Signal::Ready => None,
+        Signal::Ended { .. } | Signal::LoadChanged | Signal::JobReady => None,
         Signal::Deleted(job, _) => Some((name(world, *job), "deleted".to_string())),
-        Signal::Stop(worker, job) => Some((name(world, *job), format!("stop at {worker}"))),
-        Signal::Replace(worker, why) => Some((String::new(), format!("replace {worker}: {why}"))),
+        Signal::StopJob(worker, job) => Some((name(world, *job), format!("stop at {worker}"))),
+        Signal::ReplaceWorker(worker, why) => Some((String::new(), format!("replace {worker}: {why}"))),
         Signal::LetGo { worker, since, .. } => {
             Some((String::new(), format!("{worker} let go of its only job since {}", time(*since))))
         }
-        Signal::Webhook(job, ..) => Some((name(world, *job), "webhook due".to_string())),
+        Signal::WebhookDue(job, ..) => Some((name(world, *job), "webhook due".to_string())),
     }
 }
 
@@ -86,7 +86,7 @@ fn reply(world: &World, reply: &Reply) -> Option<String> {
 /// The job as `/status` would show it.
 pub(super) fn status(world: &mut World, name: &str) -> String {
     let job = world.job(name, false);
-    let Some(row) = world.queue.visible(job, world.now) else { return "no such job".to_string() };
+    let Some(row) = world.queue.find_visible(job, world.now) else { return "no such job".to_string() };
     let mut said = Vec::from([row.state.to_string()]);
     if let (false, Some(worker)) = (row.ran(), &row.worker) {
         said[0] = format!("{} after {worker}", row.state);

@@ -9,7 +9,7 @@ use std::{eprintln, format};
 use longshore_model::{Attempt, Idempotency, JobId, KeyId, Millis, OwnerNo, Submitter, WorkerId};
 
 use super::world::{World, worker};
-use crate::{Command, Reply, Submit, Take, Verdict};
+use crate::{Command, Reply, Report, Submit, Take};
 
 const SEEDS: u64 = 200;
 const STEPS: u32 = 400;
@@ -193,18 +193,18 @@ impl Life {
         let Some(job) = self.job() else { return };
         let command = match self.dice.roll(11) {
             10 => {
-                let attempt = self.world.queue.stored(job).map_or(Attempt(0), |row| row.attempt);
+                let attempt = self.world.queue.find_stored(job).map_or(Attempt(0), |row| row.attempt);
                 let damage = self.dice.chance(20).then(|| "its input is damaged".to_string());
                 Command::Undelivered { job, attempt, damage }
             }
             0..3 => {
                 let output_bytes = self.dice.roll(2_500);
-                Command::Finish { worker, job, verdict: Verdict::Completed { output_bytes } }
+                Command::Report { worker, job, report: Report::Completed { output_bytes } }
             }
-            3..5 => Command::Finish { worker, job, verdict: Verdict::Failed },
+            3..5 => Command::Report { worker, job, report: Report::Failed },
             5 => Command::Progress { worker, job },
             6 => Command::Append { worker, job },
-            7 if self.dice.chance(50) => Command::Alive(worker),
+            7 if self.dice.chance(50) => Command::TouchWorker(worker),
             7 => Command::Ping { worker, holds: None },
             _ => {
                 let count = self.dice.roll(4);
@@ -221,14 +221,14 @@ impl Life {
             0..3 => Command::Cancel(job),
             3..6 => Command::Retry(job),
             6 => Command::Purge,
-            7 => Command::Keep { job, ttl_ms: 1_000 + self.dice.roll(100_000) },
+            7 => Command::SetTtl { job, ttl_ms: 1_000 + self.dice.roll(100_000) },
             which => {
                 let ends = self.world.ends.get(&job).map(Vec::as_slice).unwrap_or_default();
                 let Some(end) = self.dice.pick(ends) else { return };
                 if which == 10 {
-                    Command::RepeatWebhook { job, end }
+                    Command::RedeliverWebhook { job, end }
                 } else {
-                    Command::WebhookSettled { job, end }
+                    Command::SettleWebhook { job, end }
                 }
             }
         };
@@ -238,12 +238,12 @@ impl Life {
     fn a_launcher_speaks(&mut self) {
         let worker = self.worker();
         let command = match self.dice.roll(4) {
-            0 => Command::Introduce(worker),
-            1 if self.dice.chance(30) => Command::ForgiveSilence,
-            1 => Command::Drain(worker),
+            0 => Command::RegisterWorker(worker),
+            1 if self.dice.chance(30) => Command::RenewLeases,
+            1 => Command::DrainWorker(worker),
             _ => {
                 let counts_retry = self.dice.chance(50);
-                Command::Lose { worker, counts_retry, reason: "exit code 1".to_string() }
+                Command::LoseWorker { worker, counts_retry, reason: "exit code 1".to_string() }
             }
         };
         self.say(command);
@@ -264,13 +264,13 @@ impl Life {
         self.pass(8 * 86_400_000);
         for (job, ends) in self.world.ends.clone() {
             for end in ends {
-                self.say(Command::WebhookSettled { job, end });
+                self.say(Command::SettleWebhook { job, end });
             }
         }
         self.pass(1);
         assert!(self.world.queue.is_empty(), "every job is gone in the end");
         for worker in self.workers.clone() {
-            self.say(Command::Lose { worker, counts_retry: false, reason: String::new() });
+            self.say(Command::LoseWorker { worker, counts_retry: false, reason: String::new() });
         }
         assert_eq!(self.world.queue.next_deadline(), None::<Millis>, "nobody is left to wait for");
     }

@@ -219,9 +219,9 @@ fn the_last_number_of_a_sequence_is_given_out_and_then_no_more() {
     }
     expect![[r#"
         0s submit a: accepted
-        0s submit b: refused, Full
+        0s submit b: refused, QueueFull
         0s restart: 1 jobs
-        0s submit c: refused, Full
+        0s submit c: refused, QueueFull
     "#]]
     .assert_eq(&dialogue);
 }

@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use longshore_model::{Counters, JobId, JobKey, JobRow, JobState};
 
-use crate::life::GONE;
+use crate::transitions::DELETED;
 use crate::{Change, Command};
 
 /// What is kept of a job's outcome.
@@ -56,12 +56,12 @@ impl Rows {
                 self.streams.remove(key);
                 self.hooks.remove(key);
             }
-            Change::KeepInput(key) => assert!(self.inputs.insert(*key), "an input is kept once"),
-            Change::KeepOutcome(key) => {
+            Change::PutInput(key) => assert!(self.inputs.insert(*key), "an input is kept once"),
+            Change::PutOutcome(key) => {
                 self.outcomes.insert(*key, Outcome::Reported);
                 note(self.jobs[key].id, "outcome kept".to_string());
             }
-            Change::KeepError(key, error) => {
+            Change::PutError(key, error) => {
                 self.outcomes.insert(*key, Outcome::Error(error.clone()));
                 note(self.jobs[key].id, format!("error {error:?}"));
             }
@@ -81,8 +81,8 @@ impl Rows {
                     note(self.jobs[key].id, "stream reset".to_string());
                 }
             }
-            Change::OweHook(key) => assert!(self.hooks.insert(*key), "a hook is owed once"),
-            Change::ForgetHook(key) => assert!(self.hooks.remove(key), "only what is owed is forgotten"),
+            Change::PutWebhook(key) => assert!(self.hooks.insert(*key), "a hook is owed once"),
+            Change::DeleteWebhook(key) => assert!(self.hooks.remove(key), "only what is owed is forgotten"),
             Change::PutCounters(_, counters) => self.counters = *counters,
         }
     }
@@ -92,7 +92,7 @@ impl Rows {
         use JobState::{Cancelled, Completed, Failed, InProgress, InQueue, TimedOut};
         let Some(old) = old else {
             assert!(matches!(cause, Command::Submit(_)), "only a submit makes a job, not {cause:?}");
-            assert!(new.state == InQueue && new.fresh, "{new:?}");
+            assert!(new.state == InQueue && new.never_taken, "{new:?}");
             assert!(new.key.seq > self.last_seq, "a number is given out once: {new:?}");
             self.last_seq = new.key.seq;
             return;
@@ -103,25 +103,25 @@ impl Rows {
         assert_eq!(old.attempt.0 + takes, new.attempt.0, "attempts count the takes");
         if old.state != new.state && new.state.is_terminal() {
             *self.ended.entry(new.state).or_default() += 1;
-            assert_eq!(new.webhook_owed, new.webhook);
+            assert_eq!(new.webhook_pending, new.webhook);
         }
         let by_hand = old.state.is_terminal() && new.state == InQueue;
         self.retried += u64::from(by_hand || old.retries < new.retries);
         let allowed = match (old.state, new.state) {
             (InQueue, InProgress) => matches!(cause, Command::Take(_)),
-            (InQueue, Completed) => matches!(cause, Command::Finish { .. }) && !old.fresh,
+            (InQueue, Completed) => matches!(cause, Command::Report { .. }) && !old.never_taken,
             // The output of a lost worker can be too large.
-            (InQueue, Failed) => matches!(cause, Command::Finish { .. }) && !old.fresh,
+            (InQueue, Failed) => matches!(cause, Command::Report { .. }) && !old.never_taken,
             (InQueue, Cancelled) => matches!(cause, Command::Cancel(_) | Command::Tick),
             (InProgress, Cancelled) => matches!(cause, Command::Cancel(_)),
-            (InProgress, Completed) => matches!(cause, Command::Finish { .. }),
+            (InProgress, Completed) => matches!(cause, Command::Report { .. }),
             (InProgress, TimedOut) => matches!(cause, Command::Tick),
             (InProgress, InQueue | Failed) => matches!(
                 cause,
-                Command::Finish { .. }
+                Command::Report { .. }
                     | Command::Ping { .. }
                     | Command::Take(_)
-                    | Command::Lose { .. }
+                    | Command::LoseWorker { .. }
                     | Command::Undelivered { .. }
                     | Command::Tick
             ),
@@ -135,11 +135,11 @@ impl Rows {
 
 /// Within a state only the time of deletion changes, and whether the webhook is owed.
 fn is_touched_only(old: &JobRow, new: &JobRow, cause: &Command) -> bool {
-    let may_owe_again = matches!(cause, Command::RepeatWebhook { .. });
+    let may_owe_again = matches!(cause, Command::RedeliverWebhook { .. });
     let same = JobRow {
         delete_at: new.delete_at,
-        pinned: new.pinned,
-        webhook_owed: (old.webhook_owed || may_owe_again) && new.webhook_owed,
+        ttl_pinned: new.ttl_pinned,
+        webhook_pending: (old.webhook_pending || may_owe_again) && new.webhook_pending,
         ..old.clone()
     };
     same == *new
@@ -147,8 +147,8 @@ fn is_touched_only(old: &JobRow, new: &JobRow, cause: &Command) -> bool {
 
 fn what_changed(old: &JobRow, new: &JobRow) -> Option<String> {
     if old.state == new.state {
-        let settled = (old.webhook_owed && !new.webhook_owed).then(|| "webhook settled".to_string());
-        let is_gone = new.delete_at == GONE && old.delete_at != GONE;
+        let settled = (old.webhook_pending && !new.webhook_pending).then(|| "webhook settled".to_string());
+        let is_gone = new.delete_at == DELETED && old.delete_at != DELETED;
         return settled.or(is_gone.then(|| "gone".to_string()));
     }
     match (old.state, new.state) {

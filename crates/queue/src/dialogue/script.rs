@@ -6,11 +6,11 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
 
-use longshore_model::{Attempt, End, Idempotency, JobId, JobState, KeyId, OwnerNo, Submitter};
+use longshore_model::{Attempt, Idempotency, JobEnd, JobId, JobState, KeyId, OwnerNo, Submitter};
 
 use super::print::{describe, page, status, time, workers};
 use super::world::{World, worker};
-use crate::{Command, Reply, Submit, Take, Verdict};
+use crate::{Command, Reply, Report, Submit, Take};
 
 /// Plays one line and writes down what happened.
 pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
@@ -30,7 +30,7 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
         }
         ["reload"] => {
             let before = world.restart(false);
-            world.queue.take_over_workers(&before, world.now);
+            world.queue.adopt_workers(&before, world.now);
             format!("{} jobs", world.queue.len())
         }
         // Nobody rings the clock meanwhile.
@@ -94,12 +94,12 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
     match *words {
         ["submit", name, ref flags @ ..] => Command::Submit(submit(world, name, flags)),
         ["take", who, ref flags @ ..] => Command::Take(take(who, flags)),
-        ["done", who, job] => finish(world, who, job, Verdict::Completed { output_bytes: 10 }),
+        ["done", who, job] => finish(world, who, job, Report::Completed { output_bytes: 10 }),
         ["done", who, job, bytes] => {
             let output_bytes = bytes.parse().expect("a size in bytes");
-            finish(world, who, job, Verdict::Completed { output_bytes })
+            finish(world, who, job, Report::Completed { output_bytes })
         }
-        ["error", who, job] => finish(world, who, job, Verdict::Failed),
+        ["error", who, job] => finish(world, who, job, Report::Failed),
         ["progress", who, job] => Command::Progress { worker: worker(who), job: world.job(job, false) },
         ["append", who, job] => Command::Append { worker: worker(who), job: world.job(job, false) },
         ["ping", who] => Command::Ping { worker: worker(who), holds: None },
@@ -114,34 +114,34 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
             Command::Undelivered { job: world.job(job, false), attempt, damage: None }
         }
         ["damaged", job] => undelivered(world, job, Some("its input is damaged")),
-        ["alive", who] => Command::Alive(worker(who)),
+        ["alive", who] => Command::TouchWorker(worker(who)),
         ["cancel", job] => Command::Cancel(world.job(job, false)),
         ["retry", job] => Command::Retry(world.job(job, false)),
         ["purge"] => Command::Purge,
-        ["keep", job, ttl] => Command::Keep { job: world.job(job, false), ttl_ms: millis(ttl) },
-        ["introduce", who] => Command::Introduce(worker(who)),
-        ["drain", who] => Command::Drain(worker(who)),
-        ["lose", who, how, ..] => Command::Lose {
+        ["keep", job, ttl] => Command::SetTtl { job: world.job(job, false), ttl_ms: millis(ttl) },
+        ["introduce", who] => Command::RegisterWorker(worker(who)),
+        ["drain", who] => Command::DrainWorker(worker(who)),
+        ["lose", who, how, ..] => Command::LoseWorker {
             worker: worker(who),
             counts_retry: how == "counted",
             reason: line.split('\'').nth(1).unwrap_or("exit code 1").to_string(),
         },
-        ["forgive"] => Command::ForgiveSilence,
+        ["forgive"] => Command::RenewLeases,
         ["settled", job] => {
-            let (job, end) = reported(world, job, <[End]>::last);
-            Command::WebhookSettled { job, end }
+            let (job, end) = reported(world, job, <[JobEnd]>::last);
+            Command::SettleWebhook { job, end }
         }
         ["settled", job, "first"] => {
-            let (job, end) = reported(world, job, <[End]>::first);
-            Command::WebhookSettled { job, end }
+            let (job, end) = reported(world, job, <[JobEnd]>::first);
+            Command::SettleWebhook { job, end }
         }
         ["repeat", job] => {
-            let (job, end) = reported(world, job, <[End]>::last);
-            Command::RepeatWebhook { job, end }
+            let (job, end) = reported(world, job, <[JobEnd]>::last);
+            Command::RedeliverWebhook { job, end }
         }
         ["tick"] => Command::Tick,
         ["set", ref flags @ ..] => set(world, flags),
-        ["demolish"] => Command::Demolish,
+        ["demolish"] => Command::DeleteSlice,
         _ => panic!("a script says {line:?}"),
     }
 }
@@ -185,21 +185,21 @@ fn take(who: &str, flags: &[&str]) -> Take {
     Take { worker: worker(who), slots: slots.unwrap_or(1), says_busy, overlapping, input_bytes_max }
 }
 
-fn finish(world: &mut World, who: &str, job: &str, verdict: Verdict) -> Command {
-    Command::Finish { worker: worker(who), job: world.job(job, false), verdict }
+fn finish(world: &mut World, who: &str, job: &str, report: Report) -> Command {
+    Command::Report { worker: worker(who), job: world.job(job, false), report }
 }
 
 /// In the attempt that the job is in.
 fn undelivered(world: &mut World, job: &str, damage: Option<&str>) -> Command {
     let job = world.job(job, false);
-    let attempt = world.queue.stored(job).map_or(Attempt(0), |row| row.attempt);
+    let attempt = world.queue.find_stored(job).map_or(Attempt(0), |row| row.attempt);
     Command::Undelivered { job, attempt, damage: damage.map(ToString::to_string) }
 }
 
 /// A job, and the one of its ends which `pick` takes.
-fn reported(world: &mut World, job: &str, pick: impl Fn(&[End]) -> Option<&End>) -> (JobId, End) {
+fn reported(world: &mut World, job: &str, pick: impl Fn(&[JobEnd]) -> Option<&JobEnd>) -> (JobId, JobEnd) {
     let job = world.job(job, false);
-    let none = End { state: JobState::Completed, attempt: Attempt(1) };
+    let none = JobEnd { state: JobState::Completed, attempt: Attempt(1) };
     let end = world.ends.get(&job).and_then(|ends| pick(ends)).copied().unwrap_or(none);
     (job, end)
 }

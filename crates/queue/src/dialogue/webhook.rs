@@ -231,13 +231,13 @@ fn only_the_last_end_of_a_job_with_a_webhook_is_told_again() {
         expect![[r#"
             0s submit a: accepted
             0s cancel a: CANCELLED; a CANCELLED
-            0s repeat a: refused, NotRepeatable
+            0s repeat a: refused, WebhookNotRedeliverable
             0s submit b hook: accepted
-            0s repeat b: refused, NotRepeatable
+            0s repeat b: refused, WebhookNotRedeliverable
             0s take w1: b
             0s error w1 b: recorded; b outcome kept; b FAILED; b webhook due
             0s retry b: IN_QUEUE; b outcome cleared
-            0s repeat b: refused, NotRepeatable
+            0s repeat b: refused, WebhookNotRedeliverable
             0s repeat c: refused, NoSuchJob
         "#]],
     );

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use longshore_model::{End, EndpointNo, JobId, JobRow, Millis, WorkerId};
+use longshore_model::{EndpointNo, JobEnd, JobId, JobRow, Millis, WorkerId};
 
 use super::audit;
 use super::rows::{Note, Rows};
-use crate::{Change, Command, Effects, Queue, Reply, Settings, Signal};
+use crate::{Change, Command, Effects, Queue, QueueSettings, Reply, Signal};
 
 const ENDPOINT: EndpointNo = EndpointNo(7);
 pub(super) const START: Millis = Millis(1_700_000_000_000);
@@ -16,16 +16,16 @@ pub(super) const START: Millis = Millis(1_700_000_000_000);
 pub(super) struct World {
     pub(super) queue: Queue,
     pub(super) rows: Rows,
-    pub(super) settings: Settings,
+    pub(super) settings: QueueSettings,
     pub(super) now: Millis,
     pub(super) names: BTreeMap<String, JobId>,
     /// The ends of each job that a webhook was to report, the latest last.
-    pub(super) ends: BTreeMap<JobId, Vec<End>>,
+    pub(super) ends: BTreeMap<JobId, Vec<JobEnd>>,
 }
 
 impl World {
     pub(super) fn new() -> Self {
-        let settings = Settings {
+        let settings = QueueSettings {
             paused: false,
             execution_timeout_ms: 600_000,
             max_retries: 2,
@@ -73,9 +73,9 @@ impl World {
                 // Its id may come again, for a new job.
                 self.ends.remove(job);
             }
-            let Signal::Webhook(job, _, end) = signal else { continue };
+            let Signal::WebhookDue(job, _, end) = signal else { continue };
             let ends = self.ends.entry(*job).or_default();
-            if matches!(cause, Command::RepeatWebhook { .. }) {
+            if matches!(cause, Command::RedeliverWebhook { .. }) {
                 assert_eq!(ends.last(), Some(end), "the last end alone is told again");
                 continue;
             }
@@ -109,7 +109,7 @@ impl World {
         assert_eq!(before.load(), self.queue.load(), "a restart changes no load");
         assert_eq!(line_of(&before), line_of(&self.queue), "a restart changes no line");
         for row in self.rows.jobs.values() {
-            let seen = |queue: &Queue| queue.visible(row.id, self.now);
+            let seen = |queue: &Queue| queue.find_visible(row.id, self.now);
             assert_eq!(seen(&before), seen(&self.queue), "a restart changes nothing to see");
         }
         before

@@ -24,13 +24,13 @@ const PARTS: [&str; 5] = ["blobs", "code", VOLUMES, "audit", "webhooks"];
 /// A data folder from which nothing goes that the log names.
 pub(super) struct Held {
     log: HeldLog,
-    /// See `longshore_blobs::HOLD`.
+    /// See `longshore_blobs::COPY_LOCK`.
     blobs: Option<File>,
 }
 
 /// Holds a data folder, also that of a running server.
 pub(super) fn hold(data: &Path) -> Done<Held> {
-    let path = data.join("blobs").join(longshore_blobs::HOLD);
+    let path = data.join("blobs").join(longshore_blobs::COPY_LOCK);
     let blobs = match File::open(&path) {
         Ok(hold) => {
             hold.lock_shared().map_err(BackupError::io("hold", &path))?;

@@ -22,7 +22,7 @@ pub(super) const DRAFT: &str = ".draft-";
 
 /// What is known of a version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Note {
+struct VersionNote {
     files: u64,
     bytes: u64,
     created_at: Millis,
@@ -42,7 +42,7 @@ pub(super) fn keep(dir: &Path, name: &str, archive: &[u8]) -> Result<CodeVersion
     if is_new || version(dir, name, &hash).is_none() {
         let created_at =
             version(dir, name, &hash).map_or_else(|| now_after(dir, name), |version| version.created_at);
-        let note = Note { files: unpacked.files, bytes: unpacked.bytes, created_at };
+        let note = VersionNote { files: unpacked.files, bytes: unpacked.bytes, created_at };
         write_note(dir, &hash, &note).map_err(unavailable)?;
     }
     version(dir, name, &hash)
@@ -78,7 +78,7 @@ fn exchange(draft: &Path, folder: &Path) -> io::Result<()> {
 }
 
 /// The note is written last: a version without one is none.
-fn write_note(dir: &Path, hash: &CodeHash, note: &Note) -> io::Result<()> {
+fn write_note(dir: &Path, hash: &CodeHash, note: &VersionNote) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(dir)?;
     file.write_all(&serde_json::to_vec(note)?)?;
     file.as_file().sync_all()?;
@@ -111,8 +111,8 @@ pub(super) fn versions(dir: &Path, name: &str) -> Vec<CodeVersion> {
 }
 
 fn version(dir: &Path, name: &str, hash: &CodeHash) -> Option<CodeVersion> {
-    let note: Note = serde_json::from_slice(&fs::read(dir.join(format!("{hash}.json"))).ok()?).ok()?;
-    let Note { files, bytes, created_at } = note;
+    let note: VersionNote = serde_json::from_slice(&fs::read(dir.join(format!("{hash}.json"))).ok()?).ok()?;
+    let VersionNote { files, bytes, created_at } = note;
     let version = CodeVersion { name: name.to_owned(), hash: hash.clone(), files, bytes, created_at };
     dir.join(hash.as_str()).is_dir().then_some(version)
 }
@@ -185,7 +185,7 @@ mod tests {
         let dir = dir.path();
         let keep = |text: &str| keep(dir, "hello", &archive_of(&[("handler.py", text)])).unwrap();
         let first = keep("1");
-        let note = Note { files: 1, bytes: 1, created_at: Millis(9_000_000_000_000) };
+        let note = VersionNote { files: 1, bytes: 1, created_at: Millis(9_000_000_000_000) };
         fs::write(dir.join(format!("{}.json", first.hash)), serde_json::to_vec(&note).unwrap()).unwrap();
         let mut kept = vec![first.hash];
         kept.extend(["2", "3", "4"].map(|text| keep(text).hash));

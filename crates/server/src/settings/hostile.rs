@@ -1,7 +1,7 @@
 //! Settings that nobody means well with: each is refused in one line that says where, or can be used.
 
 use longshore_cli::ServeArgs;
-use longshore_hostile::{cases, spoiled, text};
+use longshore_hostile::{cases, mutated, text};
 use proptest::prelude::*;
 
 use super::{DEFAULTS, Settings, SettingsError};
@@ -106,12 +106,12 @@ proptest! {
     }
 
     #[test]
-    fn the_reference_spoiled(file in spoiled(Just(DEFAULTS), TOKENS)) {
+    fn the_reference_spoiled(file in mutated(Just(DEFAULTS), TOKENS)) {
         holds(load(&file, Vec::new()))?;
     }
 
     #[test]
-    fn any_values_for_any_names(file in prop_oneof![file().prop_map(String::into_bytes), spoiled(file(), TOKENS)]) {
+    fn any_values_for_any_names(file in prop_oneof![file().prop_map(String::into_bytes), mutated(file(), TOKENS)]) {
         holds(load(&file, Vec::new()))?;
     }
 

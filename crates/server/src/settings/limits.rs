@@ -9,15 +9,15 @@ use serde::Deserialize;
 pub(super) struct LimitSettings {
     mode: Mode,
     requests_per_worker: u32,
-    runsync: Row,
-    run: Row,
-    status: Row,
-    stream: Row,
-    cancel: Row,
-    purge_queue: Row,
-    openai: Row,
-    requests: Row,
-    webhooks: Row,
+    runsync: LimitRow,
+    run: LimitRow,
+    status: LimitRow,
+    stream: LimitRow,
+    cancel: LimitRow,
+    purge_queue: LimitRow,
+    openai: LimitRow,
+    requests: LimitRow,
+    webhooks: LimitRow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -30,7 +30,7 @@ enum Mode {
 /// One operation.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct LimitRow {
     per_10_s: u32,
     concurrent: u32,
 }
@@ -43,7 +43,7 @@ impl LimitSettings {
 
     /// What the edge needs.
     pub(super) fn limits(&self) -> RateLimits {
-        let limit = |row: Row| Limit { per_10_s: row.per_10_s, concurrent: row.concurrent };
+        let limit = |row: LimitRow| Limit { per_10_s: row.per_10_s, concurrent: row.concurrent };
         match self.mode {
             Mode::Off => RateLimits::Off,
             Mode::On => RateLimits::On(RateTable {

@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::end_file::EndFile;
 use super::error::from_io;
-use super::names;
+use super::log::end_file::EndFile;
+use super::log::names;
 use crate::StoreError;
 
 /// A file of a log.
@@ -40,7 +40,7 @@ pub fn hold_log(dir: &Path) -> Result<HeldLog, StoreError> {
     if !log.is_dir() {
         return Err(unusable("has no `log`; name the data folder of a server".to_owned()));
     }
-    let hold = match File::open(log.join(names::HOLD)) {
+    let hold = match File::open(log.join(names::COPY_LOCK)) {
         Ok(hold) => Some(hold),
         // No server has opened it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -69,7 +69,7 @@ mod tests {
     use longshore_model::{Durability, ShardId};
 
     use super::*;
-    use crate::{Batch, EmbeddedStore, LogLimits, Store as _, Write, verify};
+    use crate::{Batch, EmbeddedStore, SegmentLimits, Store as _, Write, verify};
 
     fn copied(dir: &Path, to: &Path) {
         let held = hold_log(dir).unwrap();
@@ -84,9 +84,9 @@ mod tests {
     async fn a_copy_of_a_log_that_is_written_has_what_was_durable_and_nothing_torn() {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
-        let limits = LogLimits { segment_bytes: 64 << 10, ..LogLimits::default() };
+        let limits = SegmentLimits { segment_bytes: 64 << 10, ..SegmentLimits::default() };
         let store = EmbeddedStore::open_with(&data, limits).unwrap();
-        let epoch = store.claim(vec![ShardId::CATALOG]).await.unwrap()[0];
+        let epoch = store.claim_shards(vec![ShardId::CATALOG]).await.unwrap()[0];
         for round in 0..40_u32 {
             for number in 0..5 {
                 let writes = vec![Write::PutSetting(format!("s{number}"), vec![round as u8; 3_000].into())];

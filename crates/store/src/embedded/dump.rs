@@ -9,13 +9,13 @@ use longshore_model::JobKey;
 use serde_json::{Value, json};
 
 use super::error::corrupt;
-use super::format::SEGMENT_HEADER_BYTES;
-use super::job_row;
-use super::names;
-use super::payload::Kept;
-use super::record::{Record, each};
-use super::scan::{Window, frame_at};
-use super::segment::Header;
+use super::log::format::SEGMENT_HEADER_BYTES;
+use super::log::job_row;
+use super::log::names;
+use super::log::payload::PayloadRef;
+use super::log::record::{Record, each};
+use super::log::segment::SegmentHeader;
+use super::recovery::scan::{ReadWindow, frame_at};
 use crate::StoreError;
 
 /// Writes a line of JSON for every record in the log of a data folder, in the order in which they were written: where
@@ -26,18 +26,22 @@ pub fn dump(dir: &Path, out: &mut impl Write) -> Result<(), StoreError> {
     let mut segments = Vec::new();
     for number in names::numbers_in(&log).map_err(failed)? {
         let file = File::open(log.join(names::segment(number))).map_err(failed)?;
-        segments.push((Header::read(&file, number)?, file));
+        segments.push((SegmentHeader::read(&file, number)?, file));
     }
     for at in 0..segments.len() {
         let (header, file) = &segments[at];
         let sealed = segments.get(at + 1).map(|(seal, _)| seal.previous_end);
         let end = sealed.map_or_else(|| file.metadata().map(|data| data.len()), Ok).map_err(failed)?;
-        segment(header, &mut Window::new(file, end), out)?;
+        segment(header, &mut ReadWindow::new(file, end), out)?;
     }
     Ok(())
 }
 
-fn segment(header: &Header, window: &mut Window<'_>, out: &mut impl Write) -> Result<(), StoreError> {
+fn segment(
+    header: &SegmentHeader,
+    window: &mut ReadWindow<'_>,
+    out: &mut impl Write,
+) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::Io(error.to_string());
     let mut at = SEGMENT_HEADER_BYTES;
     while let Some(found) = frame_at(window, header.salt, at).map_err(failed)? {
@@ -73,16 +77,16 @@ fn say(record: &Record<'_>) -> Value {
             json!({ "chunk": job(*key), "offset": offset, "payload": payload(kept) })
         }
         Record::Stream(key, stream) => {
-            json!({ "stream": job(*key), "next": stream.next, "drained": stream.drained })
+            json!({ "stream": job(*key), "next": stream.next, "drained": stream.consumed })
         }
-        Record::Hook(hook) => {
+        Record::Webhook(hook) => {
             json!({ "hook": job(hook.job), "attempts": hook.attempts, "dueAt": hook.due_at })
         }
-        Record::JobsGone(key, count) => json!({ "jobsGone": job(*key), "count": count }),
-        Record::OutcomeGone(key) => json!({ "outcomeGone": job(*key) }),
-        Record::ChunksGone(key) => json!({ "chunksGone": job(*key) }),
-        Record::StreamGone(key) => json!({ "streamGone": job(*key) }),
-        Record::HookGone(key) => json!({ "hookGone": job(*key) }),
+        Record::JobsDeleted(key, count) => json!({ "jobsGone": job(*key), "count": count }),
+        Record::OutcomeDeleted(key) => json!({ "outcomeGone": job(*key) }),
+        Record::ChunksDeleted(key) => json!({ "chunksGone": job(*key) }),
+        Record::StreamDeleted(key) => json!({ "streamGone": job(*key) }),
+        Record::WebhookDeleted(key) => json!({ "hookGone": job(*key) }),
         Record::Counters(endpoint, counters) => json!({
             "counters": endpoint, "completed": counters.completed, "failed": counters.failed,
             "retried": counters.retried, "cancelled": counters.cancelled,
@@ -91,10 +95,10 @@ fn say(record: &Record<'_>) -> Value {
         Record::Value { class, id, rank, value } => json!({
             "value": id_of(id), "class": class, "rank": rank, "bytes": value.len(),
         }),
-        Record::ValueGone(class, id) => json!({ "valueGone": id_of(id), "class": class }),
+        Record::ValueDeleted(class, id) => json!({ "valueGone": id_of(id), "class": class }),
         Record::LastEndpoint(no) => json!({ "lastEndpoint": no }),
         Record::Epoch(shard, epoch) => json!({ "shard": shard.0, "epoch": epoch.0 }),
-        Record::Oldest(number) => json!({ "oldestSegment": number }),
+        Record::LogStart(number) => json!({ "oldestSegment": number }),
     }
 }
 
@@ -109,10 +113,10 @@ fn id_of(id: &[u8]) -> Value {
     }
 }
 
-fn payload(kept: &Kept<'_>) -> Value {
+fn payload(kept: &PayloadRef<'_>) -> Value {
     match kept {
-        Kept::Here(bytes) => json!({ "bytes": bytes.len() }),
-        Kept::Beside(beside) => json!({ "bytes": beside.bytes, "beside": true }),
-        Kept::Blob(name, bytes) => json!({ "bytes": bytes, "file": name }),
+        PayloadRef::Inline(bytes) => json!({ "bytes": bytes.len() }),
+        PayloadRef::OutOfLine(beside) => json!({ "bytes": beside.bytes, "beside": true }),
+        PayloadRef::Blob(name, bytes) => json!({ "bytes": bytes, "file": name }),
     }
 }

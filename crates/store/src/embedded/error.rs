@@ -20,7 +20,7 @@ pub(super) fn is_full(error: &io::Error) -> bool {
 
 /// Bytes in a segment that no version of this program writes.
 pub(super) fn corrupt(segment: u64, at: impl Into<u64>, what: impl std::fmt::Display) -> StoreError {
-    let (file, at) = (super::names::segment(segment), at.into());
+    let (file, at) = (super::log::names::segment(segment), at.into());
     StoreError::Corrupt(format!(
         "`log/{file}`, byte {at}: {what}; restore the data folder from a backup, or keep what can be read with \
          `longshore store recover`"

@@ -1,5 +1,7 @@
 //! What the store answers. Every read sees each commit that was acknowledged before it began.
 
+pub(in crate::embedded) mod catalog;
+pub(in crate::embedded) mod pool;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -8,15 +10,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use longshore_model::{JobKey, JobRow};
 
-use super::coding::Malformed;
+use self::pool::ReadShared;
 use super::error::corrupt;
-use super::index::{Column, Index, Place};
-use super::job_row;
-use super::names;
-use super::payload::Beside;
-use super::readers::Shared;
-use super::record::{Outcome, RawRecord, Record};
-use super::scan::Window;
+use super::index::{Column, Index, RecordRef};
+use super::log::coding::Malformed;
+use super::log::job_row;
+use super::log::names;
+use super::log::payload::OutOfLine;
+use super::log::record::{OutcomeRecord, RawRecord, Record};
+use super::recovery::scan::ReadWindow;
 use crate::{ChunkRow, OutcomeRow, Payload, StoreError};
 
 /// Enough for nearly every record with its payload.
@@ -28,8 +30,8 @@ const NEAR_BYTES: u64 = 64 << 10;
 const CHUNKS_AT_ONCE: usize = 64;
 
 /// A job's input.
-pub(super) fn input(shared: &Shared, job: JobKey) -> Result<Option<Payload>, StoreError> {
-    let Some(spot) = spot_of(&shared.index(), job, Column::Input) else { return Ok(None) };
+pub(super) fn input(shared: &ReadShared, job: JobKey) -> Result<Option<Payload>, StoreError> {
+    let Some(spot) = span_of(&shared.index(), job, Column::Input) else { return Ok(None) };
     spot.read(|record, beside| match record {
         Record::Input(own, kept) if own == job => kept.load(beside).map(Some),
         _ => Err(spot.malformed(Malformed("the job's input"))),
@@ -37,10 +39,10 @@ pub(super) fn input(shared: &Shared, job: JobKey) -> Result<Option<Payload>, Sto
 }
 
 /// A job's output and error.
-pub(super) fn outcome(shared: &Shared, job: JobKey) -> Result<Option<OutcomeRow>, StoreError> {
-    let Some(spot) = spot_of(&shared.index(), job, Column::Outcome) else { return Ok(None) };
+pub(super) fn outcome(shared: &ReadShared, job: JobKey) -> Result<Option<OutcomeRow>, StoreError> {
+    let Some(spot) = span_of(&shared.index(), job, Column::Outcome) else { return Ok(None) };
     spot.read(|record, beside| match record {
-        Record::Outcome(own, Outcome { output, error }) if own == job => {
+        Record::Outcome(own, OutcomeRecord { output, error }) if own == job => {
             let output = output.map(|output| output.load(beside)).transpose()?;
             Ok(Some(OutcomeRow { output, error: error.map(Into::into) }))
         }
@@ -50,7 +52,7 @@ pub(super) fn outcome(shared: &Shared, job: JobKey) -> Result<Option<OutcomeRow>
 
 /// A page of a job's chunks. It ends before a chunk that cannot be read: only a page that begins with one is an error.
 pub(super) fn chunks(
-    shared: &Shared,
+    shared: &ReadShared,
     job: JobKey,
     offset: u64,
     bytes_max: usize,
@@ -60,7 +62,7 @@ pub(super) fn chunks(
         let spots: Vec<_> = {
             let index = shared.index();
             let places = index.chunks(job, from).take(CHUNKS_AT_ONCE);
-            places.filter_map(|(offset, place)| Some((offset, Spot::new(&index, place)?))).collect()
+            places.filter_map(|(offset, place)| Some((offset, FileSpan::new(&index, place)?))).collect()
         };
         let last = spots.len() < CHUNKS_AT_ONCE;
         for (offset, spot) in spots {
@@ -81,7 +83,7 @@ pub(super) fn chunks(
     }
 }
 
-fn chunk(job: JobKey, offset: u64, spot: &Spot) -> Result<ChunkRow, StoreError> {
+fn chunk(job: JobKey, offset: u64, spot: &FileSpan) -> Result<ChunkRow, StoreError> {
     spot.read(|record, beside| match record {
         Record::Chunk(own, at, kept) if (own, at) == (job, offset) => match kept.load(beside)? {
             Payload::Inline(bytes) => Ok(ChunkRow { offset, bytes }),
@@ -92,7 +94,7 @@ fn chunk(job: JobKey, offset: u64, spot: &Spot) -> Result<ChunkRow, StoreError> 
 }
 
 /// A page of an endpoint's jobs.
-pub(super) fn jobs(shared: &Shared, after: JobKey, limit: usize) -> Result<Vec<JobRow>, StoreError> {
+pub(super) fn jobs(shared: &ReadShared, after: JobKey, limit: usize) -> Result<Vec<JobRow>, StoreError> {
     if after.seq >= JobKey::SEQ_MAX {
         return Ok(Vec::new());
     }
@@ -100,7 +102,7 @@ pub(super) fn jobs(shared: &Shared, after: JobKey, limit: usize) -> Result<Vec<J
     {
         let index = shared.index();
         for (job, place) in index.rows_after(after).take(limit) {
-            spots.extend(Spot::new(&index, place).map(|spot| (job, spot)));
+            spots.extend(FileSpan::new(&index, place).map(|spot| (job, spot)));
         }
     }
     let mut rows = Vec::with_capacity(spots.len());
@@ -114,17 +116,17 @@ pub(super) fn jobs(shared: &Shared, after: JobKey, limit: usize) -> Result<Vec<J
 }
 
 /// How many of the first rows are in one segment, ascending and near each other.
-fn near(spots: &[(JobKey, Spot)]) -> usize {
-    let next_to = |pair: &[(JobKey, Spot)]| {
+fn near(spots: &[(JobKey, FileSpan)]) -> usize {
+    let next_to = |pair: &[(JobKey, FileSpan)]| {
         let (one, other) = (&pair[0].1, &pair[1].1);
         one.number == other.number && one.at < other.at && u64::from(other.at - one.at) < NEAR_BYTES
     };
     1 + spots.windows(2).take_while(|pair| next_to(pair)).count()
 }
 
-fn read_rows(spots: &[(JobKey, Spot)], rows: &mut Vec<JobRow>) -> Result<(), StoreError> {
+fn read_rows(spots: &[(JobKey, FileSpan)], rows: &mut Vec<JobRow>) -> Result<(), StoreError> {
     let Some((_, first)) = spots.first() else { return Ok(()) };
-    let mut window = Window::new(&first.file, u64::from(first.end));
+    let mut window = ReadWindow::new(&first.file, u64::from(first.end));
     for (job, spot) in spots {
         let row = spot.with_record(&mut window, |record| match record {
             Record::Job(own, body) if own == *job => {
@@ -138,7 +140,7 @@ fn read_rows(spots: &[(JobKey, Spot)], rows: &mut Vec<JobRow>) -> Result<(), Sto
 }
 
 /// A place in a file that stays open: the segment may leave the log meanwhile.
-struct Spot {
+struct FileSpan {
     file: Arc<File>,
     number: u64,
     at: u32,
@@ -146,12 +148,12 @@ struct Spot {
     end: u32,
 }
 
-fn spot_of(index: &Index, job: JobKey, column: Column) -> Option<Spot> {
-    Spot::new(index, index.get(job, column)?)
+fn span_of(index: &Index, job: JobKey, column: Column) -> Option<FileSpan> {
+    FileSpan::new(index, index.get(job, column)?)
 }
 
-impl Spot {
-    fn new(index: &Index, place: Place) -> Option<Self> {
+impl FileSpan {
+    fn new(index: &Index, place: RecordRef) -> Option<Self> {
         let segment = index.segments.get(place.slot())?;
         Some(Self {
             file: Arc::clone(&segment.file),
@@ -164,15 +166,15 @@ impl Spot {
     /// Reads the record, and lets it be looked at with a way to fetch what is beside it.
     fn read<T>(
         &self,
-        look: impl FnOnce(Record<'_>, &dyn Fn(Beside) -> Result<Bytes, StoreError>) -> Result<T, StoreError>,
+        look: impl FnOnce(Record<'_>, &dyn Fn(OutOfLine) -> Result<Bytes, StoreError>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut window = Window::sized(&self.file, u64::from(self.end), FIRST_BYTES);
+        let mut window = ReadWindow::sized(&self.file, u64::from(self.end), FIRST_BYTES);
         self.with_record(&mut window, |record| look(record, &|beside| self.beside(beside)))
     }
 
     fn with_record<T>(
         &self,
-        window: &mut Window<'_>,
+        window: &mut ReadWindow<'_>,
         look: impl FnOnce(Record<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let at = u64::from(self.at);
@@ -187,7 +189,7 @@ impl Spot {
         look(record.map_err(|malformed| self.malformed(malformed))?)
     }
 
-    fn beside(&self, beside: Beside) -> Result<Bytes, StoreError> {
+    fn beside(&self, beside: OutOfLine) -> Result<Bytes, StoreError> {
         let range = beside.range(self.at);
         if range.end > u64::from(self.end) {
             return Err(self.malformed(Malformed("a payload within the segment")));

@@ -1,6 +1,9 @@
 //! Opening the log: which segments belong to it, where it ends, and what it says.
 
-mod tail;
+pub(in crate::embedded) mod data_dir;
+mod newest_segment;
+pub(in crate::embedded) mod scan;
+pub(in crate::embedded) mod search;
 #[cfg(test)]
 mod tests;
 
@@ -12,18 +15,18 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use self::tail::Tail;
-use super::end_file::EndFile;
+use self::newest_segment::NewestSegment;
+use self::scan::{ReadWindow, frame_at, read_range};
 use super::error::corrupt;
-use super::format::SEGMENT_HEADER_BYTES;
-use super::frame::Frame;
 use super::index::{Index, Segment};
-use super::limits::LogLimits;
-use super::log::End;
-use super::names;
-use super::record::each;
-use super::scan::{Window, frame_at, read_range};
-use super::segment::Header;
+use super::log::LogEnd;
+use super::log::end_file::EndFile;
+use super::log::format::SEGMENT_HEADER_BYTES;
+use super::log::frame::Frame;
+use super::log::limits::SegmentLimits;
+use super::log::names;
+use super::log::record::each;
+use super::log::segment::SegmentHeader;
 use crate::StoreError;
 
 /// Written again at once.
@@ -35,7 +38,7 @@ pub(super) struct Recovered {
     /// What it says, up to its end.
     pub index: Index,
     /// Where it ends.
-    pub end: End,
+    pub end: LogEnd,
     /// What is to follow there: the frames of a newest segment that is made anew.
     pub frames: Vec<Frame>,
     /// The first segment that belongs to it.
@@ -45,18 +48,18 @@ pub(super) struct Recovered {
 impl Recovered {
     /// A log without segments.
     pub fn nothing() -> Self {
-        Self { index: Index::default(), end: End::NOTHING, frames: Vec::new(), oldest: 1 }
+        Self { index: Index::default(), end: LogEnd::NOTHING, frames: Vec::new(), oldest: 1 }
     }
 }
 
 /// A segment that was found.
-struct Opened {
+struct OpenedSegment {
     file: File,
-    header: Header,
+    header: SegmentHeader,
 }
 
 /// Reads the log in this folder. `limits` say whether its newest segment is short.
-pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreError> {
+pub(super) fn recover(dir: &Path, limits: SegmentLimits) -> Result<Recovered, StoreError> {
     let known = EndFile::read(dir)?;
     let mut numbers = list(dir)?;
     let newest = numbers.pop();
@@ -67,7 +70,7 @@ pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreE
         return Ok(Recovered::nothing());
     };
     let newest = open(dir, newest)?;
-    let tail = Tail::of(&newest, known)?;
+    let tail = NewestSegment::of(&newest, known)?;
     // Those before were given up, and the server stopped before their files were.
     for &number in numbers.iter().filter(|&&number| number < tail.oldest) {
         remove(dir, &names::segment(number))?;
@@ -83,37 +86,38 @@ pub(super) fn recover(dir: &Path, limits: LogLimits) -> Result<Recovered, StoreE
         segments.push(open(dir, expected)?);
     }
     let mut index = Index::default();
-    let seals: Vec<Header> = segments.iter().chain([&newest]).skip(1).map(|segment| segment.header).collect();
+    let seals: Vec<SegmentHeader> =
+        segments.iter().chain([&newest]).skip(1).map(|segment| segment.header).collect();
     for (segment, seal) in segments.into_iter().zip(seals) {
         replay_sealed(&mut index, segment, seal)?;
     }
-    let Header { number, salt, previous_end, previous_salt, .. } = newest.header;
+    let SegmentHeader { number, salt, previous_end, previous_salt, .. } = newest.header;
     // A file with something in it that nobody can read stays as it is.
     if tail.end <= limits.short_bytes
         && !tail.is_torn
         && let Some(frames) = frames(&newest, tail.end)?
     {
-        let end = End { number: number - 1, salt: previous_salt, at: previous_end };
+        let end = LogEnd { number: number - 1, salt: previous_salt, at: previous_end };
         return Ok(Recovered { index, end, frames, oldest: tail.oldest });
     }
     make_durable(&newest.file, tail.synced, tail.end).map_err(|error| cannot(number, "write", &error))?;
     replay(&mut index, newest, tail.end)?;
-    let end = End { number, salt, at: u64::from(tail.end) };
+    let end = LogEnd { number, salt, at: u64::from(tail.end) };
     Ok(Recovered { index, end, frames: Vec::new(), oldest: tail.oldest })
 }
 
 /// The frames of a segment, to be written again; `None` if a payload is damaged.
-fn frames(segment: &Opened, end: u32) -> Result<Option<Vec<Frame>>, StoreError> {
-    let Opened { file, header: Header { number, salt, .. } } = segment;
+fn frames(segment: &OpenedSegment, end: u32) -> Result<Option<Vec<Frame>>, StoreError> {
+    let OpenedSegment { file, header: SegmentHeader { number, salt, .. } } = segment;
     let failed = |error| cannot(*number, "read", &error);
-    let mut window = Window::new(file, u64::from(end));
+    let mut window = ReadWindow::new(file, u64::from(end));
     let (mut at, mut frames) = (SEGMENT_HEADER_BYTES, Vec::new());
     while let Some(found) = frame_at(&mut window, *salt, at).map_err(failed)? {
         let mut frame = Frame::default();
         for raw in each(found.records, 0) {
             let malformed = |malformed| corrupt(*number, found.records_at, malformed);
             let raw = raw.map_err(malformed)?;
-            let beside = raw.parse().map_err(malformed)?.beside();
+            let beside = raw.parse().map_err(malformed)?.out_of_line();
             let Some(beside) = beside else {
                 frame.copy(raw.bytes, None);
                 continue;
@@ -158,11 +162,11 @@ fn cannot(number: u64, what: &str, error: &io::Error) -> StoreError {
     StoreError::Io(format!("cannot {what} `log/{}`: {error}", names::segment(number)))
 }
 
-fn open(dir: &Path, number: u64) -> Result<Opened, StoreError> {
+fn open(dir: &Path, number: u64) -> Result<OpenedSegment, StoreError> {
     let file = File::options().read(true).write(true).open(dir.join(names::segment(number)));
     let file = file.map_err(|error| cannot(number, "open", &error))?;
-    let header = Header::read(&file, number)?;
-    Ok(Opened { file, header })
+    let header = SegmentHeader::read(&file, number)?;
+    Ok(OpenedSegment { file, header })
 }
 
 /// The server before may have been killed after a sync had failed: what is read here may be in memory only.
@@ -178,7 +182,7 @@ fn make_durable(file: &File, synced: u32, end: u32) -> io::Result<()> {
     file.sync_data()
 }
 
-fn replay_sealed(index: &mut Index, segment: Opened, seal: Header) -> Result<(), StoreError> {
+fn replay_sealed(index: &mut Index, segment: OpenedSegment, seal: SegmentHeader) -> Result<(), StoreError> {
     let number = segment.header.number;
     if seal.previous_salt != segment.header.salt {
         return Err(corrupt(number, 24_u32, "the segment behind it continues another one"));
@@ -192,13 +196,13 @@ fn replay_sealed(index: &mut Index, segment: Opened, seal: Header) -> Result<(),
 }
 
 /// Takes in all frames of a segment up to its end; there must be frames up to there.
-fn replay(index: &mut Index, segment: Opened, end: u32) -> Result<(), StoreError> {
-    let Opened { file, header: Header { number, salt, .. } } = segment;
+fn replay(index: &mut Index, segment: OpenedSegment, end: u32) -> Result<(), StoreError> {
+    let OpenedSegment { file, header: SegmentHeader { number, salt, .. } } = segment;
     let file = Arc::new(file);
     let known = Segment { number, salt, file: Arc::clone(&file), end, live_bytes: 0 };
     let slot =
         index.segments.push(known).ok_or_else(|| StoreError::Io("the log has too many segments".into()))?;
-    let mut window = Window::new(&file, u64::from(end));
+    let mut window = ReadWindow::new(&file, u64::from(end));
     let mut at = SEGMENT_HEADER_BYTES;
     while at < end {
         let found = frame_at(&mut window, salt, at).map_err(|error| cannot(number, "read", &error))?;

@@ -10,23 +10,24 @@ use std::sync::Arc;
 use longshore_model::{Durability, JobKey};
 
 use super::blob_file::{BLOBS, blob_path, check_blob};
-use super::encode;
 use super::error::from_io;
-use super::folder::Folder;
-use super::frame::Frame;
 use super::index::Column;
-use super::limits::LogLimits;
 use super::log::Log;
-use super::names;
-use super::payload::Kept;
-use super::ranks::Ranks;
+use super::log::frame::Frame;
+use super::log::job_row;
+use super::log::limits::SegmentLimits;
+use super::log::names;
+use super::log::payload::PayloadRef;
+use super::log::record::{OutcomeRecord, RawRecord, Record, each};
 use super::read;
-use super::record::{Outcome, RawRecord, Record, each};
+use super::read::catalog;
 use super::recovery::Recovered;
-use super::scan::{Found, read_range};
-use super::verify::check_beside;
+use super::recovery::data_dir::DataDir;
+use super::recovery::scan::{ScannedFrame, read_range};
+use super::verify::check_out_of_line;
 use super::walk::{Damage, Part, Walker, walk};
-use super::{catalog, job_row};
+use super::write::creation_order::CreationOrder;
+use super::write::encode;
 use crate::{Payload, StoreError, Write};
 
 /// So many jobs are read at once.
@@ -53,13 +54,13 @@ pub struct Salvaged {
 /// What a lost record said is as it was before: a job may stand where it stood earlier, and one that was removed may be
 /// back. A job that has not ended and of which the input or the endpoint is lost is dropped.
 pub fn salvage(dir: &Path, to: &Path) -> Result<Salvaged, StoreError> {
-    let _lock = Folder::lock_as_it_is(dir)?;
+    let _lock = DataDir::lock_as_it_is(dir)?;
     if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(StoreError::Unusable(format!("{} is not empty; name a new folder", to.display())));
     }
     let left = left(dir).map_err(|error| from_io(&error))?;
-    let folder = Folder::open(to)?;
-    let log = Log::open(&folder.log(), LogLimits::default(), Recovered::nothing())?;
+    let folder = DataDir::open(to)?;
+    let log = Log::open(&folder.log(), SegmentLimits::default(), Recovered::nothing())?;
     let blobs = dir.join(BLOBS);
     let salvaged = Salvaged { left, ..Salvaged::default() };
     let mut salvage = Salvage { log, blobs: &blobs, with_blobs: BTreeSet::new(), salvaged };
@@ -97,7 +98,7 @@ impl Walker for Salvage<'_> {
         Ok(())
     }
 
-    fn frame(&mut self, part: &Part, found: Found<'_>) -> Result<(), StoreError> {
+    fn frame(&mut self, part: &Part, found: ScannedFrame<'_>) -> Result<(), StoreError> {
         let mut frame = self.log.blank_frame();
         for raw in each(found.records, 0) {
             let at = found.records_at + raw.as_ref().map_or(0, |raw| raw.at) as u32;
@@ -130,25 +131,25 @@ impl Salvage<'_> {
         at: u32,
         end: u32,
     ) -> Result<(), (u64, String)> {
-        let malformed = |malformed: super::coding::Malformed| (u64::from(at), malformed.to_string());
+        let malformed = |malformed: super::log::coding::Malformed| (u64::from(at), malformed.to_string());
         let record = raw.parse().map_err(malformed)?;
         match record {
             // The new log begins with its first segment.
-            Record::Oldest(_) => return Ok(()),
+            Record::LogStart(_) => return Ok(()),
             Record::Job(key, body) => _ = job_row::decode(key, body).map_err(malformed)?,
             // A file that is gone is no damage if the job went later. So the job is looked at in the end.
-            Record::Input(job, Kept::Blob(..))
-            | Record::Outcome(job, Outcome { output: Some(Kept::Blob(..)), .. }) => {
+            Record::Input(job, PayloadRef::Blob(..))
+            | Record::Outcome(job, OutcomeRecord { output: Some(PayloadRef::Blob(..)), .. }) => {
                 self.with_blobs.insert(job);
             }
             _ => {}
         }
-        let Some(beside) = record.beside() else {
+        let Some(beside) = record.out_of_line() else {
             frame.copy(raw.bytes, None);
             return Ok(());
         };
         let range = beside.range(at);
-        check_beside(&part.file, beside, at, end).map_err(|what| (range.start, what))?;
+        check_out_of_line(&part.file, beside, at, end).map_err(|what| (range.start, what))?;
         let payload =
             read_range(&part.file, range, end).map_err(|error| (u64::from(at), error.to_string()))?;
         frame.copy(raw.bytes, Some((beside.place_of_distance(raw.bytes.len()), payload.into())));
@@ -206,7 +207,7 @@ impl Salvage<'_> {
             return Ok(());
         }
         let mut frame = self.log.blank_frame();
-        encode::batch(&mut frame, &mut Ranks::new(std::iter::empty(), 0), writes)?;
+        encode::batch(&mut frame, &mut CreationOrder::new(std::iter::empty(), 0), writes)?;
         self.log.append(frame, Durability::Buffered)
     }
 

@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::blob_file::{BLOBS, check_blob, drop_from_memory};
-use super::format::SEGMENT_HEADER_BYTES;
-use super::payload::Kept;
-use super::readers::Shared;
-use super::record::{Outcome, RawRecord, Record, each};
-use super::scan::{Found, Window, frame_at};
-use super::search::{Next, next_frame};
-use super::segment::Header;
-use super::verify::check_beside;
+use super::log::format::SEGMENT_HEADER_BYTES;
+use super::log::payload::PayloadRef;
+use super::log::record::{OutcomeRecord, RawRecord, Record, each};
+use super::log::segment::SegmentHeader;
+use super::read::pool::ReadShared;
+use super::recovery::scan::{ReadWindow, ScannedFrame, frame_at};
+use super::recovery::search::{Next, next_frame};
+use super::verify::check_out_of_line;
 use super::walk::Damage;
 
 /// Goes through a store again and again. See the module.
 #[derive(Debug)]
 pub struct Scrub {
-    shared: Arc<Shared>,
+    shared: Arc<ReadShared>,
     blobs: PathBuf,
     /// Where it goes on: a segment and a place in it.
     next: (u64, u32),
@@ -59,7 +59,7 @@ struct Sealed {
 }
 
 impl Scrub {
-    pub(super) fn new(shared: Arc<Shared>, dir: &Path) -> Self {
+    pub(super) fn new(shared: Arc<ReadShared>, dir: &Path) -> Self {
         Self { shared, blobs: dir.join(BLOBS), next: (0, 0), named: VecDeque::new() }
     }
 
@@ -97,11 +97,11 @@ impl Scrub {
         let mut at = if sealed.number == self.next.0 { self.next.1 } else { SEGMENT_HEADER_BYTES };
         drop_from_memory(&sealed.file, u64::from(at), bytes);
         if at == SEGMENT_HEADER_BYTES
-            && let Err(error) = Header::read(&sealed.file, sealed.number)
+            && let Err(error) = SegmentHeader::read(&sealed.file, sealed.number)
         {
             scrubbed.damages.push(Damage::in_segment(sealed.number, 0_u32, error));
         }
-        let mut window = Window::new(&sealed.file, u64::from(sealed.end));
+        let mut window = ReadWindow::new(&sealed.file, u64::from(sealed.end));
         while at < sealed.end && scrubbed.bytes < bytes {
             let end = match frame_at(&mut window, sealed.salt, at) {
                 Ok(Some(found)) => {
@@ -118,7 +118,7 @@ impl Scrub {
             if at < sealed.end { (sealed.number, at) } else { (sealed.number + 1, SEGMENT_HEADER_BYTES) };
     }
 
-    fn read_frame(&mut self, sealed: &Sealed, found: Found<'_>, scrubbed: &mut Scrubbed) {
+    fn read_frame(&mut self, sealed: &Sealed, found: ScannedFrame<'_>, scrubbed: &mut Scrubbed) {
         for raw in each(found.records, 0) {
             let at = found.records_at + raw.as_ref().map_or(0, |raw| raw.at) as u32;
             let parsed = raw.and_then(|raw| Ok((raw, raw.parse()?)));
@@ -129,8 +129,8 @@ impl Scrub {
                     continue;
                 }
             };
-            if let Some(beside) = record.beside()
-                && let Err(what) = check_beside(&sealed.file, beside, at, found.end)
+            if let Some(beside) = record.out_of_line()
+                && let Err(what) = check_out_of_line(&sealed.file, beside, at, found.end)
             {
                 scrubbed.damages.push(Damage::in_segment(sealed.number, beside.range(at).start, what));
             }
@@ -177,8 +177,10 @@ fn skip(sealed: &Sealed, at: u32, what: String, scrubbed: &mut Scrubbed) -> u32 
 
 fn blob_of<'a>(record: &Record<'a>) -> Option<(&'a str, u64)> {
     match *record {
-        Record::Input(_, Kept::Blob(name, bytes))
-        | Record::Outcome(_, Outcome { output: Some(Kept::Blob(name, bytes)), .. }) => Some((name, bytes)),
+        Record::Input(_, PayloadRef::Blob(name, bytes))
+        | Record::Outcome(_, OutcomeRecord { output: Some(PayloadRef::Blob(name, bytes)), .. }) => {
+            Some((name, bytes))
+        }
         _ => None,
     }
 }

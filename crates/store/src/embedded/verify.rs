@@ -7,14 +7,15 @@ use std::sync::Arc;
 use longshore_model::JobKey;
 
 use super::blob_file::{BLOBS, check_blob};
-use super::catalog;
+use super::error;
 use super::index::{Column, Index, Segment};
-use super::names;
-use super::payload::{Beside, Kept};
-use super::record::{Outcome, RawRecord, Record, each};
-use super::scan::{Found, read_range};
+use super::log::job_row;
+use super::log::names;
+use super::log::payload::{OutOfLine, PayloadRef};
+use super::log::record::{OutcomeRecord, RawRecord, Record, each};
+use super::read::catalog;
+use super::recovery::scan::{ScannedFrame, read_range};
 use super::walk::{Damage, Part, Walker, walk};
-use super::{error, job_row};
 use crate::StoreError;
 
 /// What was read, and what of it is not as it was written.
@@ -55,7 +56,7 @@ pub fn verify_with(
 ) -> Result<Verified, StoreError> {
     let log = dir.join(names::LOG);
     // No segment goes while this is held. A folder that nobody may write to needs none.
-    let hold = File::open(log.join(names::HOLD)).ok().filter(|hold| hold.lock_shared().is_ok());
+    let hold = File::open(log.join(names::COPY_LOCK)).ok().filter(|hold| hold.lock_shared().is_ok());
     let mut check = Check::new();
     walk(&log, &mut check)?;
     drop(hold);
@@ -92,7 +93,7 @@ impl Walker for Check {
         Ok(())
     }
 
-    fn frame(&mut self, part: &Part, found: Found<'_>) -> Result<(), StoreError> {
+    fn frame(&mut self, part: &Part, found: ScannedFrame<'_>) -> Result<(), StoreError> {
         let number = part.header.number;
         self.verified.frames += 1;
         for raw in each(found.records, 0) {
@@ -129,21 +130,21 @@ impl Check {
         Self { verified: Verified::default(), index: Index::default(), slot: 0, blobs: Vec::new() }
     }
 
-    fn payload(&mut self, part: &Part, found: &Found<'_>, at: u32, record: &Record<'_>) {
-        if let Some(beside) = record.beside() {
+    fn payload(&mut self, part: &Part, found: &ScannedFrame<'_>, at: u32, record: &Record<'_>) {
+        if let Some(beside) = record.out_of_line() {
             self.verified.payloads += 1;
             self.verified.payload_bytes += u64::from(beside.bytes);
-            if let Err(what) = check_beside(&part.file, beside, at, found.end) {
+            if let Err(what) = check_out_of_line(&part.file, beside, at, found.end) {
                 let place = beside.range(at).start;
                 self.damage(Damage::in_segment(part.header.number, place, what));
             }
         }
         let (job, column, kept) = match *record {
             Record::Input(job, kept) => (job, Column::Input, kept),
-            Record::Outcome(job, Outcome { output: Some(kept), .. }) => (job, Column::Outcome, kept),
+            Record::Outcome(job, OutcomeRecord { output: Some(kept), .. }) => (job, Column::Outcome, kept),
             _ => return,
         };
-        if let Kept::Blob(name, bytes) = kept {
+        if let PayloadRef::Blob(name, bytes) = kept {
             self.blobs.push(Blob { job, column, slot: self.slot, at, name: name.into(), bytes });
         }
     }
@@ -172,7 +173,12 @@ impl Check {
 }
 
 /// What is wrong with the payload of the record at this place, if something is.
-pub(super) fn check_beside(file: &File, beside: Beside, record_at: u32, end: u32) -> Result<(), String> {
+pub(super) fn check_out_of_line(
+    file: &File,
+    beside: OutOfLine,
+    record_at: u32,
+    end: u32,
+) -> Result<(), String> {
     match read_range(file, beside.range(record_at), end) {
         Ok(bytes) if beside.is(&bytes) => Ok(()),
         Ok(_) => Err("the payload is damaged".into()),

@@ -6,14 +6,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::end_file::EndFile;
-use super::format::SEGMENT_HEADER_BYTES;
-use super::log::End;
-use super::names;
-use super::record::{RawRecord, Record, each};
-use super::scan::{Found, Window, frame_at};
-use super::search::{Next, next_frame};
-use super::segment::Header;
+use super::log::LogEnd;
+use super::log::end_file::EndFile;
+use super::log::format::SEGMENT_HEADER_BYTES;
+use super::log::names;
+use super::log::record::{RawRecord, Record, each};
+use super::log::segment::SegmentHeader;
+use super::recovery::scan::{ReadWindow, ScannedFrame, frame_at};
+use super::recovery::search::{Next, next_frame};
 use crate::StoreError;
 
 /// Something in a data folder that is not as it was written.
@@ -47,7 +47,7 @@ pub(super) trait Walker {
     fn segment(&mut self, part: &Part) -> Result<(), StoreError>;
 
     /// A whole frame of it, but for its payloads.
-    fn frame(&mut self, part: &Part, found: Found<'_>) -> Result<(), StoreError>;
+    fn frame(&mut self, part: &Part, found: ScannedFrame<'_>) -> Result<(), StoreError>;
 
     /// Something is damaged.
     fn damage(&mut self, damage: Damage);
@@ -56,7 +56,7 @@ pub(super) trait Walker {
 /// A segment that is walked through.
 #[derive(Debug)]
 pub(super) struct Part {
-    pub header: Header,
+    pub header: SegmentHeader,
     pub file: Arc<File>,
     /// Nothing from here on is a frame.
     pub end: u64,
@@ -83,7 +83,7 @@ pub(super) fn walk(log: &Path, walker: &mut dyn Walker) -> Result<(), StoreError
             Err(damage) => walker.damage(damage),
         }
     }
-    let oldest = oldest(&parts);
+    let oldest = log_start(&parts);
     let newest = numbers.last().copied().into_iter().chain(known.map(|known| known.number)).max();
     for missing in (oldest..=newest.unwrap_or(0)).filter(|number| numbers.binary_search(number).is_err()) {
         walker.damage(Damage::in_segment(missing, 0_u32, "the file is missing"));
@@ -102,7 +102,7 @@ fn open(log: &Path, number: u64) -> Result<Part, Damage> {
     let unreadable =
         |error: io::Error| Damage::in_segment(number, 0_u32, format_args!("cannot be read: {error}"));
     let file = File::open(log.join(names::segment(number))).map_err(unreadable)?;
-    let header = Header::read(&file, number).map_err(|error| {
+    let header = SegmentHeader::read(&file, number).map_err(|error| {
         let what = match error {
             StoreError::Corrupt(_) => "the header is damaged".to_owned(),
             other => other.to_string(),
@@ -114,15 +114,15 @@ fn open(log: &Path, number: u64) -> Result<Part, Damage> {
 }
 
 /// The first segment that belongs to the log.
-fn oldest(parts: &[Part]) -> u64 {
+fn log_start(parts: &[Part]) -> u64 {
     let Some(newest) = parts.last() else { return 1 };
     let mut oldest = newest.header.oldest;
-    let mut window = Window::new(&newest.file, newest.end);
+    let mut window = ReadWindow::new(&newest.file, newest.end);
     let mut at = SEGMENT_HEADER_BYTES;
     while let Ok(Some(found)) = frame_at(&mut window, newest.header.salt, at) {
         let records = each(found.records, 0).flatten().filter_map(|raw| RawRecord::parse(raw).ok());
         for record in records {
-            if let Record::Oldest(named) = record {
+            if let Record::LogStart(named) = record {
                 oldest = named.clamp(1, newest.header.number);
             }
         }
@@ -132,8 +132,8 @@ fn oldest(parts: &[Part]) -> u64 {
 }
 
 /// Finds out how far a segment goes: what the one behind it says, or what is known of the log's end.
-fn seal_part(part: &mut Part, seal: Option<Header>, known: Option<End>, walker: &mut dyn Walker) {
-    let Header { number, salt, .. } = part.header;
+fn seal_part(part: &mut Part, seal: Option<SegmentHeader>, known: Option<LogEnd>, walker: &mut dyn Walker) {
+    let SegmentHeader { number, salt, .. } = part.header;
     if let Some(seal) = seal.filter(|seal| seal.number == number + 1) {
         if seal.previous_salt != salt {
             walker.damage(Damage::in_segment(number, 24_u32, "the segment behind it continues another one"));
@@ -154,9 +154,9 @@ fn seal_part(part: &mut Part, seal: Option<Header>, known: Option<End>, walker: 
 }
 
 fn walk_part(part: &Part, walker: &mut dyn Walker) -> Result<(), StoreError> {
-    let Header { number, salt, .. } = part.header;
+    let SegmentHeader { number, salt, .. } = part.header;
     walker.segment(part)?;
-    let mut window = Window::new(&part.file, part.end);
+    let mut window = ReadWindow::new(&part.file, part.end);
     let mut at = SEGMENT_HEADER_BYTES;
     while u64::from(at) < part.end {
         let mut why = "there is no whole frame".to_owned();

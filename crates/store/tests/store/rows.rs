@@ -11,7 +11,7 @@ pub const SHARD: ShardId = ShardId(7);
 
 /// Takes the shard of these tests.
 pub async fn claim(store: &dyn Store) -> Epoch {
-    store.claim(vec![SHARD]).await.unwrap()[0]
+    store.claim_shards(vec![SHARD]).await.unwrap()[0]
 }
 
 pub fn batch(writes: Vec<Write>) -> Batch {
@@ -33,10 +33,10 @@ pub fn job(endpoint: u32, seq: u64) -> JobRow {
         id: JobId::mint(Millis(seq), u128::from(endpoint), false),
         state: JobState::InQueue,
         low_priority: false,
-        fresh: true,
-        pinned: false,
+        never_taken: true,
+        ttl_pinned: false,
         webhook: false,
-        webhook_owed: false,
+        webhook_pending: false,
         retries: 0,
         redeliveries: 0,
         attempt: Attempt(0),
@@ -63,10 +63,10 @@ pub fn full_job(endpoint: u32, seq: u64) -> JobRow {
         id: JobId::mint(Millis(u64::MAX), u128::MAX - u128::from(seq), true),
         state: JobState::TimedOut,
         low_priority: true,
-        fresh: false,
-        pinned: true,
+        never_taken: false,
+        ttl_pinned: true,
         webhook: true,
-        webhook_owed: true,
+        webhook_pending: true,
         retries: 201,
         redeliveries: 202,
         attempt: Attempt(u32::MAX),

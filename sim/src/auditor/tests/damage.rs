@@ -1,7 +1,7 @@
 //! Outputs and chunks that are damaged on the disk.
 
 use super::Story;
-use crate::seen::Seen;
+use crate::observation::Observation;
 
 const DAMAGE_TOLD: &str = "what is damaged is answered as damaged, and nothing else is";
 const DAMAGED: &str = r#"{"error":"it is damaged","code":"damaged"}"#;
@@ -18,7 +18,7 @@ fn over() -> Story {
 
 impl Story {
     /// A question that the server answers with the word that something is damaged; the disk says so, too, or not.
-    fn damaged(&mut self, path: &str, read: Option<&Seen>) -> &mut Self {
+    fn damaged(&mut self, path: &str, read: Option<&Observation>) -> &mut Self {
         let id = self.arrive("GET", path, "");
         self.wait(1);
         if let Some(read) = read {
@@ -28,12 +28,12 @@ impl Story {
     }
 }
 
-fn output() -> Seen {
-    Seen::OutputDamaged("a".to_owned())
+fn output() -> Observation {
+    Observation::OutputDamaged("a".to_owned())
 }
 
-fn chunk(offset: u64) -> Seen {
-    Seen::ChunkDamaged("a".to_owned(), offset)
+fn chunk(offset: u64) -> Observation {
+    Observation::ChunkDamaged("a".to_owned(), offset)
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn who_follows_a_job_is_told_of_damage() {
         if is_damaged {
             story.see(&chunk(1));
         }
-        story.see(&Seen::Piece(following, ERROR.into()));
+        story.see(&Observation::Piece(following, ERROR.into()));
         story.lose(following);
         if is_damaged {
             story.is_fine();

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::auditor::{Auditor, Edge, Rules};
-use crate::seen::{Answer, ExchangeId, Moment, Party, Request, Seen};
+use crate::auditor::{Auditor, Rules, Transition};
+use crate::observation::{ExchangeId, HttpRequest, HttpResponse, Moment, Observation, Party};
 
 /// When stories begin by the wall clock.
 const BEGINNING_MS: u64 = 1_000_000_000;
@@ -26,11 +26,11 @@ impl Story {
     pub fn with(rules: Rules) -> Self {
         let now = Moment { ms: 1_000, wall_ms: BEGINNING_MS };
         let mut story = Self { auditor: Auditor::new(rules), now, last_id: 0 };
-        story.see(&Seen::ServerUp);
+        story.see(&Observation::ServerUp);
         story
     }
 
-    pub fn see(&mut self, seen: &Seen) {
+    pub fn see(&mut self, seen: &Observation) {
         self.auditor.see(self.now, seen);
     }
 
@@ -61,8 +61,8 @@ impl Story {
         self.last_id += 1;
         let id = ExchangeId(self.last_id);
         let body = Bytes::copy_from_slice(body.as_bytes());
-        let request = Request { method, path: path.to_owned(), headers, body };
-        self.see(&Seen::Sent(id, Party::Client(1), request));
+        let request = HttpRequest { method, path: path.to_owned(), headers, body };
+        self.see(&Observation::Sent(id, Party::Client(1), request));
         id
     }
 
@@ -70,7 +70,7 @@ impl Story {
     pub fn arrive(&mut self, method: &'static str, path: &str, body: &str) -> ExchangeId {
         let id = self.send(method, path, body);
         self.wait(1);
-        self.see(&Seen::Arrived(id));
+        self.see(&Observation::Arrived(id));
         id
     }
 
@@ -85,9 +85,9 @@ impl Story {
         }
         let body = if status >= 400 && body.is_empty() { r#"{"error":"no","code":"no"}"# } else { body };
         self.wait(1);
-        self.see(&Seen::Answered(
+        self.see(&Observation::Answered(
             id,
-            Answer { status, headers, body: Bytes::copy_from_slice(body.as_bytes()) },
+            HttpResponse { status, headers, body: Bytes::copy_from_slice(body.as_bytes()) },
         ));
         self
     }
@@ -95,7 +95,7 @@ impl Story {
     /// No answer comes.
     pub fn lose(&mut self, id: ExchangeId) -> &mut Self {
         self.wait(1);
-        self.see(&Seen::Broken(id));
+        self.see(&Observation::Broken(id));
         self
     }
 
@@ -165,9 +165,9 @@ impl Story {
         headers.extend(last.map(|last| ("last-event-id", last.to_string())));
         let id = self.send_with("GET", &format!("/v2/e/stream/{job}"), "", headers);
         self.wait(1);
-        self.see(&Seen::Arrived(id));
+        self.see(&Observation::Arrived(id));
         self.wait(1);
-        self.see(&Seen::Piece(id, Bytes::copy_from_slice(events.as_bytes())));
+        self.see(&Observation::Piece(id, Bytes::copy_from_slice(events.as_bytes())));
         id
     }
 
@@ -182,7 +182,7 @@ impl Story {
         let body = format!(r#"{{"input":{input}}}"#);
         let id = self.send_with("POST", "/v2/e/run", &body, vec![("idempotency-key", key.to_owned())]);
         self.wait(1);
-        self.see(&Seen::Arrived(id));
+        self.see(&Observation::Arrived(id));
         let answer = format!(r#"{{"id":"{job}","status":"IN_QUEUE"}}"#);
         self.answer(id, status, if status == 200 { &answer } else { "" })
     }
@@ -190,9 +190,9 @@ impl Story {
     /// The receiver `http://h/` is called, and answers.
     pub fn call(&mut self, number: u64, body: &str, status: u16) -> &mut Self {
         let body = Bytes::copy_from_slice(body.as_bytes());
-        self.see(&Seen::Called(number, "http://h/".to_owned(), body));
+        self.see(&Observation::Called(number, "http://h/".to_owned(), body));
         self.wait(1);
-        self.see(&Seen::CallAnswered(number, status));
+        self.see(&Observation::CallAnswered(number, status));
         self
     }
 
@@ -220,7 +220,7 @@ impl Story {
     }
 
     /// So often this edge was seen.
-    pub fn edge(&self, edge: Edge) -> u64 {
+    pub fn edge(&self, edge: Transition) -> u64 {
         self.auditor.edges().into_iter().find(|(known, _)| *known == edge).map_or(0, |(_, count)| count)
     }
 }

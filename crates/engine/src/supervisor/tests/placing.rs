@@ -4,8 +4,8 @@ use super::*;
 
 const L4: &str = "NVIDIA L4";
 
-fn machine(gpus: usize) -> Arc<Gpus> {
-    Arc::new(Gpus::new((0..gpus).map(|n| gpu(&n.to_string())).collect()))
+fn machine(gpus: usize) -> Arc<GpuPool> {
+    Arc::new(GpuPool::new((0..gpus).map(|n| gpu(&n.to_string())).collect()))
 }
 
 fn gpu(device: &str) -> Gpu {
@@ -17,7 +17,7 @@ fn wants(no: u128, gpu_count: u32) -> Endpoint {
 }
 
 impl Scene {
-    fn on(gpus: &Arc<Gpus>, record: Endpoint) -> Self {
+    fn on(gpus: &Arc<GpuPool>, record: Endpoint) -> Self {
         Self::open_on(gpus, record, MemoryLauncher::default(), vec![])
     }
 
@@ -106,7 +106,7 @@ async fn a_deleted_endpoint_leaves_the_line() {
 #[tokio::test(start_paused = true)]
 async fn adopted_workers_keep_their_gpus() {
     let gpus = machine(1);
-    let old = Present {
+    let old = RunningWorker {
         worker: "old".parse().unwrap(),
         endpoint: wants(1, 1).id,
         version: 1,
@@ -114,7 +114,7 @@ async fn adopted_workers_keep_their_gpus() {
         placement: Placement { gpus: vec![gpu("0")], ..Placement::default() },
     };
     let launcher: Arc<dyn Launcher> = Arc::new(MemoryLauncher::with_living(vec![old.clone()]));
-    let found = adopt(&launcher, &gpus, &ThisMachine, &WorkerSettings::default(), |_| true).await.unwrap();
+    let found = adopt(&launcher, &gpus, &TokioRuntime, &WorkerSettings::default(), |_| true).await.unwrap();
     let adopted = found[&old.endpoint].clone();
     let launcher = MemoryLauncher::with_living(adopted.clone());
     let first = Scene::open_on(&gpus, Endpoint { workers_min: 1, ..wants(1, 1) }, launcher, adopted);

@@ -1,6 +1,6 @@
 //! Envelopes that nobody means well with.
 
-use longshore_hostile::{JSON_TOKENS, Names, cases, json, object, spoiled};
+use longshore_hostile::{JSON_TOKENS, Names, cases, json, mutated, object};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn spoiled_envelopes(body in spoiled(prop_oneof![prop::sample::select(GOOD.to_vec()).prop_map(str::to_owned), envelope()], JSON_TOKENS)) {
+    fn spoiled_envelopes(body in mutated(prop_oneof![prop::sample::select(GOOD.to_vec()).prop_map(str::to_owned), envelope()], JSON_TOKENS)) {
         holds(&body)?;
         agrees(&body)?;
     }

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::curl::curl;
 use super::html::{escaped, prose};
-use super::shapes::{ALWAYS, REQUIRED, contents, json, kind, resolved, row};
-use crate::operations::Group;
+use super::schema_html::{ALWAYS, REQUIRED, contents, json, kind, resolved, row};
+use crate::openapi::Group;
 
 /// The whole page. The groups say in which order; what is said is in the document.
 pub(super) fn page(groups: &[Group], document: &Value) -> String {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 
-use super::place::{Place, SLOTS_MAX};
+use super::record_ref::{RecordRef, SLOTS_MAX};
 
 /// A segment of the log.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(in super::super) struct Segment {
     pub file: Arc<File>,
     /// Where its frames end.
     pub end: u32,
-    /// What of it is needed, by [`Place::bytes`].
+    /// What of it is needed, by [`RecordRef::bytes`].
     pub live_bytes: u64,
 }
 
@@ -81,7 +81,7 @@ impl Segments {
     }
 
     /// What is there is needed.
-    pub fn needed(&mut self, place: Place) {
+    pub fn needed(&mut self, place: RecordRef) {
         if let Some(segment) = self.slots[place.slot()].as_mut() {
             segment.live_bytes += place.bytes();
             self.live_bytes += place.bytes();
@@ -89,7 +89,7 @@ impl Segments {
     }
 
     /// What is there is needed no more.
-    pub fn dead(&mut self, place: Place) {
+    pub fn dead(&mut self, place: RecordRef) {
         if let Some(segment) = self.slots[place.slot()].as_mut() {
             segment.live_bytes -= place.bytes();
             self.live_bytes -= place.bytes();

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::place::Place;
+use super::record_ref::RecordRef;
 
 /// A value and where its record is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed<V> {
+pub(super) struct ValueEntry<V> {
     /// The value.
     pub value: V,
     /// Where its record is.
-    pub place: Place,
+    pub place: RecordRef,
 }
 
 /// Values by class and id.
 #[derive(Debug, Default)]
-pub(in super::super) struct Values(BTreeMap<(u8, Bytes), Placed<Value>>);
+pub(in super::super) struct Values(BTreeMap<(u8, Bytes), ValueEntry<Value>>);
 
 /// A value of the catalog.
 #[derive(Clone)]
@@ -40,19 +40,26 @@ impl std::fmt::Debug for Value {
 
 impl Values {
     /// Inserts or replaces a value; answers where it was.
-    pub fn put(&mut self, class: u8, id: &[u8], rank: u64, value: &[u8], place: Place) -> Option<Place> {
+    pub fn put(
+        &mut self,
+        class: u8,
+        id: &[u8],
+        rank: u64,
+        value: &[u8],
+        place: RecordRef,
+    ) -> Option<RecordRef> {
         let id = Bytes::copy_from_slice(id);
         let value = Value { class, id: id.clone(), rank, bytes: Bytes::copy_from_slice(value) };
-        self.0.insert((class, id), Placed { value, place }).map(|before| before.place)
+        self.0.insert((class, id), ValueEntry { value, place }).map(|before| before.place)
     }
 
     /// Forgets a value; answers where it was.
-    pub fn remove(&mut self, class: u8, id: &[u8]) -> Option<Place> {
+    pub fn remove(&mut self, class: u8, id: &[u8]) -> Option<RecordRef> {
         self.0.remove(&(class, Bytes::copy_from_slice(id))).map(|before| before.place)
     }
 
     /// Where a value is.
-    pub fn place(&self, class: u8, id: &[u8]) -> Option<Place> {
+    pub fn place(&self, class: u8, id: &[u8]) -> Option<RecordRef> {
         self.0.get(&(class, Bytes::copy_from_slice(id))).map(|value| value.place)
     }
 

@@ -7,34 +7,34 @@ use bytes::Bytes;
 use longshore_disk_faults::{Disk, Files, Loss, Recorded, after_every_step, record};
 use longshore_model::{Durability, EndpointNo, Epoch, JobKey, ShardId};
 
-use crate::embedded::committer::{Commit, Committer, Outcome};
-use crate::embedded::folder::Folder;
-use crate::embedded::log::{Log, Ticket};
+use super::{Log, SyncTicket};
+use crate::embedded::recovery::data_dir::DataDir;
 use crate::embedded::recovery::recover;
-use crate::{Batch, EmbeddedStore, LogLimits, Payload, Store as _, StoreError, Write};
+use crate::embedded::write::group_commit::{Commit, GroupCommit, WriteStatus};
+use crate::{Batch, EmbeddedStore, Payload, SegmentLimits, Store as _, StoreError, Write};
 
 const SHARD: ShardId = ShardId(1);
 const BY_ITSELF: &str = "LONGSHORE_TEST_DOUBT";
 /// Of several pages, so that a frame's header is not written again with the frame behind it.
 const INPUT_BYTES: usize = 9_000;
-const LIMITS: LogLimits =
-    LogLimits { segment_bytes: 1 << 20, ahead_bytes: 64 << 10, short_bytes: 40_000, dead_bytes: 8 << 20 };
+const LIMITS: SegmentLimits =
+    SegmentLimits { segment_bytes: 1 << 20, ahead_bytes: 64 << 10, short_bytes: 40_000, dead_bytes: 8 << 20 };
 
 /// A store without its thread: what the writer does, step by step. Dropped, it leaves things as a killed server does.
 struct Program {
     disk: Recorded,
-    committer: Committer,
-    folder: Folder,
+    committer: GroupCommit,
+    folder: DataDir,
     epoch: Epoch,
     inputs: u64,
 }
 
 impl Program {
     fn start(disk: Recorded, inputs: u64) -> Self {
-        let folder = Folder::open(&disk.folder).unwrap();
+        let folder = DataDir::open(&disk.folder).unwrap();
         let log = Log::open(&folder.log(), LIMITS, recover(&folder.log(), LIMITS).unwrap()).unwrap();
         let shared = Arc::clone(log.shared());
-        let mut committer = Committer::new(log, &shared);
+        let mut committer = GroupCommit::new(log, &shared);
         let epoch = committer.raise_epochs(&[SHARD]).unwrap()[0];
         Self { disk, committer, folder, epoch, inputs }
     }
@@ -54,17 +54,19 @@ impl Program {
     }
 
     /// Writes one more input of those that are on their way.
-    fn begin(&mut self, number: u64, thread: usize) -> Ticket {
+    fn begin(&mut self, number: u64, thread: usize) -> SyncTicket {
         let payload = Payload::Inline(Bytes::from(vec![number as u8; INPUT_BYTES]));
         let writes = vec![Write::PutInput(job(number), payload)];
         let batch = Batch { durability: Durability::Synced, writes, chain: None };
         let group = self.committer.encode(vec![Commit { shard: SHARD, epoch: self.epoch, batch }]);
-        assert!(self.committer.is_ready(&group) && matches!(self.committer.write(group), Outcome::OnItsWay));
+        assert!(
+            self.committer.is_ready(&group) && matches!(self.committer.write(group), WriteStatus::InFlight)
+        );
         self.committer.ticket(thread).unwrap()
     }
 
     /// Settles a sync, and notes what is acknowledged by it; answers how many were refused.
-    fn settle(&mut self, ticket: Ticket, synced: io::Result<()>) -> usize {
+    fn settle(&mut self, ticket: SyncTicket, synced: io::Result<()>) -> usize {
         let answers = self.committer.settle(ticket, synced).concat();
         let refused = answers.iter().filter(|answer| answer.is_err()).count();
         self.inputs += (answers.len() - refused) as u64;
@@ -182,7 +184,7 @@ fn a_segment_that_may_be_there_is_not_written_past() {
         return expect_no_loss("a_segment_that_may_be_there_is_not_written_past");
     };
     let mut program = Program::start(disk.unwrap(), 0);
-    while program.committer.log.head.end < LIMITS.segment_bytes - 200_000 {
+    while program.committer.log.active.end < LIMITS.segment_bytes - 200_000 {
         program.commit(Durability::Synced, 100_000).unwrap();
     }
     program.disk.fail("sync EIO /log").unwrap();
@@ -203,7 +205,7 @@ enum End {
 impl End {
     const ALL: [Self; 3] = [Self::Well, Self::DiskFails, Self::Unknown];
 
-    fn of(self, ticket: &Ticket, disk: &Recorded) -> io::Result<()> {
+    fn of(self, ticket: &SyncTicket, disk: &Recorded) -> io::Result<()> {
         match self {
             Self::Well => ticket.sync(),
             Self::Unknown => Err(io::Error::other("the cable was pulled")),
@@ -262,7 +264,7 @@ fn what_rests_on_a_refused_batch_is_refused() {
         vec![Commit { shard: SHARD, epoch, batch }]
     };
     let group = program.committer.encode(rests_on(7));
-    assert!(matches!(program.committer.write(group), Outcome::OnItsWay));
+    assert!(matches!(program.committer.write(group), WriteStatus::InFlight));
     let ticket = program.committer.ticket(0).unwrap();
     let answers = program.committer.settle(ticket, Err(io::Error::other("the cable was pulled"))).concat();
     assert!(matches!(answers[..], [Err(StoreError::Io(_))]), "{answers:?}");

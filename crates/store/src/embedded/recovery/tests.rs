@@ -12,20 +12,22 @@ use longshore_disk_faults::Files;
 use longshore_model::{EndpointNo, JobKey, ShardId};
 
 use super::recover;
-use crate::embedded::end_file::EndFile;
-use crate::embedded::format::SEGMENT_HEADER_BYTES;
-use crate::embedded::readers::Shared;
-use crate::embedded::scan::{Window, frame_at};
-use crate::embedded::segment::Header;
-use crate::embedded::{names, read, verify};
-use crate::{Batch, EmbeddedStore, LogLimits, Payload, Store as _, StoreError, Write};
+use super::scan::{ReadWindow, frame_at};
+use crate::embedded::log::end_file::EndFile;
+use crate::embedded::log::format::SEGMENT_HEADER_BYTES;
+use crate::embedded::log::names;
+use crate::embedded::log::segment::SegmentHeader;
+use crate::embedded::read;
+use crate::embedded::read::pool::ReadShared;
+use crate::embedded::verify;
+use crate::{Batch, EmbeddedStore, Payload, SegmentLimits, Store as _, StoreError, Write};
 
 const JOBS: u64 = 200;
 const SHARD: ShardId = ShardId(1);
 /// Never made anew, so that opening changes nothing.
-const ONE: LogLimits =
-    LogLimits { segment_bytes: 1 << 20, ahead_bytes: 16 << 10, short_bytes: 0, dead_bytes: 8 << 20 };
-const MANY: LogLimits = LogLimits { segment_bytes: 7 << 10, ..ONE };
+const ONE: SegmentLimits =
+    SegmentLimits { segment_bytes: 1 << 20, ahead_bytes: 16 << 10, short_bytes: 0, dead_bytes: 8 << 20 };
+const MANY: SegmentLimits = SegmentLimits { segment_bytes: 7 << 10, ..ONE };
 
 fn job(seq: u64) -> JobKey {
     JobKey { endpoint: EndpointNo(1), seq }
@@ -46,12 +48,12 @@ enum Ended {
 }
 
 /// A folder with a log of so many inputs, each acknowledged before the next was handed in.
-fn folder(limits: LogLimits, ended: Ended) -> tempfile::TempDir {
+fn data_dir(limits: SegmentLimits, ended: Ended) -> tempfile::TempDir {
     let dir = Files::default().rebuild().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     runtime.block_on(async {
         let store = EmbeddedStore::open_with(dir.path(), limits).unwrap();
-        let epoch = store.claim(vec![SHARD]).await.unwrap()[0];
+        let epoch = store.claim_shards(vec![SHARD]).await.unwrap()[0];
         for seq in 1..=JOBS {
             let writes = vec![Write::PutInput(job(seq), input(seq))];
             store.commit(SHARD, epoch, Batch { writes, ..Batch::default() }).await.unwrap();
@@ -94,7 +96,7 @@ fn is_refused(dir: &Path, torn: u64) -> bool {
         }
         Err(other) => panic!("{other:?}"),
     };
-    let shared = Shared::new(recovered.index);
+    let shared = ReadShared::new(recovered.index);
     for seq in 1..=JOBS {
         match read::input(&shared, job(seq)) {
             Ok(Some(found)) => assert_eq!(found, input(seq), "another input"),
@@ -165,8 +167,8 @@ fn end(dir: &Path) -> u64 {
 /// Where the frames of a segment end.
 fn end_of_frames(path: &Path) -> u64 {
     let file = File::open(path).unwrap();
-    let header = Header::read(&file, names::number_of(path.file_name().unwrap()).unwrap()).unwrap();
-    let mut window = Window::new(&file, file.metadata().unwrap().len());
+    let header = SegmentHeader::read(&file, names::number_of(path.file_name().unwrap()).unwrap()).unwrap();
+    let mut window = ReadWindow::new(&file, file.metadata().unwrap().len());
     let mut at = SEGMENT_HEADER_BYTES;
     while let Some(found) = frame_at(&mut window, header.salt, at).unwrap() {
         at = found.end;
@@ -176,7 +178,7 @@ fn end_of_frames(path: &Path) -> u64 {
 
 #[test]
 fn a_log_that_was_closed_is_whole_or_refused() {
-    let dir = folder(ONE, Ended::InOrder);
+    let dir = data_dir(ONE, Ended::InOrder);
     let [segment] = &segments(dir.path())[..] else { panic!("more than one segment") };
     let refused = damage_file(dir.path(), segment, of_segment(end(dir.path())));
     // Each bit of a frame but in payloads, and each length: of either there is one for each step.
@@ -186,7 +188,7 @@ fn a_log_that_was_closed_is_whole_or_refused() {
 
 #[test]
 fn a_log_of_a_killed_server_is_whole_or_refused() {
-    let dir = folder(ONE, Ended::Killed);
+    let dir = data_dir(ONE, Ended::Killed);
     let [segment] = &segments(dir.path())[..] else { panic!("more than one segment") };
     assert!(damage_file(dir.path(), segment, of_segment(end(dir.path()))) > 1_000);
 }
@@ -194,7 +196,7 @@ fn a_log_of_a_killed_server_is_whole_or_refused() {
 /// As an older program left it, or a copy: the last commit may be torn, none before it.
 #[test]
 fn a_log_of_which_no_end_is_known_loses_its_last_commit_at_most() {
-    let dir = folder(ONE, Ended::Killed);
+    let dir = data_dir(ONE, Ended::Killed);
     let end = end(dir.path());
     fs::remove_file(dir.path().join("log-end")).unwrap();
     let [segment] = &segments(dir.path())[..] else { panic!("more than one segment") };
@@ -211,7 +213,7 @@ fn a_log_of_which_no_end_is_known_loses_its_last_commit_at_most() {
 #[test]
 fn no_segment_can_be_missing_or_damaged() {
     for ended in [Ended::InOrder, Ended::Killed] {
-        let dir = folder(MANY, ended);
+        let dir = data_dir(MANY, ended);
         let files = segments(dir.path());
         assert!(files.len() > 3, "{files:?}");
         for path in &files {
@@ -239,7 +241,7 @@ fn no_segment_can_be_missing_or_damaged() {
 
 #[test]
 fn a_damaged_word_on_the_end_is_refused_or_ignored() {
-    let dir = folder(ONE, Ended::InOrder);
+    let dir = data_dir(ONE, Ended::InOrder);
     let says_something = |at: usize| (0..48).contains(&at);
     damage_file(dir.path(), &dir.path().join("log-end"), says_something);
 }

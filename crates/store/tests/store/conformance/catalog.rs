@@ -1,14 +1,14 @@
 //! What is not a job.
 
-use longshore_model::{Counters, EndpointNo, Millis, RecordKind, TemplateId};
-use longshore_store::{RecordRow, Store, Write};
+use longshore_model::{Counters, EndpointNo, JsonRowKind, Millis, TemplateId};
+use longshore_store::{JsonRow, Store, Write};
 
 use crate::rows::{api_key, claim, commit, endpoint, template};
 
 pub async fn an_empty_store_has_an_empty_catalog(store: &impl Store) {
     let catalog = store.catalog().await.unwrap();
     assert!(catalog.endpoints.is_empty() && catalog.templates.is_empty() && catalog.keys.is_empty());
-    assert!(catalog.settings.is_empty() && catalog.records.is_empty());
+    assert!(catalog.settings.is_empty() && catalog.json_rows.is_empty());
     assert_eq!(catalog.last_endpoint_no, 0);
     assert_eq!(store.counters(EndpointNo(1)).await.unwrap(), Counters::default());
 }
@@ -103,22 +103,22 @@ pub async fn settings_are_replaced(store: &impl Store) {
 
 pub async fn small_records_keep_their_place_within_their_kind(store: &impl Store) {
     let epoch = claim(store).await;
-    let put = |kind, id: &str, json: &'static str| Write::PutRecord(kind, id.into(), json.into());
-    let row = |kind, id: &str, json: &'static str| RecordRow { kind, id: id.into(), json: json.into() };
-    let [auth, volume, usage, ..] = RecordKind::ALL;
+    let put = |kind, id: &str, json: &'static str| Write::PutJsonRow(kind, id.into(), json.into());
+    let row = |kind, id: &str, json: &'static str| JsonRow { kind, id: id.into(), json: json.into() };
+    let [auth, volume, usage, ..] = JsonRowKind::ALL;
     let writes = vec![put(volume, "z", "1"), put(auth, "z", "2"), put(volume, "a", "3"), put(usage, "", "4")];
     commit(store, epoch, writes).await.unwrap();
     // A change keeps the place; an id belongs to its kind alone; what is created again is the youngest.
     let writes = vec![
         put(volume, "z", r#"{"changed":"\u0000"}"#),
-        Write::DeleteRecord(auth, "a".into()),
-        Write::DeleteRecord(usage, String::new()),
+        Write::DeleteJsonRow(auth, "a".into()),
+        Write::DeleteJsonRow(usage, String::new()),
         put(volume, "m", "5"),
-        Write::DeleteRecord(volume, "a".into()),
+        Write::DeleteJsonRow(volume, "a".into()),
         put(volume, "a", "6"),
     ];
     commit(store, epoch, writes).await.unwrap();
-    let records = store.catalog().await.unwrap().records;
+    let records = store.catalog().await.unwrap().json_rows;
     let of = |kind| records.iter().filter(|record| record.kind == kind).cloned().collect::<Vec<_>>();
     assert_eq!(of(auth), [row(auth, "z", "2")]);
     let volumes = [row(volume, "z", r#"{"changed":"\u0000"}"#), row(volume, "m", "5"), row(volume, "a", "6")];

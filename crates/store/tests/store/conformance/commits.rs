@@ -77,21 +77,21 @@ pub async fn every_claim_raises_the_epoch(store: &impl Store) {
 }
 
 pub async fn shards_are_claimed_one_by_one(store: &impl Store) {
-    let epochs = store.claim(vec![ShardId(3), ShardId(5)]).await.unwrap();
-    let three_again = store.claim(vec![ShardId(3)]).await.unwrap()[0];
+    let epochs = store.claim_shards(vec![ShardId(3), ShardId(5)]).await.unwrap();
+    let three_again = store.claim_shards(vec![ShardId(3)]).await.unwrap()[0];
     assert!(three_again > epochs[0]);
     store.commit(ShardId(5), epochs[1], batch(vec![put(job(5, 1))])).await.unwrap();
     assert!(store.commit(ShardId(3), epochs[0], batch(vec![put(job(3, 1))])).await.is_err());
     // The answers come in the order of the question.
     assert_eq!(
-        store.claim(vec![ShardId(5), ShardId(3)]).await.unwrap(),
+        store.claim_shards(vec![ShardId(5), ShardId(3)]).await.unwrap(),
         [Epoch(epochs[1].0 + 1), Epoch(three_again.0 + 1)]
     );
 }
 
 pub async fn a_released_shard_takes_no_commits(store: &impl Store) {
     let epoch = claim(store).await;
-    store.release(vec![(SHARD, epoch)]).await.unwrap();
+    store.release_shards(vec![(SHARD, epoch)]).await.unwrap();
     let refused = commit(store, epoch, vec![put(job(1, 1))]).await;
     assert!(matches!(refused, Err(StoreError::StaleEpoch { .. })), "{refused:?}");
     let next = claim(store).await;
@@ -102,7 +102,7 @@ pub async fn a_released_shard_takes_no_commits(store: &impl Store) {
 pub async fn a_stale_release_changes_nothing(store: &impl Store) {
     let stale = claim(store).await;
     let epoch = claim(store).await;
-    store.release(vec![(SHARD, stale)]).await.unwrap();
+    store.release_shards(vec![(SHARD, stale)]).await.unwrap();
     commit(store, epoch, vec![put(job(1, 1))]).await.unwrap();
 }
 
@@ -117,7 +117,7 @@ pub async fn many_tasks_commit_at_once(store: &impl Store) {
     const TASKS: u32 = 16;
     const COMMITS: u64 = 40;
     let shards: Vec<_> = (0..TASKS as u8).map(ShardId).collect();
-    let epochs = store.claim(shards.clone()).await.unwrap();
+    let epochs = store.claim_shards(shards.clone()).await.unwrap();
     let committers = shards.into_iter().zip(epochs).map(|(shard, epoch)| async move {
         let endpoint = u32::from(shard.0) + 1;
         for seq in 1..=COMMITS {

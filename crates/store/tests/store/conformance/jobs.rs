@@ -1,7 +1,7 @@
 //! Job rows, and what belongs to them.
 
 use longshore_model::{EndpointNo, JobKey, JobState, Millis};
-use longshore_store::{HookRow, OutcomeRow, Store, StreamRow, Write};
+use longshore_store::{OutcomeRow, Store, StreamRow, WebhookRow, Write};
 
 use crate::rows::{chunk, claim, commit, full_job, inline, job, key, put};
 
@@ -76,9 +76,9 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
             put(job(1, seq)),
             Write::PutInput(job_key, inline("in")),
             Write::PutOutcome(job_key, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
-            Write::PutStream(job_key, StreamRow { next: 1, drained: 0 }),
+            Write::PutStream(job_key, StreamRow { next: 1, consumed: 0 }),
             chunk(job_key, 0, "chunk"),
-            Write::PutHook(HookRow { job: job_key, attempts: 1, due_at: Millis(5) }),
+            Write::PutWebhook(WebhookRow { job: job_key, attempts: 1, due_at: Millis(5) }),
         ]
     });
     commit(store, epoch, writes.collect()).await.unwrap();
@@ -90,7 +90,7 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
     assert_eq!(store.outcome(gone).await.unwrap(), None);
     assert_eq!(store.stream(gone).await.unwrap(), None);
     assert!(store.chunks(gone, 0, 100).await.unwrap().is_empty());
-    let owed: Vec<_> = store.hooks(EndpointNo(1)).await.unwrap().iter().map(|hook| hook.job.seq).collect();
+    let owed: Vec<_> = store.webhooks(EndpointNo(1)).await.unwrap().iter().map(|hook| hook.job.seq).collect();
     assert_eq!(owed, [1, 3]);
     // The neighbours keep theirs.
     for neighbour in [key(1, 1), key(1, 3)] {
@@ -139,7 +139,7 @@ pub async fn deleting_what_is_not_there_is_fine(store: &impl Store) {
         Write::ClearOutcome(nothing),
         Write::DropChunks(nothing),
         Write::DeleteStream(nothing),
-        Write::DeleteHook(nothing),
+        Write::DeleteWebhook(nothing),
         Write::DeleteEndpoint(EndpointNo(9)),
         Write::DeleteTemplate(longshore_model::TemplateId::mint(9)),
         Write::DeleteKey("nobody".into()),
@@ -152,12 +152,12 @@ pub async fn deleting_what_is_not_there_is_fine(store: &impl Store) {
 pub async fn hooks_are_kept_per_endpoint(store: &impl Store) {
     let epoch = claim(store).await;
     let hook =
-        |endpoint, seq, attempts| HookRow { job: key(endpoint, seq), attempts, due_at: Millis(seq * 10) };
+        |endpoint, seq, attempts| WebhookRow { job: key(endpoint, seq), attempts, due_at: Millis(seq * 10) };
     let writes =
-        [hook(1, 2, 0), hook(1, 1, 0), hook(2, 1, 0), hook(1, 1, 3), hook(1, 4, 0)].map(Write::PutHook);
+        [hook(1, 2, 0), hook(1, 1, 0), hook(2, 1, 0), hook(1, 1, 3), hook(1, 4, 0)].map(Write::PutWebhook);
     commit(store, epoch, writes.into()).await.unwrap();
-    commit(store, epoch, vec![Write::DeleteHook(key(1, 4))]).await.unwrap();
-    assert_eq!(store.hooks(EndpointNo(1)).await.unwrap(), [hook(1, 1, 3), hook(1, 2, 0)]);
-    assert_eq!(store.hooks(EndpointNo(2)).await.unwrap(), [hook(2, 1, 0)]);
-    assert!(store.hooks(EndpointNo(3)).await.unwrap().is_empty());
+    commit(store, epoch, vec![Write::DeleteWebhook(key(1, 4))]).await.unwrap();
+    assert_eq!(store.webhooks(EndpointNo(1)).await.unwrap(), [hook(1, 1, 3), hook(1, 2, 0)]);
+    assert_eq!(store.webhooks(EndpointNo(2)).await.unwrap(), [hook(2, 1, 0)]);
+    assert!(store.webhooks(EndpointNo(3)).await.unwrap().is_empty());
 }

@@ -65,7 +65,7 @@ pub async fn streams_and_chunks_survive(store: &impl Store) {
     let epoch = claim(store).await;
     let job = key(1, 1);
     for offset in 0..5 {
-        let stream = StreamRow { next: offset + 1, drained: offset / 2 };
+        let stream = StreamRow { next: offset + 1, consumed: offset / 2 };
         let writes = vec![chunk(job, offset, format!("\"{offset}\"")), Write::PutStream(job, stream)];
         commit(store, epoch, writes).await.unwrap();
         assert_eq!(store.stream(job).await.unwrap(), Some(stream));
@@ -98,7 +98,7 @@ pub async fn chunks_come_in_pages_of_bytes(store: &impl Store) {
 pub async fn dropped_chunks_leave_the_stream(store: &impl Store) {
     let epoch = claim(store).await;
     let (job, other) = (key(1, 1), key(1, 2));
-    let stream = StreamRow { next: 2, drained: 2 };
+    let stream = StreamRow { next: 2, consumed: 2 };
     let writes =
         vec![chunk(job, 0, "a"), chunk(job, 1, "b"), chunk(other, 0, "c"), Write::PutStream(job, stream)];
     commit(store, epoch, writes).await.unwrap();
@@ -112,7 +112,7 @@ pub async fn dropped_chunks_leave_the_stream(store: &impl Store) {
 pub async fn a_deleted_stream_takes_its_chunks_along(store: &impl Store) {
     let epoch = claim(store).await;
     let job = key(1, 1);
-    let writes = vec![chunk(job, 0, "a"), Write::PutStream(job, StreamRow { next: 1, drained: 0 })];
+    let writes = vec![chunk(job, 0, "a"), Write::PutStream(job, StreamRow { next: 1, consumed: 0 })];
     commit(store, epoch, writes).await.unwrap();
     commit(store, epoch, vec![Write::DeleteStream(job)]).await.unwrap();
     assert_eq!(store.stream(job).await.unwrap(), None);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use longshore_model::{Durability, EndpointNo};
-use longshore_store::{Batch, EmbeddedStore, LogLimits, Payload, Store, StoreError, Write};
+use longshore_store::{Batch, EmbeddedStore, Payload, SegmentLimits, Store, StoreError, Write};
 use tempfile::TempDir;
 
 use super::fresh;
@@ -180,7 +180,7 @@ fn a_file_of_garbage_is_refused_and_left_alone() {
 async fn a_missing_segment_is_noticed() {
     let dir = TempDir::new().unwrap();
     for _ in 0..3 {
-        let limits = LogLimits { short_bytes: 0, ..LogLimits::default() };
+        let limits = SegmentLimits { short_bytes: 0, ..SegmentLimits::default() };
         drop(EmbeddedStore::open_with(dir.path(), limits).unwrap());
     }
     fs::remove_file(dir.path().join("log/0000000002.log")).unwrap();
@@ -191,7 +191,7 @@ async fn a_missing_segment_is_noticed() {
 /// What is on disk outside the log knows that there was more.
 #[tokio::test]
 async fn a_missing_end_of_the_log_is_noticed() {
-    let limits = LogLimits { short_bytes: 0, ..LogLimits::default() };
+    let limits = SegmentLimits { short_bytes: 0, ..SegmentLimits::default() };
     for missing in [
         &["0000000003.log"][..],
         &["0000000002.log", "0000000003.log"],

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use longshore_disk_faults::Files;
-use longshore_model::{Counters, EndpointNo, Millis, RecordKind};
-use longshore_store::{EmbeddedStore, HookRow, OutcomeRow, Store, StoreError, StreamRow, Write};
+use longshore_model::{Counters, EndpointNo, JsonRowKind, Millis};
+use longshore_store::{EmbeddedStore, OutcomeRow, Store, StoreError, StreamRow, WebhookRow, Write};
 
 use super::fresh;
 use super::segment::Segment;
@@ -21,20 +21,20 @@ pub(super) async fn filled() -> Segment {
         put(full_job(1, 1)),
         Write::PutInput(one, longshore_store::Payload::Inline(vec![7; 600].into())),
         Write::PutOutcome(one, OutcomeRow { output: Some(inline("out")), error: Some("e".into()) }),
-        Write::PutStream(one, StreamRow { next: 1, drained: 0 }),
+        Write::PutStream(one, StreamRow { next: 1, consumed: 0 }),
         chunk(one, 0, "chunk"),
-        Write::PutHook(HookRow { job: one, attempts: 1, due_at: Millis(1) }),
+        Write::PutWebhook(WebhookRow { job: one, attempts: 1, due_at: Millis(1) }),
         Write::PutCounters(EndpointNo(1), Counters::default()),
         Write::PutEndpoint(Box::new(endpoint(1))),
         Write::PutTemplate(Box::new(template(1))),
         Write::PutKey(Box::new(api_key("k"))),
         Write::PutSetting("s".into(), "v".into()),
-        Write::PutRecord(RecordKind::Usage, "u".into(), "{}".into()),
+        Write::PutJsonRow(JsonRowKind::Usage, "u".into(), "{}".into()),
         Write::DeleteJob(key(2, 1)),
         Write::ClearOutcome(key(2, 1)),
         Write::DropChunks(key(2, 1)),
         Write::DeleteStream(key(2, 1)),
-        Write::DeleteHook(key(2, 1)),
+        Write::DeleteWebhook(key(2, 1)),
         Write::DeleteTemplate(longshore_model::TemplateId::mint(9)),
     ];
     commit(&store, epoch, writes).await.unwrap();
@@ -49,7 +49,7 @@ pub(super) async fn read_all(store: &EmbeddedStore) -> Vec<StoreError> {
         store.catalog().await.map(drop),
         store.counters(EndpointNo(1)).await.map(drop),
         store.jobs(EndpointNo(1), 0, 10_000).await.map(drop),
-        store.hooks(EndpointNo(1)).await.map(drop),
+        store.webhooks(EndpointNo(1)).await.map(drop),
         store.input(one).await.map(drop),
         store.outcome(one).await.map(drop),
         store.stream(one).await.map(drop),

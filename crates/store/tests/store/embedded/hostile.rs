@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use longshore_disk_faults::Files;
-use longshore_hostile::{cases, spoiled, text};
+use longshore_hostile::{cases, mutated, text};
 use longshore_model::{
     Attempt, Counters, EndpointNo, Idempotency, JobId, JobRow, JobState, KeyId, Millis, OwnerNo, Submitter,
 };
 use longshore_store::{
-    BlobRef, EmbeddedStore, LogLimits, OutcomeRow, Payload, Store, StoreError, StreamRow, Write,
+    BlobRef, EmbeddedStore, OutcomeRow, Payload, SegmentLimits, Store, StoreError, StreamRow, Write,
 };
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
@@ -60,10 +60,10 @@ fn any_job() -> impl Strategy<Value = JobRow> {
                     id: JobId::from_parts(raw, flags[0]),
                     state,
                     low_priority: flags[1],
-                    fresh: flags[2],
-                    pinned: flags[3],
+                    never_taken: flags[2],
+                    ttl_pinned: flags[3],
                     webhook: flags[4],
-                    webhook_owed: flags[5],
+                    webhook_pending: flags[5],
                     retries: numbers[0] as u8,
                     redeliveries: numbers[1] as u8,
                     attempt: Attempt(numbers[2]),
@@ -113,7 +113,7 @@ async fn made() -> Segments {
     let large = Payload::Inline(vec![1; 5_000].into());
     commit(&store, epoch, vec![Write::PutInput(key(1, 1), large)]).await.unwrap();
     drop(store);
-    let limits = LogLimits { short_bytes: 0, ..LogLimits::default() };
+    let limits = SegmentLimits { short_bytes: 0, ..SegmentLimits::default() };
     let store = EmbeddedStore::open_with(dir.path(), limits).unwrap();
     let epoch = claim(&store).await;
     let commits = 12;
@@ -171,7 +171,7 @@ proptest! {
             let epoch = claim(&store).await;
             let one = row.key;
             let outcome = OutcomeRow { output, error: error.map(Into::into) };
-            let stream = StreamRow { next: counts[0] >> 1, drained: counts[1] >> 1 };
+            let stream = StreamRow { next: counts[0] >> 1, consumed: counts[1] >> 1 };
             let counters = Counters {
                 completed: counts[0],
                 failed: counts[1],
@@ -204,7 +204,7 @@ proptest! {
 
     #[test]
     fn records_of_any_bytes_are_read_or_an_error_with_an_address(
-        records in spoiled(Just(filled_records()), TOKENS),
+        records in mutated(Just(filled_records()), TOKENS),
     ) {
         let (segment, old) = filled_segment();
         let mut segment = segment.clone();
@@ -300,7 +300,7 @@ proptest! {
 
     #[test]
     fn spoiled_files_are_survived(
-        sealed in spoiled(Just(&segments().sealed[..]), TOKENS),
+        sealed in mutated(Just(&segments().sealed[..]), TOKENS),
         newest in longshore_hostile::bytes(),
     ) {
         runtime().block_on(live_with_both(&sealed, &newest));

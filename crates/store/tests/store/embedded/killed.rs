@@ -78,7 +78,7 @@ async fn the_process_that_is_killed() {
 
 async fn commit_for_ever(store: std::sync::Arc<EmbeddedStore>, endpoint: u32) {
     let shard = ShardId(endpoint as u8);
-    let epoch = store.claim(vec![shard]).await.unwrap()[0];
+    let epoch = store.claim_shards(vec![shard]).await.unwrap()[0];
     let stored = store.jobs(EndpointNo(endpoint), 0, usize::MAX).await.unwrap();
     for seq in stored.len() as u64 + 1.. {
         // A killed process loses no buffered commit either.

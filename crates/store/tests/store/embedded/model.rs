@@ -4,9 +4,10 @@
 use bytes::Bytes;
 use longshore_disk_faults::Files;
 use longshore_hostile::cases;
-use longshore_model::{Counters, Durability, EndpointNo, JobKey, Millis, RecordKind};
+use longshore_model::{Counters, Durability, EndpointNo, JobKey, JsonRowKind, Millis};
 use longshore_store::{
-    Batch, EmbeddedStore, HookRow, LogLimits, MemoryStore, OutcomeRow, Payload, Store, StreamRow, Write,
+    Batch, EmbeddedStore, MemoryStore, OutcomeRow, Payload, SegmentLimits, Store, StreamRow, WebhookRow,
+    Write,
 };
 use proptest::prelude::*;
 
@@ -14,8 +15,12 @@ use crate::rows::{SHARD, api_key, chunk, claim, endpoint, full_job, job, key, pu
 
 const ENDPOINTS: u32 = 3;
 const JOBS: u64 = 150;
-pub(super) const TINY: LogLimits =
-    LogLimits { segment_bytes: 8 << 10, ahead_bytes: 64 << 10, short_bytes: 6 << 10, dead_bytes: 12 << 10 };
+pub(super) const TINY: SegmentLimits = SegmentLimits {
+    segment_bytes: 8 << 10,
+    ahead_bytes: 64 << 10,
+    short_bytes: 6 << 10,
+    dead_bytes: 12 << 10,
+};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -56,16 +61,16 @@ fn writes() -> impl Strategy<Value = Vec<Write>> {
             Payload::Blob(_) => Vec::new(),
         }),
         1 => (jobs(), any::<u32>()).prop_map(|(job, next)| {
-            vec![Write::PutStream(job, StreamRow { next: next.into(), drained: 1 })]
+            vec![Write::PutStream(job, StreamRow { next: next.into(), consumed: 1 })]
         }),
         1 => (jobs(), any::<u32>()).prop_map(|(job, attempts)| {
-            vec![Write::PutHook(HookRow { job, attempts, due_at: Millis(7) })]
+            vec![Write::PutWebhook(WebhookRow { job, attempts, due_at: Millis(7) })]
         }),
         2 => (jobs(), 0..4_u8).prop_map(|(job, what)| vec![match what {
             0 => Write::ClearOutcome(job),
             1 => Write::DropChunks(job),
             2 => Write::DeleteStream(job),
-            _ => Write::DeleteHook(job),
+            _ => Write::DeleteWebhook(job),
         }]),
         2 => (any::<bool>(), 1..=8_u32, any::<u16>()).prop_map(catalog),
     ]
@@ -76,12 +81,12 @@ fn catalog((stays, number, value): (bool, u32, u16)) -> Vec<Write> {
     template.name = value.to_string();
     let mut api_key = api_key(&number.to_string());
     api_key.name = value.to_string();
-    let (kind, id, bytes) = (RecordKind::Usage, number.to_string(), Bytes::from(value.to_string()));
+    let (kind, id, bytes) = (JsonRowKind::Usage, number.to_string(), Bytes::from(value.to_string()));
     if stays {
         vec![
             Write::PutTemplate(Box::new(template)),
             Write::PutSetting(id.clone(), bytes.clone()),
-            Write::PutRecord(kind, id, bytes),
+            Write::PutJsonRow(kind, id, bytes),
             Write::PutEndpoint(Box::new(endpoint(number))),
             Write::PutCounters(
                 EndpointNo(number % ENDPOINTS),
@@ -93,7 +98,7 @@ fn catalog((stays, number, value): (bool, u32, u16)) -> Vec<Write> {
         vec![
             Write::DeleteKey(api_key.id),
             Write::DeleteEndpoint(EndpointNo(number)),
-            Write::DeleteRecord(kind, id),
+            Write::DeleteJsonRow(kind, id),
             Write::DeleteTemplate(template.id),
         ]
     }
@@ -103,10 +108,10 @@ fn catalog((stays, number, value): (bool, u32, u16)) -> Vec<Write> {
 async fn content(store: &dyn Store) -> Vec<String> {
     let catalog = store.catalog().await.unwrap();
     let mut content = vec![format!("{catalog:?}")];
-    content.extend(catalog.records.iter().map(|record| format!("{:?}", record.json)));
+    content.extend(catalog.json_rows.iter().map(|record| format!("{:?}", record.json)));
     for endpoint in (1..=ENDPOINTS).map(EndpointNo) {
         content.push(format!("{:?}", store.counters(endpoint).await.unwrap()));
-        content.push(format!("{:?}", store.hooks(endpoint).await.unwrap()));
+        content.push(format!("{:?}", store.webhooks(endpoint).await.unwrap()));
         content.push(format!("{:?}", store.jobs(endpoint, 0, usize::MAX).await.unwrap()));
         for job in (1..=JOBS).map(|seq| key(endpoint.0, seq)) {
             let (input, outcome) = (store.input(job).await.unwrap(), store.outcome(job).await.unwrap());

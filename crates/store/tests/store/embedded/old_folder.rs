@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use flate2::read::GzDecoder;
-use longshore_model::{EndpointNo, JobState, OwnerNo, RecordKind, Submitter, WorkerId};
+use longshore_model::{EndpointNo, JobState, JsonRowKind, OwnerNo, Submitter, WorkerId};
 use longshore_store::{EmbeddedStore, Payload, Store as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -38,7 +38,7 @@ async fn every_job_is_there_and_belongs_to_the_server() {
         assert_eq!(row.worker.as_ref().map(WorkerId::as_str), record["workerId"].as_str(), "{name}");
         assert_eq!(row.idempotency.is_some(), name == "queued_once");
         assert_eq!(row.low_priority, name == "queued_low");
-        assert_eq!(row.webhook_owed, name == "webhook_owed");
+        assert_eq!(row.webhook_pending, name == "webhook_owed");
         assert!(store.input(row.key).await.unwrap().is_some(), "{name}");
         let outcome = store.outcome(row.key).await.unwrap();
         let error = outcome.as_ref().and_then(|outcome| outcome.error.as_deref());
@@ -61,7 +61,7 @@ async fn every_job_is_there_and_belongs_to_the_server() {
         let values = kept.iter().map(|chunk| serde_json::from_slice::<Value>(&chunk.bytes).unwrap());
         assert_eq!(Value::Array(values.collect()), chunks, "{name}");
     }
-    assert_eq!(store.hooks(EndpointNo(1)).await.unwrap().len(), 1);
+    assert_eq!(store.webhooks(EndpointNo(1)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -77,9 +77,9 @@ async fn the_catalog_is_there_and_every_key_is_the_servers() {
     let made = |name: &str| expected["keys"][name]["id"].as_str().unwrap();
     assert_eq!(keys, ["admin", made("website"), made("reader")]);
     assert!(catalog.keys.iter().all(|key| key.owner == OwnerNo::SERVER && key.submitter().key.is_some()));
-    let of = |kind| catalog.records.iter().filter(|record| record.kind == kind).count();
+    let of = |kind| catalog.json_rows.iter().filter(|record| record.kind == kind).count();
     assert_eq!(
-        (of(RecordKind::RegistryAuth), of(RecordKind::NetworkVolume), of(RecordKind::Owner)),
+        (of(JsonRowKind::RegistryAuth), of(JsonRowKind::NetworkVolume), of(JsonRowKind::Owner)),
         (1, 1, 0)
     );
 }

@@ -13,17 +13,17 @@
 //!     cargo test --release -p longshore-store --test store power_cut -- --nocapture
 //! ```
 
+mod check;
 mod program;
 mod rebuilt;
-mod verdict;
 mod workload;
 
 use std::time::Instant;
 
 use longshore_disk_faults::{Disk, Step, after_every_step};
 
+use self::check::{Promise, Verdicts};
 use self::program::{Health, record};
-use self::verdict::{Promise, Verdicts};
 use self::workload::Workload;
 
 /// The workload of a test: of so many batches unless `LONGSHORE_POWER_CUT_BATCHES` says otherwise, and other ones with

@@ -7,7 +7,7 @@ use std::path::Path;
 use longshore_disk_faults::Files;
 use longshore_model::{EndpointNo, JobState};
 use longshore_store::{
-    BlobRef, EmbeddedStore, LogLimits, OutcomeRow, Payload, Salvaged, Store, StoreError, Write, salvage,
+    BlobRef, EmbeddedStore, OutcomeRow, Payload, Salvaged, SegmentLimits, Store, StoreError, Write, salvage,
     verify,
 };
 use tempfile::TempDir;
@@ -17,8 +17,8 @@ use crate::rows::{claim, commit, endpoint, inline, job, key, put, template};
 
 const JOBS: u64 = 60;
 /// Segments of some twenty commits.
-pub(super) const SMALL: LogLimits =
-    LogLimits { segment_bytes: 8 << 10, ahead_bytes: 16 << 10, short_bytes: 0, dead_bytes: 8 << 20 };
+pub(super) const SMALL: SegmentLimits =
+    SegmentLimits { segment_bytes: 8 << 10, ahead_bytes: 16 << 10, short_bytes: 0, dead_bytes: 8 << 20 };
 
 fn input(seq: u64) -> Payload {
     Payload::Inline(vec![seq as u8; if seq.is_multiple_of(10) { 700 } else { 20 }].into())

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use longshore_disk_faults::{Disk, Loss, Random, Recorded, Step};
 use longshore_model::{Durability, Epoch};
-use longshore_store::{Batch, EmbeddedStore, LogLimits, Store, StoreError};
+use longshore_store::{Batch, EmbeddedStore, SegmentLimits, Store, StoreError};
 
 use super::rebuilt::open;
 use super::workload::Workload;
@@ -29,8 +29,12 @@ const FAULTS: [&str; 9] = [
     "write ENOSPC\ncreate ENOSPC",
 ];
 /// A new segment comes every few batches, and old ones go, so that the record is full of them. Some are short.
-const LOG: LogLimits =
-    LogLimits { segment_bytes: 16 << 10, ahead_bytes: 128 << 10, short_bytes: 8 << 10, dead_bytes: 24 << 10 };
+const LOG: SegmentLimits = SegmentLimits {
+    segment_bytes: 16 << 10,
+    ahead_bytes: 128 << 10,
+    short_bytes: 8 << 10,
+    dead_bytes: 24 << 10,
+};
 /// So many commits between two openings, so that segments also change while the store is open.
 const COMMITS_PER_LIFE: usize = 12;
 /// Longer than buffered commits may wait for their sync.
@@ -122,7 +126,7 @@ impl Program {
                 self.disk.fail("").unwrap();
                 continue;
             };
-            if let Ok(epochs) = store.claim(vec![SHARD]).await {
+            if let Ok(epochs) = store.claim_shards(vec![SHARD]).await {
                 self.mark("epoch", epochs[0].0);
                 return (store, epochs[0]);
             }

@@ -76,10 +76,10 @@ async fn read(store: &EmbeddedStore) -> Result<(u64, u64), StoreError> {
     let mut hasher = DefaultHasher::new();
     let mut note = |what: &dyn std::fmt::Debug| format!("{what:?}").hash(&mut hasher);
     note(&catalog);
-    note(&catalog.records.iter().map(|record| record.json.clone()).collect::<Vec<_>>());
+    note(&catalog.json_rows.iter().map(|record| record.json.clone()).collect::<Vec<_>>());
     for endpoint in 1..=ENDPOINTS as u32 {
         note(&store.jobs(EndpointNo(endpoint), 0, usize::MAX).await?);
-        note(&store.hooks(EndpointNo(endpoint)).await?);
+        note(&store.webhooks(EndpointNo(endpoint)).await?);
         note(&store.counters(EndpointNo(endpoint)).await?);
         for job in (1..=JOBS).map(|seq| key(endpoint, seq)) {
             note(&store.input(job).await?);

@@ -1,8 +1,8 @@
 //! What the recorded program commits: a row of batches made from a seed, each of which changes several tables.
 
 use longshore_disk_faults::Random;
-use longshore_model::{Counters, Durability, EndpointNo, JobKey, Millis, RecordKind};
-use longshore_store::{Batch, HookRow, OutcomeRow, Payload, StreamRow, Write};
+use longshore_model::{Counters, Durability, EndpointNo, JobKey, JsonRowKind, Millis};
+use longshore_store::{Batch, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
 
 use crate::rows::{api_key, chunk, endpoint, full_job, job, key, put, template};
 
@@ -46,16 +46,16 @@ fn change(number: u64, random: &mut Random, writes: &mut Vec<Write>) {
         0 | 1 => writes.extend([
             put(job(key.endpoint.0, key.seq)),
             Write::PutInput(key, payload(number, random)),
-            Write::PutHook(HookRow { job: key, attempts: number as u32, due_at: Millis(number) }),
+            Write::PutWebhook(WebhookRow { job: key, attempts: number as u32, due_at: Millis(number) }),
         ]),
         2 => writes.extend([
             put(full_job(key.endpoint.0, key.seq)),
             Write::PutOutcome(key, OutcomeRow { output: Some(payload(number, random)), error: None }),
-            Write::DeleteHook(key),
+            Write::DeleteWebhook(key),
         ]),
         3 => writes.extend([
             chunk(key, number, format!("chunk {number}")),
-            Write::PutStream(key, StreamRow { next: number + 1, drained: number / 2 }),
+            Write::PutStream(key, StreamRow { next: number + 1, consumed: number / 2 }),
         ]),
         4 => writes.push(Write::DeleteJob(key)),
         5 => writes.extend([Write::ClearOutcome(key), Write::DropChunks(key)]),
@@ -75,7 +75,7 @@ fn catalog(number: u64, key: JobKey, writes: &mut Vec<Write>) {
         _ => writes.extend([
             Write::PutKey(Box::new(api_key(&format!("k{number}")))),
             Write::DeleteEndpoint(EndpointNo(no / 2)),
-            Write::PutRecord(RecordKind::Usage, format!("u{}", number % 5), number.to_string().into()),
+            Write::PutJsonRow(JsonRowKind::Usage, format!("u{}", number % 5), number.to_string().into()),
         ]),
     }
 }

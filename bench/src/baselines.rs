@@ -1,0 +1,11 @@
+//! Floors: what this machine can do at most. Every figure is judged against one of the same run.
+
+mod child;
+mod disk;
+mod durable;
+mod echo;
+mod loopback;
+
+pub use child::{Baseline, serve};
+pub use disk::{Sync, measure as measure_disk};
+pub use loopback::measure as measure_loopback;

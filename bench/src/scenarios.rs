@@ -1,0 +1,166 @@
+//! What is measured. Each scenario measures its own floor right beside itself, so that both meet the same machine.
+
+mod all_processors;
+mod baseline;
+mod end_to_end;
+mod half_load;
+mod mass_expiry;
+mod million;
+mod parked;
+mod runsync;
+mod start;
+mod stream;
+mod submit;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::baselines::Baseline;
+use crate::cores::Cores;
+use crate::http::Request;
+use crate::load::{ClosedLoop, EventLoop, Role, Span, ask};
+use crate::readings::Readings;
+use crate::server::{Endpoint, Server};
+
+/// One thing to measure.
+pub struct Scenario {
+    /// For `--only` and for the names of its readings.
+    pub name: &'static str,
+    /// What it does, for `--list`.
+    pub about: &'static str,
+    /// It takes so long that one repetition has to do.
+    pub once: bool,
+    /// Measures it.
+    pub run: fn(&ScenarioContext, &mut Readings) -> Result<(), String>,
+}
+
+/// All scenarios, in the order in which they run.
+pub const SCENARIOS: &[Scenario] = &[
+    baseline::SCENARIO,
+    start::SCENARIO,
+    submit::SMALL,
+    submit::LARGE,
+    end_to_end::SCENARIO,
+    all_processors::SCENARIO,
+    runsync::SCENARIO,
+    half_load::RUNSYNC,
+    half_load::STATUS,
+    stream::SCENARIO,
+    parked::SCENARIO,
+    million::SCENARIO,
+    mass_expiry::SCENARIO,
+];
+
+/// What scenarios stand on.
+#[derive(Clone)]
+pub struct ScenarioContext {
+    /// The server's program.
+    pub server: PathBuf,
+    /// Where it keeps its data: on a real disk.
+    pub data: PathBuf,
+    /// The processors.
+    pub cores: Cores,
+    /// Where what the peers need is installed.
+    pub peers: Option<PathBuf>,
+    /// Everything small: to see that it works.
+    pub quick: bool,
+    /// How many jobs are a crowd, where it is not a million.
+    pub crowd: Option<u64>,
+}
+
+impl ScenarioContext {
+    /// How long a closed loop runs.
+    pub fn span(&self) -> Span {
+        let ms = |full, quick| Duration::from_millis(if self.quick { quick } else { full });
+        Span { warm_up: ms(300, 20), counted: ms(2_000, 100) }
+    }
+
+    /// How many jobs are a crowd.
+    pub fn many_jobs(&self) -> u64 {
+        self.crowd.unwrap_or(if self.quick { 2_000 } else { 1_000_000 })
+    }
+
+    /// A server on a fresh folder.
+    pub fn start_server(&self) -> Result<Server, String> {
+        Server::start(&self.server, &self.data, self.cores)
+    }
+
+    /// Runs a closed loop, with a processor of its own if there is one for it.
+    fn drive(&self, roles: &mut [&mut dyn Role]) -> Result<(), String> {
+        if self.cores.are_pinned() { EventLoop::run_awake(roles) } else { EventLoop::run(roles) }
+    }
+
+    /// Measures the echo floor with this body and so many connections.
+    pub fn echo(&self, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
+        self.baseline("echo", body, connections)
+    }
+
+    /// The same with the body on the disk before it is answered: what is left for a server that keeps what it is given.
+    pub fn durable_echo(&self, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
+        self.baseline("durable-echo", body, connections)
+    }
+
+    fn baseline(&self, which: &str, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
+        let baseline = Baseline::start(which, self.cores, &self.data)?;
+        let request = Request::post("/echo").header("Authorization", "Bearer 0").with_body(body);
+        let mut clients = ClosedLoop::new(baseline.address(), request, connections, self.span());
+        self.drive(&mut [&mut clients])?;
+        Ok(clients)
+    }
+}
+
+/// Submits so many jobs as fast as it goes; answers how long it took.
+fn fill(
+    endpoint: &Endpoint,
+    jobs: u64,
+    mut body: impl FnMut() -> Vec<u8> + 'static,
+) -> Result<Duration, String> {
+    let run = endpoint.post("run");
+    let mut clients = ClosedLoop::filling(endpoint.address(), move || run.with_body(&body()), 128, jobs);
+    let began = Instant::now();
+    EventLoop::run(&mut [&mut clients])?;
+    Ok(began.elapsed())
+}
+
+/// How many jobs wait there.
+fn in_queue(endpoint: &Endpoint) -> Result<u64, String> {
+    let health = ask(endpoint.address(), &endpoint.get("health").bare())?;
+    let health: Value = serde_json::from_slice(&health).map_err(|error| format!("health: {error}"))?;
+    health["jobs"]["inQueue"].as_u64().ok_or_else(|| format!("health without inQueue: {health}"))
+}
+
+/// A job of exactly so many bytes, as JSON.
+pub fn job_body(bytes: usize) -> Vec<u8> {
+    let (before, after) = (r#"{"input":{"prompt":""#, r#""}}"#);
+    let text = "x".repeat(bytes.saturating_sub(before.len() + after.len()));
+    format!("{before}{text}{after}").into_bytes()
+}
+
+/// The body of a small job.
+pub const SMALL_BYTES: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_the_length_that_was_asked_for() {
+        for bytes in [100, 65_536] {
+            let body = job_body(bytes);
+            assert_eq!(body.len(), bytes);
+            let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert!(parsed["input"]["prompt"].is_string());
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_have_no_dot() {
+        let mut names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        assert!(names.iter().all(|name| !name.contains('.')));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SCENARIOS.len());
+    }
+}

@@ -1,0 +1,116 @@
+//! `longshore dev`: from a folder with a handler to a running endpoint, with one command.
+//!
+//! The order of events: read the folder, make its Python environment, start a server in this process, deploy
+//! the folder as an endpoint, run the sample, show how to call it. Then stay: show worker logs, and deploy and
+//! try again whenever the files change.
+
+pub(crate) mod deploy;
+pub(crate) mod dev_dir;
+pub(crate) mod error;
+mod install;
+pub(crate) mod logs;
+mod port;
+pub(crate) mod project;
+pub(crate) mod python;
+pub(crate) mod sample;
+mod server_host;
+mod session;
+mod snippets;
+mod watch;
+
+use std::process::ExitCode;
+
+pub use server_host::{HostFuture, RunningServer, ServerHost, ServerRequest, WorkerLog};
+
+use longshore_client::Client;
+
+use crate::DevArgs;
+use crate::screen::Screen;
+use crate::stop::StopRequest;
+use dev_dir::DevDir;
+use error::DevError;
+use project::Project;
+use session::DevSession;
+
+/// What shells expect of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Runs the command. Must be called inside a tokio runtime.
+pub async fn dev(args: &DevArgs, host: &dyn ServerHost) -> ExitCode {
+    let screen = Screen::new(args.no_color);
+    let mut stop = match StopRequest::listen() {
+        Ok(stop) => stop,
+        Err(error) => return report(&screen, &DevError::new(format!("cannot watch for Ctrl-C: {error}"))),
+    };
+    let prepared = tokio::select! {
+        prepared = prepare(args, host, &screen) => prepared,
+        () = stop.requested() => return ExitCode::from(INTERRUPTED),
+    };
+    let mut session = match prepared {
+        Ok(session) => session,
+        Err(error) => return report(&screen, &error),
+    };
+    let outcome = tokio::select! {
+        outcome = session.work() => outcome,
+        () = stop.requested() => Ok(if args.once { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }),
+    };
+    let code = outcome.unwrap_or_else(|error| report(&screen, &error));
+    tokio::select! {
+        () = session.stop() => {}
+        // Whoever asks twice does not want to wait.
+        () = stop.requested() => {}
+    }
+    code
+}
+
+/// Everything up to a server that answers.
+async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Result<DevSession, DevError> {
+    let project = Project::load(&args.dir)?;
+    if args.once && project.sample().is_none() {
+        return Err(DevError::new(format!(
+            "--once runs test_input.json, and there is none in {}; make one, for example:",
+            project.dir.display()
+        ))
+        .with_lines([r#"{"input": {"prompt": "hi"}}"#.to_owned()]));
+    }
+    screen.line("");
+    screen.line(&format!(
+        "  {} {}",
+        screen.bold("longshore dev"),
+        screen.dim(&project.dir.display().to_string())
+    ));
+    screen.line("");
+    let home = DevDir::open(&project.dir)?;
+    // Before the installation, which takes long: a port that cannot be had is known at once.
+    let port = port::bind(args.port)?;
+    let command = python::prepare(&project, &home, screen).await?;
+    let key = home.key(host)?;
+    let base_url = format!("http://127.0.0.1:{}", port.number);
+    let request =
+        ServerRequest { listener: port.listener, data_dir: home.data_dir(), admin_key: key.clone() };
+    let server = host.start(request).await.map_err(DevError::new)?;
+    match port.instead_of {
+        Some(taken) => screen.note(&format!("port {taken} is in use: serving on {}", screen.bold(&base_url))),
+        None => screen.good(&format!("serving on {}", screen.bold(&base_url))),
+    }
+    Ok(DevSession {
+        dir: args.dir.clone(),
+        once: args.once,
+        home,
+        project,
+        command,
+        client: Client::new(&base_url, &key)?,
+        key,
+        server,
+        screen: screen.clone(),
+    })
+}
+
+/// Tells whoever typed the command.
+pub(crate) fn report(screen: &Screen, error: &DevError) -> ExitCode {
+    screen.bad(&error.message);
+    for line in &error.lines {
+        screen.line(&format!("      {line}"));
+    }
+    ExitCode::FAILURE
+}

@@ -1,0 +1,51 @@
+//! `longshore cancel`, `longshore retry` and `longshore purge`.
+
+use super::{JobsArgs, PurgeArgs, follow};
+use crate::confirm::confirm;
+use crate::exit::{CommandExit, CommandResult};
+use crate::output::OutputFormat;
+
+/// Ends jobs.
+pub(crate) async fn cancel(args: &JobsArgs) -> CommandResult {
+    let session = args.at.remote.connect()?;
+    for &id in &args.jobs {
+        let job = session.client.cancel(&args.at.endpoint, id).await?;
+        match session.output.format {
+            OutputFormat::Table => {
+                session
+                    .output
+                    .line(&format!("{id}  {}", session.output.styles.state(job.status.as_str())))?;
+            }
+            _ => follow::show_record(&session, &job)?,
+        }
+    }
+    Ok(CommandExit::Success)
+}
+
+/// Runs jobs that failed once more.
+pub(crate) async fn retry(args: &JobsArgs) -> CommandResult {
+    let session = args.at.remote.connect()?;
+    for &id in &args.jobs {
+        let job = session.client.retry(&args.at.endpoint, id).await?;
+        match session.output.format {
+            OutputFormat::Table => session.output.line(&format!("{id}  {}", job.status))?,
+            _ => follow::show_record(&session, &job)?,
+        }
+    }
+    Ok(CommandExit::Success)
+}
+
+/// Removes what waits.
+pub(crate) async fn purge(args: &PurgeArgs) -> CommandResult {
+    let session = args.at.remote.connect()?;
+    let waiting = session.client.health(&args.at.endpoint).await?.jobs.in_queue;
+    confirm(args.yes, &format!("remove the {waiting} jobs that wait in `{}`?", args.at.endpoint))?;
+    let purged = session.client.purge(&args.at.endpoint).await?;
+    match session.output.format {
+        OutputFormat::Table => {
+            session.output.line(&format!("{} jobs removed; running ones go on", purged.removed))?;
+        }
+        _ => session.output.line(&format!("{{\"removed\":{}}}", purged.removed))?,
+    }
+    Ok(CommandExit::Success)
+}

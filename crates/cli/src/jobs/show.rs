@@ -1,0 +1,84 @@
+//! `longshore status`, `longshore health` and `longshore requests`.
+
+use longshore_model::JobState;
+use serde_json::value::RawValue;
+
+use super::{HealthArgs, RequestsArgs, StatusArgs, follow};
+use crate::exit::{CommandExit, CommandResult};
+use crate::output::OutputFormat;
+use crate::table::Column;
+
+const REQUESTS: &[Column] = &[
+    Column::new("JOB", "id"),
+    Column::new("STATUS", "status"),
+    Column::new("CREATED", "createdAt"),
+    Column::new("QUEUED MS", "delayTime"),
+    Column::new("RAN MS", "executionTime"),
+];
+
+/// A job's state by its name, in any case.
+pub(super) fn state(text: &str) -> Result<String, String> {
+    let name = text.to_ascii_uppercase();
+    JobState::parse(&name)
+        .map(|_| name)
+        .ok_or_else(|| format!("one of {}", JobState::ALL.map(JobState::as_str).join(", ")))
+}
+
+/// Shows a job as it is, or as it ends.
+pub(crate) async fn status(args: &StatusArgs) -> CommandResult {
+    let session = args.at.remote.connect()?;
+    let job = session.client.status(&args.at.endpoint, args.job).await?;
+    if args.waiting.wait {
+        return follow::to_the_end(&session, &args.at.endpoint, job, args.waiting.timeout).await;
+    }
+    follow::show_record(&session, &job)?;
+    Ok(CommandExit::Success)
+}
+
+/// Shows an endpoint's numbers.
+pub(crate) async fn health(args: &HealthArgs) -> CommandResult {
+    let session = args.at.remote.connect()?;
+    let text = session.client.health_text(&args.at.endpoint).await?;
+    if session.output.format != OutputFormat::Table {
+        session.output.record(&text)?;
+        return Ok(CommandExit::Success);
+    }
+    let numbers = crate::output::parsed(&text);
+    for (name, of) in numbers.as_object().into_iter().flatten() {
+        let counts =
+            of.as_object().into_iter().flatten().map(|(kind, count)| format!("{count} {}", words(kind)));
+        let line = format!("{name:8} {}", counts.collect::<Vec<_>>().join(" · "));
+        session.output.line(&line)?;
+    }
+    Ok(CommandExit::Success)
+}
+
+/// `inProgress` → `in progress`.
+fn words(name: &str) -> String {
+    name.chars().fold(String::new(), |mut words, c| {
+        if c.is_uppercase() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+        words
+    })
+}
+
+/// Shows an endpoint's jobs, newest first.
+pub(crate) async fn requests(args: &RequestsArgs) -> CommandResult {
+    let session = args.at.remote.connect()?;
+    let mut query = format!("limit={}", args.limit);
+    if let Some(state) = &args.status {
+        query = format!("{query}&status={state}");
+    }
+    if let Some(cursor) = args.cursor {
+        query = format!("{query}&cursor={cursor}");
+    }
+    let page = session.client.requests(&args.at.endpoint, &query).await?;
+    let records: &[Box<RawValue>] = &page.requests;
+    session.output.records(REQUESTS, records)?;
+    if let Some(cursor) = page.cursor {
+        session.screen.line(&session.screen.dim(&format!("more: add --cursor {cursor}")));
+    }
+    Ok(CommandExit::Success)
+}

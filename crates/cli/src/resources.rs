@@ -1,0 +1,106 @@
+//! Endpoints, templates and keys: list, show, make, change, delete.
+
+mod endpoint;
+mod key;
+mod template;
+
+use clap::Args;
+use longshore_client::Collection;
+
+use crate::confirm::confirm;
+use crate::exit::{CommandError, CommandExit, CommandResult};
+use crate::jobs::endpoint_name;
+use crate::members::Members;
+use crate::remote::ServerArgs;
+use crate::table::Column;
+
+pub use endpoint::EndpointCommand;
+pub use key::KeyCommand;
+pub use template::TemplateCommand;
+
+/// Takes the server alone.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    remote: ServerArgs,
+}
+
+/// Takes one id.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// The id of the resource
+    #[arg(value_name = "ID", value_parser = endpoint_name)]
+    id: String,
+    #[command(flatten)]
+    remote: ServerArgs,
+}
+
+/// Takes what is to be deleted.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    /// The id of the resource
+    #[arg(value_name = "ID", value_parser = endpoint_name)]
+    id: String,
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    remote: ServerArgs,
+}
+
+async fn list(args: &ListArgs, of: Collection, columns: &[Column]) -> CommandResult {
+    let session = args.remote.connect()?;
+    let records = session.client.list(of).await.map_err(|error| named(error.into(), of))?;
+    session.output.records(columns, &records)?;
+    Ok(CommandExit::Success)
+}
+
+async fn get(remote: &ServerArgs, of: Collection, id: &str, query: &str) -> CommandResult {
+    let session = remote.connect()?;
+    let record = session.client.get(of, id, query).await.map_err(|error| named(error.into(), of))?;
+    session.output.record(&record)?;
+    Ok(CommandExit::Success)
+}
+
+async fn create(remote: &ServerArgs, of: Collection, members: &Members) -> CommandResult {
+    let session = remote.connect()?;
+    let record = session.client.create(of, members.body()?).await?;
+    session.output.record(&record)?;
+    Ok(CommandExit::Success)
+}
+
+async fn update(remote: &ServerArgs, of: Collection, id: &str, members: &Members) -> CommandResult {
+    if members.is_empty() {
+        return Err(CommandError::usage("there is nothing to change").next("give a field; --help shows them"));
+    }
+    let session = remote.connect()?;
+    let record =
+        session.client.update(of, id, members.body()?).await.map_err(|error| named(error.into(), of))?;
+    session.output.record(&record)?;
+    Ok(CommandExit::Success)
+}
+
+async fn delete(args: &DeleteArgs, of: Collection, drain: bool, also: &str) -> CommandResult {
+    let session = args.remote.connect()?;
+    session.client.get(of, &args.id, "").await.map_err(|error| named(error.into(), of))?;
+    confirm(args.yes, &format!("delete the {of} `{}`{also}?", args.id))?;
+    let step = session.screen.step(format!("deleting the {of}"));
+    let deleted = session.client.delete_from(of, &args.id, drain).await;
+    drop(step);
+    deleted.map_err(|error| named(error.into(), of))?;
+    session.output.say(&format!("{of} {} deleted", args.id))?;
+    Ok(CommandExit::Success)
+}
+
+/// Where something is not there, its own kind is listed.
+fn named(failure: CommandError, of: Collection) -> CommandError {
+    if failure.exit != CommandExit::NotFound || failure.next.is_some() {
+        return failure;
+    }
+    let command = match of {
+        Collection::Endpoints => "endpoint",
+        Collection::Templates => "template",
+        Collection::Keys => "keys",
+    };
+    failure.next(format!("`longshore {command} list` shows which there are"))
+}

@@ -1,0 +1,184 @@
+//! From the machine's changes to rows, and from its signals to what happens after the commit.
+
+use bytes::Bytes;
+use longshore_model::{JobId, JobKey, JobRow, JobState};
+use longshore_planted::{Bug, planted};
+use longshore_queue::{Change, Signal};
+use longshore_store::{ChunkRow, OutcomeRow, Payload, StreamRow, WebhookRow, Write};
+
+use super::Actor;
+use crate::owner_use::Use;
+use crate::stream_tail::TailEvent;
+use crate::supervisor::FleetEvent;
+
+/// The payload that came with a command.
+#[derive(Default)]
+pub(super) struct CarriedPayload {
+    pub(super) input: Option<Payload>,
+    pub(super) outcome: Option<OutcomeRow>,
+}
+
+/// The name of the file that holds the payload, if one does.
+pub(super) fn file_of(payload: Option<&Payload>) -> Option<String> {
+    match payload {
+        Some(Payload::Blob(reference)) => Some(reference.name.to_string()),
+        _ => None,
+    }
+}
+
+impl Actor {
+    pub(super) fn write_all(&mut self, changes: &mut Vec<Change>, mut carried: CarriedPayload) {
+        for change in changes.drain(..) {
+            self.write(change, &mut carried);
+        }
+    }
+
+    fn write(&mut self, change: Change, carried: &mut CarriedPayload) {
+        let write = match change {
+            Change::PutJob(row) => {
+                self.notify_followers(row.key, || TailEvent::Row(JobRow::clone(&row)));
+                Write::PutJob(row)
+            }
+            Change::DeleteJob(job) => {
+                self.streams.remove(job);
+                self.shared.services.payload_cache.forget(job);
+                Write::DeleteJob(job)
+            }
+            Change::PutInput(job) => {
+                let Some(input) = carried.input.take() else { return };
+                let recent = &self.shared.services.payload_cache;
+                // Behind more jobs than have a place there, it would be gone before its turn comes.
+                if self.queue.queued() <= recent.jobs_max() as u64 {
+                    recent.put_input(job, &input);
+                }
+                Write::PutInput(job, input)
+            }
+            Change::PutOutcome(job) => {
+                let outcome = carried.outcome.take().unwrap_or_default();
+                self.put_outcome(job, outcome)
+            }
+            Change::PutError(job, error) => {
+                self.put_outcome(job, OutcomeRow { output: None, error: Some(error.into()) })
+            }
+            Change::ClearOutcome(job) => {
+                self.shared.services.payload_cache.forget_outcome(job);
+                Write::ClearOutcome(job)
+            }
+            // Offsets go on in either case: a reader that comes back with its last one misses nothing of what follows.
+            Change::DropChunks(job) | Change::ResetStream(job) if self.streams.may_have_chunks(job) => {
+                self.streams.dropped(job);
+                self.notify_followers(job, || TailEvent::Dropped);
+                Write::DropChunks(job)
+            }
+            // Nothing was ever appended.
+            Change::DropChunks(_) | Change::ResetStream(_) => return,
+            Change::PutWebhook(_) if planted(Bug::HookNotKept) => return,
+            Change::PutWebhook(job) => Write::PutWebhook(WebhookRow { job, attempts: 0, due_at: self.now() }),
+            Change::DeleteWebhook(job) => Write::DeleteWebhook(job),
+            Change::PutCounters(_, counters) => {
+                self.counters = Some(counters);
+                return;
+            }
+        };
+        self.writes.push(write);
+    }
+
+    fn put_outcome(&mut self, job: JobKey, outcome: OutcomeRow) -> Write {
+        self.shared.services.payload_cache.put_outcome(job, &outcome);
+        Write::PutOutcome(job, outcome)
+    }
+
+    pub(super) fn signal_all(&mut self, signals: &mut Vec<Signal>) {
+        for signal in signals.drain(..) {
+            match signal {
+                Signal::JobReady => self.jobs_are_ready = true,
+                Signal::LoadChanged => self.demand(),
+                Signal::Ended { job, key, submitter, state, ran_ms } => {
+                    let used = Use { ended: 1, served_ms: ran_ms.unwrap_or_default(), ..Use::default() };
+                    self.post_commit.used.add(submitter, used);
+                    self.ended(job, key, ran_ms.filter(|_| state != JobState::Cancelled));
+                }
+                Signal::Deleted(id, key) => {
+                    self.post_commit.dropped.extend(self.end_waiters.remove(&id).unwrap_or_default());
+                    self.post_commit.streams.extend(self.streams.watchers(key));
+                    self.notify_followers(key, || TailEvent::Closed);
+                    self.post_commit.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
+                    self.post_commit.blobs.extend(self.outputs.remove(&id));
+                }
+                Signal::StopJob(worker, job) => self.post_commit.stops.push((worker, job)),
+                Signal::ReplaceWorker(worker, reason) => {
+                    self.post_commit.fleet.push(FleetEvent::Replace { worker, reason });
+                }
+                Signal::LetGo { worker, since, until } => {
+                    self.post_commit.fleet.push(FleetEvent::LetGo { worker, since, until });
+                }
+                Signal::WebhookDue(id, key, end) => self.post_commit.hooks.push((id, key, end, self.now())),
+            }
+        }
+    }
+
+    fn demand(&mut self) {
+        if !self.post_commit.fleet.iter().any(|event| matches!(event, FleetEvent::Demand)) {
+            self.post_commit.fleet.push(FleetEvent::Demand);
+        }
+    }
+
+    fn ended(&mut self, id: JobId, key: JobKey, ran_ms: Option<u64>) {
+        self.post_commit.streams.extend(self.streams.watchers(key));
+        if planted(Bug::InputDeletedAtEnd) {
+            self.post_commit.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
+        }
+        if planted(Bug::WaitNotWoken) {
+            return;
+        }
+        if let Some(ran_ms) = ran_ms {
+            self.shared.metrics.execution_ms.record(ran_ms);
+        }
+        let Some(watches) = self.end_waiters.remove(&id) else { return };
+        let Some(row) = self.queue.find_stored(id) else { return };
+        self.post_commit.ended.extend(watches.into_iter().map(|watch| (watch, row.clone())));
+    }
+
+    /// A payload file that belongs to the job from now on.
+    pub(super) fn own_blob(&mut self, job: JobId, file: Option<String>) {
+        if let Some(file) = file {
+            self.blobs.entry(job).or_default().push(file);
+        }
+    }
+
+    /// The job's output from now on: the value that it takes the place of is not needed any more.
+    pub(super) fn own_output(&mut self, job: JobId, file: Option<String>) {
+        let before = match file {
+            Some(file) => self.outputs.insert(job, file),
+            None => self.outputs.remove(&job),
+        };
+        self.post_commit.blobs.extend(before);
+    }
+
+    /// Chunks take their places in the stream.
+    pub(super) fn number_chunks(&mut self, job: JobKey, mut stream: StreamRow, chunks: Vec<Bytes>) {
+        let mut numbered = Vec::with_capacity(chunks.len());
+        for bytes in chunks {
+            numbered.push(ChunkRow { offset: stream.next, bytes });
+            // A stored offset that is the last there is makes no sense, and must not stop the actor.
+            stream.next = stream.next.saturating_add(1);
+        }
+        self.writes.extend(numbered.iter().map(|chunk| Write::AppendChunk(job, chunk.clone())));
+        self.streams.grow(job, &numbered);
+        self.put_stream(job, stream);
+        self.post_commit.streams.extend(self.streams.watchers(job));
+        self.notify_followers(job, || TailEvent::Chunks(numbered));
+    }
+
+    /// Lets those who follow a job hear of something once it is durable.
+    pub(super) fn notify_followers(&mut self, job: JobKey, news: impl FnOnce() -> TailEvent) {
+        if let Some(tail) = self.streams.tail(job) {
+            self.post_commit.tails.push((tail, news()));
+        }
+    }
+
+    pub(super) fn put_stream(&mut self, job: JobKey, stream: StreamRow) {
+        self.streams.set(job, stream);
+        self.writes.push(Write::PutStream(job, stream));
+    }
+}

@@ -1,0 +1,105 @@
+//! Valid documents with a few bytes changed.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// What spoils JSON, or looks like it.
+pub const JSON_TOKENS: &[&[u8]] = &[
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b",",
+    b":",
+    b"\\",
+    b"\\u",
+    b"\\ud800",
+    b"\\udc00",
+    b"null",
+    b"true",
+    b"NaN",
+    b"-Infinity",
+    b"1e400",
+    b"-",
+    b"0",
+    b"\0",
+    b"\n",
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+    b"//",
+    b"\"id\":1,",
+    b"[[[[[[[[",
+    b"]]]]]]]]",
+    b"99999999999999999999",
+];
+
+#[derive(Clone, Debug)]
+enum Mutation {
+    Flip { at: Index, bit: u8 },
+    Set { at: Index, byte: u8 },
+    Insert { at: Index, bytes: Vec<u8> },
+    Delete { at: Index, length: usize },
+    Repeat { from: Index, to: Index, length: usize },
+    Cut { at: Index },
+}
+
+/// Documents of this kind, spoiled in up to five places; a few are left whole. `tokens` are inserted beside any
+/// bytes.
+pub fn mutated(
+    valid: impl Strategy<Value = impl Into<Vec<u8>> + std::fmt::Debug>,
+    tokens: &'static [&'static [u8]],
+) -> impl Strategy<Value = Vec<u8>> {
+    (valid, prop::collection::vec(mutation(tokens), 0..=5)).prop_map(|(document, changes)| {
+        let mut document = document.into();
+        for change in &changes {
+            change.apply(&mut document);
+        }
+        document
+    })
+}
+
+fn mutation(tokens: &'static [&'static [u8]]) -> impl Strategy<Value = Mutation> {
+    let token = prop::sample::select(if tokens.is_empty() { vec![&b""[..]] } else { tokens.to_vec() });
+    let inserted = prop_oneof![
+        2 => token.prop_map(<[u8]>::to_vec),
+        1 => prop::collection::vec(any::<u8>(), 1..4),
+    ];
+    let at = any::<Index>;
+    prop_oneof![
+        (at(), 0..8_u8).prop_map(|(at, bit)| Mutation::Flip { at, bit }),
+        (at(), any::<u8>()).prop_map(|(at, byte)| Mutation::Set { at, byte }),
+        (at(), inserted).prop_map(|(at, bytes)| Mutation::Insert { at, bytes }),
+        (at(), 1..16_usize).prop_map(|(at, length)| Mutation::Delete { at, length }),
+        (at(), at(), 1..32_usize).prop_map(|(from, to, length)| Mutation::Repeat { from, to, length }),
+        at().prop_map(|at| Mutation::Cut { at }),
+    ]
+}
+
+impl Mutation {
+    fn apply(&self, document: &mut Vec<u8>) {
+        let length = document.len();
+        let span = |at: &Index, most: usize| {
+            let start = at.index(length + 1);
+            start..(start + most).min(length)
+        };
+        match self {
+            Self::Flip { at, bit } if length > 0 => document[at.index(length)] ^= 1 << bit,
+            Self::Set { at, byte } if length > 0 => document[at.index(length)] = *byte,
+            Self::Flip { .. } | Self::Set { .. } => {}
+            Self::Insert { at, bytes } => {
+                let at = at.index(length + 1);
+                document.splice(at..at, bytes.iter().copied());
+            }
+            Self::Delete { at, length } => drop(document.drain(span(at, *length))),
+            Self::Repeat { from, to, length: most } => {
+                let piece = document[span(from, *most)].to_vec();
+                let to = to.index(length + 1);
+                document.splice(to..to, piece);
+            }
+            Self::Cut { at } => document.truncate(at.index(length + 1)),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Heads that can be read in two ways. A proxy in front of the server may have read them in the other: it checked one
+//! `Authorization` and another counts here, or what it took for a body is a request here.
+
+use axum::extract::Request;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{AUTHORIZATION, CONNECTION, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue};
+use http_body::Body as _;
+
+use crate::wire::api_error::ApiError;
+
+/// A refusal, after which the connection ends: where the next request begins may be in doubt, too.
+pub(super) struct AmbiguousHead(ApiError);
+
+impl AmbiguousHead {
+    pub(super) fn into_response(self) -> Response {
+        let mut response = self.0.into_response();
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+}
+
+/// Checks a request's head. What is wrong with a `Content-Length` was found before.
+pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
+    let headers = request.headers();
+    // Mostly none comes twice, and that is known without a look at any.
+    if headers.len() != headers.keys_len() {
+        for (name, text) in [(HOST, "`Host`"), (AUTHORIZATION, "`Authorization`")] {
+            if count(headers, &name) > 1 {
+                let text = format!("the header {text} comes more than once; send it once");
+                return Err(AmbiguousHead(ApiError::bad_request("doubled_header", text)));
+            }
+        }
+    }
+    // A body whose length is known is not in chunks.
+    if request.body().size_hint().exact().is_none() && !is_in_chunks_alone(headers) {
+        let text = "`Transfer-Encoding` must be `chunked` and nothing else; say in `Content-Encoding` how the body is packed";
+        return Err(AmbiguousHead(ApiError::bad_request("bad_transfer_encoding", text)));
+    }
+    Ok(())
+}
+
+fn count(headers: &HeaderMap, name: &http::HeaderName) -> usize {
+    headers.get_all(name).into_iter().count()
+}
+
+/// Whether the body is in chunks and in no other form below that.
+fn is_in_chunks_alone(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(TRANSFER_ENCODING).into_iter();
+    let chunked = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    // None at all is the body of no connection, such as a test's.
+    values.next().is_none_or(chunked) && values.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn code(lines: &[(&'static str, &'static str)]) -> Option<&'static str> {
+        let mut request =
+            Request::new(Body::from_stream(futures_util::stream::empty::<Result<&str, std::io::Error>>()));
+        for (name, value) in lines {
+            request.headers_mut().append(*name, HeaderValue::from_static(value));
+        }
+        check(&request).err().map(|doubt| doubt.0.code())
+    }
+
+    #[test]
+    fn what_decides_comes_once() {
+        for name in ["host", "authorization"] {
+            assert_eq!(code(&[(name, "a")]), None);
+            assert_eq!(
+                code(&[(name, "a"), ("x", "y"), (name, "a")]),
+                Some("doubled_header"),
+                "the same twice"
+            );
+        }
+        assert_eq!(code(&[("x", "y"), ("x", "z"), ("host", "a"), ("cookie", "a"), ("cookie", "b")]), None);
+    }
+
+    #[test]
+    fn a_body_is_in_chunks_and_nothing_else() {
+        for good in ["chunked", "Chunked "] {
+            assert_eq!(code(&[("transfer-encoding", good)]), None, "{good}");
+        }
+        for bad in ["gzip, chunked", "chunked, chunked", "identity, chunked", "gzip"] {
+            assert_eq!(code(&[("transfer-encoding", bad)]), Some("bad_transfer_encoding"), "{bad}");
+        }
+        let twice = [("transfer-encoding", "gzip"), ("transfer-encoding", "chunked")];
+        assert_eq!(code(&twice), Some("bad_transfer_encoding"));
+    }
+}

@@ -1,0 +1,269 @@
+//! Who asks, and whether they may.
+//!
+//! A key's text is `ls_<id>_<secret>`. The server keeps its SHA-256 alone and looks keys up by it: what a
+//! comparison's time could tell is something about a hash, from which no key follows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use longshore_engine::{EndpointHandle, TrackedKey};
+use longshore_model::{ApiKey, EndpointId, KeyId, KeyScope, Millis, Permission};
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::HttpState;
+use crate::audit::{Entry, note_key};
+use crate::gate::credential_cache;
+use crate::gate::peer::Peer;
+use crate::wire::api_error::ApiError;
+
+/// The id of the operator's key, whose text is not of our making.
+pub(crate) const OPERATOR: &str = KeyId::OPERATOR;
+
+/// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
+/// `Authorization: X`. None where it is empty.
+pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
+    let bare = match value.split_at_checked(6) {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer") => match rest.first() {
+            None | Some(b' ' | b'\t') => rest.trim_ascii_start(),
+            Some(_) => value,
+        },
+        _ => value,
+    };
+    (!bare.is_empty()).then_some(bare)
+}
+
+/// The key that a request carries, if it is one of ours and alive, and within its rate. Whether it permits anything
+/// is not said. To be asked once for a request, which counts as one.
+fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<TrackedKey>, ApiError> {
+    let text = credential(headers).ok_or_else(ApiError::unauthorized)?;
+    let key = match credential_cache::known_key(text) {
+        Some(key) => key,
+        None => look_up(state, text).ok_or_else(ApiError::unauthorized)?,
+    };
+    if !key.is_alive(now_for(&key, state)) {
+        return Err(ApiError::unauthorized());
+    }
+    let caller = Peer::current().map(|peer| peer.caller);
+    if key.touch(caller.as_ref()) {
+        let address = caller.map(|caller| caller.address.to_string());
+        tracing::info!(key = %key.id, address, "key used from a new address");
+        if let Some(log) = state.audit() {
+            let now = state.engine().now();
+            log.note(now, Entry::new_address(now, &key, address));
+        }
+    }
+    if let Some(rate) = key.rate_limit {
+        state.limiter().admit_key(&key.id, rate)?;
+    }
+    Ok(key)
+}
+
+fn look_up(state: &HttpState, text: &[u8]) -> Option<Arc<TrackedKey>> {
+    let mut digits = [0; 64];
+    let hash = const_hex::encode_to_str(digest(&SHA256, text), &mut digits).ok()?;
+    let key = state.engine().key_by_hash(hash)?;
+    credential_cache::keep_key(text, &key);
+    Some(key)
+}
+
+/// The present time where it matters to a key. Most keys have no end, and the clock costs as much as all else here.
+pub(crate) fn now_for(key: &ApiKey, state: &HttpState) -> Millis {
+    key.expires_at.map_or(Millis(0), |_| state.engine().now())
+}
+
+/// Checks that a request may do `operation` to the catalog.
+pub(crate) fn authorize(
+    state: &HttpState,
+    headers: &HeaderMap,
+    operation: Permission,
+) -> Result<Arc<TrackedKey>, ApiError> {
+    let key = live_key(state, headers)?;
+    note_key(&key);
+    if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(ApiError::unauthorized()) }
+}
+
+/// Checks that a request may do `operation` to some endpoint.
+pub(crate) fn authorize_somewhere(
+    state: &HttpState,
+    headers: &HeaderMap,
+    operation: Permission,
+) -> Result<Arc<TrackedKey>, ApiError> {
+    let key = live_key(state, headers)?;
+    if operation == Permission::WriteCatalog {
+        note_key(&key);
+    }
+    if key.has_scope_for(operation) { Ok(key) } else { Err(ApiError::unauthorized()) }
+}
+
+/// Checks that a request may do `operation` to the endpoint with this id or slug, and finds it. 401 comes
+/// before 404: without a key nobody learns which endpoints exist.
+pub(crate) fn authorize_endpoint(
+    state: &HttpState,
+    headers: &HeaderMap,
+    operation: Permission,
+    id_or_slug: &str,
+) -> Result<(Arc<TrackedKey>, EndpointHandle), ApiError> {
+    let key = live_key(state, headers)?;
+    if operation == Permission::WriteCatalog {
+        note_key(&key);
+    }
+    let endpoint = state.engine().endpoint(id_or_slug);
+    // What does not exist is in no key's list: a key for some endpoints does not learn which others there are.
+    let nobodys = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
+    let id = endpoint.as_ref().map_or_else(nobodys, EndpointHandle::id);
+    if !key.permits(operation, Some(&id), now_for(&key, state)) {
+        return Err(ApiError::unauthorized());
+    }
+    endpoint.map(|endpoint| (key, endpoint)).ok_or_else(ApiError::no_such_endpoint)
+}
+
+/// What a key permitted as an answer began that goes on and on. Asked before each piece, so that nothing follows once the
+/// key is revoked, disabled or over.
+pub(crate) struct OngoingAccess {
+    key: String,
+    operation: Permission,
+    endpoint: EndpointId,
+}
+
+impl OngoingAccess {
+    pub(crate) fn of(key: &TrackedKey, operation: Permission, endpoint: EndpointId) -> Self {
+        Self { key: key.id.clone(), operation, endpoint }
+    }
+
+    /// Whether the key still permits it.
+    pub(crate) fn holds(&self, state: &HttpState) -> bool {
+        let key = state.engine().key(&self.key);
+        key.is_some_and(|key| key.permits(self.operation, Some(&self.endpoint), now_for(&key, state)))
+    }
+}
+
+/// Checks that a request carries the worker token of the endpoint with this id or slug, and finds it.
+pub(crate) fn authorize_worker(
+    state: &HttpState,
+    headers: &HeaderMap,
+    id_or_slug: &str,
+) -> Result<EndpointHandle, ApiError> {
+    let token = credential(headers).ok_or_else(ApiError::unauthorized)?;
+    let endpoint = state.engine().endpoint(id_or_slug).ok_or_else(ApiError::unauthorized)?;
+    let id = endpoint.id();
+    if credential_cache::is_known_worker(token, &id) {
+        return Ok(endpoint);
+    }
+    let text = std::str::from_utf8(token).map_err(|_| ApiError::unauthorized())?;
+    if !state.engine().is_worker_token(&id, text) {
+        return Err(ApiError::unauthorized());
+    }
+    credential_cache::keep_worker(token, id);
+    Ok(endpoint)
+}
+
+/// Whether a request carries any key or token of ours, for routes that do not exist: a stranger gets 401
+/// there as everywhere.
+pub(crate) fn is_known_caller(state: &HttpState, headers: &HeaderMap) -> bool {
+    live_key(state, headers).is_ok() || is_any_worker(state, headers)
+}
+
+fn is_any_worker(state: &HttpState, headers: &HeaderMap) -> bool {
+    let token = credential(headers).and_then(|token| std::str::from_utf8(token).ok());
+    let endpoint = token.and_then(|token| token.strip_prefix("lsw_")?.split('_').next());
+    endpoint.is_some_and(|endpoint| authorize_worker(state, headers, endpoint).is_ok())
+}
+
+/// Lower-case hex of the SHA-256 of a key's whole text.
+fn hash_of(text: &[u8]) -> String {
+    const_hex::encode(digest(&SHA256, text))
+}
+
+/// A key just made: the only moment at which its text is known.
+pub struct MintedKey {
+    /// What the caller keeps: `ls_<id>_<secret>`, 256 random bits in the secret.
+    pub text: String,
+    /// What the server keeps.
+    pub record: ApiKey,
+}
+
+impl fmt::Debug for MintedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MintedKey").field("id", &self.record.id).finish_non_exhaustive()
+    }
+}
+
+/// Makes a key. None when the system has no random bytes to give.
+pub fn mint_key(name: &str, scopes: Vec<KeyScope>, created_at: Millis) -> Option<MintedKey> {
+    let mut random = [0_u8; 40];
+    SystemRandom::new().fill(&mut random).ok()?;
+    let (id, secret) = random.split_at(8);
+    let id = const_hex::encode(id);
+    let text = format!("ls_{id}_{}", const_hex::encode(secret));
+    let hash = hash_of(text.as_bytes());
+    let name = name.to_owned();
+    let record = ApiKey::new(id, name, hash, scopes, created_at);
+    Some(MintedKey { text, record })
+}
+
+/// The record of a key text that the operator chose: it may do everything. There is one such key; another
+/// text replaces it.
+pub fn admin_key(text: &str, created_at: Millis) -> ApiKey {
+    let scopes = vec![
+        KeyScope::manage_all(),
+        KeyScope::Read { endpoint_ids: Vec::new() },
+        KeyScope::Jobs { endpoint_ids: Vec::new() },
+    ];
+    let hash = hash_of(text.trim().as_bytes());
+    ApiKey::new(OPERATOR.to_owned(), "the operator's key".to_owned(), hash, scopes, created_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_a_bearer_or_a_bare_key() {
+        for (value, expected) in [
+            ("Bearer ls_a_b", Some("ls_a_b")),
+            ("bearer  ls_a_b ", Some("ls_a_b")),
+            ("BEARER\tls_a_b", Some("ls_a_b")),
+            ("ls_a_b", Some("ls_a_b")),
+            ("bearerls_a_b", Some("bearerls_a_b")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
+            assert_eq!(credential(&headers), expected.map(str::as_bytes), "{value}");
+        }
+        assert_eq!(credential(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_minted_key_has_256_random_bits_and_is_kept_as_its_hash() {
+        let scopes = vec![KeyScope::manage_all()];
+        let one = mint_key("one", scopes.clone(), Millis(1)).unwrap();
+        let two = mint_key("two", scopes, Millis(1)).unwrap();
+        assert_ne!(one.text, two.text);
+        let parts: Vec<_> = one.text.split('_').collect();
+        assert_eq!((parts[0], parts[1], parts[2].len()), ("ls", one.record.id.as_str(), 64));
+        assert_eq!(one.record.hash, hash_of(one.text.as_bytes()));
+        assert!(!format!("{one:?}").contains(parts[2]));
+    }
+
+    #[test]
+    fn an_operators_key_may_be_any_text_and_do_everything() {
+        let key = admin_key("let me in\n", Millis(1));
+        assert_eq!(key.hash, hash_of(b"let me in"));
+        for operation in
+            [Permission::WriteCatalog, Permission::ReadCatalog, Permission::ReadJobs, Permission::WriteJobs]
+        {
+            assert!(key.permits(operation, None, Millis(2)));
+        }
+    }
+
+    #[test]
+    fn hashes_are_lower_case_hex_of_sha_256() {
+        assert_eq!(hash_of(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+}

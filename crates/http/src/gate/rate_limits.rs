@@ -1,0 +1,515 @@
+//! How often a key's owner may ask one endpoint for one operation, and how often a key may ask for anything.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::BodyExt as _;
+use longshore_model::{EndpointNo, OwnerNo};
+use tokio::time::Instant;
+
+use crate::gate::sliding_window::{SlidingWindow, WINDOW_MS, WindowDecision};
+use crate::wire::api_error::ApiError;
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// Idle entries are looked for when there are this many more entries than after the last look.
+const SWEEP_STEP: usize = 1_024;
+
+/// What the headers call the limit of a key.
+const KEY: &str = "key";
+
+/// Whether and how requests are limited.
+#[derive(Clone, Debug)]
+pub enum RateLimits {
+    /// Not at all.
+    Off,
+    /// By this table.
+    On(RateTable),
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self::On(RateTable::default())
+    }
+}
+
+/// One operation's limits. The effective ones grow with the endpoint's running workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Requests in any ten seconds.
+    pub per_10_s: u32,
+    /// Requests at once; 0 means any number.
+    pub concurrent: u32,
+}
+
+/// The limits per operation. The default is the specification's table.
+#[derive(Clone, Debug)]
+pub struct RateTable {
+    /// What each running worker adds: an effective limit is at least their number times this.
+    pub requests_per_worker: u32,
+    /// `POST /runsync`.
+    pub runsync: Limit,
+    /// `POST /run`.
+    pub run: Limit,
+    /// `/status` and `/status-sync` together.
+    pub status: Limit,
+    /// `/stream`.
+    pub stream: Limit,
+    /// `/cancel` and `/retry` together.
+    pub cancel: Limit,
+    /// `/purge-queue`.
+    pub purge_queue: Limit,
+    /// `/openai/*`.
+    pub openai: Limit,
+    /// `/requests`.
+    pub requests: Limit,
+    /// `/webhooks`, and delivering them again.
+    pub webhooks: Limit,
+}
+
+impl Default for RateTable {
+    fn default() -> Self {
+        let limit = |per_10_s, concurrent| Limit { per_10_s, concurrent };
+        Self {
+            requests_per_worker: 100,
+            runsync: limit(2_000, 400),
+            run: limit(1_000, 200),
+            status: limit(2_000, 400),
+            stream: limit(2_000, 400),
+            cancel: limit(100, 20),
+            purge_queue: limit(2, 0),
+            openai: limit(2_000, 400),
+            requests: limit(10, 2),
+            webhooks: limit(100, 4),
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LimitedRoute {
+    Runsync,
+    Run,
+    Status,
+    Stream,
+    Cancel,
+    PurgeQueue,
+    Openai,
+    Requests,
+    Webhooks,
+}
+
+impl LimitedRoute {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Runsync => "runsync",
+            Self::Run => "run",
+            Self::Status => "status",
+            Self::Stream => "stream",
+            Self::Cancel => "cancel",
+            Self::PurgeQueue => "purge-queue",
+            Self::Openai => "openai",
+            Self::Requests => "requests",
+            Self::Webhooks => "webhooks",
+        }
+    }
+
+    fn limit(self, table: &RateTable) -> Limit {
+        match self {
+            Self::Runsync => table.runsync,
+            Self::Run => table.run,
+            Self::Status => table.status,
+            Self::Stream => table.stream,
+            Self::Cancel => table.cancel,
+            Self::PurgeQueue => table.purge_queue,
+            Self::Openai => table.openai,
+            Self::Requests => table.requests,
+            Self::Webhooks => table.webhooks,
+        }
+    }
+}
+
+/// Counts what was asked, and says no.
+pub(crate) struct RateLimiter {
+    table: Option<RateTable>,
+    started: Instant,
+    usages: Mutex<KeyUsages>,
+    /// Of keys that have a limit of their own.
+    keys: Mutex<HashMap<String, SlidingWindow>>,
+}
+
+type Operations = HashMap<(EndpointNo, LimitedRoute), Arc<Mutex<KeyUsage>>>;
+
+#[derive(Default)]
+struct KeyUsages {
+    by_owner: HashMap<OwnerNo, Operations>,
+    entries: usize,
+    sweep_at: usize,
+}
+
+/// One owner's use of one operation of one endpoint.
+#[derive(Default)]
+struct KeyUsage {
+    window: SlidingWindow,
+    open: u32,
+}
+
+impl RateLimiter {
+    pub(crate) fn new(limits: &RateLimits) -> Self {
+        let table = match limits {
+            RateLimits::Off => None,
+            RateLimits::On(table) => Some(table.clone()),
+        };
+        let usages = Mutex::new(KeyUsages { sweep_at: SWEEP_STEP, ..KeyUsages::default() });
+        Self { table, started: Instant::now(), usages, keys: Mutex::default() }
+    }
+
+    /// Counts a request of a key that has a limit of its own, or says why not. That limit was asked for: it holds
+    /// even where the others are switched off.
+    pub(crate) fn admit_key(&self, key: &str, rate: u32) -> Result<(), LimitExceeded> {
+        self.admit_key_at(self.started.elapsed().as_millis() as u64, key, rate)
+    }
+
+    fn admit_key_at(&self, now_ms: u64, key: &str, rate: u32) -> Result<(), LimitExceeded> {
+        let mut keys = locked(&self.keys);
+        if !keys.contains_key(key) {
+            if keys.len() % SWEEP_STEP == SWEEP_STEP - 1 {
+                keys.retain(|_, window| !window.is_idle(now_ms));
+            }
+            keys.insert(key.to_owned(), SlidingWindow::default());
+        }
+        let Some(window) = keys.get_mut(key) else { return Ok(()) };
+        match window.admit(now_ms, rate) {
+            WindowDecision::Admitted { .. } => Ok(()),
+            WindowDecision::Refused { wait_ms } => Err(LimitExceeded::of_rate(KEY, rate, wait_ms)),
+        }
+    }
+
+    /// Lets a request in, or says why not. Hold the admission until the request is answered.
+    pub(crate) fn admit(
+        &self,
+        owner: OwnerNo,
+        endpoint: EndpointNo,
+        route: LimitedRoute,
+        running_workers: u32,
+    ) -> Result<RequestPermit, LimitExceeded> {
+        if self.table.is_none() {
+            // Whoever switched the limits off pays for no clock.
+            return Ok(RequestPermit { held: None });
+        }
+        let now_ms = self.started.elapsed().as_millis() as u64;
+        self.admit_at(now_ms, owner, endpoint, route, running_workers)
+    }
+
+    fn admit_at(
+        &self,
+        now_ms: u64,
+        owner: OwnerNo,
+        endpoint: EndpointNo,
+        route: LimitedRoute,
+        running_workers: u32,
+    ) -> Result<RequestPermit, LimitExceeded> {
+        let Some(table) = &self.table else { return Ok(RequestPermit { held: None }) };
+        let limit = route.limit(table);
+        let by_workers = running_workers.saturating_mul(table.requests_per_worker);
+        let rate = limit.per_10_s.max(by_workers);
+        let usage_of = self.usage(now_ms, owner, endpoint, route);
+        let mut usage = locked(&usage_of);
+        let limit_status = |left, reset_ms: u64| LimitStatus {
+            name: route.name(),
+            rate,
+            left,
+            reset_s: reset_ms.div_ceil(1_000),
+        };
+        if limit.concurrent > 0 && usage.open >= limit.concurrent.max(by_workers) {
+            let limit_status = limit_status(0, 1_000);
+            return Err(LimitExceeded { limit_status, reason: Reason::Concurrency, retry_after_s: 1 });
+        }
+        match usage.window.admit(now_ms, rate) {
+            WindowDecision::Refused { wait_ms } => Err(LimitExceeded::of_rate(route.name(), rate, wait_ms)),
+            WindowDecision::Admitted { left } => {
+                usage.open += 1;
+                let limit_status = limit_status(left, usage.window.oldest_leaves_ms(now_ms));
+                drop(usage);
+                Ok(RequestPermit { held: Some((usage_of, limit_status)) })
+            }
+        }
+    }
+
+    fn usage(
+        &self,
+        now_ms: u64,
+        owner: OwnerNo,
+        endpoint: EndpointNo,
+        route: LimitedRoute,
+    ) -> Arc<Mutex<KeyUsage>> {
+        let mut usages = locked(&self.usages);
+        if let Some(usage) = usages.by_owner.get(&owner).and_then(|of| of.get(&(endpoint, route))) {
+            return Arc::clone(usage);
+        }
+        if usages.entries >= usages.sweep_at {
+            usages.sweep(now_ms);
+        }
+        usages.entries += 1;
+        let operations = usages.by_owner.entry(owner).or_default();
+        Arc::clone(operations.entry((endpoint, route)).or_default())
+    }
+}
+
+impl KeyUsages {
+    /// Forgets whoever has not asked for ten seconds and waits for nothing.
+    fn sweep(&mut self, now_ms: u64) {
+        self.entries = 0;
+        self.by_owner.retain(|_, operations| {
+            operations.retain(|_, usage| {
+                let in_use = Arc::strong_count(usage) > 1;
+                in_use || !locked(usage).window.is_idle(now_ms)
+            });
+            self.entries += operations.len();
+            !operations.is_empty()
+        });
+        self.sweep_at = self.entries + SWEEP_STEP;
+    }
+}
+
+/// What holds a lock here cannot panic half-way; a poisoned one is as good as new.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A request that is let in. It counts as concurrent until this is dropped.
+pub(crate) struct RequestPermit {
+    held: Option<(Arc<Mutex<KeyUsage>>, LimitStatus)>,
+}
+
+impl RequestPermit {
+    /// Tells the client how it stands, and that its request is over.
+    pub(crate) fn close(self, mut response: Response) -> Response {
+        if let Some((_, limit_status)) = &self.held {
+            limit_status.write(response.headers_mut());
+        }
+        response
+    }
+
+    /// The same where the request is over at the end of the answer's body, or when its reader leaves.
+    pub(crate) fn close_with_body(self, mut response: Response) -> Response {
+        let Some((_, limit_status)) = &self.held else { return response };
+        limit_status.write(response.headers_mut());
+        response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                let _counts = &self;
+                frame
+            }))
+        })
+    }
+}
+
+impl Drop for RequestPermit {
+    fn drop(&mut self) {
+        if let Some((usage, _)) = &self.held {
+            let mut usage = locked(usage);
+            usage.open = usage.open.saturating_sub(1);
+        }
+    }
+}
+
+/// How an owner stands with one limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitStatus {
+    name: &'static str,
+    rate: u32,
+    left: u32,
+    reset_s: u64,
+}
+
+impl LimitStatus {
+    /// The fields of the IETF draft "`RateLimit` header fields for HTTP" (structured fields, RFC 9651).
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        let name = self.name;
+        let policy = format!("\"{name}\";q={};w={}", self.rate, WINDOW_MS / 1_000);
+        let limit = format!("\"{name}\";r={};t={}", self.left, self.reset_s);
+        for (field, value) in [(RATE_LIMIT_POLICY, policy), (RATE_LIMIT, limit)] {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(field, value);
+            }
+        }
+    }
+}
+
+/// A request over a limit.
+#[derive(Debug)]
+pub(crate) struct LimitExceeded {
+    limit_status: LimitStatus,
+    reason: Reason,
+    retry_after_s: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Rate,
+    Concurrency,
+}
+
+impl LimitExceeded {
+    fn of_rate(name: &'static str, rate: u32, wait_ms: u64) -> Self {
+        let reset_s = wait_ms.div_ceil(1_000);
+        let limit_status = LimitStatus { name, rate, left: 0, reset_s };
+        Self { limit_status, reason: Reason::Rate, retry_after_s: reset_s.max(1) }
+    }
+}
+
+impl From<LimitExceeded> for ApiError {
+    fn from(exceeded: LimitExceeded) -> Self {
+        let LimitStatus { name, rate, .. } = exceeded.limit_status;
+        let (code, text) = match exceeded.reason {
+            Reason::Rate if name == KEY => {
+                ("rate_limited", format!("over {rate} requests of this key in 10 seconds; ask again later"))
+            }
+            Reason::Rate => {
+                ("rate_limited", format!("over {rate} {name} requests in 10 seconds; ask again later"))
+            }
+            Reason::Concurrency => {
+                ("concurrency_limited", format!("too many {name} requests at once; let some end first"))
+            }
+        };
+        Self::new(StatusCode::TOO_MANY_REQUESTS, code, text)
+            .retry_after(exceeded.retry_after_s)
+            .limit_status(exceeded.limit_status)
+    }
+}
+
+impl IntoResponse for LimitExceeded {
+    fn into_response(self) -> Response {
+        ApiError::from(self).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDPOINT: EndpointNo = EndpointNo(1);
+    const A: OwnerNo = OwnerNo(1);
+    const B: OwnerNo = OwnerNo(2);
+
+    fn limiter() -> RateLimiter {
+        RateLimiter::new(&RateLimits::default())
+    }
+
+    #[test]
+    fn the_defaults_are_the_specs_table() {
+        let table = RateTable::default();
+        let row = |route: LimitedRoute| {
+            let limit = route.limit(&table);
+            (limit.per_10_s, limit.concurrent)
+        };
+        assert_eq!(row(LimitedRoute::Runsync), (2_000, 400));
+        assert_eq!(row(LimitedRoute::Run), (1_000, 200));
+        assert_eq!(row(LimitedRoute::Status), (2_000, 400));
+        assert_eq!(row(LimitedRoute::Stream), (2_000, 400));
+        assert_eq!(row(LimitedRoute::Cancel), (100, 20));
+        assert_eq!(row(LimitedRoute::PurgeQueue), (2, 0));
+        assert_eq!(row(LimitedRoute::Requests), (10, 2));
+        assert_eq!((table.openai.per_10_s, table.openai.concurrent), (2_000, 400));
+    }
+
+    #[test]
+    fn a_rate_holds_per_owner_endpoint_and_operation() {
+        let limiter = limiter();
+        for _ in 0..2 {
+            assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).is_ok());
+        }
+        let exceeded = limiter.admit_at(9_500, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).err().unwrap();
+        assert_eq!((exceeded.reason, exceeded.retry_after_s), (Reason::Rate, 1));
+        assert!(limiter.admit_at(9_500, B, ENDPOINT, LimitedRoute::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, A, EndpointNo(2), LimitedRoute::PurgeQueue, 0).is_ok());
+        assert!(limiter.admit_at(9_500, A, ENDPOINT, LimitedRoute::Cancel, 0).is_ok());
+        assert!(limiter.admit_at(10_000, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).is_ok());
+    }
+
+    #[test]
+    fn concurrency_ends_with_the_request() {
+        let limiter = limiter();
+        let first = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).ok().unwrap();
+        let _second = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).ok().unwrap();
+        let exceeded = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).err().unwrap();
+        assert_eq!(exceeded.reason, Reason::Concurrency);
+        drop(first);
+        assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Requests, 0).is_ok());
+    }
+
+    #[test]
+    fn running_workers_raise_the_limits() {
+        let limiter = limiter();
+        for _ in 0..100 {
+            assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 1).is_ok());
+        }
+        assert!(limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 1).is_err());
+        let held: Vec<_> =
+            (0..30).map_while(|_| limiter.admit_at(0, A, ENDPOINT, LimitedRoute::Cancel, 1).ok()).collect();
+        assert_eq!(held.len(), 30);
+    }
+
+    #[test]
+    fn off_admits_everything_and_says_nothing() {
+        let limiter = RateLimiter::new(&RateLimits::Off);
+        for _ in 0..5_000 {
+            let admission = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
+            assert!(admission.close(Response::default()).headers().is_empty());
+        }
+    }
+
+    #[test]
+    fn answers_say_how_the_caller_stands() {
+        let limiter = limiter();
+        let admission = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
+        let response = admission.close(Response::default());
+        assert_eq!(response.headers()["ratelimit-policy"], "\"purge-queue\";q=2;w=10");
+        assert_eq!(response.headers()["ratelimit"], "\"purge-queue\";r=1;t=10");
+        limiter.admit_at(4_000, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
+        let refused =
+            limiter.admit_at(4_000, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).err().unwrap().into_response();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers()["retry-after"], "6");
+        assert_eq!(refused.headers()["ratelimit"], "\"purge-queue\";r=0;t=6");
+    }
+
+    #[test]
+    fn a_keys_own_limit_holds_whatever_it_asks_for_and_if_others_are_off() {
+        let limiter = RateLimiter::new(&RateLimits::Off);
+        for _ in 0..3 {
+            limiter.admit_key_at(0, "a", 3).unwrap();
+        }
+        let refused = limiter.admit_key_at(7_200, "a", 3).unwrap_err().into_response();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers()["retry-after"], "3");
+        assert_eq!(refused.headers()["ratelimit"], "\"key\";r=0;t=3");
+        assert_eq!(refused.headers()["ratelimit-policy"], "\"key\";q=3;w=10");
+        limiter.admit_key_at(7_200, "b", 3).unwrap();
+        limiter.admit_key_at(10_000, "a", 3).unwrap();
+        for other in 0..10 * SWEEP_STEP {
+            limiter.admit_key_at(20 * other as u64, &other.to_string(), 1).unwrap();
+        }
+        assert!(locked(&limiter.keys).len() <= 2 * SWEEP_STEP);
+    }
+
+    #[test]
+    fn idle_entries_are_forgotten() {
+        let limiter = limiter();
+        let held = limiter.admit_at(0, OwnerNo(u32::MAX), ENDPOINT, LimitedRoute::Run, 0).ok().unwrap();
+        for owner in 0..10 * SWEEP_STEP {
+            let now_ms = 20 * owner as u64;
+            assert!(limiter.admit_at(now_ms, OwnerNo(owner as u32), ENDPOINT, LimitedRoute::Run, 0).is_ok());
+        }
+        let usages = locked(&limiter.usages);
+        assert!(usages.entries <= 3 * SWEEP_STEP, "{} entries", usages.entries);
+        assert!(usages.by_owner.contains_key(&OwnerNo(u32::MAX)));
+        drop(usages);
+        drop(held);
+    }
+}

@@ -1,0 +1,192 @@
+//! The job interface, on two mounts: `/v2/{endpoint}` to the letter of the specification, `/sdk/v2/{endpoint}`
+//! for the official client libraries. They differ in what `/stream` answers, and in nothing else.
+
+mod chunk;
+mod control;
+mod envelope;
+mod follow;
+mod health;
+mod idempotency;
+mod job_response;
+mod openapi;
+mod requests;
+mod status;
+mod stream;
+mod submit;
+mod webhooks;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::Method;
+use longshore_model::Permission::{ReadJobs, WriteJobs};
+
+pub use self::envelope::members_of_submit;
+pub(crate) use self::envelope::{is_webhook, web_address, webhook_never_allowed};
+use self::stream::StreamFormat;
+use crate::HttpState;
+use crate::edge::BoxResponse;
+use crate::fast_path::routes;
+use crate::gate::call::{Call, Gate};
+use crate::gate::rate_limits::LimitedRoute;
+use crate::openapi::{Group, Operation};
+use crate::wire::api_error::ApiError;
+use crate::wire::route_path::{RoutePath, RoutedPath};
+
+const RUN: Gate = Gate::limited(WriteJobs, LimitedRoute::Run);
+const RUNSYNC: Gate = Gate::limited(WriteJobs, LimitedRoute::Runsync);
+const STATUS: Gate = Gate::limited(ReadJobs, LimitedRoute::Status);
+
+/// `POST /run`.
+pub(crate) fn run(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse {
+    RUN.pass(state.clone(), path, request, submit::run)
+}
+
+/// `POST /runsync`.
+pub(crate) fn runsync(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse {
+    RUNSYNC.pass(state.clone(), path, request, submit::runsync)
+}
+
+/// `GET|POST /status/{job}`.
+pub(crate) fn status(state: &HttpState, path: RoutePath<'_>, request: Request) -> BoxResponse {
+    STATUS.pass(state.clone(), path, request, status::status)
+}
+
+/// The operations to the letter of the specification.
+pub(crate) fn group() -> Group {
+    mount("/v2/{endpoint}", StreamFormat::Specified)
+}
+
+/// The same for the official client libraries.
+pub(crate) fn sdk_group() -> Group {
+    mount("/sdk/v2/{endpoint}", StreamFormat::Sdk)
+}
+
+fn mount(prefix: &str, mount: StreamFormat) -> Group {
+    let operations = [submits(prefix), looks(prefix, mount), changes(prefix), hooks(prefix)];
+    Group {
+        name: "Jobs",
+        about: "Hand in jobs, and follow them to their end.",
+        operations: operations.into_iter().flatten().collect(),
+        schemas: [openapi::schemas(), webhooks::schemas()].concat(),
+    }
+}
+
+fn submits(prefix: &str) -> Vec<Operation> {
+    vec![
+        Operation::hot("Run", &Method::POST, &routes::RUN, prefix)
+            .summary("hands in a job")
+            .about("Answers at once, when the job is on disk.")
+            .takes("JobRequest")
+            .gives("Job")
+            .with(openapi::RUN)
+            .rated()
+            .refuses(409),
+        Operation::hot("RunSync", &Method::POST, &routes::RUNSYNC, prefix)
+            .summary("hands in a job and waits for its end")
+            .about("A job that is not over when `wait` has passed goes on; follow it with its id.")
+            .takes("JobRequest")
+            .gives("Job")
+            .with(openapi::RUN_SYNC)
+            .rated()
+            .refuses(409),
+    ]
+}
+
+/// Some client libraries ask with GET and others with POST.
+fn looks(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
+    let streams = move |call| stream::stream(call, mount);
+    let at = |path: &str| format!("{prefix}{path}");
+    let status = |operation: Operation| operation.gives("Job").with(openapi::STATUS).rated();
+    let sync = |operation: Operation| operation.gives("Job").with(openapi::STATUS_SYNC).rated();
+    let stream = |operation: Operation| {
+        operation.gives("StreamAnswer").or_events().about(openapi::EVENTS).with(openapi::STREAM).rated()
+    };
+    let again = "the same as GET";
+    let stream_gate = Gate::limited(ReadJobs, LimitedRoute::Stream);
+    vec![
+        status(Operation::hot("Status", &Method::GET, &routes::STATUS, prefix)).summary("a job as it is"),
+        status(Operation::hot("StatusByPost", &Method::POST, &routes::STATUS, prefix)).summary(again),
+        sync(Operation::get("StatusSync", at("/status-sync/{job}"), gated(STATUS, status::status_sync)))
+            .summary("a job when it is over"),
+        sync(Operation::post(
+            "StatusSyncByPost",
+            at("/status-sync/{job}"),
+            gated(STATUS, status::status_sync),
+        ))
+        .summary(again),
+        stream(Operation::get("Stream", at("/stream/{job}"), gated(stream_gate, streams)))
+            .summary("the next chunks of a job's stream"),
+        stream(Operation::post("StreamByPost", at("/stream/{job}"), gated(stream_gate, streams)))
+            .summary(again),
+        Operation::get("Health", at("/health"), gated(Gate::free(ReadJobs), health::health))
+            .summary("numbers of jobs and workers")
+            .gives("Health"),
+        Operation::get(
+            "ListRequests",
+            at("/requests"),
+            gated(Gate::limited(ReadJobs, LimitedRoute::Requests), requests::requests),
+        )
+        .summary("the endpoint's jobs, newest first")
+        .about("Without an `output` or `error` of more than 4 KiB: `/status` has those.")
+        .gives("RequestPage")
+        .with(openapi::REQUESTS)
+        .rated(),
+    ]
+}
+
+fn changes(prefix: &str) -> Vec<Operation> {
+    let at = |path: &str| format!("{prefix}{path}");
+    let (cancel, purge) =
+        (Gate::limited(WriteJobs, LimitedRoute::Cancel), Gate::limited(WriteJobs, LimitedRoute::PurgeQueue));
+    vec![
+        Operation::post("Cancel", at("/cancel/{job}"), gated(cancel, control::cancel))
+            .summary("ends a job")
+            .about("One that is over already stays as it is.")
+            .gives("Job")
+            .rated(),
+        Operation::post("Retry", at("/retry/{job}"), gated(cancel, control::retry))
+            .summary("queues a failed or timed-out job again")
+            .gives("Job")
+            .rated(),
+        Operation::post("PurgeQueue", at("/purge-queue"), gated(purge, control::purge))
+            .summary("cancels every waiting job")
+            .gives("PurgeResult")
+            .rated(),
+    ]
+}
+
+fn hooks(prefix: &str) -> Vec<Operation> {
+    let at = |path: &str| format!("{prefix}/webhooks{path}");
+    let (look, again) =
+        (Gate::limited(ReadJobs, LimitedRoute::Webhooks), Gate::limited(WriteJobs, LimitedRoute::Webhooks));
+    vec![
+        Operation::get("ListWebhooks", at(""), gated(look, webhooks::list))
+            .summary("what became of the endpoint's webhooks, the latest first")
+            .gives("WebhookPage")
+            .with(webhooks::LIST)
+            .rated(),
+        Operation::post("RedeliverWebhooks", at("/redeliver"), gated(again, webhooks::redeliver_failed))
+            .summary("delivers all webhooks again that failed")
+            .about("Those whose jobs are still there: `gone` counts the others.")
+            .gives("RedeliveredWebhooks")
+            .with(webhooks::REDELIVER)
+            .rated(),
+        Operation::post("RedeliverWebhook", at("/{webhook}/redeliver"), gated(again, webhooks::redeliver))
+            .summary("delivers a webhook again")
+            .about("One that is on its way goes on.")
+            .gives("RedeliveredWebhook")
+            .rated(),
+    ]
+}
+
+/// An operation behind its gate, as axum takes it.
+fn gated<H, F>(
+    gate: Gate,
+    operation: H,
+) -> impl Fn(State<HttpState>, RoutedPath, Request) -> BoxResponse + Clone
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, ApiError>> + Send + 'static,
+{
+    move |State(state), path, request| gate.pass(state, path.as_path(), request, operation.clone())
+}

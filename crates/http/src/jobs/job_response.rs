@@ -1,0 +1,41 @@
+//! Answers that show a job.
+
+use axum::response::{IntoResponse as _, Response};
+use longshore_engine::{JobSnapshot, write_record_members};
+use longshore_model::{JobId, JobState};
+
+use crate::wire::json_body::JsonBody;
+
+/// The members of a job's record, without braces. The output goes last, and from where it lies.
+pub(super) fn write_members(mut job: JobSnapshot, body: &mut JsonBody) {
+    let output = job.output.take();
+    body.hold(&job.room);
+    write_record_members(&job, body.buffer());
+    if let Some(output) = output {
+        body.text(",\"output\":").raw(&output);
+    }
+}
+
+/// A job's whole record, with its place in the line if that is told.
+pub(super) fn whole(job: JobSnapshot, position: Option<u64>) -> Response {
+    let mut body = JsonBody::new();
+    body.text("{");
+    write_members(job, &mut body);
+    if let Some(position) = position {
+        body.text(",\"position\":").text(&position.to_string());
+    }
+    body.text("}");
+    body.into_response()
+}
+
+/// A job's id and state alone.
+pub(super) fn brief(id: JobId, state: JobState) -> Response {
+    // Neither an id nor a state has anything to escape.
+    let (before, between, state, after) = (r#"{"id":""#, r#"","status":""#, state.as_str(), r#""}"#);
+    let around = before.len() + between.len() + state.len() + after.len();
+    let mut body = JsonBody::with_room_for(around + id.text_len());
+    body.text(before);
+    id.write(body.buffer());
+    body.text(between).text(state).text(after);
+    body.into_response()
+}

@@ -1,0 +1,204 @@
+//! The job interface as the API's document shows it: its parameters and schemas.
+
+use longshore_model::JobState;
+use longshore_model::limits::{
+    EXECUTION_TIMEOUT_MS_DEFAULT, EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_MIN,
+    IDEMPOTENCY_KEY_BYTES_MAX, REQUESTS_LIMIT_DEFAULT, REQUESTS_LIMIT_MAX, STATUS_TTL_MS_MIN,
+    STREAM_WAIT_MS_DEFAULT, TTL_MS_DEFAULT, TTL_MS_MAX, TTL_MS_MIN, WAIT_MS_DEFAULT, WAIT_MS_MAX,
+    WAIT_MS_MIN,
+};
+use serde_json::{Value, json};
+
+use crate::openapi::parameter::{Parameter, ParameterKind, header, query};
+use crate::openapi::schema::{array_of, count, object, reference, text, time, with_example};
+
+const fn wait_ms(min: u64, default: u64) -> Parameter {
+    let kind = ParameterKind::Integer { min, max: WAIT_MS_MAX, default: Some(default) };
+    query("wait", kind, "how long the answer may be held, in milliseconds")
+}
+
+const WAIT: Parameter = wait_ms(WAIT_MS_MIN, WAIT_MS_DEFAULT);
+const POSITION: Parameter = query(
+    "position",
+    ParameterKind::Flag,
+    "shows the `position` of a job that waits: its place in the line, 1 for the next",
+);
+const IDEMPOTENCY_KEY: Parameter = header(
+    "Idempotency-Key",
+    ParameterKind::Printable { chars_max: IDEMPOTENCY_KEY_BYTES_MAX },
+    "the same request with the same key makes no second job",
+);
+
+/// `/run`.
+pub(super) const RUN: &[Parameter] = &[IDEMPOTENCY_KEY];
+/// `/runsync`.
+pub(super) const RUN_SYNC: &[Parameter] = &[WAIT, IDEMPOTENCY_KEY];
+/// `/status`.
+pub(super) const STATUS: &[Parameter] = &[
+    query(
+        "ttl",
+        ParameterKind::Integer { min: STATUS_TTL_MS_MIN, max: TTL_MS_MAX, default: None },
+        "deletes the job so many milliseconds from now",
+    ),
+    POSITION,
+];
+/// `/status-sync`.
+pub(super) const STATUS_SYNC: &[Parameter] = &[WAIT, POSITION];
+/// `/stream`.
+pub(super) const STREAM: &[Parameter] = &[
+    wait_ms(0, STREAM_WAIT_MS_DEFAULT),
+    query(
+        "offset",
+        ParameterKind::Integer { min: 0, max: u64::MAX, default: None },
+        "reads from this chunk on, and leaves what it reads for others",
+    ),
+    header(
+        "Last-Event-ID",
+        ParameterKind::Integer { min: 0, max: u64::MAX, default: None },
+        "the last chunk that came; the events go on after it",
+    ),
+];
+/// `/stream`.
+pub(super) const EVENTS: &str = "The answer is an array, or an object if the endpoint's `streamShape` says so. With `Accept: text/event-stream` the job is followed to its end: every chunk is an \
+    event with its offset as `id`, `event: status` has the record whenever the job stands otherwise, and `event: done` \
+    has it in the end. `event: error` is the last one where what is next is damaged.";
+/// `/requests`.
+pub(super) const REQUESTS: &[Parameter] = &[
+    query("status", ParameterKind::Made(states), "only jobs in this state"),
+    query(
+        "limit",
+        ParameterKind::Integer {
+            min: 1,
+            max: REQUESTS_LIMIT_MAX as u64,
+            default: Some(REQUESTS_LIMIT_DEFAULT as u64),
+        },
+        "how many jobs at most",
+    ),
+    query("cursor", ParameterKind::Made(job_id), "the `cursor` of the page before"),
+];
+
+/// Every schema of the job interface.
+pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+    let nullable_text = json!({ "type": "string", "nullable": true });
+    let page = [("requests", array_of(&reference("ListedJob"))), ("cursor", nullable_text)];
+    let health = [
+        ("jobs", counts(&["completed", "failed", "inProgress", "inQueue", "retried"])),
+        ("workers", counts(&["idle", "initializing", "ready", "running", "throttled", "unhealthy"])),
+        ("reasons", object(&[("throttled", text()), ("unhealthy", text())], &[])),
+    ];
+    vec![
+        ("JobRequest", with_example(job_request(&text()), json!({ "input": { "prompt": "a crane" } }))),
+        ("Job", with_example(object(&[job(), job_place()].concat(), &["id", "status"]), job_example())),
+        (
+            "ListedJob",
+            object(&[job(), job_times(), job_submitter()].concat(), &["id", "status", "createdAt", "owner"]),
+        ),
+        ("RequestPage", object(&page, &["requests", "cursor"])),
+        (
+            "StreamChunk",
+            with_example(
+                object(&[("output", json!({})), ("metrics", json!({ "type": "object" }))], &["output"]),
+                json!({ "output": "a word", "metrics": { "tokens": 1 } }),
+            ),
+        ),
+        (
+            "StreamPage",
+            object(
+                &[("status", text()), ("stream", array_of(&reference("StreamChunk")))],
+                &["status", "stream"],
+            ),
+        ),
+        ("StreamAnswer", json!({ "oneOf": [array_of(&reference("StreamChunk")), reference("StreamPage")] })),
+        (
+            "PurgeResult",
+            with_example(
+                object(&[("removed", count()), ("status", text())], &["removed", "status"]),
+                json!({ "removed": 3, "status": "completed" }),
+            ),
+        ),
+        ("Health", object(&health, &["jobs", "workers"])),
+    ]
+}
+
+/// Who submitted a job.
+fn job_submitter() -> Vec<(&'static str, Value)> {
+    let owner = json!({ "type": "string", "description": "the owner of the key that submitted it" });
+    let key = json!({
+        "type": "string", "nullable": true,
+        "description": "the id of that key; null for a job that an older version took in",
+    });
+    vec![("owner", owner), ("key", key)]
+}
+
+fn job_example() -> Value {
+    json!({
+        "id": "0190163d-8694-739b-aea5-966c26f8ad90", "status": "COMPLETED", "output": { "images": 1 },
+        "delayTime": 12, "executionTime": 840, "workerId": "w-3f6c",
+    })
+}
+
+fn job_request(text: &Value) -> Value {
+    let span = |min: u64, max: u64, default: u64| json!({ "type": "integer", "minimum": min, "maximum": max, "default": default });
+    let execution = span(EXECUTION_TIMEOUT_MS_MIN, EXECUTION_TIMEOUT_MS_MAX, EXECUTION_TIMEOUT_MS_DEFAULT);
+    let policy = [
+        ("executionTimeout", execution),
+        ("lowPriority", json!({ "type": "boolean", "default": false })),
+        ("ttl", span(TTL_MS_MIN, TTL_MS_MAX, TTL_MS_DEFAULT)),
+    ];
+    let storage = ["accessId", "accessSecret", "bucketName", "endpointUrl"].map(|name| (name, text.clone()));
+    object(
+        &[
+            ("input", json!({ "type": "object" })),
+            ("webhook", json!({ "type": "string", "format": "uri" })),
+            ("policy", object(&policy, &[])),
+            ("s3Config", object(&storage, &[])),
+        ],
+        &["input"],
+    )
+}
+
+fn job() -> Vec<(&'static str, Value)> {
+    let (text, count) = (json!({ "type": "string" }), json!({ "type": "integer" }));
+    vec![
+        ("id", job_id()),
+        ("status", states()),
+        ("output", json!({})),
+        ("error", text.clone()),
+        ("delayTime", count.clone()),
+        ("executionTime", count.clone()),
+        ("workerId", text),
+        ("retries", count),
+    ]
+}
+
+/// Where that is asked for.
+fn job_place() -> Vec<(&'static str, Value)> {
+    vec![("position", json!({ "type": "integer", "minimum": 1 }))]
+}
+
+fn job_times() -> Vec<(&'static str, Value)> {
+    let later = || {
+        let mut time = time();
+        time["nullable"] = json!(true);
+        time
+    };
+    vec![("createdAt", time()), ("startedAt", later()), ("completedAt", later())]
+}
+
+/// A job's id.
+pub(super) fn job_id() -> Value {
+    let pattern = "^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
+    json!({ "type": "string", "pattern": pattern })
+}
+
+/// The states of a job.
+fn states() -> Value {
+    let mut names: Vec<_> = JobState::ALL.iter().map(|state| state.as_str()).collect();
+    names.sort_unstable();
+    json!({ "type": "string", "enum": names })
+}
+
+fn counts(names: &[&str]) -> Value {
+    let numbers: Vec<_> = names.iter().map(|name| (*name, count())).collect();
+    object(&numbers, names)
+}

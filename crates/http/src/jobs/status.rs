@@ -1,0 +1,53 @@
+//! `status` and `status-sync`: how a job stands, and with `?position=true` its place in the line while it waits.
+
+use std::time::Duration;
+
+use axum::response::Response;
+use longshore_engine::{EndpointHandle, JobSnapshot};
+use longshore_model::limits::{STATUS_TTL_MS_MIN, TTL_MS_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX, WAIT_MS_MIN};
+use longshore_model::{JobState, Permission};
+use longshore_planted::{Bug, planted};
+
+use super::job_response;
+use crate::gate::call::Call;
+use crate::wire::api_error::ApiError;
+
+/// `GET|POST /status/{job}`. With `?ttl=N` the job is deleted N ms from now, which takes more than the
+/// permission to read.
+pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
+    let (job, query) = (call.job()?, call.query()?);
+    let ttl_ms = query.integer("ttl", STATUS_TTL_MS_MIN, TTL_MS_MAX)?;
+    let job = match ttl_ms {
+        Some(ttl_ms) if !planted(Bug::TtlIgnored) => {
+            call.require(Permission::WriteJobs)?;
+            call.endpoint.set_ttl(job, ttl_ms).await?
+        }
+        _ => call.endpoint.status(job).await?,
+    };
+    let position = position(&call.endpoint, &job, query.flag("position")).await?;
+    Ok(job_response::whole(job, position))
+}
+
+/// `GET|POST /status-sync/{job}`: held until the job is terminal or `wait` passed.
+pub(super) async fn status_sync(call: Call) -> Result<Response, ApiError> {
+    let (job, query) = (call.job()?, call.query()?);
+    let wait_ms = query.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
+    let wants_position = query.flag("position");
+    drop(query);
+    let (_, endpoint) = call.into_wait();
+    let job = endpoint.wait(job, Duration::from_millis(wait_ms)).await?;
+    let position = position(&endpoint, &job, wants_position).await?;
+    Ok(job_response::whole(job, position))
+}
+
+/// Where a job is in the line, if that is asked for and it waits. One that is taken in this moment has no place any more.
+async fn position(
+    endpoint: &EndpointHandle,
+    job: &JobSnapshot,
+    is_asked_for: bool,
+) -> Result<Option<u64>, ApiError> {
+    if !is_asked_for || job.row.state != JobState::InQueue {
+        return Ok(None);
+    }
+    Ok(endpoint.position(job.row.id).await?)
+}

@@ -1,0 +1,156 @@
+//! The management API, `/v1`: templates, endpoints and keys.
+//!
+//! What a resource's fields are is data ([`fields`]): requests are checked against it, their members are laid
+//! over the stored record ([`records`]), clients read the record without its secrets ([`views`]), and the API's
+//! document is made from it too ([`schemas`]). Each file of handlers says in its `group()` what its operations are.
+
+mod access;
+mod api_key_fields;
+mod api_keys;
+mod audit;
+mod base_url;
+mod billing;
+mod code;
+mod docs;
+mod document;
+mod endpoint_fields;
+mod endpoints;
+mod etag;
+pub(crate) mod fields;
+mod from_fields;
+#[cfg(test)]
+mod hostile;
+mod log_tail;
+mod pods;
+mod references;
+mod registry_auth_fields;
+mod registry_auths;
+mod schemas;
+mod template_fields;
+mod templates;
+mod views;
+mod volume_fields;
+mod volumes;
+mod webhook_secrets;
+mod workers;
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Path, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+use longshore_engine::Engine;
+use longshore_model::Millis;
+use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::HttpState;
+use crate::openapi::Group;
+use crate::openapi::page::Page;
+use crate::wire::api_error::ApiError;
+use crate::wire::body;
+use crate::wire::query::Query;
+
+pub use code::forget_unused_code;
+
+/// Every table of fields that requests are checked against.
+#[cfg(test)]
+pub(crate) fn tables() -> [(&'static str, &'static [fields::Field]); 6] {
+    [
+        ("endpoint", endpoint_fields::ENDPOINT_FIELDS),
+        ("template", template_fields::TEMPLATE_FIELDS),
+        ("volume", volume_fields::VOLUME_FIELDS),
+        ("auth", registry_auth_fields::REGISTRY_AUTH_FIELDS),
+        ("key", api_key_fields::API_KEY_FIELDS),
+        ("scope", api_key_fields::SCOPE_FIELDS),
+    ]
+}
+
+/// A JSON document, or why there is none.
+type JsonResult = Result<axum::Json<Value>, ApiError>;
+
+/// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
+pub(crate) fn groups() -> Vec<Group> {
+    vec![
+        endpoints::group(),
+        workers::group(),
+        webhook_secrets::group(),
+        templates::group(),
+        code::group(),
+        registry_auths::group(),
+        volumes::group(),
+        api_keys::group(),
+        pods::group(),
+        billing::group(),
+        audit::group(),
+        document::group(),
+    ]
+}
+
+/// The id in a path; empty where it is no text, which finds nothing: after the key was checked, not before.
+struct PathId(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let id = Path::from_request_parts(parts, state).await;
+        Ok(Self(id.map_or_else(|_| String::new(), |Path(id)| id)))
+    }
+}
+
+/// The same where there are two; the second is empty where there is one.
+struct PathIds([String; 2]);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathIds {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let mut ids = [String::new(), String::new()];
+        if let Ok(params) = RawPathParams::from_request_parts(parts, state).await {
+            for (id, (_, text)) in ids.iter_mut().zip(&params) {
+                text.clone_into(id);
+            }
+        }
+        Ok(Self(ids))
+    }
+}
+
+/// Answers a page of a list of everything, by the moment and the id that `key` tells of each.
+fn list_all<T>(
+    (state, uri, headers): (&HttpState, &Uri, &HeaderMap),
+    all: impl FnOnce(&Engine) -> Vec<T>,
+    key: impl Fn(&T) -> (Millis, String),
+    view: impl Fn(&T) -> Value,
+) -> Result<Response, ApiError> {
+    access::may_read(state, headers)?;
+    let page = Page::of(uri, &Query::of(uri)?)?;
+    let (items, cursor) = page.cut(all(state.engine()), key);
+    Ok(page.answer(items.iter().map(view).collect(), cursor))
+}
+
+/// Carries a change out to its end, even if the client hangs up in the middle of it.
+async fn to_the_end<T: Send + 'static, C>(
+    state: &HttpState,
+    change: impl FnOnce(HttpState) -> C,
+) -> Result<T, ApiError>
+where
+    C: Future<Output = Result<T, ApiError>> + Send + 'static,
+{
+    let (reply, outcome) = oneshot::channel();
+    let change = change(state.clone());
+    state.engine().spawn(async move {
+        // A client that hung up is told nothing.
+        let _ = reply.send(change.await);
+    });
+    // The task is never aborted, so there is no outcome only if it panicked.
+    outcome.await.unwrap_or_else(|_| Err(ApiError::internal()))
+}
+
+async fn read_body(state: &HttpState, body: Body) -> Result<Bytes, ApiError> {
+    Ok(body::read(body, MANAGEMENT_BODY_BYTES_MAX, state.budget()).await?.bytes)
+}

@@ -1,0 +1,74 @@
+//! Requests to all endpoints at one address: the model's name chooses.
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse as _, Response};
+use http::HeaderMap;
+use longshore_engine::EndpointHandle;
+use longshore_model::{ApiKey, Permission};
+
+use super::error::OpenAiError;
+use super::request::OpenAiRequest;
+use super::{Answered, models, one_endpoint};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::gate::rate_limits::LimitedRoute;
+use crate::wire::api_error::ApiError;
+
+/// `GET /openai/v1/models`. No worker is asked.
+pub(super) async fn models(State(state): State<HttpState>, headers: HeaderMap) -> Answered {
+    let key = auth::authorize_somewhere(&state, &headers, Permission::WriteJobs)?;
+    Ok(models::list(&usable(&state, &key)))
+}
+
+/// `GET /openai/v1/models/{model}`.
+pub(super) async fn model(
+    State(state): State<HttpState>,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Answered {
+    let key = auth::authorize_somewhere(&state, &headers, Permission::WriteJobs)?;
+    // What is no text names nothing.
+    let name = path.map_or_else(|_| String::new(), |Path(name)| name);
+    let found = models::find(&usable(&state, &key), &name);
+    Ok(found.map_or_else(
+        || OpenAiError::no_such_model(&name).into_response(),
+        |endpoint| models::one(&endpoint, &name),
+    ))
+}
+
+/// `POST /openai/v1/*`.
+pub(super) async fn asked(State(state): State<HttpState>, request: Request) -> Response {
+    to_model(state, request).await.unwrap_or_else(ApiError::into_response)
+}
+
+async fn to_model(state: HttpState, request: Request) -> Answered {
+    let (parts, body) = request.into_parts();
+    let key = auth::authorize_somewhere(&state, &parts.headers, Permission::WriteJobs)?;
+    let mut asked = OpenAiRequest::read(&state, &parts.uri, body).await?;
+    let Some(name) = asked.model.clone() else { return Ok(OpenAiError::no_model().into_response()) };
+    let Some(endpoint) = models::find(&usable(&state, &key), &name) else {
+        return Ok(OpenAiError::no_such_model(&name).into_response());
+    };
+    let running = endpoint.running_workers();
+    let admitted = state.limiter().admit(key.owner, endpoint.no(), LimitedRoute::Openai, running);
+    let admission = match admitted {
+        Ok(admission) => admission,
+        Err(overrun) => return Ok(overrun.into_response()),
+    };
+    let record = endpoint.record();
+    if let Some(first) = record.models.first().filter(|_| !record.models.contains(&name)) {
+        // Called by the endpoint's name: the worker knows its model by another.
+        asked.rename_model(first);
+    }
+    let answered = one_endpoint::ask(&state, key.submitter(), endpoint, asked).await;
+    Ok(admission.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
+}
+
+/// The endpoints that a key may hand jobs to, oldest first.
+fn usable(state: &HttpState, key: &ApiKey) -> Vec<EndpointHandle> {
+    let now = auth::now_for(key, state);
+    let mut endpoints = state.engine().endpoints();
+    endpoints.retain(|endpoint| key.permits(Permission::WriteJobs, Some(&endpoint.id()), now));
+    endpoints
+}

@@ -1,0 +1,67 @@
+//! Requests to one endpoint.
+
+use axum::RequestExt as _;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse as _, Response};
+use longshore_engine::EndpointHandle;
+use longshore_model::{Permission, Submitter};
+
+use super::cancel_guard::CancelGuard;
+use super::request::OpenAiRequest;
+use super::{Answered, models, streamed, whole};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::gate::rate_limits::LimitedRoute;
+use crate::wire::api_error::ApiError;
+
+/// `GET /v2/{endpoint}/openai/*`.
+pub(super) async fn asked_by_get(state: State<HttpState>, request: Request) -> Response {
+    to_endpoint(state, request, false).await.unwrap_or_else(ApiError::into_response)
+}
+
+/// `POST /v2/{endpoint}/openai/*`.
+pub(super) async fn asked_by_post(state: State<HttpState>, request: Request) -> Response {
+    to_endpoint(state, request, true).await.unwrap_or_else(ApiError::into_response)
+}
+
+async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_body: bool) -> Answered {
+    let path: Option<Path<(String, String)>> = request.extract_parts().await.ok();
+    // What is no text names nothing.
+    let (endpoint, route) = path.map_or_else(Default::default, |Path(path)| path);
+    let found = auth::authorize_endpoint(&state, request.headers(), Permission::WriteJobs, &endpoint);
+    let (key, endpoint) = found?;
+    let running = endpoint.running_workers();
+    let admitted = state.limiter().admit(key.owner, endpoint.no(), LimitedRoute::Openai, running);
+    let admission = match admitted {
+        Ok(admission) => admission,
+        Err(overrun) => return Ok(overrun.into_response()),
+    };
+    if let (false, Some(answer)) = (has_body, models::of_endpoint(&endpoint, &route)) {
+        return Ok(admission.close(answer));
+    }
+    let (parts, body) = request.into_parts();
+    // An endpoint may be called `openai` itself.
+    let uri = models::after_endpoint(&parts.uri);
+    let asked = if has_body {
+        OpenAiRequest::read(&state, &uri, body).await?
+    } else {
+        OpenAiRequest::without_body(&uri)
+    };
+    let answered = ask(&state, key.submitter(), endpoint, asked).await;
+    Ok(admission.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
+}
+
+/// Asks a worker of the endpoint, and waits for the answer as long as it takes.
+pub(super) async fn ask(
+    state: &HttpState,
+    by: Submitter,
+    endpoint: EndpointHandle,
+    asked: OpenAiRequest,
+) -> Answered {
+    let (streams, ends_with_done) = (asked.streams, streamed::ends_with_done(asked.path()));
+    let (submission, permit) = asked.into_submission(state, by);
+    let caller = CancelGuard::new(endpoint.clone(), submission.id);
+    endpoint.submit(submission).await?;
+    drop(permit);
+    if streams { streamed::answer(caller, ends_with_done).await } else { whole::answer(caller).await }
+}

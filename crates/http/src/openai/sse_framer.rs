@@ -1,0 +1,193 @@
+//! From a worker's chunks to the bytes of an event stream.
+//!
+//! A worker yields text that it read from its model server: some events, or a fragment of one. It is passed on as it
+//! is, and watched for where events end and for the last one.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use super::error::OpenAiError;
+use crate::wire::sse::on_one_line;
+use crate::workers::plain_text;
+
+/// So much of a line is remembered: enough for every line that means something here.
+const LINE_BYTES_MAX: usize = 64;
+/// Events after which a caller that has read them leaves.
+const LAST_EVENTS: [&str; 4] =
+    ["response.completed", "response.incomplete", "response.failed", "message_stop"];
+
+/// Follows an event stream as it is written.
+#[derive(Debug, Default)]
+pub(super) struct SseFramer {
+    /// How the present line begins.
+    line: Vec<u8>,
+    /// The present event has lines already.
+    in_event: bool,
+    /// So much was written.
+    written_bytes: usize,
+    /// `data: [DONE]` was written.
+    pub(super) done: bool,
+    /// The caller has heard that this was all.
+    pub(super) is_last_told: bool,
+}
+
+impl SseFramer {
+    /// Whether a comment can stand here.
+    pub(super) fn is_at_line_start(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    /// A chunk as it goes to the caller. An object or each element of a list is an event; one that says what went wrong
+    /// is none.
+    pub(super) fn chunk(&mut self, chunk: &Bytes) -> Result<Vec<u8>, OpenAiError> {
+        let mut out = Vec::with_capacity(chunk.len() + 16);
+        if let (Some(b'['), Ok(elements)) = (chunk.first(), serde_json::from_slice::<Vec<&RawValue>>(chunk)) {
+            for element in elements {
+                self.value(&chunk.slice_ref(element.get().as_bytes()), &mut out)?;
+            }
+        } else {
+            self.value(chunk, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn value(&mut self, value: &Bytes, out: &mut Vec<u8>) -> Result<(), OpenAiError> {
+        if let (Some(b'"'), Ok(text)) = (value.first(), std::str::from_utf8(value)) {
+            let text = plain_text(text);
+            // A model server that refuses says so in one object, also where events were asked for.
+            if self.written_bytes == 0
+                && let Some(problem) = OpenAiError::in_result(text.as_bytes())
+            {
+                return Err(problem);
+            }
+            self.watch(text.as_bytes());
+            out.extend_from_slice(text.as_bytes());
+            return Ok(());
+        }
+        if let Some(problem) = OpenAiError::in_result(value) {
+            return Err(problem);
+        }
+        self.event(&on_one_line(value.clone()), out);
+        Ok(())
+    }
+
+    /// An event of our own, apart from whatever was written before.
+    pub(super) fn event(&mut self, data: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(match (self.line.is_empty(), self.in_event) {
+            (false, _) => b"\n\n",
+            (true, true) => b"\n",
+            (true, false) => b"",
+        });
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(data);
+        out.extend_from_slice(b"\n\n");
+        self.watch(&out[start..]);
+    }
+
+    fn watch(&mut self, text: &[u8]) {
+        self.written_bytes += text.len();
+        for piece in text.split_inclusive(|byte| *byte == b'\n') {
+            let (content, ends) = match piece.strip_suffix(b"\n") {
+                Some(content) => (content, true),
+                None => (piece, false),
+            };
+            let room = LINE_BYTES_MAX - self.line.len();
+            self.line.extend_from_slice(&content[..content.len().min(room)]);
+            if ends {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = self.line.trim_ascii_end();
+        if line == b"data: [DONE]" || line == b"data:[DONE]" {
+            (self.done, self.is_last_told) = (true, true);
+        }
+        let name = line.strip_prefix(b"event:").map(<[u8]>::trim_ascii);
+        if name.is_some_and(|name| LAST_EVENTS.iter().any(|last| last.as_bytes() == name)) {
+            self.is_last_told = true;
+        }
+        self.in_event = !line.is_empty();
+        self.line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(chunks: &[&str]) -> (String, SseFramer) {
+        let mut frames = SseFramer::default();
+        let mut out = Vec::new();
+        for chunk in chunks {
+            out.extend(frames.chunk(&Bytes::copy_from_slice(chunk.as_bytes())).unwrap());
+        }
+        (String::from_utf8(out).unwrap(), frames)
+    }
+
+    #[test]
+    fn fragments_are_passed_on_as_they_are() {
+        let (text, frames) = written(&[
+            r#""data: {\"id\":\"c\",\"spl""#,
+            r#""it\":true}\n\nda""#,
+            r#""ta: [DO""#,
+            r#""NE]\n""#,
+        ]);
+        assert_eq!(text, "data: {\"id\":\"c\",\"split\":true}\n\ndata: [DONE]\n");
+        assert!(frames.done && frames.is_last_told && frames.is_at_line_start() && frames.in_event);
+    }
+
+    #[test]
+    fn what_a_model_says_is_not_mistaken_for_the_end() {
+        let (_, frames) =
+            written(&[r#""data: {\"text\":\"data: [DONE]\\ndata: [DONE]\"}\n\n: data: [DONE]\n""#]);
+        assert!(!frames.done);
+    }
+
+    #[test]
+    fn objects_and_lists_of_them_become_events() {
+        let (text, _) = written(&["{\"a\":\n1.0}", "[{\"b\":2}, {\"c\":3}]", "[]", "null"]);
+        assert_eq!(text, "data: {\"a\": 1.0}\n\ndata: {\"b\":2}\n\ndata: {\"c\":3}\n\ndata: null\n\n");
+    }
+
+    #[test]
+    fn an_event_of_ours_stands_apart() {
+        for (before, between) in [("", ""), ("data: x\\n\\n", ""), ("data: x\\n", "\n"), ("data: x", "\n\n")]
+        {
+            let (text, mut frames) = written(&[&format!("\"{before}\"")]);
+            let mut out = Vec::new();
+            frames.event(b"[DONE]", &mut out);
+            assert_eq!(
+                String::from_utf8(out).unwrap(),
+                format!("{between}data: [DONE]\n\n"),
+                "after {text:?}"
+            );
+            assert!(frames.done);
+        }
+    }
+
+    #[test]
+    fn the_last_events_of_other_routes_are_known() {
+        for name in LAST_EVENTS {
+            let (_, frames) = written(&[&format!("\"event: {name}\\ndata: {{}}\\n\\n\"")]);
+            assert!(frames.is_last_told && !frames.done, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_in_a_chunk_is_none() {
+        let mut frames = SseFramer::default();
+        assert!(frames.chunk(&Bytes::from_static(b"{\"error\":{\"message\":\"m\"}}")).is_err());
+        assert!(
+            frames
+                .chunk(&Bytes::from_static(b"{\"object\":\"error\",\"message\":\"m\",\"code\":400}"))
+                .is_err()
+        );
+        let as_text = Bytes::from_static(b"\"{\\\"error\\\":{\\\"message\\\":\\\"m\\\"}}\"");
+        assert!(frames.chunk(&as_text).is_err());
+        assert!(frames.chunk(&Bytes::from_static(b"{\"error\":null,\"a\":1}")).is_ok());
+        assert!(frames.chunk(&as_text).is_ok(), "what is written is not taken back");
+    }
+}

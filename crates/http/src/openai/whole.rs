@@ -1,0 +1,94 @@
+//! Answers in one piece.
+
+use std::time::Duration;
+
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use http::StatusCode;
+use longshore_engine::{BudgetPermit, EndpointHandle, JobSnapshot, StreamChunk, StreamFrom};
+use longshore_model::limits::TTL_MS_MAX;
+use longshore_model::{JobId, JobState};
+
+use super::Answered;
+use super::cancel_guard::CancelGuard;
+use super::error::OpenAiError;
+use super::joined::{JoinedText, answer_in};
+use super::parts::Parts;
+use crate::wire::api_error::ApiError;
+use crate::wire::json_body::JsonBody;
+
+/// The longest text that is joined: as long as an output may be.
+const ANSWER_BYTES_MAX: usize = 20_000_000;
+
+/// Waits for the job's end, and answers with its result.
+pub(super) async fn answer(mut caller: CancelGuard) -> Answered {
+    // Longer than any job lives.
+    let ended = caller.endpoint.wait(caller.job, Duration::from_millis(TTL_MS_MAX)).await?;
+    if !ended.row.state.is_terminal() {
+        return Err(ApiError::unavailable("unavailable", "the server is stopping; ask again"));
+    }
+    caller.is_served();
+    of_ended(&caller.endpoint, caller.job, ended).await
+}
+
+/// The answer that a job came to.
+pub(super) async fn of_ended(endpoint: &EndpointHandle, job: JobId, ended: JobSnapshot) -> Answered {
+    if ended.row.state != JobState::Completed {
+        return Ok(OpenAiError::of_job(&ended).into_response());
+    }
+    let result = result(endpoint, job, ended).await?;
+    Ok(OpenAiError::in_result(&result).map_or_else(|| json(&result), OpenAiError::into_response))
+}
+
+/// What the worker made: the job's output, or what it yielded where it does not give that back at its end.
+pub(super) async fn result(
+    endpoint: &EndpointHandle,
+    job: JobId,
+    ended: JobSnapshot,
+) -> Result<Bytes, ApiError> {
+    let output = ended.output.unwrap_or_default();
+    if !matches!(output.trim_ascii(), b"" | b"[]") {
+        return Ok(answer_in(output));
+    }
+    let nothing = if output.is_empty() { Bytes::from_static(b"{}") } else { output };
+    Ok(yielded(endpoint, job).await?.unwrap_or(nothing))
+}
+
+/// The answer in the job's chunks: the object that all of them write as text, or the first chunk.
+async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>, ApiError> {
+    let (mut first, mut text) = (None, JoinedText::default());
+    let (mut parts, mut next) = (Parts::default(), 0);
+    // All that was read is held until the answer is sent.
+    let mut rooms = Vec::new();
+    loop {
+        let page = endpoint.read_stream(job, StreamFrom::Offset(next), Duration::ZERO).await?;
+        rooms.push(page.room);
+        for StreamChunk { offset, chunk } in page.chunks {
+            next = offset.saturating_add(1);
+            let Some(output) = parts.push(chunk) else { continue };
+            let is_text = text.push(&output);
+            let first = first.get_or_insert(output);
+            if !is_text {
+                return Ok(Some(held(answer_in(first.clone()), &rooms)));
+            }
+            if text.bytes() > ANSWER_BYTES_MAX {
+                let text = format!("the worker's answer is over {ANSWER_BYTES_MAX} bytes; ask with `stream`");
+                return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "answer_too_long", text));
+            }
+        }
+        if !page.more {
+            break;
+        }
+    }
+    Ok(text.into_object().or(first).map(|answer| held(answer, &rooms)))
+}
+
+fn held(answer: Bytes, rooms: &[BudgetPermit]) -> Bytes {
+    rooms.iter().fold(answer, |answer, room| room.around(answer))
+}
+
+fn json(text: &Bytes) -> Response {
+    let mut body = JsonBody::new();
+    body.raw(text);
+    body.into_response()
+}

@@ -1,0 +1,5 @@
+//! What the routes use and another crate provides: files, prices, and the report of the scrub.
+
+pub(crate) mod files;
+pub(crate) mod prices;
+pub(crate) mod scrub;

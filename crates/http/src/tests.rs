@@ -1,0 +1,32 @@
+//! Tests over real sockets, with a real engine where the job interface is concerned.
+
+mod api_keys;
+mod auth;
+mod authorization;
+mod control;
+mod credential_cache;
+mod direct;
+mod edges;
+mod events;
+mod fake_files;
+mod fast_path;
+mod files;
+mod fixture;
+mod graphql;
+mod hostile;
+mod lists;
+mod logging;
+mod management;
+mod metrics;
+mod openai;
+mod parked_waits;
+mod rate_limits;
+mod rows;
+mod server;
+mod status;
+mod stream;
+mod submit;
+mod transport;
+mod wire;
+mod words;
+mod workers;

@@ -1,0 +1,12 @@
+//! What is read from requests and written in responses: bodies, errors, query parameters, and server-sent events.
+
+pub(crate) mod api_error;
+pub(crate) mod body;
+pub(crate) mod did_you_mean;
+pub(crate) mod gunzip;
+pub(crate) mod json_body;
+pub(crate) mod json_depth;
+pub(crate) mod query;
+pub(crate) mod rfc3339;
+pub(crate) mod route_path;
+pub(crate) mod sse;

@@ -1,0 +1,89 @@
+//! Query parameters: unknown ones are fine, known ones are checked.
+
+use axum::extract::Query as AxumQuery;
+use http::Uri;
+
+use crate::wire::api_error::ApiError;
+
+/// The parameters of one request.
+#[derive(Debug)]
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    pub(crate) fn of(uri: &Uri) -> Result<Self, ApiError> {
+        let AxumQuery(pairs) = AxumQuery::try_from_uri(uri)
+            .map_err(|_| ApiError::bad_request("bad_query", "the query string cannot be decoded"))?;
+        Ok(Self { pairs })
+    }
+
+    /// The last value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Every value of a parameter that may come several times.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a query has this switch on.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("true" | "1" | ""))
+    }
+
+    /// A parameter that is one of some words, if it is there.
+    pub(crate) fn word(&self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, ApiError> {
+        let Some(sent) = self.get(name) else { return Ok(None) };
+        let known = words.iter().copied().find(|word| *word == sent);
+        known.map(Some).ok_or_else(|| {
+            let shown: String = sent.chars().take(60).collect();
+            let text = format!("`{name}` is {shown:?}; it must be one of {}", words.join(", "));
+            ApiError::bad_request("bad_parameter", text)
+        })
+    }
+
+    /// A parameter that is an integer from `min` to `max`, if it is there.
+    pub(crate) fn integer(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let value = if digits { text.parse().ok() } else { None };
+        match value {
+            Some(value) if (min..=max).contains(&value) => Ok(Some(value)),
+            _ => Err(ApiError::bad_request(
+                "bad_parameter",
+                format!("`{name}` must be an integer from {min} to {max}"),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Query {
+        Query::of(&format!("/x?{text}").parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn takes_integers_in_their_range() {
+        for (text, expected) in
+            [("", None), ("other=1", None), ("n=5", Some(5)), ("n=1&n=%35", Some(5)), ("n=9", Some(9))]
+        {
+            assert_eq!(query(text).integer("n", 5, 9).unwrap(), expected, "{text}");
+        }
+        for text in ["n=", "n=4", "n=10", "n=5.0", "n=-5", "n=+5", "n=x", "n=99999999999999999999"] {
+            assert_eq!(query(text).integer("n", 5, 9).unwrap_err().code(), "bad_parameter", "{text}");
+        }
+    }
+
+    #[test]
+    fn tolerates_what_it_does_not_know() {
+        let odd = query("gpu=$RUNPOD&&=&a=b=c&x");
+        assert_eq!(odd.get("a"), Some("b=c"));
+        assert_eq!(odd.get("x"), Some(""));
+        assert_eq!(odd.get("y"), None);
+    }
+}

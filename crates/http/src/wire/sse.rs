@@ -1,0 +1,130 @@
+//! Server-sent events: how they are written, and answers that go on.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, HeaderValue};
+use http_body::{Body as HttpBody, Frame};
+
+use crate::wire::json_body::JsonBody;
+
+/// The content type.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// How long an answer is silent before it says that it is still there: proxies and clients hang up on silent ones.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A comment. Clients skip it.
+pub(crate) const COMMENT: &[u8] = b": keep-alive\n\n";
+
+/// Proxies that collect answers before they pass them on are asked not to.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Whether a request wants events.
+pub(crate) fn are_wanted(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|range| {
+        let media = range.split(';').next().unwrap_or_default();
+        media.trim().eq_ignore_ascii_case(EVENT_STREAM)
+    })
+}
+
+/// JSON text without line breaks, which would end a `data:` line. In JSON they are white space wherever they stand.
+pub(crate) fn on_one_line(json: Bytes) -> Bytes {
+    let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !json.iter().any(is_break) {
+        return json;
+    }
+    json.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()
+}
+
+/// What comes next in an answer, and whoever says so; none at its end.
+pub(crate) type Next<S> = Pin<Box<dyn Future<Output = Option<(Vec<Bytes>, S)>> + Send>>;
+
+/// An answer of events that are made as the connection takes them: while it takes nothing, nothing is made.
+pub(crate) fn answer<S: Send + Unpin + 'static>(source: S, next: fn(S) -> Next<S>) -> Response {
+    let body = EventStream { pieces: Vec::new(), making: Some(next(source)), next };
+    let mut response = Response::new(Body::new(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+struct EventStream<S> {
+    /// Pieces that are ready, last first.
+    pieces: Vec<Bytes>,
+    making: Option<Next<S>>,
+    next: fn(S) -> Next<S>,
+}
+
+impl<S: Send + Unpin + 'static> HttpBody for EventStream<S> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        loop {
+            if let Some(piece) = self.pieces.pop() {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+            let Some(making) = self.making.as_mut() else { return Poll::Ready(None) };
+            let Poll::Ready(made) = making.as_mut().poll(context) else { return Poll::Pending };
+            let Some((mut pieces, source)) = made else {
+                self.making = None;
+                return Poll::Ready(None);
+            };
+            pieces.reverse();
+            self.pieces = pieces;
+            self.making = Some((self.next)(source));
+        }
+    }
+}
+
+impl JsonBody {
+    /// Begins an event.
+    pub(crate) fn event(&mut self, name: &str) -> &mut Self {
+        self.text("event: ").text(name).text("\ndata: ")
+    }
+
+    /// Ends an event.
+    pub(crate) fn end_event(&mut self) -> &mut Self {
+        self.text("\n\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_wanted_by_those_who_name_them() {
+        for (accept, wanted) in [
+            ("text/event-stream", true),
+            ("application/json, Text/Event-Stream;q=0.5", true),
+            ("*/*", false),
+            ("text/*", false),
+            ("text/event-streams", false),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
+            assert_eq!(are_wanted(&headers), wanted, "{accept}");
+        }
+        assert!(!are_wanted(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn json_on_one_line_means_the_same() {
+        let json = Bytes::from_static(b"{\n \"a\": \"x\\ny\",\r\n\"b\": 1.0\n}");
+        assert_eq!(on_one_line(json), &b"{  \"a\": \"x\\ny\",  \"b\": 1.0 }"[..]);
+        let short = Bytes::from_static(b"[1]");
+        assert_eq!(on_one_line(short.clone()).as_ptr(), short.as_ptr());
+    }
+}

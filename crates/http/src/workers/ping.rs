@@ -1,0 +1,37 @@
+//! The heartbeat. It is a hint: what it lists can be old, so it never changes a job that is over, and its
+//! worker learns nothing from the answer.
+
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use longshore_engine::EndpointError;
+use longshore_model::WorkerId;
+
+use super::path::{WorkerQuery, segment};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::wire::api_error::ApiError;
+use crate::wire::route_path::RoutePath;
+
+/// `GET ping/{worker}?job_id=a%2Cb`, and once, from a worker that is about to exit, `status=unhealthy`.
+pub(super) fn ping(
+    state: &HttpState,
+    path: RoutePath<'_>,
+    head: &Parts,
+) -> impl Future<Output = Result<StatusCode, ApiError>> + Send + use<> {
+    let endpoint = auth::authorize_worker(state, &head.headers, path.endpoint);
+    let query = WorkerQuery::parse(path.worker, head.uri.query());
+    let (reason, jobs) = (query.unfit_reason(), query.job_ids());
+    let worker = segment(path.worker).parse::<WorkerId>();
+    async move {
+        let (endpoint, Ok(worker)) = (endpoint?, worker) else { return Ok(StatusCode::OK) };
+        let noted = match reason {
+            Some(reason) => endpoint.report_unfit(worker, reason).await,
+            None => endpoint.ping(worker, Some(jobs)).await,
+        };
+        if let Err(EndpointError::Unavailable(reason)) = noted {
+            // A 5xx would make the worker repeat this ping later, with a list that is old by then.
+            tracing::debug!(reason, "a ping was not heard");
+        }
+        Ok(StatusCode::OK)
+    }
+}

@@ -1,0 +1,101 @@
+//! Starts a shim and hands it its order.
+
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use super::ShimCommand;
+use crate::cgroup::leaf::Leaf;
+use crate::shim::{Care, STARTED, ShimSpec, own_settings};
+use crate::worker_dir::{WorkerDir, WorkerNote};
+use crate::{LaunchError, Limits, WorkerSpec};
+
+/// A shim whose worker runs.
+pub(super) struct Started {
+    pub(super) shim: Child,
+    pub(super) state: WorkerNote,
+}
+
+/// Blocks until the worker runs. Leaves nothing behind where it does not.
+pub(super) fn start(
+    shim: &ShimCommand,
+    dir: &WorkerDir,
+    spec: WorkerSpec,
+    care: Care,
+    cgroup: Option<(&Leaf, Limits)>,
+) -> Result<Started, LaunchError> {
+    let worker = spec.worker.clone();
+    let failed = |reason: String| LaunchError(format!("worker {worker} was not started: {reason}"));
+    dir.create().map_err(|e| failed(format!("cannot make its folder {}: {e}", dir.path().display())))?;
+    let cgroup = match cgroup {
+        None => None,
+        Some((leaf, limits)) => match make(leaf, &limits) {
+            Ok(()) => Some(leaf),
+            Err(error) if limits == Limits::default() => {
+                tracing::warn!(%worker, %error, "a worker runs without a cgroup of its own");
+                None
+            }
+            Err(error) => {
+                let _ = dir.remove();
+                return Err(failed(error.to_string()));
+            }
+        },
+    };
+    let order = ShimSpec::new(spec, care, cgroup.map(|leaf| leaf.path().to_owned()));
+    start_in(shim, dir, &order).map_err(|reason| {
+        if let Some(Err(error)) = cgroup.map(Leaf::end) {
+            tracing::error!(%worker, %error, "the cgroup of a worker that was not started is left over");
+        }
+        // What is left in there is no worker's; should it stay, the next server removes it.
+        let _ = dir.remove();
+        failed(reason)
+    })
+}
+
+/// Makes a worker's cgroup, or leaves none behind.
+fn make(leaf: &Leaf, limits: &Limits) -> io::Result<()> {
+    leaf.make().map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot make the cgroup {}: {error}", leaf.path().display()))
+    })?;
+    leaf.limit(limits).inspect_err(|_| drop(leaf.end()))
+}
+
+fn start_in(shim: &ShimCommand, dir: &WorkerDir, order: &ShimSpec) -> Result<Started, String> {
+    let mut command = Command::new(&shim.program);
+    for name in own_settings() {
+        command.env_remove(name);
+    }
+    let mut child = command
+        .arg0(shim.shown_as.as_deref().unwrap_or(shim.program.as_os_str()))
+        .args(&shim.arguments)
+        .arg(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| format!("cannot run the shim {}: {e}", shim.program.display()))?;
+    let answer = instruct(&mut child, order);
+    match (answer, dir.state()) {
+        (Ok(()), Some(state)) => Ok(Started { shim: child, state }),
+        (answer, _) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(answer.err().unwrap_or_else(|| "its shim left no state".to_owned()))
+        }
+    }
+}
+
+/// Hands over the order and reads the answer.
+fn instruct(child: &mut Child, order: &ShimSpec) -> Result<(), String> {
+    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err("its shim has no pipes".to_owned());
+    };
+    serde_json::to_writer(stdin, order).map_err(|e| format!("its shim does not listen: {e}"))?;
+    let mut answer = String::new();
+    BufReader::new(stdout).read_line(&mut answer).map_err(|e| format!("its shim does not answer: {e}"))?;
+    match answer.trim_end() {
+        STARTED => Ok(()),
+        "" => Err("its shim ended without an answer".to_owned()),
+        reason => Err(reason.to_owned()),
+    }
+}

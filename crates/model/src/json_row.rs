@@ -1,0 +1,53 @@
+//! The kinds of small records.
+
+/// What a small record is about. The record itself is JSON that only its owner reads; the store keeps it under its
+/// kind and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum JsonRowKind {
+    // The numbers are on disk: append, never reuse.
+    /// Credentials for a registry of container images. Contains secrets.
+    RegistryAuth = 1,
+    /// A named directory that workers share.
+    NetworkVolume = 2,
+    /// Metered worker time.
+    Usage = 3,
+    /// The secrets with which an endpoint's webhooks are signed.
+    WebhookSecrets = 4,
+    /// An owner of keys: its name and its number.
+    Owner = 5,
+    // Reserved: 6 a schedule, 7 a batch, 8 a file, 9 a bulk task. Other kinds take 10 and up.
+}
+
+impl JsonRowKind {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 5] =
+        [Self::RegistryAuth, Self::NetworkVolume, Self::Usage, Self::WebhookSecrets, Self::Owner];
+
+    /// Whether its records are secrets, to be sealed where they are kept.
+    pub fn is_secret(self) -> bool {
+        matches!(self, Self::RegistryAuth | Self::WebhookSecrets)
+    }
+
+    /// The kind's number on disk.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind with this number on disk.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::JsonRowKind;
+
+    #[test]
+    fn numbers_are_told_apart() {
+        let known: alloc::vec::Vec<_> = (0..=u8::MAX).filter_map(JsonRowKind::from_number).collect();
+        assert_eq!(known, JsonRowKind::ALL);
+        assert_eq!(JsonRowKind::ALL.map(JsonRowKind::number), [1, 2, 3, 4, 5]);
+    }
+}

@@ -1,0 +1,381 @@
+//! Settings: data that the operator writes. The parts that do work are made from them in [`crate::parts`].
+
+mod error;
+mod gpus;
+#[cfg(test)]
+mod hostile;
+mod layers;
+mod limits;
+mod webhooks;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use longshore_cli::ServeArgs;
+use longshore_engine::{EngineSettings, WorkerSettings};
+use longshore_http::{HttpSettings, Origins};
+use longshore_model::limits::{TAKE_HOLD_MS_MAX, WORKER_BODY_BYTES_MAX};
+use longshore_model::{Gpu, StreamShape};
+use serde::Deserialize;
+
+pub(crate) use error::SettingsError;
+use gpus::{GpuSettings, GpuSharing};
+use layers::Layers;
+use limits::LimitSettings;
+use webhooks::WebhookProxy;
+
+use crate::scrub::Pace;
+
+/// Every setting with its default and its reason: the reference.
+pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
+
+/// The worker SDK counts in whole seconds; below one its pings end.
+const PING_INTERVAL_MS_MIN: u64 = 1_000;
+/// A lost worker is noticed after three of them; and three of them must fit a number.
+const PING_INTERVAL_MS_MAX: u64 = 3_600_000;
+/// One request of the largest size must fit.
+const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64 + 16_000_000;
+
+/// A year: times beyond it do not fit a clock.
+const SCRUB_INTERVAL_MS_MAX: u64 = 366 * 24 * 3_600_000;
+
+/// Stands for every web page.
+const EVERY_ORIGIN: &str = "*";
+
+/// Names the file where the command line does not.
+const CONFIG_VARIABLE: &str = "LONGSHORE_CONFIG";
+
+/// Everything that the operator can choose. The reference says what each is for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) listen: String,
+    pub(crate) management_listen: String,
+    tls_cert: PathBuf,
+    tls_key: PathBuf,
+    cors_origins: String,
+    pub(crate) data_dir: PathBuf,
+    shutdown_grace_ms: u64,
+    pub(crate) log_format: LogFormat,
+    pub(crate) log_level: String,
+    ping_interval_ms: u64,
+    stop_grace_ms: u64,
+    kill_grace_ms: u64,
+    orphan_ms: u64,
+    worker_cgroup: PathBuf,
+    worker_hold_ms: u64,
+    server_url: String,
+    stream_shape: StreamShape,
+    jobs_max: u64,
+    output_bytes_max: u64,
+    sync_output_bytes_max: u64,
+    stream_bytes_max: u64,
+    blob_bytes_min: usize,
+    recent_bytes_max: usize,
+    bytes_in_flight_max: usize,
+    key_use_interval_ms: u64,
+    pub(crate) secrets_key_file: PathBuf,
+    pub(crate) audit_file_bytes_max: u64,
+    pub(crate) audit_files_max: usize,
+    allow_private_webhooks: bool,
+    metrics_public: bool,
+    webhook_attempts_max: u32,
+    webhook_retry_delay_ms: u64,
+    webhook_retry_factor: u32,
+    webhook_retry_delay_max_ms: u64,
+    webhook_retry_jitter_percent: u32,
+    webhook_timeout_ms: u64,
+    webhook_connect_timeout_ms: u64,
+    webhook_calls_max: usize,
+    webhook_calls_per_host_max: usize,
+    webhook_bytes_max: usize,
+    gpu_sharing: GpuSharing,
+    gpus: Vec<GpuSettings>,
+    prices: BTreeMap<String, f64>,
+    webhook_body_bytes_max: usize,
+    webhook_breaker_failures: u32,
+    webhook_breaker_pause_ms: u64,
+    webhook_breaker_pause_max_ms: u64,
+    webhook_patience_ms: u64,
+    webhook_progress_pause_ms: u64,
+    webhook_log_bytes_max: u64,
+    webhook_proxy: WebhookProxy,
+    scrub_bytes_per_second: u64,
+    scrub_interval_ms: u64,
+    public_url: String,
+    rate_limits: LimitSettings,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    Pretty,
+    Json,
+}
+
+impl Settings {
+    /// Defaults, then the file, then `environment`, then the command line.
+    pub(crate) fn load(
+        args: &ServeArgs,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsError> {
+        let environment: Vec<(String, String)> = environment.into_iter().collect();
+        let named = environment.iter().find(|(name, path)| name == CONFIG_VARIABLE && !path.is_empty());
+        let mut layers = Layers::defaults()?;
+        if let Some(path) = args.config.clone().or_else(|| named.map(|(_, path)| path.into())) {
+            layers.add_file(&path)?;
+        }
+        layers.add_environment(environment)?;
+        layers.add_flags(args)?;
+        layers.finish()
+    }
+
+    /// What `dev` runs with: the defaults, no limits, webhooks to anywhere.
+    pub(crate) fn for_dev(data_dir: PathBuf, log_level: &str) -> Result<Self, SettingsError> {
+        let mut settings = Layers::defaults()?.finish()?;
+        settings.data_dir = data_dir;
+        log_level.clone_into(&mut settings.log_level);
+        settings.rate_limits.switch_off();
+        settings.allow_private_webhooks = true;
+        settings.shutdown_grace_ms = 1_000;
+        // It listens on the loopback address alone, for one person who tries things out with curl.
+        settings.metrics_public = true;
+        // Whoever tries a handler out wants it to find the GPU, however many workers there are.
+        settings.gpu_sharing = GpuSharing::Off;
+        Ok(settings)
+    }
+
+    /// How long requests may take to be answered once the server stops.
+    pub(crate) fn shutdown_grace(&self) -> Duration {
+        Duration::from_millis(self.shutdown_grace_ms)
+    }
+
+    /// How fast and how often stored files are read in the background.
+    pub(crate) fn scrub_pace(&self) -> Pace {
+        let interval = Duration::from_millis(self.scrub_interval_ms);
+        Pace { bytes_per_second: self.scrub_bytes_per_second, interval }
+    }
+
+    /// How often the use of keys is written down.
+    pub(crate) fn key_use_interval(&self) -> Duration {
+        Duration::from_millis(self.key_use_interval_ms)
+    }
+
+    /// How long workers go on without a server; none: for ever.
+    pub(crate) fn orphans_ended_after(&self) -> Option<Duration> {
+        (self.orphan_ms > 0).then(|| Duration::from_millis(self.orphan_ms))
+    }
+
+    /// The cgroup that the operator named for workers.
+    pub(crate) fn worker_cgroup(&self) -> Option<&Path> {
+        Some(self.worker_cgroup.as_path()).filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// The address that workers are given, if it is not the one that the server listens on.
+    pub(crate) fn server_url(&self) -> Option<String> {
+        let url = self.server_url.trim_end_matches('/');
+        (!url.is_empty()).then(|| url.to_owned())
+    }
+
+    /// The files of the certificate and of its key, if there is to be TLS.
+    pub(crate) fn tls_files(&self) -> Option<(&Path, &Path)> {
+        let is_set = !self.tls_cert.as_os_str().is_empty();
+        is_set.then_some((&self.tls_cert, &self.tls_key))
+    }
+
+    /// Which web pages may call.
+    pub(crate) fn origins(&self) -> Option<Origins> {
+        let origins: Vec<String> = self.origins_text().map(str::to_owned).collect();
+        match origins.as_slice() {
+            [] => None,
+            [every] if every == EVERY_ORIGIN => Some(Origins::Any),
+            _ => Some(Origins::These(origins)),
+        }
+    }
+
+    fn origins_text(&self) -> impl Iterator<Item = &str> {
+        self.cors_origins
+            .split([',', ' '])
+            .map(|origin| origin.trim_end_matches('/'))
+            .filter(|text| !text.is_empty())
+    }
+
+    fn check_addresses(&self) -> Result<(), SettingsError> {
+        if self.tls_cert.as_os_str().is_empty() != self.tls_key.as_os_str().is_empty() {
+            let text = "`tls_cert` and `tls_key` go together: set both, or neither";
+            return Err(SettingsError::Value(text.to_owned()));
+        }
+        let is_origin = |origin: &str| {
+            let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+            host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@']))
+        };
+        let count = self.origins_text().count();
+        match self.origins_text().find(|origin| !(is_origin(origin) || *origin == EVERY_ORIGIN && count == 1))
+        {
+            None => Ok(()),
+            Some(origin) => Err(SettingsError::Value(format!(
+                "`cors_origins` has {origin:?}; name origins such as https://app.example, with commas between them, or * \
+                 alone for every page"
+            ))),
+        }
+    }
+
+    /// The part of the bytes in flight that is for bodies: half of them, and at least the largest.
+    fn body_bytes_max(&self) -> usize {
+        (self.bytes_in_flight_max / 2).max(WORKER_BODY_BYTES_MAX)
+    }
+
+    /// The part that is for what is read for clients, and as much for workers.
+    fn payload_bytes_max(&self) -> usize {
+        (self.bytes_in_flight_max - self.body_bytes_max()) / 2
+    }
+
+    /// What the engine needs.
+    pub(crate) fn engine(&self) -> EngineSettings {
+        EngineSettings {
+            ping_interval_ms: self.ping_interval_ms,
+            stop_grace_ms: self.stop_grace_ms,
+            jobs_max: self.jobs_max,
+            output_bytes_max: self.output_bytes_max,
+            sync_output_bytes_max: self.sync_output_bytes_max,
+            stream_bytes_max: self.stream_bytes_max,
+            blob_bytes_min: self.blob_bytes_min,
+            recent_bytes_max: self.recent_bytes_max,
+            answer_bytes_max: self.payload_bytes_max(),
+            input_bytes_max: self.payload_bytes_max(),
+        }
+    }
+
+    /// The GPUs that are shared out among workers: those that the operator named, or else those that `found` finds.
+    pub(crate) async fn gpus(
+        &self,
+        found: impl Future<Output = Result<Vec<Gpu>, String>>,
+    ) -> Result<Vec<Gpu>, SettingsError> {
+        match self.gpu_sharing {
+            GpuSharing::Off => Ok(Vec::new()),
+            GpuSharing::On if !self.gpus.is_empty() => gpus::inventory(&self.gpus),
+            GpuSharing::On => Ok(found.await.unwrap_or_else(|reason| {
+                tracing::warn!(%reason, "no GPUs are shared out among workers; name them under [[gpus]]");
+                Vec::new()
+            })),
+        }
+    }
+
+    /// What the supervisors of workers need. `base_url` is where workers find the server.
+    pub(crate) fn workers(&self, base_url: String, gpus: Vec<Gpu>) -> WorkerSettings {
+        WorkerSettings {
+            base_url,
+            ping_interval_ms: self.ping_interval_ms,
+            stop_grace_ms: self.stop_grace_ms,
+            kill_grace_ms: self.kill_grace_ms,
+            gpus,
+        }
+    }
+
+    /// Values that fit their type and still make no sense.
+    fn check(&self) -> Result<(), SettingsError> {
+        let at_least = |name: &str, value: u64, least: u64| {
+            if value >= least {
+                return Ok(());
+            }
+            Err(SettingsError::Value(format!("`{name}` is {value}; it must be at least {least}")))
+        };
+        let at_most = |name: &str, value: u64, most: u64| {
+            if value <= most {
+                return Ok(());
+            }
+            Err(SettingsError::Value(format!("`{name}` is {value}; it may be {most} at most")))
+        };
+        gpus::inventory(&self.gpus)?;
+        gpus::check_prices(&self.prices)?;
+        at_least("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MIN)?;
+        at_most("ping_interval_ms", self.ping_interval_ms, PING_INTERVAL_MS_MAX)?;
+        at_least("jobs_max", self.jobs_max, 1)?;
+        at_least("scrub_interval_ms", self.scrub_interval_ms, 1_000)?;
+        at_most("scrub_interval_ms", self.scrub_interval_ms, SCRUB_INTERVAL_MS_MAX)?;
+        at_least("key_use_interval_ms", self.key_use_interval_ms, 1)?;
+        self.check_webhooks()?;
+        at_least("bytes_in_flight_max", self.bytes_in_flight_max as u64, BYTES_IN_FLIGHT_MIN)?;
+        self.check_addresses()?;
+        at_least("audit_files_max", self.audit_files_max as u64, 1)?;
+        at_most("worker_hold_ms", self.worker_hold_ms, TAKE_HOLD_MS_MAX)?;
+        for (name, url) in [("server_url", &self.server_url), ("public_url", &self.public_url)] {
+            if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+                let text = format!("`{name}` is {url:?}; it must start with http:// or https://");
+                return Err(SettingsError::Value(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the edge needs.
+    pub(crate) fn http(&self) -> HttpSettings {
+        let rate_limits = self.rate_limits.limits();
+        HttpSettings {
+            rate_limits,
+            bytes_in_flight_max: self.body_bytes_max(),
+            worker_hold_ms: self.worker_hold_ms,
+            workers_url: None,
+            audit: None,
+            prices: self.prices.clone().into(),
+            stream_shape: self.stream_shape,
+            metrics_public: self.metrics_public,
+            scrub: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_gives_every_setting_a_value() {
+        let settings = Settings::load(&ServeArgs::default(), []).unwrap();
+        assert_eq!(settings.listen, "127.0.0.1:8080");
+        assert_eq!(settings.server_url(), None);
+    }
+
+    #[test]
+    fn an_interval_that_no_worker_keeps_is_refused() {
+        for (interval, fits) in
+            [("999", false), ("1000", true), ("3600000", true), ("9223372036854775807", false)]
+        {
+            let environment = [("LONGSHORE_PING_INTERVAL_MS".to_owned(), interval.to_owned())];
+            assert_eq!(Settings::load(&ServeArgs::default(), environment).is_ok(), fits, "{interval}");
+        }
+    }
+
+    #[test]
+    fn origins_are_checked_and_read() {
+        let load = |text: &str| {
+            Settings::load(&ServeArgs::default(), [("LONGSHORE_CORS_ORIGINS".to_owned(), text.to_owned())])
+        };
+        assert!(load("").unwrap().origins().is_none());
+        assert!(matches!(load("*").unwrap().origins(), Some(Origins::Any)));
+        let these = load("https://a.example/, http://localhost:3000").unwrap().origins();
+        assert!(
+            matches!(these, Some(Origins::These(these)) if these == ["https://a.example", "http://localhost:3000"])
+        );
+        for text in
+            ["a.example", "https://a.example/page", "https://*.example", "*,https://a.example", "https://"]
+        {
+            assert!(load(text).unwrap_err().to_string().contains("`cors_origins` has"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key() {
+        let environment = [("LONGSHORE_TLS_CERT".to_owned(), "cert.pem".to_owned())];
+        let error = Settings::load(&ServeArgs::default(), environment).unwrap_err().to_string();
+        assert!(error.contains("`tls_cert` and `tls_key` go together"), "{error}");
+    }
+
+    #[test]
+    fn the_manual_shows_the_reference_as_it_is() {
+        let manual = include_str!("../../../docs/manual/configuration.md");
+        assert!(manual.contains(DEFAULTS), "copy defaults.toml into docs/manual/configuration.md");
+    }
+}

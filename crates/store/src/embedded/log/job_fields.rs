@@ -1,0 +1,215 @@
+//! The fields behind a job's row: what few jobs have, and what later versions add.
+//!
+//! One behind the other: *n* tag, *n* bytes of value, the value; tags ascend. A reader must understand tags below 64, or
+//! it would serve the job wrongly: it refuses any other of them. Tags from 64 on are carried along unread.
+//!
+//! | tag | says | value |
+//! |---|---|---|
+//! | 1 | the owner of the key that submitted it, if not the server's | *n* number |
+//! | 2 | that key | its number, the highest byte first, without leading zeros; at most 8 bytes |
+//! | 3 | reserved: priority, class, held | a byte |
+//! | 4 | reserved: hash of the group | 4 bytes |
+//! | 5 | reserved: batch and line | at most 12 bytes |
+//! | 6 | reserved: failure group | 4 bytes |
+//! | 64 | reserved: text of the group | text |
+//! | 65 | reserved: hashes of the searched tags | 4 bytes each |
+//! | 66 | reserved: until when a repeated submit is the same job | a byte |
+//!
+//! The reserved ones are carried along unread, too: no version writes them yet.
+
+use std::cmp::Ordering;
+
+use longshore_model::{JobRow, KeyId, OwnerNo, Submitter};
+
+use super::coding::{Decoder, Malformed, put_bytes, put_number};
+
+const OWNER: u64 = 1;
+const KEY: u64 = 2;
+/// The last tag below [`OPTIONAL`] that has a meaning.
+const LAST_KNOWN: u64 = 6;
+/// Tags from here on need not be understood.
+const OPTIONAL: u64 = 64;
+
+const NEWER: Malformed = Malformed(
+    "job fields that this version knows; a newer version wrote this: start that version, or a newer one",
+);
+
+/// What the fields of a row say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::embedded) struct JobFields {
+    pub submitter: Submitter,
+    pub carried: Option<Box<[u8]>>,
+}
+
+/// Whether the row has any field.
+pub(in crate::embedded) fn any(row: &JobRow) -> bool {
+    row.submitter != Submitter::default() || row.carried.is_some()
+}
+
+/// Appends the fields with their length before them.
+pub(in crate::embedded) fn put(out: &mut Vec<u8>, row: &JobRow) {
+    // Owner and key at most.
+    let mut fields = Vec::with_capacity(17 + row.carried.as_ref().map_or(0, |carried| carried.len()));
+    if !row.submitter.owner.is_server() {
+        let mut value = Vec::with_capacity(5);
+        put_number(&mut value, u64::from(row.submitter.owner.0));
+        put_field(&mut fields, OWNER, &value);
+    }
+    if let Some(key) = row.submitter.key {
+        let bytes = key.number().to_be_bytes();
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        put_field(&mut fields, KEY, &bytes[zeros..]);
+    }
+    fields.extend_from_slice(row.carried.as_deref().unwrap_or_default());
+    put_bytes(out, &fields);
+}
+
+fn put_field(out: &mut Vec<u8>, tag: u64, value: &[u8]) {
+    put_number(out, tag);
+    put_bytes(out, value);
+}
+
+/// Reads fields as [`put`] wrote them.
+pub(in crate::embedded) fn decode(at: &mut Decoder<'_>) -> Result<JobFields, Malformed> {
+    let mut at = Decoder::new(at.bytes("fields")?);
+    let mut fields = JobFields::default();
+    let (mut last, mut carried) = (0, None);
+    while !at.rest().is_empty() {
+        let from = at.rest();
+        let tag = at.number("a field's tag")?;
+        let value = at.bytes("a field's value")?;
+        if tag.cmp(&last) != Ordering::Greater {
+            return Err(Malformed("fields in the order of their tags"));
+        }
+        last = tag;
+        match tag {
+            OWNER => fields.submitter.owner = owner(value)?,
+            KEY => fields.submitter.key = Some(key(value)?),
+            _ if tag > LAST_KNOWN && tag < OPTIONAL => return Err(NEWER),
+            _ => carried = carried.or(Some(from)),
+        }
+    }
+    fields.carried = carried.map(Into::into);
+    Ok(fields)
+}
+
+fn owner(value: &[u8]) -> Result<OwnerNo, Malformed> {
+    let mut at = Decoder::new(value);
+    let owner = OwnerNo(at.small("an owner's number")?);
+    at.end()?;
+    if owner.is_server() { Err(Malformed("an owner's number")) } else { Ok(owner) }
+}
+
+fn key(value: &[u8]) -> Result<KeyId, Malformed> {
+    let mut bytes = [0; 8];
+    let zeros = bytes.len().checked_sub(value.len()).ok_or(Malformed("a key's number"))?;
+    bytes[zeros..].copy_from_slice(value);
+    let shortest = value.first().is_some_and(|first| *first != 0);
+    let key = KeyId::from_number(u64::from_be_bytes(bytes)).filter(|_| shortest);
+    key.ok_or(Malformed("a key's number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobState, Millis};
+
+    use super::*;
+
+    fn decoded(fields: &[u8]) -> Result<JobFields, Malformed> {
+        let mut with_length = Vec::new();
+        put_bytes(&mut with_length, fields);
+        decode(&mut Decoder::new(&with_length))
+    }
+
+    #[test]
+    fn a_submitter_takes_few_bytes_and_none_where_nothing_is_noted() {
+        let bytes = |owner, key: &str| {
+            let submitter = Submitter { owner: OwnerNo(owner), key: KeyId::parse(key) };
+            let row = JobRow { submitter, ..row() };
+            let mut out = Vec::new();
+            put(&mut out, &row);
+            let mut at = Decoder::new(&out);
+            assert_eq!(decode(&mut at), Ok(JobFields { submitter, carried: None }));
+            at.end().unwrap();
+            if any(&row) { out.len() } else { 0 }
+        };
+        assert_eq!(bytes(0, ""), 0);
+        assert_eq!(bytes(0, "admin"), 4);
+        assert_eq!(bytes(0, "0123456789abcdef"), 11);
+        assert_eq!(bytes(7, "0123456789abcdef"), 14);
+        assert_eq!(bytes(u32::MAX, "0123456789abcdef"), 18);
+    }
+
+    fn row() -> JobRow {
+        JobRow {
+            key: JobKey { endpoint: EndpointNo(1), seq: 1 },
+            id: JobId::mint(Millis(1), 0, false),
+            state: JobState::InQueue,
+            low_priority: false,
+            never_taken: true,
+            ttl_pinned: false,
+            webhook: false,
+            webhook_pending: false,
+            retries: 0,
+            redeliveries: 0,
+            attempt: Attempt(0),
+            order: 1,
+            created_at: Millis(1),
+            enqueued_at: Millis(1),
+            started_at: Millis(0),
+            finished_at: Millis(0),
+            delete_at: Millis(2),
+            ttl_ms: 1,
+            execution_timeout_ms: 1,
+            input_bytes: 1,
+            worker: None,
+            idempotency: None,
+            submitter: Submitter::default(),
+            carried: None,
+        }
+    }
+
+    #[test]
+    fn a_tag_below_64_that_is_not_known_names_a_newer_version() {
+        for tag in 7..64 {
+            let problem = decoded(&[1, 1, 5, tag, 0]).unwrap_err();
+            assert_eq!(problem, NEWER, "{tag}");
+            assert!(problem.to_string().contains("newer version"), "{problem}");
+        }
+        assert_eq!(decoded(&[0, 0]).unwrap_err(), Malformed("fields in the order of their tags"));
+    }
+
+    #[test]
+    fn every_other_tag_is_carried_along_as_it_is() {
+        for carried in [
+            &[3, 1, 2][..],
+            &[4, 4, 1, 2, 3, 4, 5, 1, 9, 6, 0],
+            &[64, 2, 0xff, 0],
+            &[0x80, 0x80, 0x80, 0x80, 0x10, 0],
+        ] {
+            let fields = [&[1, 1, 5, 2, 1, 1][..], carried].concat();
+            let decoded = decoded(&fields).unwrap();
+            let submitter = Submitter { owner: OwnerNo(5), key: KeyId::parse("admin") };
+            assert_eq!(decoded, JobFields { submitter, carried: Some(carried.into()) });
+        }
+    }
+
+    #[test]
+    fn a_value_has_one_spelling() {
+        for bad in [
+            &[1, 0][..],
+            &[1, 1, 0],
+            &[1, 2, 5, 5],
+            &[1, 5, 0xff, 0xff, 0xff, 0xff, 0x1f],
+            &[2, 0],
+            &[2, 1, 0],
+            &[2, 2, 0, 5],
+            &[2, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+            &[2, 1, 1, 1, 1, 5],
+            &[3, 5, 1],
+            &[3],
+        ] {
+            assert!(decoded(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The write path: requests queue up for the writer threads, which commit groups of batches.
+
+pub(in crate::embedded) mod creation_order;
+pub(in crate::embedded) mod encode;
+pub(in crate::embedded) mod group_commit;
+pub(in crate::embedded) mod writer;

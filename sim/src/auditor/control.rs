@@ -1,0 +1,234 @@
+//! Clients cancel, retry and purge.
+
+use super::Auditor;
+use super::endpoint::Purge;
+use super::exchange::Exchange;
+use super::job::{Deadline, JobNo, Pin};
+use super::job_view::{JobView, history};
+use super::operation::Operation;
+use super::promise::Promise;
+use super::time_bounds::{EventTime, Span};
+use super::transitions::Transition;
+use super::wire::{PurgeResult, ShownState};
+
+/// So many purges of one endpoint are remembered.
+const PURGES_MAX: usize = 4_096;
+
+impl Auditor {
+    /// A request that may change something arrived.
+    pub(super) fn change_arrived(&mut self, id: u64, exchange: &Exchange) {
+        let now = self.ledger.now;
+        let span = Span { from: now, until: None };
+        if exchange.operation == Operation::Purge {
+            let Some(endpoint) = exchange.endpoint else { return };
+            let purges = &mut self.notes.endpoints[endpoint.0].purges;
+            if purges.len() == PURGES_MAX {
+                purges.pop_front();
+            }
+            return purges.push_back(Purge { span, answered: None });
+        }
+        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)).filter(|job| !job.is_void) else {
+            return;
+        };
+        job.touched = now;
+        match exchange.operation {
+            Operation::Cancel => job.cancels.push(span),
+            Operation::Retry => job.retries.push((id, span)),
+            Operation::Status { ttl_ms: Some(ttl_ms) } => {
+                if job.pin == Pin::None {
+                    job.pin = Pin::Set;
+                }
+                job.ttl.widen(Deadline { low_ms: now.wall_ms + ttl_ms, high_ms: u64::MAX });
+            }
+            _ => {}
+        }
+    }
+
+    /// Its answer came, or will never come: `until` says up to when it may still take effect.
+    pub(super) fn change_settled(&mut self, exchange: &Exchange, until: Option<EventTime>, is_refused: bool) {
+        let Some(arrived) = exchange.arrived else { return };
+        let settle = |span: &mut Span| {
+            if span.from.seq == arrived.seq {
+                span.until = until;
+            }
+        };
+        if exchange.operation == Operation::Purge {
+            let Some(endpoint) = exchange.endpoint else { return };
+            let purges = &mut self.notes.endpoints[endpoint.0].purges;
+            if is_refused {
+                purges.retain(|purge| purge.span.from.seq != arrived.seq);
+            }
+            return purges.iter_mut().rev().for_each(|purge| settle(&mut purge.span));
+        }
+        let Some(job) = exchange.job.and_then(|no| self.notes.get_mut(no)) else { return };
+        if is_refused {
+            job.cancels.retain(|span| span.from.seq != arrived.seq);
+            job.retries.retain(|(_, span)| span.from.seq != arrived.seq);
+        }
+        job.cancels.iter_mut().for_each(settle);
+        job.retries.iter_mut().for_each(|(_, span)| settle(span));
+    }
+
+    /// A cancel was answered.
+    pub(super) fn cancelled(&mut self, no: JobNo, arrived: EventTime, state: ShownState) {
+        let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
+        let text = || format!("{} is {state:?} after its cancel; {}", job.id, history(job));
+        self.ledger.check(Promise::CancelEnds, state.is_terminal(), text);
+        self.sighted(&JobView { job: no, from: arrived, state, shown: None, what: "a cancel's answer" });
+    }
+
+    /// A status with a new ttl was answered.
+    pub(super) fn pinned(&mut self, no: JobNo, arrived: EventTime, ttl_ms: u64) {
+        let now = self.ledger.now;
+        let (low_ms, high_ms) =
+            (self.clock.least(arrived, now) + ttl_ms, self.clock.most(arrived, now) + ttl_ms);
+        let is_other_open = self.exchanges.values().any(|other| {
+            other.job == Some(no)
+                && matches!(other.operation, Operation::Status { ttl_ms: Some(_) } | Operation::Retry)
+        });
+        let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
+        let is_other_open = is_other_open || !job.retries.is_empty();
+        job.renew(arrived, now, Deadline { low_ms, high_ms }, is_other_open);
+    }
+
+    /// A retry was answered with success.
+    pub(super) fn retried(&mut self, id: u64, no: JobNo, arrived: EventTime, state: ShownState) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
+        let text = || format!("{} is {state:?} after its retry", job.id);
+        self.ledger.check(Promise::Retryable, state == ShownState::InQueue, text);
+        if let Some(gone) = job.gone.filter(|gone| gone.seq < arrived.seq) {
+            let text =
+                || format!("{} was retried, though it was gone at {} ms; {}", job.id, gone.ms, history(job));
+            self.ledger.fail(Promise::Gone, text);
+        }
+        let own = job.retries.iter().position(|(exchange, _)| *exchange == id);
+        let Some(own) = own else {
+            // It showed before its answer came.
+            job.life.began.1 = job.life.began.1.min(now);
+            return self.renew_ttl(no, arrived);
+        };
+        job.retries.remove(own);
+        let ended = job.life.terminal.as_ref().map(|terminal| terminal.state);
+        let retryable = ended.is_none_or(|state| matches!(state, ShownState::Failed | ShownState::TimedOut));
+        if !retryable && job.lives > 0 && arrived.seq < job.life.began.1.seq {
+            // Of several retries that were under way, each may be the one that began this life; another one's life,
+            // which nobody saw, came before.
+            return self.renew_ttl(no, arrived);
+        }
+        let may_differ = !job.retries.is_empty();
+        let shown_since = job.life.over.map(|(over, _)| over).filter(|over| over.seq > arrived.seq);
+        if let Some(over) = shown_since
+            && !retryable
+            && !may_differ
+        {
+            return self.retried_and_ended(no, arrived, over);
+        }
+        let text = || format!("{} was retried after {ended:?}; {}", job.id, history(job));
+        self.ledger.check(Promise::Retryable, retryable || may_differ, text);
+        let edge = match ended {
+            Some(ShownState::Failed) => Some(Transition::RetriedFailed),
+            Some(ShownState::TimedOut) => Some(Transition::RetriedTimedOut),
+            _ => None,
+        };
+        if let Some(edge) = edge.filter(|_| !may_differ) {
+            self.ledger.edge(edge);
+        }
+        let Some(job) = self.notes.get_mut(no) else { return };
+        job.begin_life(arrived, now);
+        self.renew_ttl(no, arrived);
+    }
+
+    /// A retry was answered with success, and since it had arrived the job was seen to end as nothing that can be
+    /// retried: that was the end of the life that the retry began, told by a faster answer. How the life before
+    /// ended nobody saw. So what ended the job must be possible in the new life.
+    fn retried_and_ended(&mut self, no: JobNo, arrived: EventTime, over: EventTime) {
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(terminal) = job.life.terminal.take() else { return };
+        let sight =
+            JobView { job: no, from: arrived, state: terminal.state, shown: None, what: "a retry's answer" };
+        job.begin_life(arrived, over);
+        job.life.terminal = Some(terminal);
+        job.end_life(over, "its end was shown before the answer to its retry");
+        // Nobody knows which of the ends its receiver has been told of.
+        job.hook.is_unsure = true;
+        let from = self.check_cause(&sight);
+        if let Some(terminal) = self.notes.get_mut(no).and_then(|job| job.life.terminal.as_mut()) {
+            terminal.from = from;
+        }
+        self.watch_stop(no);
+        self.renew_ttl(no, arrived);
+    }
+
+    fn renew_ttl(&mut self, no: JobNo, arrived: EventTime) {
+        let now = self.ledger.now;
+        let (least_ms, most_ms) = (self.clock.least(arrived, now), self.clock.most(arrived, now));
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let Some(ttl_ms) = job.submission.as_ref().map(|submission| submission.ttl_ms) else {
+            job.ttl = Deadline::UNKNOWN;
+            return;
+        };
+        let deadline = Deadline { low_ms: least_ms + ttl_ms, high_ms: most_ms + ttl_ms };
+        let is_pin_open = self.exchanges.values().any(|other| {
+            other.job == Some(no) && matches!(other.operation, Operation::Status { ttl_ms: Some(_) })
+        });
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let was_renewed = job.renewed.is_some_and(|renewed| renewed.seq > arrived.seq);
+        job.renew(arrived, now, deadline, is_pin_open);
+        if job.pin == Pin::Set && !is_pin_open && !was_renewed {
+            job.pin = Pin::None;
+        }
+    }
+
+    /// A purge was answered.
+    pub(super) fn purged(&mut self, exchange: &Exchange, result: &PurgeResult<'_>) {
+        let (Some(endpoint), Some(arrived)) = (exchange.endpoint, exchange.arrived) else { return };
+        let text = || format!("{}: status {:?}", exchange.path, result.status);
+        self.ledger.check(Promise::WellFormed, result.status == "completed", text);
+        let now = self.ledger.now;
+        let notes = &mut self.notes.endpoints[endpoint.0];
+        if let Some(purge) = notes.purges.iter_mut().find(|purge| purge.span.from.seq == arrived.seq) {
+            purge.answered = Some(now);
+        }
+        let notes = &self.notes.endpoints[endpoint.0];
+        let is_waiting = |no: &&JobNo| {
+            let Some(job) = self.notes.get(**no) else { return false };
+            let is_over =
+                job.life.over.is_some_and(|(over, _)| over.seq < arrived.seq) && job.retries.is_empty();
+            !is_over && job.gone.is_none_or(|gone| gone.seq > arrived.seq)
+        };
+        let unknown = notes.orphans.len();
+        let most = notes.jobs.iter().filter(is_waiting).count() + unknown;
+        let text =
+            || format!("{}: {} removed, and at most {most} can have waited", exchange.path, result.removed);
+        self.ledger.check(Promise::Purged, result.removed <= most as u64, text);
+    }
+
+    /// A job that certainly waited when a purge came is not handed out afterwards.
+    pub(super) fn check_not_purged(&mut self, no: JobNo, asked: EventTime) {
+        let Some(job) = self.notes.get(no) else { return };
+        let endpoint = &self.notes.endpoints[job.endpoint.0];
+        let is_first = job.possible_deliveries().next().is_none();
+        let Some(since) = job.acknowledged.filter(|_| is_first && job.retries.is_empty()) else { return };
+        let since = since.max(job.life.began.1);
+        for purge in &endpoint.purges {
+            // One that got no answer may never have been: the server was killed before it was on disk.
+            let Some(answered) = purge.answered.filter(|answered| answered.seq < asked.seq) else { continue };
+            if purge.span.from.seq <= since.seq {
+                continue;
+            }
+            // A take whose answer was lost may have had it meanwhile.
+            let unknown = endpoint.may_be_taken_unseen(since, asked);
+            let text = || {
+                format!(
+                    "{} was handed out after the purge at {}..{} ms; {}",
+                    job.id,
+                    purge.span.from.ms,
+                    answered.ms,
+                    history(job)
+                )
+            };
+            self.ledger.check(Promise::Purged, unknown, text);
+        }
+    }
+}

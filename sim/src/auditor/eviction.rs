@@ -1,0 +1,39 @@
+//! Notes about jobs that are long gone are dropped, so that a long world fits into memory.
+
+use super::Auditor;
+use super::job::JobNo;
+use super::stop::Due;
+
+/// So long after it must be gone, nothing that is still under way can show a job any more.
+const FORGOTTEN_AFTER_MS: u64 = 600_000;
+/// The same where its receiver may still be called: calls wait for one another.
+const CALLED_AFTER_MS: u64 = 3_600_000;
+/// So often a job is looked at again.
+const AGAIN_MS: u64 = 300_000;
+
+impl Auditor {
+    /// Looks at this job from time to time, until it can be forgotten.
+    pub(super) fn watch_end(&mut self, no: JobNo) {
+        self.due.insert((self.ledger.now.ms + AGAIN_MS, Due::Forget(no)));
+    }
+
+    /// Can this job be forgotten?
+    pub(super) fn try_to_forget(&mut self, no: JobNo) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(no) else { return };
+        let is_deleted = self.notes.endpoints[job.endpoint.0]
+            .deleted
+            .is_some_and(|span| span.until.is_some_and(|until| until.ms + FORGOTTEN_AFTER_MS < now.ms));
+        let after_ms = if self.may_be_called(job) { CALLED_AFTER_MS } else { FORGOTTEN_AFTER_MS };
+        let is_gone = job.gone.is_some_and(|gone| gone.ms + after_ms < now.ms) && !self.owes_hook(job);
+        let is_past = now.wall_ms > job.ttl.high_ms.saturating_add(after_ms) && !self.owes_hook(job);
+        let is_running = job.deliveries.iter().any(|delivery| {
+            self.notes.workers[delivery.worker.0].running.iter().any(|(running, _)| *running == no)
+        });
+        if is_deleted || (is_gone || is_past) && !is_running {
+            self.notes.forget(no);
+        } else {
+            self.watch_end(no);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! A job was seen: how it stands is compared with everything that is known.
+
+use bytes::Bytes;
+
+use super::Auditor;
+use super::job::{Job, JobNo, Terminal, WorkerNo};
+use super::promise::Promise;
+use super::time_bounds::EventTime;
+use super::wire::{JobRecord, ShownState, brief, part};
+
+/// What a record in a list is called.
+pub(super) const LIST: &str = "a list";
+
+/// How a job stood at some time between `from` and now.
+#[derive(Clone, Debug)]
+pub(super) struct JobView {
+    pub job: JobNo,
+    pub from: EventTime,
+    pub state: ShownState,
+    /// None where nothing but the state was shown.
+    pub shown: Option<Shown>,
+    pub what: &'static str,
+}
+
+/// The rest of a record.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub output: Option<Bytes>,
+    pub error: Option<Bytes>,
+    pub worker: Option<WorkerNo>,
+    pub retries: u64,
+}
+
+impl Auditor {
+    /// A whole record was shown.
+    pub(super) fn record_shown(
+        &mut self,
+        body: &Bytes,
+        record: &JobRecord<'_>,
+        from: EventTime,
+        what: &'static str,
+    ) {
+        let Some(state) = ShownState::parse(record.status) else {
+            return self
+                .ledger
+                .fail(Promise::WellFormed, || format!("{what}: status is {:?}", record.status));
+        };
+        let Some(job) = self.notes.find_job(record.id) else { return };
+        self.check_damage_told(job, record, from, what);
+        // A list may leave out what is large; a webhook says so.
+        let is_complete =
+            record.output.is_some() && (record.error.is_some() || state == ShownState::Completed);
+        let is_whole = (what != LIST || is_complete) && !record.output_omitted;
+        let shown = Shown {
+            output: record.output.map(|raw| part(body, raw)),
+            error: record.error.map(|raw| part(body, raw)),
+            worker: record.worker.map(|name| self.notes.worker(name)),
+            retries: record.retries.unwrap_or(0),
+        };
+        self.sighted(&JobView { job, from, state, shown: Some(shown).filter(|_| is_whole), what });
+    }
+
+    /// A job was seen.
+    pub(super) fn sighted(&mut self, sight: &JobView) {
+        if self.notes.get(sight.job).is_none_or(|job| job.is_void) {
+            return;
+        }
+        if !self.check_not_gone(sight) {
+            return;
+        }
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        job.touched = now;
+        if job.lives > 0 && sight.from.seq < job.life.began.1.seq {
+            // Perhaps it shows the life before a retry.
+            return;
+        }
+        if sight.state.is_terminal() {
+            self.seen_ended(sight);
+        } else {
+            self.seen_alive(sight);
+        }
+        if let Some(shown) = &sight.shown {
+            self.check_retries(sight, shown.retries);
+        }
+    }
+
+    fn seen_alive(&mut self, sight: &JobView) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        let over = job.life.over.filter(|(over, _)| over.seq < sight.from.seq);
+        if let Some((_, why)) = over
+            && !begin_retried_life(job, now)
+        {
+            let text =
+                || format!("{} {:?} in {}, though {why} {}", job.id, sight.state, sight.what, history(job));
+            return self.ledger.fail(Promise::EndsOnce, text);
+        }
+        self.ledger.check(Promise::EndsOnce, true, String::new);
+        job.life.seen = Some((sight.state, sight.from, now));
+        let is_errorless = sight.shown.as_ref().is_none_or(|shown| shown.error.is_none());
+        let text = || format!("{} {:?} shows an error; {}", sight.what, sight.state, history(job));
+        self.ledger.check(Promise::Caused, is_errorless, text);
+        if sight.state == ShownState::InQueue {
+            job.life.seen_queued = Some((sight.from, now));
+            if job.life.queued_since.is_none()
+                && job.deliveries.last().is_none_or(|d| d.got.seq < sight.from.seq)
+            {
+                job.life.queued_since = Some(now);
+            }
+            return;
+        }
+        self.seen_running(sight);
+    }
+
+    fn seen_running(&mut self, sight: &JobView) {
+        let now = self.ledger.now;
+        // It was handed out to be read, though it then left for no worker.
+        let was_unread = self.was_taken_in_vain(sight.job, sight.from, now);
+        let Some((job, endpoint)) = self.notes.with_endpoint(sight.job) else { return };
+        let takes = job.possible_deliveries().count() + endpoint.unknown_takes(job.life.began.0, now);
+        let text = || format!("{} is IN_PROGRESS in {}, and nobody can have taken it", job.id, sight.what);
+        self.ledger.check(Promise::Caused, takes > 0 || was_unread, text);
+        self.check_overdue(sight);
+        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        let Some(shown) = &sight.shown else { return };
+        if let Some(worker) = shown.worker
+            && !job.possible_deliveries().any(|delivery| delivery.worker == worker)
+        {
+            job.life.undelivered = Some(worker);
+        }
+        if let Some(output) = shown.output.clone() {
+            self.check_progress(sight, &output);
+        }
+    }
+
+    fn seen_ended(&mut self, sight: &JobView) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(sight.job) else { return };
+        if let Some(terminal) = &job.life.terminal
+            && let Some(difference) = difference(terminal, sight)
+            && !begin_retried_life(job, now)
+        {
+            let text = || format!("{}: {difference} in {}; {}", job.id, sight.what, history(job));
+            return self.ledger.fail(Promise::EndsOnce, text);
+        }
+        self.ledger.check(Promise::EndsOnce, true, String::new);
+        let is_news = match &job.life.terminal {
+            None => true,
+            Some(known) => known.shown.is_none() && sight.shown.is_some(),
+        };
+        if !is_news {
+            // Those that are over by now did not take effect.
+            let process = self.processes.len() - 1;
+            if sight.shown.is_some() && process > 0 {
+                let began = self.process_began;
+                job.retries.retain(|(_, span)| {
+                    let until = span.until.or(began.filter(|began| span.from.seq < began.seq));
+                    until.is_none_or(|until| until.seq >= sight.from.seq)
+                });
+            }
+            return;
+        }
+        let is_first = job.life.terminal.is_none();
+        if is_first
+            && self.is_end_of_next_life(sight)
+            && let Some(job) = self.notes.get_mut(sight.job)
+        {
+            begin_retried_life(job, now);
+        }
+        let from = self.check_cause(sight);
+        let Some((job, endpoint)) = self.notes.with_endpoint(sight.job) else { return };
+        let shown = sight.shown.as_ref();
+        job.life.terminal = Some(Terminal {
+            state: sight.state,
+            from,
+            shown: shown.map(|shown| (shown.output.clone(), shown.error.clone())),
+        });
+        if is_first {
+            match sight.state {
+                ShownState::Completed => endpoint.ended.completed += 1,
+                ShownState::Failed => endpoint.ended.failed += 1,
+                _ => {}
+            }
+        }
+        job.end_life(now, "its end was shown");
+        self.watch_stop(sight.job);
+    }
+}
+
+/// Begins a new life of the job, if a retry may be the reason for what was seen. Answers whether it is.
+pub(super) fn begin_retried_life(job: &mut Job, now: EventTime) -> bool {
+    let Some(at) = job.retries.iter().position(|(_, span)| span.may_precede(now)) else { return false };
+    let (_, span) = job.retries.remove(at);
+    job.begin_life(span.from, now);
+    let ttl_ms = job.submission.as_ref().map(|submission| submission.ttl_ms);
+    match ttl_ms {
+        Some(ttl_ms) => {
+            job.ttl.low_ms = job.ttl.low_ms.min(span.from.wall_ms + ttl_ms);
+            job.ttl.high_ms = u64::MAX;
+        }
+        None => job.ttl = super::job::Deadline::UNKNOWN,
+    }
+    true
+}
+
+/// What a record says differently from how the job is known to have ended.
+fn difference(known: &Terminal, sight: &JobView) -> Option<String> {
+    if known.state != sight.state {
+        return Some(format!("{:?} after {:?}", sight.state, known.state));
+    }
+    let (output, error) = known.shown.as_ref()?;
+    let shown = sight.shown.as_ref()?;
+    if *output != shown.output {
+        return Some(format!(
+            "another output: {} after {}",
+            optional(shown.output.as_ref()),
+            optional(output.as_ref())
+        ));
+    }
+    (*error != shown.error).then(|| {
+        format!("another error: {} after {}", optional(shown.error.as_ref()), optional(error.as_ref()))
+    })
+}
+
+/// A part of a record, for people.
+pub(super) fn optional(part: Option<&Bytes>) -> String {
+    part.map_or("none".to_owned(), |part| brief(part))
+}
+
+/// What is known of a job, for people.
+pub(super) fn history(job: &Job) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!("[lives {}", job.lives);
+    // Writing to a string does not fail.
+    let _ = write!(text, "; began {}..{}", job.life.began.0.ms, job.life.began.1.ms);
+    if let Some((over, why)) = job.life.over {
+        let _ = write!(text, "; over at {}: {why}", over.ms);
+    }
+    if let Some(terminal) = &job.life.terminal {
+        let _ = write!(text, "; {:?} from {}", terminal.state, terminal.from.ms);
+    }
+    for delivery in &job.deliveries {
+        let (worker, asked, got) = (delivery.worker.0, delivery.asked.ms, delivery.got.ms);
+        let _ = write!(text, "; worker #{worker} asked {asked} got it {got} doubts {:?}", delivery.doubts);
+    }
+    let until = |until: Option<EventTime>| until.map_or("?".to_owned(), |until| until.ms.to_string());
+    for post in &job.posts {
+        let (worker, from) = (post.worker.0, post.span.from.ms);
+        let _ = write!(
+            text,
+            "; worker #{worker} posted {} {from}..{}",
+            post.word.brief(),
+            until(post.span.until)
+        );
+    }
+    for cancel in &job.cancels {
+        let _ = write!(text, "; cancel {}..{}", cancel.from.ms, until(cancel.until));
+    }
+    for (_, retry) in &job.retries {
+        let _ = write!(text, "; perhaps retry {}..{}", retry.from.ms, until(retry.until));
+    }
+    text.push(']');
+    text
+}

@@ -1,0 +1,280 @@
+//! Jobs that are followed by server-sent events, over connections that break anywhere.
+
+use bytes::Bytes;
+
+use super::Auditor;
+use super::damage::says_damaged;
+use super::exchange::Exchange;
+use super::job::{Delivery, Job, JobNo, Post};
+use super::job_view::history;
+use super::operation::Operation;
+use super::outages::SLACK_MS;
+use super::outcome_cause::is_stale;
+use super::promise::Promise;
+use super::reports::{exchange_is_large, is_of_past_run};
+use super::submit::hash_of;
+use super::wire::{Chunk, JobRecord, ShownState, Word, brief};
+use crate::events::{Event, EventReader};
+
+/// A packet is under way for so long at most.
+const LATENCY_MS_MAX: u64 = 20_000;
+
+/// What came of an answer of events.
+#[derive(Debug, Default)]
+pub(super) struct Following {
+    reader: EventReader,
+    /// Chunks before this one were not asked for.
+    start: u64,
+    /// Whether the reader had the chunk before.
+    is_resumed: bool,
+    /// The lowest offset that may come next.
+    next: u64,
+    /// Chunks that came: their offsets, and what stands for their bytes.
+    shown: Vec<(u64, u64)>,
+    /// When the last piece with an event in it came.
+    heard_ms: u64,
+    /// Whether it has begun, and thus the rate limit let it pass.
+    has_passed: bool,
+    /// The event that ends the response, if it came.
+    last: Option<LastEvent>,
+}
+
+/// An event after which no other may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastEvent {
+    Done,
+    /// A chunk or the output is damaged.
+    Damaged,
+}
+
+impl Following {
+    /// For a request that asks for events.
+    pub fn of<'a>(operation: Operation, header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let Operation::Stream { offset } = operation else { return None };
+        header("accept").filter(|kind| *kind == "text/event-stream")?;
+        let last = header("last-event-id").and_then(|text| text.parse::<u64>().ok());
+        let start = last.map_or(offset.unwrap_or(0), |last| last + 1);
+        Some(Self { start, next: start, is_resumed: last.is_some(), ..Self::default() })
+    }
+
+    pub fn has_passed(&self) -> bool {
+        self.has_passed
+    }
+}
+
+impl Auditor {
+    /// A piece of an answer of events came.
+    pub(super) fn piece_came(&mut self, id: u64, piece: &Bytes) {
+        let Some(mut exchange) = self.exchanges.remove(&id) else { return };
+        if !exchange.following.as_ref().is_none_or(Following::has_passed) {
+            // An open answer of events takes up none of the requests that may be open at once.
+            self.limit_settled(id, &exchange, Some(200));
+        }
+        if let Some(mut following) = exchange.following.take() {
+            following.has_passed = true;
+            for event in following.reader.read(piece) {
+                following.heard_ms = self.ledger.now.ms;
+                self.event_came(&exchange, &mut following, event);
+            }
+            exchange.following = Some(following);
+        }
+        self.exchanges.insert(id, exchange);
+    }
+
+    fn event_came(&mut self, exchange: &Exchange, following: &mut Following, event: Event) {
+        let text = || format!("{}: {event:?} after the end", exchange.path);
+        self.ledger.check(Promise::Followed, following.last.is_none(), text);
+        let Some(no) = exchange.job.filter(|_| !exchange.is_void) else { return };
+        match (event.id, event.name.as_str()) {
+            (Some(offset), "") => self.chunk_came(exchange, no, following, offset, &event.data),
+            (None, "status" | "done") => {
+                if event.name == "done" {
+                    following.last = Some(LastEvent::Done);
+                }
+                self.standing_came(exchange, no, following, &Bytes::from(event.data));
+            }
+            (None, "error") if says_damaged(event.data.as_bytes()) => {
+                following.last = Some(LastEvent::Damaged);
+                if let Some(arrived) = exchange.arrived {
+                    self.damage_told(exchange, arrived);
+                }
+            }
+            _ => self.ledger.fail(Promise::WellFormed, || format!("{}: {event:?}", exchange.path)),
+        }
+    }
+
+    fn chunk_came(
+        &mut self,
+        exchange: &Exchange,
+        no: JobNo,
+        following: &mut Following,
+        offset: u64,
+        data: &str,
+    ) {
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
+            let text = || format!("{}: no chunk: {}", exchange.path, brief(data.as_bytes()));
+            return self.ledger.fail(Promise::WellFormed, text);
+        };
+        let bytes = chunk.output.get().as_bytes();
+        let hash = hash_of(bytes);
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
+        job.touched = now;
+        let known = *job.log.entry(offset).or_insert(hash);
+        let next = std::mem::replace(&mut following.next, offset + 1);
+        following.shown.push((offset, hash));
+        let text = || format!("{}: chunk {offset} instead of {next} or later; {}", job.id, history(job));
+        self.ledger.check(Promise::Followed, offset >= next, text);
+        let text = || format!("{}: chunk {offset} was another one before; {}", job.id, history(job));
+        self.ledger.check(Promise::Followed, hash == known, text);
+        if job.chunks.iter().any(|post| exchange_is_large(post, self.rules.chunk_bytes_max)) {
+            // Parts of it stand for it.
+            return;
+        }
+        let from = exchange.arrived.unwrap_or(now);
+        let is_it = |word: &Word| matches!(word, Word::Progress(posted) if posted == bytes);
+        let found = job.chunks.iter().any(|post| {
+            is_it(&post.word)
+                && post.span.may_precede(now)
+                && !is_stale(&job.deliveries, post)
+                && !is_of_past_run(job, post, from)
+        });
+        let text = || format!("{} is followed and shows {}; {}", job.id, brief(bytes), history(job));
+        self.ledger.check(Promise::FromHolder, found, text);
+        // Whatever number of readers there is, and however often they come back: each post stands at one offset.
+        let places = job.log.values().filter(|other| **other == hash).count();
+        let posted = job.chunks.iter().filter(|post| is_it(&post.word)).count();
+        let text =
+            || format!("{}: {} has {places} offsets and was posted {posted} times", job.id, brief(bytes));
+        self.ledger.check(Promise::Followed, places <= posted, text);
+    }
+
+    /// A record came: in between, or as the last word.
+    fn standing_came(&mut self, exchange: &Exchange, no: JobNo, following: &Following, data: &Bytes) {
+        let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(data) else {
+            let text = || format!("{}: no record: {}", exchange.path, brief(data));
+            return self.ledger.fail(Promise::WellFormed, text);
+        };
+        let state = ShownState::parse(record.status);
+        let is_over = state.is_some_and(ShownState::is_terminal);
+        let is_its = self.notes.find_job(record.id) == Some(no)
+            && is_over == (following.last == Some(LastEvent::Done));
+        let text = || format!("{}: {}", exchange.path, brief(data));
+        self.ledger.check(Promise::WellFormed, is_its, text);
+        if matches!(state, Some(ShownState::Completed | ShownState::Failed)) {
+            self.check_whole(exchange, no, following);
+        }
+        if let Some(arrived) = exchange.arrived {
+            self.record_shown(data, &record, arrived, "an event");
+        }
+    }
+
+    /// A reader was told the end: it must have the chunks of the run that ended the job, without a gap, up to the
+    /// last one.
+    fn check_whole(&mut self, exchange: &Exchange, no: JobNo, following: &Following) {
+        let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
+        // A job that was retried meanwhile may show the end of before.
+        let is_this_life =
+            job.lives == 0 || exchange.arrived.is_some_and(|arrived| arrived.seq > job.life.began.1.seq);
+        let Some(last) = job.holder().filter(|_| is_this_life && job.retries.is_empty()) else { return };
+        if self.is_silent(last.worker, self.rules.lease_ms()) || self.may_have_ended_before_chunks(job) {
+            return;
+        }
+        let Some(posted) = chunks_of_run(job, last, self.rules.chunk_bytes_max) else { return };
+        let missing = missing(&posted, following, job);
+        let text = || {
+            let Following { start, shown, .. } = following;
+            let offsets: Vec<u64> = shown.iter().map(|(offset, _)| *offset).collect();
+            let missing = missing.as_deref().unwrap_or_default();
+            format!(
+                "{} was followed from {start} and shows {offsets:?} of a run with {} chunks: {missing}; {}",
+                job.id,
+                posted.len(),
+                history(job)
+            )
+        };
+        self.ledger.check(Promise::Followed, missing.is_none(), text);
+    }
+
+    /// An answer of events ended, or broke off: until then its reader was told what there was to tell.
+    pub(super) fn following_ended(&mut self, exchange: &Exchange) {
+        let (Some(following), Some(no)) = (&exchange.following, exchange.job) else { return };
+        let Some(job) = self.notes.get(no).filter(|job| !job.is_void && job.retries.is_empty()) else {
+            return;
+        };
+        let is_told = following.last.is_some();
+        let Some((over, why)) = job.life.over.filter(|_| following.has_passed && !is_told) else {
+            return;
+        };
+        // Each piece may be long under way, and the connection may be gone before its reader notices.
+        let since_ms = over.ms.max(following.heard_ms).max(job.life.began.1.ms);
+        let now_ms = self.ledger.now.ms;
+        if !self.is_smooth(since_ms, now_ms) {
+            return;
+        }
+        let is_soon = since_ms + SLACK_MS + 3 * LATENCY_MS_MAX >= now_ms;
+        let text = || {
+            let waited_ms = now_ms - since_ms;
+            format!("{}: no end was told within {waited_ms} ms after {why}; {}", exchange.path, history(job))
+        };
+        self.ledger.check(Promise::Woken, is_soon, text);
+    }
+}
+
+/// The chunks of the run that a worker was handed last, by what stands for their bytes, where it is certain that it
+/// was not lost, that these and no others were kept, and in this order.
+fn chunks_of_run(job: &Job, last: &Delivery, chunk_bytes_max: usize) -> Option<Vec<u64>> {
+    if job.deliveries.iter().filter(|delivery| delivery.worker == last.worker).count() > 1 {
+        // A late chunk of its run before would count.
+        return None;
+    }
+    // Those of earlier runs were settled before this one began.
+    let ends = |post: &&Post| !matches!(post.word, Word::Progress(_)) && post.span.may_follow(last.asked);
+    let mut results = job.posts.iter().filter(ends);
+    let first_end = results.clone().map(|post| post.span.from.seq).min();
+    let doubts = last.doubts;
+    // Who posted a result has let go of the job. If that was not accepted, it may have gone back to the queue.
+    let let_go = doubts.denied && results.next().is_none_or(|first| !first.accepted);
+    let is_lost = doubts.silent || let_go || doubts.failed || doubts.ended.is_some() || last.unlisted >= 2;
+    if is_lost || job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > last.got.seq) {
+        return None;
+    }
+    let mut chunks = Vec::new();
+    let mut answered = last.got.seq;
+    for post in job.chunks.iter().filter(|post| post.worker == last.worker) {
+        let Word::Progress(chunk) = &post.word else { return None };
+        let until = post.span.until.filter(|_| post.accepted)?.seq;
+        // What comes after the end is answered just so, and not kept.
+        let is_early = first_end.is_none_or(|end| until < end);
+        if !is_early || post.span.from.seq < answered || exchange_is_large(post, chunk_bytes_max) {
+            return None;
+        }
+        chunks.push(hash_of(chunk));
+        answered = until;
+    }
+    Some(chunks)
+}
+
+/// What is missing of the run that was posted.
+fn missing(posted: &[u64], following: &Following, job: &Job) -> Option<String> {
+    let shown = &following.shown[following.shown.len().saturating_sub(posted.len())..];
+    let expected = &posted[posted.len() - shown.len()..];
+    if let Some(at) = (0..shown.len()).find(|at| shown[*at].1 != expected[*at]) {
+        return Some(format!("chunk {} is not the one that was posted there", shown[at].0));
+    }
+    if let Some(gap) = shown.windows(2).find(|two| two[0].0 + 1 != two[1].0) {
+        return Some(format!("nothing between {} and {}", gap[0].0, gap[1].0));
+    }
+    if shown.len() == posted.len() {
+        return None;
+    }
+    // The reader began in the middle of the run.
+    match shown.first() {
+        Some((first, _)) => (*first != following.start).then(|| format!("{first} is not the first")),
+        None if following.is_resumed => {
+            let had = job.log.get(&(following.start - 1));
+            (had.is_some() && had != posted.last()).then(|| "the last ones did not come".to_owned())
+        }
+        None => (following.start == 0).then(|| "none came".to_owned()),
+    }
+}

@@ -1,0 +1,166 @@
+//! Jobs are submitted: one per idempotency key, and none that nobody asked for.
+
+use bytes::Bytes;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use super::Auditor;
+use super::endpoint::Orphan;
+use super::exchange::Exchange;
+use super::job::{Deadline, EndpointNo, JobNo, Submission};
+use super::operation::Operation;
+use super::promise::Promise;
+use super::time_bounds::{EventTime, Span};
+use super::transitions::Transition;
+use super::wire::{Submitted, brief, part};
+
+/// What came under one idempotency key.
+#[derive(Debug, Default)]
+pub(super) struct Keyed {
+    /// Submits that may have made a job: their exchange, when they arrived, and the hash of their body.
+    asked: Vec<(u64, EventTime, u64)>,
+    /// Answers: the job, the hash of the body, and when it was asked and answered.
+    answered: Vec<(JobNo, u64, EventTime, EventTime)>,
+}
+
+impl Auditor {
+    /// A submit arrived at the server: from now on there may be a job.
+    pub(super) fn submit_arrived(&mut self, id: u64, exchange: &Exchange) {
+        let Some(endpoint) = exchange.endpoint else { return };
+        let now = self.ledger.now;
+        if let Some(key) = &exchange.key {
+            let keyed = self.keys.entry((endpoint, key.clone())).or_default();
+            keyed.asked.push((id, now, hash_of(&exchange.body)));
+        }
+        let Some(submission) = self.read_submission(&exchange.body, now) else { return };
+        let orphan = Orphan { exchange: id, submission };
+        self.notes.endpoints[endpoint.0].orphans.push(orphan);
+    }
+
+    fn read_submission(&self, body: &Bytes, now: EventTime) -> Option<Submission> {
+        let submitted: Submitted<'_> = serde_json::from_slice(body).ok()?;
+        let policy = submitted.policy.as_ref();
+        Some(Submission {
+            span: Span { from: now, until: None },
+            input: part(body, submitted.input),
+            webhook: submitted.webhook.as_ref().map(|url| url.clone().into_owned()),
+            ttl_ms: policy.and_then(|policy| policy.ttl).unwrap_or(self.rules.ttl_ms),
+            execution_timeout_ms: policy.and_then(|policy| policy.execution_timeout_ms),
+            is_low_priority: policy.is_some_and(|policy| policy.low_priority),
+        })
+    }
+
+    /// A submit was answered with a job.
+    pub(super) fn submitted(&mut self, id: u64, exchange: &Exchange, job_id: &str) {
+        let no = self.accepted(id, exchange, job_id);
+        if let (Some(no), Some(endpoint), Some(key)) = (no, exchange.endpoint, exchange.key.clone()) {
+            self.check_key(endpoint, &key, no, exchange);
+        }
+    }
+
+    fn accepted(&mut self, id: u64, exchange: &Exchange, job_id: &str) -> Option<JobNo> {
+        let (Some(endpoint), Some(arrived)) = (exchange.endpoint, exchange.arrived) else { return None };
+        let now = self.ledger.now;
+        let (no, is_new) = self.notes.job(job_id, endpoint, now);
+        if is_new {
+            self.watch_end(no);
+        }
+        let orphans = &mut self.notes.endpoints[endpoint.0].orphans;
+        let own = orphans.iter().position(|orphan| orphan.exchange == id).map(|at| orphans.swap_remove(at));
+        let job = self.notes.get_mut(no)?;
+        job.touched = now;
+        if job.is_void {
+            return None;
+        }
+        if job.endpoint != endpoint {
+            return Some(no);
+        }
+        if job.acknowledged.is_none() {
+            job.acknowledged = Some(now);
+            self.ledger.edge(Transition::Accepted);
+        } else if exchange.key.is_none() {
+            let text = || format!("{}: {job_id} came before", exchange.path);
+            self.ledger.fail(Promise::OneJobPerKey, text);
+        }
+        let job = self.notes.get_mut(no)?;
+        if job.submission.is_some() {
+            return Some(no);
+        }
+        let Some(Orphan { mut submission, .. }) = own else { return Some(no) };
+        submission.span.until = Some(now);
+        // Under its key the job may have been made by a request before this one.
+        let first = exchange.key.clone().and_then(|key| {
+            let hash = hash_of(&exchange.body);
+            let keyed = self.keys.get(&(endpoint, key))?;
+            keyed.asked.iter().filter(|(_, _, other)| *other == hash).map(|(_, when, _)| *when).min()
+        });
+        submission.span.from = first.unwrap_or(arrived).min(arrived);
+        job.ttl = Deadline {
+            low_ms: self.clock.least(submission.span.from, now) + submission.ttl_ms,
+            high_ms: self.clock.most(submission.span.from, now) + submission.ttl_ms,
+        };
+        if job.lives == 0 {
+            job.life.began.0 = submission.span.from;
+        }
+        if let Some(delivered) = job.delivered_input.take() {
+            let text =
+                || format!("{job_id}: input {}, submitted {}", brief(&delivered), brief(&submission.input));
+            self.ledger.check(Promise::InputIntact, delivered == submission.input, text);
+        }
+        job.submission = Some(submission);
+        Some(no)
+    }
+
+    /// A submit was refused for good: it made no job.
+    pub(super) fn submit_refused(&mut self, id: u64, exchange: &Exchange, status: u16) {
+        let Some(endpoint) = exchange.endpoint else { return };
+        let is_deleted = self.notes.endpoints[endpoint.0].deleted.is_some();
+        if status == 404 && (is_deleted || exchange.operation == Operation::RunSync) {
+            // It may have been accepted, and then its endpoint went, or the job itself while it was waited for.
+            return;
+        }
+        if let Some(key) = exchange.key.clone() {
+            let hash = hash_of(&exchange.body);
+            if let Some(keyed) = self.keys.get_mut(&(endpoint, key)) {
+                if status == 409 {
+                    let is_right = keyed.asked.iter().any(|(_, _, other)| *other != hash);
+                    let text = || format!("{}: 409, and no other body came under the key", exchange.path);
+                    self.ledger.check(Promise::OneJobPerKey, is_right, text);
+                }
+                keyed.asked.retain(|(other, _, _)| *other != id);
+            }
+        }
+        self.notes.endpoints[endpoint.0].orphans.retain(|orphan| orphan.exchange != id);
+    }
+
+    /// The same key means the same job, as long as there certainly is one.
+    fn check_key(&mut self, endpoint: EndpointNo, key: &str, no: JobNo, exchange: &Exchange) {
+        let now = self.ledger.now;
+        let Some(arrived) = exchange.arrived else { return };
+        let hash = hash_of(&exchange.body);
+        let Some(keyed) = self.keys.get_mut(&(endpoint, key.into())) else { return };
+        let earlier = keyed.answered.clone();
+        keyed.answered.push((no, hash, arrived, now));
+        for (other, other_hash, other_arrived, answered) in &earlier {
+            if *other == no && *other_hash == hash {
+                self.ledger.check(Promise::OneJobPerKey, true, String::new);
+                continue;
+            }
+            // Whichever came first, the other one found its job there if both lived all the time.
+            let from = (*other_arrived).min(arrived);
+            let both_live = self.certainly_lives(*other, from, now)
+                && (*other == no || answered.seq < arrived.seq || self.certainly_lives(no, from, now));
+            let text = || {
+                let id = |no| self.notes.get(no).map_or("?", |job| &*job.id);
+                format!("{}: key {key} stands for {} and {}", exchange.path, id(*other), id(no))
+            };
+            self.ledger.check(Promise::OneJobPerKey, !both_live, text);
+        }
+    }
+}
+
+/// Stands for a body.
+pub(super) fn hash_of(body: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    body.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,34 @@
+//! A job that no worker can read spoils the answer that it comes in, and must not take the others of that answer along.
+
+use super::Auditor;
+use super::job_view::{JobView, history};
+use super::promise::Promise;
+
+impl Auditor {
+    /// A job was shown as failed. If workers were handed it again and again, and each time beside one that cannot be read,
+    /// it had no chance.
+    pub(super) fn check_fails_alone(&mut self, sight: &JobView) {
+        let Some(job) = self.notes.get(sight.job) else { return };
+        let certain = |at: u64| at >= job.life.began.1.seq || job.lives == 0;
+        let deliveries = job.deliveries.iter().filter(|delivery| certain(delivery.asked.seq));
+        let (mut spoiled, mut others) = (0, 0);
+        for delivery in deliveries {
+            // A worker that the server ended gives back what it had as if nothing had been; a ping may list anything.
+            let is_doubtful =
+                delivery.confirmed || delivery.doubts.ended.is_some_and(|(_, by_server)| by_server);
+            if delivery.spoiled && !is_doubtful { spoiled += 1 } else { others += 1 }
+        }
+        let is_failed_by_handler = !job.posts.is_empty() || !job.chunks.is_empty();
+        if others > 0 || is_failed_by_handler {
+            return;
+        }
+        let text = || {
+            format!(
+                "{} failed, never handed out but beside one that cannot be read; {}",
+                job.id,
+                history(job)
+            )
+        };
+        self.ledger.check(Promise::FailsAlone, spoiled < 2, text);
+    }
+}

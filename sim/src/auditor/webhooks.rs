@@ -1,0 +1,215 @@
+//! Webhooks: each is called until it is accepted or out of attempts, and tells the truth.
+
+use bytes::Bytes;
+
+use super::Auditor;
+use super::job::{EndpointNo, Hook, Job, JobNo, Terminal};
+use super::job_view::history;
+use super::outages::SLACK_MS;
+use super::promise::Promise;
+use super::time_bounds::EventTime;
+use super::webhook_size::tells_of;
+use super::wire::{JobRecord, ShownState, brief, plain};
+
+/// Which of a job's ends a call reports.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reported {
+    /// The one that nobody has retried.
+    Present,
+    /// One before a retry.
+    Past,
+    /// The one or the other.
+    Unclear,
+}
+
+impl Auditor {
+    /// A receiver was called.
+    pub(super) fn called(&mut self, call: u64, url: &str, body: &Bytes) {
+        let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(body) else {
+            return self.ledger.fail(Promise::WellFormed, || format!("{url}: no record: {}", brief(body)));
+        };
+        let known = self.notes.find_job(record.id).or_else(|| self.introduced(url, &record));
+        let Some(no) = known else {
+            let text = || format!("{url}: {}, of which nobody knows: {}", record.id, brief(body));
+            return self.ledger.fail(Promise::HookTruthful, text);
+        };
+        if self.notes.get(no).is_none_or(|job| job.is_void) {
+            return;
+        }
+        self.check_call(no, url, &record);
+        self.check_size(no, url, body, &record);
+        let Some(job) = self.notes.get(no) else { return };
+        let reported = self.reported(job, body, &record);
+        let from = if job.known.seq > job.life.began.1.seq { job.known } else { job.life.began.1 };
+        let is_gone = job.gone.is_some();
+        if reported != Reported::Present {
+            return self.called_late(no, reported);
+        }
+        if !is_gone {
+            self.record_shown(body, &record, from, "a webhook");
+        }
+        self.begin_again(no);
+        self.check_pace(no, url);
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(no) else { return };
+        self.calls.insert(call, (no, job.lives));
+        job.hook.calls += 1;
+        job.hook.first_call.get_or_insert(now);
+    }
+
+    /// Which end the call reports. Who calls has looked at the job before: a retry may have come in between, and the
+    /// job may even have ended again.
+    fn reported(&self, job: &Job, body: &Bytes, record: &JobRecord<'_>) -> Reported {
+        let Some(state) = ShownState::parse(record.status) else { return Reported::Unclear };
+        let fits = |end: &Terminal| end.state == state && tells_of(end, body, record);
+        // How an earlier life ended was perhaps never seen, but then it was retried.
+        let is_unseen =
+            job.past.len() < job.lives as usize && matches!(state, ShownState::Failed | ShownState::TimedOut);
+        let (now, began) = (self.ledger.now, job.life.began.1);
+        let is_too_late = began.ms + SLACK_MS < now.ms && self.is_smooth(began.ms, now.ms);
+        if is_too_late || !(is_unseen || job.past.iter().any(fits)) {
+            return Reported::Present;
+        }
+        match &job.life.terminal {
+            None => Reported::Unclear,
+            Some(present) if fits(present) => Reported::Present,
+            Some(_) => Reported::Past,
+        }
+    }
+
+    /// A receiver was called for an end before a retry, or perhaps for one. An end has one call under way at a time,
+    /// so that one at most comes late.
+    fn called_late(&mut self, no: JobNo, reported: Reported) {
+        let Some(job) = self.notes.get_mut(no) else { return };
+        job.hook.is_unsure |= reported == Reported::Unclear;
+        job.hook.late_calls += u32::from(reported == Reported::Past);
+        let Some(job) = self.notes.get(no) else { return };
+        let text =
+            || format!("{}: {} calls for its earlier ends; {}", job.id, job.hook.late_calls, history(job));
+        self.ledger.check(Promise::HookPaced, job.hook.late_calls <= job.lives, text);
+    }
+
+    /// A job of which nobody was told yet: its submit must be under way, or its answer lost.
+    fn introduced(&mut self, url: &str, record: &JobRecord<'_>) -> Option<JobNo> {
+        let now = self.ledger.now;
+        let mut found = None;
+        for (endpoint, notes) in self.notes.endpoints.iter().enumerate() {
+            let fits = notes.orphans.iter().map(|orphan| &orphan.submission).find(|submission| {
+                submission.webhook.as_deref() == Some(url) && has_input(record, &submission.input)
+            });
+            found = found.or(fits.map(|submission| (EndpointNo(endpoint), submission.span.from)));
+        }
+        let (endpoint, from) = found?;
+        let (no, _) = self.notes.job(record.id, endpoint, now);
+        self.watch_end(no);
+        if let Some(job) = self.notes.get_mut(no) {
+            job.life.began.0 = from;
+        }
+        Some(no)
+    }
+
+    fn check_call(&mut self, no: JobNo, url: &str, record: &JobRecord<'_>) {
+        let Some(job) = self.notes.get(no) else { return };
+        let is_terminal = ShownState::parse(record.status).is_some_and(ShownState::is_terminal);
+        let text = || format!("{url}: {} is {}", job.id, record.status);
+        self.ledger.check(Promise::HookTruthful, is_terminal, text);
+        let Some(submission) = &job.submission else { return };
+        let same_input = has_input(record, &submission.input);
+        let same_url = record.webhook.is_some_and(|raw| Some(plain(raw)) == submission.webhook);
+        let is_right = same_input && same_url && submission.webhook.as_deref() == Some(url);
+        let text = || format!("{url}: the call for {} does not show what was submitted", job.id);
+        self.ledger.check(Promise::HookTruthful, is_right, text);
+    }
+
+    /// A call after the last one is the first of as many again, if somebody wanted that.
+    fn begin_again(&mut self, no: JobNo) {
+        let attempts_max = self.rules.webhook_attempts_max;
+        let Some(job) = self.notes.get(no) else { return };
+        let repeated = self.notes.endpoints[job.endpoint.0].hooks_repeated;
+        // A server that could not note an attempt, accepted or not, makes it again: then nobody knows which of both
+        // this call is.
+        let is_forgotten = match (job.hook.accepted, job.hook.first_call) {
+            (Some(accepted), _) => !self.is_noted(accepted),
+            (None, Some(first)) => self.last_crash_ms >= Some(first.ms),
+            (None, None) => false,
+        };
+        let Some(job) = self.notes.get_mut(no) else { return };
+        let hook = &mut job.hook;
+        let is_over = hook.accepted.is_some() || hook.calls >= attempts_max;
+        // The order can take a moment; only what was called before can be called again.
+        let is_wanted = repeated.zip(hook.first_call).is_some_and(|(at, first)| at.ms + SLACK_MS >= first.ms);
+        if is_over && is_wanted {
+            let is_unsure = hook.is_unsure || is_forgotten;
+            *hook = Hook { is_unsure, late_calls: hook.late_calls, ..Hook::default() };
+        }
+    }
+
+    fn check_pace(&mut self, no: JobNo, url: &str) {
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get(no) else { return };
+        let hook = &job.hook;
+        if hook.is_unsure {
+            return;
+        }
+        let is_undisturbed = |since_ms: u64| self.last_crash_ms.is_none_or(|crash_ms| crash_ms < since_ms);
+        if let Some(accepted) = hook.accepted {
+            let text = || {
+                format!("{url} is called again for {}, though it was accepted at {} ms", job.id, accepted.ms)
+            };
+            return self.ledger.check(Promise::HookPaced, !self.is_noted(accepted), text);
+        }
+        let Some(first) = hook.first_call else { return };
+        if is_undisturbed(first.ms) {
+            let text = || format!("{url}: call {} for {}; {}", hook.calls + 1, job.id, history(job));
+            self.ledger.check(Promise::HookPaced, hook.calls < self.rules.webhook_attempts_max, text);
+        }
+        if let Some(end) = hook.last_end.filter(|end| is_undisturbed(end.ms)) {
+            let passed_ms = (now.ms - end.ms).max(self.clock.most(end, now).saturating_sub(end.wall_ms));
+            let text = || format!("{url} is called {passed_ms} ms after the attempt before, for {}", job.id);
+            self.ledger.check(Promise::HookPaced, passed_ms >= self.rules.webhook_gap_ms, text);
+        }
+    }
+
+    /// Whether the server wrote down that a call was accepted. One that died, or could not write, just then does not
+    /// know.
+    fn is_noted(&self, accepted: EventTime) -> bool {
+        let now_ms = self.ledger.now.ms;
+        self.is_smooth(accepted.ms.saturating_sub(1), (accepted.ms + SLACK_MS).min(now_ms))
+    }
+
+    /// A call was answered, or failed.
+    pub(super) fn call_over(&mut self, call: u64, status: Option<u16>) {
+        let Some((no, lives)) = self.calls.remove(&call) else { return };
+        let now = self.ledger.now;
+        let Some(job) = self.notes.get_mut(no).filter(|job| job.lives == lives) else { return };
+        job.hook.last_end = Some(now);
+        if status == Some(200) {
+            job.hook.accepted.get_or_insert(now);
+        }
+    }
+
+    /// Whether somebody must still be called for the job.
+    pub(super) fn owes_hook(&self, job: &Job) -> bool {
+        let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
+        has_hook
+            && !job.is_void
+            && job.life.terminal.is_some()
+            && !job.hook.is_unsure
+            && job.hook.accepted.is_none()
+            && job.hook.calls < self.rules.webhook_attempts_max
+            // Its address is lost with the rest of the input.
+            && self.unread.damaged(&job.id).is_none()
+            && !self.may_have_damaged_output(job)
+    }
+
+    /// Whether somebody may still be called for the job, seen to have ended or not.
+    pub(super) fn may_be_called(&self, job: &Job) -> bool {
+        let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
+        has_hook && job.hook.accepted.is_none() && job.hook.calls < self.rules.webhook_attempts_max
+    }
+}
+
+/// Whether a call shows this input, or says that it is left out.
+fn has_input(record: &JobRecord<'_>, input: &Bytes) -> bool {
+    record.input_omitted || record.input.is_some_and(|shown| *input == shown.get())
+}

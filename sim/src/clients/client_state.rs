@@ -1,0 +1,169 @@
+//! What a client remembers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::rng::Rng;
+
+/// How many finished jobs are remembered.
+const OVER_KEPT: usize = 40;
+/// How many promises are remembered.
+const PROMISES_KEPT: usize = 10;
+
+/// A job that a client knows of.
+#[derive(Clone)]
+pub(super) struct KnownJob {
+    /// Its id.
+    pub(super) job: Arc<str>,
+    /// The endpoint that it was handed to.
+    pub(super) endpoint: Arc<str>,
+    /// It failed or timed out when it was last seen.
+    may_retry: bool,
+    /// Counts up with each job.
+    number: u64,
+}
+
+/// A submit that may be sent again.
+#[derive(Clone)]
+pub(super) struct UnacknowledgedSubmit {
+    pub(super) path: String,
+    pub(super) endpoint: Arc<str>,
+    pub(super) key: String,
+    pub(super) body: Bytes,
+}
+
+/// What a client remembers.
+#[derive(Default)]
+pub(super) struct ClientState {
+    /// Jobs whose end it has not seen.
+    open: BTreeMap<u64, KnownJob>,
+    /// Jobs whose end it has seen, the last ones.
+    over: VecDeque<KnownJob>,
+    promises: VecDeque<UnacknowledgedSubmit>,
+    last_number: u64,
+    submits: u64,
+    /// The last open job that was looked at.
+    looked_at: u64,
+}
+
+impl ClientState {
+    /// How many jobs are open.
+    pub(super) fn open_len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// A number that no other submit of this client has.
+    pub(super) fn next_submit(&mut self) -> u64 {
+        self.submits += 1;
+        self.submits
+    }
+
+    /// A job was accepted. One that is known already (the same key was sent twice) stays as it is.
+    pub(super) fn opened(&mut self, job: &str, endpoint: &Arc<str>) {
+        if self.open.values().rev().take(PROMISES_KEPT * 4).any(|known| &*known.job == job) {
+            return;
+        }
+        self.last_number += 1;
+        let known = KnownJob {
+            job: job.into(),
+            endpoint: endpoint.clone(),
+            may_retry: false,
+            number: self.last_number,
+        };
+        self.open.insert(known.number, known);
+    }
+
+    /// Its end was seen.
+    pub(super) fn ended(&mut self, known: &KnownJob, may_retry: bool) {
+        let Some(mut known) = self.open.remove(&known.number) else { return };
+        known.may_retry = may_retry;
+        if self.over.len() == OVER_KEPT {
+            self.over.pop_front();
+        }
+        self.over.push_back(known);
+    }
+
+    /// Nobody knows it any more.
+    pub(super) fn gone(&mut self, known: &KnownJob) {
+        self.open.remove(&known.number);
+        self.over.retain(|over| over.number != known.number);
+    }
+
+    /// It is not over, or not any more.
+    pub(super) fn reopened(&mut self, known: &KnownJob) {
+        if self.open.contains_key(&known.number) {
+            return;
+        }
+        self.over.retain(|over| over.number != known.number);
+        self.open.insert(known.number, known.clone());
+    }
+
+    /// The next open job, in turn.
+    pub(super) fn next_open(&mut self) -> Option<KnownJob> {
+        let next = self.open.range(self.looked_at + 1..).next().or_else(|| self.open.iter().next());
+        let (number, known) = next?;
+        self.looked_at = *number;
+        Some(known.clone())
+    }
+
+    /// Any open job.
+    pub(super) fn pick_open(&self, rng: &mut Rng) -> Option<KnownJob> {
+        let (first, last) = (*self.open.keys().next()?, *self.open.keys().next_back()?);
+        self.open.range(rng.range(first..=last)..).next().map(|(_, known)| known.clone())
+    }
+
+    /// Any finished job.
+    pub(super) fn pick_over(&mut self, rng: &mut Rng) -> Option<KnownJob> {
+        (!self.over.is_empty()).then(|| rng.pick(self.over.make_contiguous()).clone())
+    }
+
+    /// The last job that may be retried.
+    pub(super) fn pick_failed(&self) -> Option<KnownJob> {
+        self.over.iter().rev().find(|known| known.may_retry).cloned()
+    }
+
+    /// Mostly an open job, else a finished one.
+    pub(super) fn pick(&mut self, rng: &mut Rng) -> Option<KnownJob> {
+        if rng.chance(0.8) { self.pick_open(rng) } else { self.pick_over(rng) }
+    }
+
+    /// This key was sent with this body.
+    pub(super) fn promised(&mut self, promise: UnacknowledgedSubmit) {
+        if self.promises.len() == PROMISES_KEPT {
+            self.promises.pop_front();
+        }
+        self.promises.push_back(promise);
+    }
+
+    /// Any of the last promises.
+    pub(super) fn pick_promise(&mut self, rng: &mut Rng) -> Option<UnacknowledgedSubmit> {
+        (!self.promises.is_empty()).then(|| rng.pick(self.promises.make_contiguous()).clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_open_then_over_then_gone() {
+        let (mut book, mut rng) = (ClientState::default(), Rng::new(1));
+        let endpoint: Arc<str> = "ep".into();
+        book.opened("a", &endpoint);
+        book.opened("a", &endpoint);
+        book.opened("b", &endpoint);
+        let turns: Vec<_> =
+            (0..3).filter_map(|_| book.next_open()).map(|known| known.job.to_string()).collect();
+        assert_eq!(turns, ["a", "b", "a"]);
+        let known = book.next_open().unwrap();
+        book.ended(&known, true);
+        assert_eq!((book.open_len(), &*book.pick_over(&mut rng).unwrap().job), (1, "b"));
+        assert_eq!(&*book.pick_failed().unwrap().job, "b");
+        book.reopened(&known);
+        assert_eq!((book.open_len(), book.pick_over(&mut rng).is_none()), (2, true));
+        book.gone(&known);
+        assert_eq!(book.open_len(), 1);
+    }
+}

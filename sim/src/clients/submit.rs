@@ -1,0 +1,108 @@
+//! Jobs are handed in.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::sleep;
+
+use super::client_state::UnacknowledgedSubmit;
+use super::{Client, body};
+use crate::endpoints::KnownEndpoint;
+use crate::faults::Fault;
+use crate::observation::HttpResponse;
+use crate::raw_http::{post, text_member};
+use crate::rng::Rng;
+
+/// How often a promise is sent again until there is an answer.
+const SENT_MAX: u32 = 6;
+
+impl Client {
+    /// Hands in a job, with `run` or `runsync`.
+    pub(super) async fn submit(&self, sync: bool) {
+        let Some(promise) = self.new_promise(sync) else { return };
+        if promise.key.is_empty() {
+            let answer = self.ask(post(promise.path.clone(), &self.credential, promise.body.clone())).await;
+            self.note_submit(&promise, answer.as_ref());
+            return;
+        }
+        self.book().promised(promise.clone());
+        for _ in 0..SENT_MAX {
+            if self.keep_promise(&promise).await.is_some() || self.faults().are_over() {
+                return;
+            }
+            let pause = self.rng().skewed(1..=5_000);
+            sleep(Duration::from_millis(pause)).await;
+        }
+    }
+
+    /// Sends one of the last promises again; at times with another body, which must be refused.
+    pub(super) async fn resend(&self) {
+        let promise = {
+            let (mut rng, mut book) = (self.rng(), self.book());
+            let changed = rng.chance(0.2);
+            book.pick_promise(&mut rng)
+                .map(|promise| if changed { with_other_body(promise) } else { promise })
+        };
+        if let Some(promise) = promise {
+            self.keep_promise(&promise).await;
+        }
+    }
+
+    /// None if there was no answer.
+    async fn keep_promise(&self, promise: &UnacknowledgedSubmit) -> Option<()> {
+        let mut request = post(promise.path.clone(), &self.credential, promise.body.clone());
+        request.headers.push(("idempotency-key", promise.key.clone()));
+        let answer = self.ask(request).await;
+        self.note_submit(promise, answer.as_ref());
+        answer.map(drop)
+    }
+
+    fn note_submit(&self, promise: &UnacknowledgedSubmit, answer: Option<&HttpResponse>) {
+        let Some(answer) = answer.filter(|answer| answer.status == 200) else { return };
+        let Some(job) = text_member(&answer.body, "id") else { return };
+        self.book().opened(job, &promise.endpoint);
+    }
+
+    /// A job to hand in; none if there is nowhere to, or too much is open. Without a promise the key is empty.
+    fn new_promise(&self, sync: bool) -> Option<UnacknowledgedSubmit> {
+        let (mut rng, mut book) = (self.rng(), self.book());
+        if book.open_len() as u64 >= self.profile.open_max {
+            return None;
+        }
+        let endpoint = self.endpoints.pick(&mut rng)?;
+        let number = book.next_submit();
+        let unreadable = self.faults().inject(Fault::JobUnreadable);
+        let body = body::job(&self.profile, &mut rng, self.number, number, unreadable);
+        let key =
+            rng.chance(self.profile.promises).then(|| format!("client {} number {number}", self.number));
+        let mut path = self.base(&endpoint, &mut rng) + if sync { "/runsync" } else { "/run" };
+        if sync && rng.chance(0.8) {
+            // Writing into a string does not fail.
+            let _ = write!(path, "?wait={}", rng.skewed(1_000..=300_000));
+        }
+        Some(UnacknowledgedSubmit {
+            path,
+            endpoint: endpoint.id,
+            key: key.unwrap_or_default(),
+            body: Bytes::from(body),
+        })
+    }
+
+    /// One of the addresses of an endpoint.
+    pub(super) fn base(&self, endpoint: &KnownEndpoint, rng: &mut Rng) -> String {
+        let name = endpoint.slug.as_ref().filter(|_| rng.chance(0.3)).unwrap_or(&endpoint.id);
+        self.mount(name, rng)
+    }
+
+    /// The job interface, or the same for client libraries.
+    pub(super) fn mount(&self, endpoint: &str, rng: &mut Rng) -> String {
+        let prefix = if rng.chance(self.profile.uses_sdk) { "/sdk/v2/" } else { "/v2/" };
+        format!("{prefix}{endpoint}")
+    }
+}
+
+fn with_other_body(mut promise: UnacknowledgedSubmit) -> UnacknowledgedSubmit {
+    promise.body = Bytes::from_static(br#"{"input":{"other":true}}"#);
+    promise
+}

@@ -1,0 +1,58 @@
+//! The command line of hunts for planted mistakes.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use longshore_planted::{Bug, plant};
+use longshore_sim::faults::Fault;
+use longshore_sim::hunt::{self, Hunt};
+
+/// Options that plant bugs and search for them.
+#[derive(Args)]
+pub struct HuntArgs {
+    /// Plant this bug; with `--worlds`, stop at the first world that detects it
+    #[arg(long, value_name = "NAME", value_parser = parse)]
+    plant: Option<Bug>,
+    /// Plant each known bug and search for it, each within its budget of worlds
+    #[arg(long, conflicts_with_all = ["plant", "worlds", "trace"])]
+    plants: bool,
+}
+
+fn parse(name: &str) -> Result<Bug, String> {
+    Bug::parse(name).ok_or_else(|| {
+        let names: Vec<_> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+        format!("there is no such mistake; there are {}", names.join(", "))
+    })
+}
+
+impl HuntArgs {
+    /// The faults that the worlds of the hunt have more or less of than others.
+    pub fn rates(&self) -> &'static [(Fault, f64)] {
+        self.plant.map_or(&[], hunt::rates)
+    }
+
+    /// Hunts, if that is what was asked for. A single world is left to the caller, with the mistake in it.
+    pub fn run(&self, seed: u64, worlds: Option<u64>, steps: u64) -> Option<ExitCode> {
+        let hunts = match (self.plants, self.plant, worlds) {
+            (true, ..) => hunt::hunt_all(steps, print),
+            (false, Some(bug), Some(worlds)) => {
+                let hunt = hunt::hunt(bug, seed, worlds, steps);
+                print(&hunt);
+                vec![hunt]
+            }
+            (false, bug, _) => {
+                plant(bug);
+                return None;
+            }
+        };
+        let missed = hunts.iter().filter(|hunt| hunt.found.is_none()).count();
+        println!("{} of {} planted mistakes found", hunts.len() - missed, hunts.len());
+        Some(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn print(hunt: &Hunt) {
+    let Hunt { bug, worlds, budget, found } = hunt;
+    let found = found.as_ref().map_or("MISSED", |violation| violation.promise);
+    println!("{:<24} {worlds:>5} of {budget:>5} worlds  {found}", bug.name());
+}

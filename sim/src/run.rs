@@ -1,0 +1,198 @@
+//! One world, from its seed to the auditor's verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use longshore_engine::{
+    MemoryWebhookLog, TransportError, TransportFuture, TransportResponse, WebhookTransport,
+};
+use tokio::time::sleep;
+
+use crate::auditor::{Auditor, Transition, Violation};
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::endpoints::Endpoints;
+use crate::faults::{Fault, Faults};
+use crate::network::Network;
+use crate::observation::Observation;
+use crate::receivers::Receivers;
+use crate::recorder::Recorder;
+use crate::rng::Rng;
+use crate::scheduler::Scheduler;
+use crate::server::{self, ServerMachine};
+use crate::settings::ServerSettings;
+use crate::world::World;
+use crate::{clients, keys, launcher, operator, redeliverer, workers};
+
+/// Steps of a world before it calms down, where nobody says.
+pub const STEPS: u64 = 50_000;
+/// How long a world lasts when nothing goes wrong any more. What takes longest is that a server that began late gives
+/// up on a worker which it took over and never hears of: that one has 30 minutes, as it may be loading a model.
+const QUIET_PHASE: Duration = Duration::from_mins(40);
+/// A world that needs more steps than this to come to rest is running in circles.
+const QUIET_STEPS_MAX: u64 = 1_000_000;
+/// More steps than these without any time passing are a task that turns in circles.
+const INSTANT_STEPS_MAX: u64 = 20_000;
+/// The longest time between two jumps of the wall clock.
+const JUMP_EVERY_MS_MAX: u64 = 120_000;
+/// The longest jump.
+const JUMP_MS_MAX: u64 = 7_200_000;
+
+/// What became of a world.
+pub struct WorldResult {
+    /// Its seed.
+    pub seed: u64,
+    /// Polls of its tasks.
+    pub steps: u64,
+    /// Simulated milliseconds.
+    pub ms: u64,
+    /// How often each kind of fault struck.
+    pub faults: Vec<(Fault, u64)>,
+    /// How often each promise was checked.
+    pub checked: Vec<(&'static str, u64)>,
+    /// How often each edge of a job's life was taken, as far as could be told from outside.
+    pub edges: Vec<(Transition, u64)>,
+    /// What was not as promised.
+    pub violations: Vec<Violation>,
+    /// Everything that happened, if it was asked for.
+    pub trace: String,
+}
+
+/// Lives through the world of a seed: `steps` with faults, then a calm time in which everything must come to rest.
+///
+/// # Panics
+/// If the operating system cannot provide a timer.
+pub fn run_world(seed: u64, steps: u64, traced: bool) -> WorldResult {
+    run_world_with(&[], seed, steps, traced)
+}
+
+/// Lives through the world of a seed in which these faults strike so often, whatever the seed says.
+///
+/// # Panics
+/// If the operating system cannot provide a timer.
+pub fn run_world_with(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> WorldResult {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime
+        .expect("a runtime without I/O needs nothing that could be missing")
+        .block_on(run(rates, seed, steps, traced))
+}
+
+async fn run(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> WorldResult {
+    let mut rng = Rng::new(seed);
+    let settings = ServerSettings::draw(&mut rng);
+    let world = create(&mut rng, &settings, traced);
+    world.faults.set(rates);
+    populate(&world, &mut rng, settings);
+    let mut rests = go_on(&world, steps).await;
+    world.faults.end();
+    world.record.see(&Observation::Calm);
+    if rests {
+        // Whichever comes first: a world that cannot come to rest would never get to the end of the time.
+        rests = tokio::select! {
+            biased;
+            _ = go_on(&world, QUIET_STEPS_MAX) => false,
+            () = sleep(QUIET_PHASE) => true,
+        };
+    }
+    world.record.see(&Observation::End);
+    // The server knows the receivers, and they the world with its network: nobody would ever be dropped.
+    world.network.connect(None);
+    verdict(seed, &world, rests)
+}
+
+/// Returns after so many more steps. Answers whether time went on: it stands still where a task turns in circles
+/// without waiting for anything.
+async fn go_on(world: &World, steps: u64) -> bool {
+    let end = world.tasks.steps() + steps;
+    while world.tasks.steps() < end {
+        let (began, slice_end) = (world.clock.now().ms, world.tasks.steps() + INSTANT_STEPS_MAX);
+        world.tasks.reach(slice_end.min(end)).await;
+        if slice_end <= end && world.clock.now().ms == began {
+            return false;
+        }
+    }
+    true
+}
+
+fn create(rng: &mut Rng, settings: &ServerSettings, traced: bool) -> World {
+    let clock = Clock::default();
+    let faults = Faults::draw(rng);
+    let tasks = Scheduler::new(rng);
+    let record = Recorder::new(clock.clone(), Auditor::new(settings.into()), traced);
+    let network = Network::new(rng, faults.clone(), record.clone());
+    World { clock, faults, tasks, record, network }
+}
+
+fn populate(world: &World, rng: &mut Rng, settings: ServerSettings) {
+    let disk = Disk::new(rng, world.faults.clone(), world.record.clone());
+    let workers = launcher::WorkerMachine::new(world, rng);
+    let machine = ServerMachine {
+        disk,
+        launcher: Box::new(move |server| Arc::new(workers.launcher(server))),
+        post: Arc::new(WebhookNetwork { receivers: Receivers::new(world, rng) }),
+        hook_log: Arc::new(MemoryWebhookLog::default()),
+        settings,
+    };
+    let endpoints = Endpoints::default();
+    operator::start(world, rng, keys::OPERATOR_KEY, &endpoints);
+    workers::start(world, rng, endpoints.clone());
+    clients::start(world, rng, &keys::client_keys(), &endpoints);
+    let nature = world.tasks.process();
+    nature.spawn(server::keep(world.clone(), machine, rng.fork()));
+    nature.spawn(jump_clocks(world.clone(), rng.fork()));
+    redeliverer::start(world, rng.clone(), keys::OPERATOR_KEY, &endpoints);
+}
+
+/// The wall clock of the server's machine is set, or wakes up.
+async fn jump_clocks(world: World, mut rng: Rng) {
+    loop {
+        sleep(Duration::from_millis(rng.skewed(1_000..=JUMP_EVERY_MS_MAX))).await;
+        let by_ms = rng.skewed(1..=JUMP_MS_MAX) as i64;
+        if world.faults.inject(Fault::ClockForward) {
+            world.clock.jump(by_ms);
+            world.record.see(&Observation::ClockSet);
+        }
+        if world.faults.inject(Fault::ClockBack) {
+            world.clock.jump(-by_ms);
+            world.record.see(&Observation::ClockSet);
+        }
+    }
+}
+
+fn verdict(seed: u64, world: &World, rests: bool) -> WorldResult {
+    let at = world.clock.now();
+    let mut violations = world.record.auditor(|auditor| auditor.violations().to_vec());
+    if !rests {
+        let text = format!("{} steps were not enough", world.tasks.steps());
+        violations.push(Violation { at, promise: "comes to rest", text });
+    }
+    if world.tasks.panics() > 0 {
+        let text = format!("{} tasks panicked", world.tasks.panics());
+        violations.push(Violation { at, promise: "never panics", text });
+    }
+    WorldResult {
+        seed,
+        steps: world.tasks.steps(),
+        ms: at.ms,
+        faults: world.faults.counts(),
+        checked: world.record.auditor(Auditor::checked),
+        edges: world.record.auditor(Auditor::edges),
+        violations,
+        trace: world.record.take_trace(),
+    }
+}
+
+/// Carries webhook calls from the server to the receivers.
+struct WebhookNetwork {
+    receivers: Receivers,
+}
+
+impl WebhookTransport for WebhookNetwork {
+    fn post(&self, call: http::Request<Bytes>) -> TransportFuture<'_> {
+        Box::pin(async move {
+            let status = self.receivers.deliver(call).await.map_err(TransportError::NoResponse)?;
+            Ok(TransportResponse { status, body: Bytes::new() })
+        })
+    }
+}

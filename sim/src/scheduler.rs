@@ -1,0 +1,186 @@
+//! Tasks of the simulated world, grouped as processes are: those of one process die together.
+//!
+//! Everything runs in one thread on tokio's single-threaded runtime with its clock paused: when no task can run,
+//! time jumps to the next timer. A step is one poll of one task. Where several tasks could run, chance lets some
+//! of them wait, so that every seed sees another order.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use crate::rng::Rng;
+
+/// Counts steps and shuffles their order. Cheap to clone.
+#[derive(Clone)]
+pub struct Scheduler {
+    shared: Arc<SchedulerState>,
+}
+
+struct SchedulerState {
+    steps: AtomicU64,
+    /// The step that somebody waits for.
+    mark: AtomicU64,
+    marked: Notify,
+    panics: AtomicU64,
+    /// How likely a task that could run is made to wait.
+    disorder: f64,
+    rng: Mutex<Rng>,
+}
+
+impl Scheduler {
+    /// With an own amount of disorder per world.
+    pub fn new(rng: &mut Rng) -> Self {
+        let disorder = if rng.chance(0.2) { 0.0 } else { rng.range(1..=500) as f64 / 1_000.0 };
+        let shared = SchedulerState {
+            steps: AtomicU64::new(0),
+            mark: AtomicU64::new(u64::MAX),
+            marked: Notify::new(),
+            panics: AtomicU64::new(0),
+            disorder,
+            rng: Mutex::new(rng.fork()),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Polls so far.
+    pub fn steps(&self) -> u64 {
+        self.shared.steps.load(Ordering::Relaxed)
+    }
+
+    /// Returns after so many steps. One caller at a time.
+    pub async fn reach(&self, steps: u64) {
+        self.shared.mark.store(steps, Ordering::Relaxed);
+        while self.steps() < steps {
+            self.shared.marked.notified().await;
+        }
+    }
+
+    /// How many tasks panicked.
+    pub fn panics(&self) -> u64 {
+        self.shared.panics.load(Ordering::Relaxed)
+    }
+
+    /// A process that dies only when it is killed.
+    pub fn process(&self) -> Process {
+        self.mortal_process(|| false)
+    }
+
+    /// A process that is asked before each of its steps whether it dies now.
+    pub fn mortal_process(&self, dies: impl Fn() -> bool + Send + Sync + 'static) -> Process {
+        let life = ProcessState {
+            tasks: self.clone(),
+            dies: Box::new(dies),
+            dead: AtomicBool::new(false),
+            died: Notify::new(),
+            living: Mutex::default(),
+        };
+        Process { life: Arc::new(life) }
+    }
+
+    fn count_step(&self) {
+        let step = self.shared.steps.fetch_add(1, Ordering::Relaxed) + 1;
+        if step == self.shared.mark.load(Ordering::Relaxed) {
+            self.shared.marked.notify_one();
+        }
+    }
+
+    fn must_wait(&self) -> bool {
+        self.shared.disorder > 0.0 && lock(&self.shared.rng).chance(self.shared.disorder)
+    }
+}
+
+/// Tasks that die together. Cheap to clone.
+#[derive(Clone)]
+pub struct Process {
+    life: Arc<ProcessState>,
+}
+
+struct ProcessState {
+    tasks: Scheduler,
+    dies: Box<dyn Fn() -> bool + Send + Sync>,
+    dead: AtomicBool,
+    died: Notify,
+    living: Mutex<Vec<AbortHandle>>,
+}
+
+impl Process {
+    /// Starts a task in this process; in a dead one it never runs.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let step = CountedTask { life: Arc::clone(&self.life), task: Box::pin(task) };
+        let handle = tokio::spawn(step);
+        if self.is_dead() {
+            handle.abort();
+        }
+        let mut living = lock(&self.life.living);
+        if living.len() == living.capacity() {
+            living.retain(|task| !task.is_finished());
+        }
+        living.push(handle.abort_handle());
+        drop(living);
+        handle
+    }
+
+    /// Ends every task where it stands.
+    pub fn kill(&self) {
+        self.life.kill();
+    }
+
+    /// Whether it was killed.
+    pub fn is_dead(&self) -> bool {
+        self.life.dead.load(Ordering::Relaxed)
+    }
+
+    /// Returns when it was killed.
+    pub async fn death(&self) {
+        while !self.is_dead() {
+            self.life.died.notified().await;
+        }
+    }
+}
+
+impl ProcessState {
+    fn kill(&self) {
+        self.dead.store(true, Ordering::Relaxed);
+        let living = std::mem::take(&mut *lock(&self.living));
+        living.iter().for_each(AbortHandle::abort);
+        self.died.notify_waiters();
+    }
+}
+
+/// A task whose polls are steps of the world.
+struct CountedTask {
+    life: Arc<ProcessState>,
+    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Future for CountedTask {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.life.tasks.must_wait() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if (self.life.dies)() {
+            self.life.kill();
+        }
+        if self.life.dead.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        self.life.tasks.count_step();
+        let task = AssertUnwindSafe(|| self.task.as_mut().poll(context));
+        std::panic::catch_unwind(task).unwrap_or_else(|panic| {
+            self.life.tasks.shared.panics.fetch_add(1, Ordering::Relaxed);
+            std::panic::resume_unwind(panic)
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
