@@ -4,6 +4,7 @@ mod dead_files;
 mod dependencies;
 mod forbidden;
 mod links;
+mod modules;
 mod prose;
 mod sizes;
 mod source;
@@ -86,6 +87,7 @@ pub fn run() -> Result<(), String> {
     let sources = parse(&files);
     findings.extend(prose::check(prose::scan(&files, &sources))?);
     findings.extend(dead_files::check(&sources));
+    findings.extend(modules::check(&sources));
     let mut tests = TestFiles::default();
     for (path, source) in &sources {
         tests.add(path, source);
