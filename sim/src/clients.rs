@@ -33,7 +33,7 @@ const CALM_LOOK_MS_MAX: u64 = 1_000;
 const IDLE_LOOK_MS_MAX: u64 = 60_000;
 /// How long a client waits for the first endpoint before it looks again.
 const NOTHING_THERE: Duration = Duration::from_millis(500);
-/// How often somebody asks for what everybody else has lost sight of.
+/// Interval of the surveys of jobs whose end no client has seen.
 const SURVEY: Duration = Duration::from_mins(4);
 
 /// Starts some clients. Each uses one of the keys, of which there must be one.
@@ -48,7 +48,7 @@ pub fn start(world: &World, rng: &mut Rng, keys: &[String], endpoints: &Endpoint
     (0..count).map(one).collect()
 }
 
-/// Asks for the jobs whose end nobody has seen, once the world is calm.
+/// Requests the jobs whose end no client has seen, after the faults have stopped.
 async fn survey(client: Arc<Client>) {
     loop {
         sleep(SURVEY).await;
@@ -61,7 +61,7 @@ async fn survey(client: Arc<Client>) {
     }
 }
 
-/// One client. Several hands work for it at once.
+/// One client, which runs several tasks concurrently.
 struct Client {
     number: u32,
     world: World,
@@ -197,7 +197,7 @@ impl Client {
                 }
             },
             404 => self.book().gone(known),
-            // Nobody will see more of its end than this.
+            // No client will get more of the end than this error.
             500 => self.book().ended(known, false),
             _ => {}
         }

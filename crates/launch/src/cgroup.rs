@@ -78,7 +78,7 @@ impl CgroupBase {
         }
     }
 
-    /// Where it is.
+    /// The path of the cgroup directory, in a mount of cgroup v2.
     pub fn path(&self) -> &Path {
         &self.0
     }

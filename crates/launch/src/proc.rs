@@ -44,7 +44,7 @@ impl ProcessId {
 
     /// Ends all that this shim started, as far as it can still be told, and the shim: what is in its session, what carries
     /// its mark, and what those started. Without the shim, what left the session has become a child of the system's first
-    /// process, and neither its parent nor its session says any more where it came from.
+    /// process, and neither its parent nor its session shows its origin.
     pub(crate) fn kill_all(&self) {
         let reused = || Stat::read(self.pid).is_some_and(|stat| stat.start_ticks != self.start_ticks);
         if self.pid().is_none() || boot_id().as_ref() != Some(&self.boot_id) || reused() {
@@ -77,7 +77,7 @@ impl ProcessId {
 
     fn left_behind(&self) -> Vec<Stat> {
         let marked = format!("{MARK}={}", self.mark()).into_bytes();
-        // Nothing that it started is older than it: nobody else's process is looked at twice.
+        // A process older than the worker was not started by it, so its environment is not read.
         let (found, others) = processes(|stat| stat.start_ticks >= self.start_ticks && !stat.ended)
             .into_iter()
             .partition(|stat| stat.session == self.pid || has_variable(stat.pid, &marked));
@@ -153,7 +153,7 @@ fn processes(fits: impl Fn(&Stat) -> bool) -> Vec<Stat> {
     numbers.filter_map(Stat::read).filter(fits).collect()
 }
 
-/// Ends the process that has this number while `is_meant`, and nobody who is given the number later.
+/// Kills the process with this number if `is_meant`. A later process with the same number is never killed.
 pub(crate) fn kill_while(pid: i32, is_meant: impl FnOnce() -> bool) {
     let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 0) else { return };
     let handle = pidfd_open(pid, PidfdFlags::empty());
@@ -185,7 +185,7 @@ impl Stat {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Ends this very process, and nobody who has been given its number since.
+    /// Kills this process. A later process with the same number is never killed.
     fn kill(&self) {
         kill_while(self.pid, || Self::read(self.pid).is_some_and(|now| now.start_ticks == self.start_ticks));
     }

@@ -83,7 +83,7 @@ pub(crate) fn process_launcher(settings: &Settings) -> Result<Arc<dyn Launcher>,
 
 /// Where workers get cgroups of their own.
 pub(crate) enum WorkerCgroup {
-    /// In this cgroup.
+    /// Workers get cgroups of their own below this one.
     Found(CgroupBase),
     /// Nowhere, since none was delegated.
     None(CgroupError),

@@ -102,7 +102,7 @@ impl Auditor {
                 self.was_output_damaged(job, arrived)
             }
             (Operation::Stream { .. } | Operation::Follow, Some(job)) => self.was_damage_read(job, arrived),
-            // Nobody knew of the job when this was asked.
+            // No client knew of the job at the time of the request.
             (operation, None) => is_look(operation),
             _ => false,
         };
@@ -135,7 +135,7 @@ impl Auditor {
         } else {
             self.has_damaged_output(job, from)
         };
-        // A list tells of it in the error.
+        // A list shows the damage in the error.
         if !is_damaged || what == LIST && record.output.is_none() {
             return;
         }
@@ -150,7 +150,7 @@ impl Auditor {
         let Some(job) = self.notes.get(no).filter(|job| is_certain(job)) else { return };
         let Some((over, _)) = job.life.over else { return };
         let chunks = self.damage.chunks.get(&job.id).into_iter().flatten();
-        // Of a job that is over, no chunk is dropped any more.
+        // A terminal job keeps all of its chunks.
         let certain = chunks.filter(|(at, when)| {
             over.seq < when.seq && job.life.began.1.seq < when.seq && when.seq < arrived.seq && *at >= offset
         });

@@ -119,7 +119,7 @@ impl Rows {
         matches!(outcome.output, Some(Payload::Blob(reference)) if *reference.name == *file).then_some(row)
     }
 
-    /// Whether the job's outcome was written so long ago that no reader takes the job for one that runs.
+    /// Whether the job's outcome is old enough that no reader still sees the job as running.
     pub(super) fn has_old_outcome(&self, job: JobKey) -> bool {
         let written = self.state().outcomes_written.get(&job).copied();
         written.is_none_or(|written| written.elapsed() > KNOWN_AFTER)
@@ -178,7 +178,7 @@ impl Rows {
         let unsure = std::mem::take(&mut state.unsure);
         // What follows a gap in the log is not read.
         if !unsure.is_empty() && kept == written && drive.toss() {
-            drive.record.note(|| format!("the disk has {} changes that nobody was told of", unsure.len()));
+            drive.record.note(|| format!("the disk has {} changes that were not acknowledged", unsure.len()));
             let now = Instant::now();
             for change in unsure {
                 if change.apply(&state.seen).is_ok() {
@@ -227,7 +227,7 @@ impl StoreState {
     }
 }
 
-/// The result of a future that has one at once, as all of a memory store's do.
+/// The result of a future that is ready at its first poll, as all futures of a memory store are.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,

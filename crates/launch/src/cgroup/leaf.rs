@@ -138,7 +138,7 @@ impl Leaf {
         }
     }
 
-    /// Whether there is a process in it or below. Where nobody can tell, there is none.
+    /// Whether the cgroup or one below it has a process. `false` if `cgroup.events` cannot be read.
     fn is_populated(&self) -> bool {
         let events = fs::read_to_string(self.0.join("cgroup.events")).unwrap_or_default();
         events.lines().any(|line| line == "populated 1")
