@@ -1,4 +1,4 @@
-"""A server that has one processor: it waits awake for commits that many wait for, and must let everybody else go on."""
+"""A server with one processor: large commits must not delay other requests."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -110,7 +110,7 @@ class Audit:
         # An order without an idempotency key is sent once: it may have become a job without its client hearing of it.
         unheard = sum(not order.ids for order in orders)
         if len(set(ids) - acknowledged) > unheard:
-            self.findings.append(f"{flavour}: {len(set(ids) - acknowledged)} jobs that nobody ordered; {unheard} unheard")
+            self.findings.append(f"{flavour}: {len(set(ids) - acknowledged)} jobs without an order; {unheard} unheard")
         completed = sum(record["status"] == "COMPLETED" for record in listed)
         health = endpoint.health()["jobs"]
         if health["completed"] != completed or health["inQueue"] or health["inProgress"]:
@@ -122,9 +122,9 @@ class Audit:
                 continue
             mine = [call["json"] for call in calls if call["path"].endswith(f"/{order.key}")]
             if len({call["id"] for call in mine}) > 1:
-                self.findings.append(f"webhooks tell of two jobs for one order {order.key}")
+                self.findings.append(f"webhooks with two jobs for one order {order.key}")
             if order.ids and any(call["id"] != order.id for call in mine):
-                self.findings.append(f"a webhook of {order.key} tells of another job")
+                self.findings.append(f"a webhook of {order.key} has another job")
             if any(call["input"] != order.input for call in mine):
                 self.findings.append(f"a webhook of {order.key} has another input")
 

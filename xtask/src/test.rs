@@ -19,7 +19,7 @@ const E2E_WORKERS: &str = "2";
 /// What pytest answers when a filter leaves no test.
 const PYTEST_NOTHING_COLLECTED: i32 = 5;
 
-/// What to run.
+/// The parsed options of `cargo xtask test`.
 pub struct Options {
     filter: Option<String>,
     skip_install: bool,

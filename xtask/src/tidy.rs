@@ -45,7 +45,7 @@ impl fmt::Display for Finding {
 pub struct File {
     /// Relative to the workspace.
     pub path: PathBuf,
-    /// Its contents.
+    /// The whole file, as UTF-8.
     pub text: String,
 }
 

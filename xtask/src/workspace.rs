@@ -30,18 +30,18 @@ pub struct Metadata {
     pub packages: Vec<Package>,
     /// The ids of those that belong to the workspace.
     pub workspace_members: Vec<String>,
-    /// Where cargo builds.
+    /// The folder that cargo builds into.
     pub target_directory: PathBuf,
 }
 
-/// A package.
+/// A package of the workspace or a dependency, as `cargo metadata` prints it.
 #[derive(Deserialize)]
 pub struct Package {
     /// Unique in the tree.
     pub id: String,
-    /// Its name.
+    /// The name in `Cargo.toml`.
     pub name: String,
-    /// Its `Cargo.toml`.
+    /// Absolute path of its `Cargo.toml`.
     pub manifest_path: PathBuf,
     /// What it depends on.
     pub dependencies: Vec<Dependency>,
@@ -57,7 +57,11 @@ pub struct Dependency {
 }
 
 impl Metadata {
-    /// Asks cargo.
+    /// Runs `cargo metadata` in the workspace.
+    ///
+    /// # Errors
+    ///
+    /// Cargo fails, or prints JSON of another shape.
     pub fn read() -> Result<Self, String> {
         let mut cargo = Command::new(cargo());
         cargo.current_dir(root()).args(["metadata", "--format-version", "1"]);
@@ -65,7 +69,7 @@ impl Metadata {
         serde_json::from_str(&json).map_err(|error| format!("`cargo metadata` is not readable: {error}"))
     }
 
-    /// Our own packages.
+    /// The packages of the workspace.
     pub fn members(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| self.workspace_members.contains(&package.id))
     }

@@ -13,7 +13,7 @@ const TRIES: &str = "8";
 /// The version of `cargo deny` that reads `deny.toml`.
 const CARGO_DENY: &str = "0.20.2";
 
-/// The tools, present.
+/// Paths of the installed tools that the tests need.
 pub struct Tools {
     venv: PathBuf,
     cargo_deny: PathBuf,

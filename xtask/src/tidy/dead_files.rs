@@ -1,4 +1,4 @@
-//! Rust files that no module declares: the compiler does not see them, and so nobody notices what they say.
+//! Rust files that no module declares: the compiler ignores them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

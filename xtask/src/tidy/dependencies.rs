@@ -32,7 +32,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("server", &["model", "planted", "store", "blobs", "launch", "vault", "engine", "http", "client", "cli"]),
     // Puts the same parts together, on a simulated machine.
     ("sim", &["model", "planted", "store", "blobs", "launch", "engine", "http"]),
-    // Speaks to the built program from outside, and knows nothing of it.
+    // Calls the built program over HTTP and uses none of its crates.
     ("bench", &[]),
 ];
 

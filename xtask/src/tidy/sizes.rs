@@ -1,4 +1,4 @@
-//! Files and functions stay small enough to be read at once.
+//! Limits on the lines of files and functions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

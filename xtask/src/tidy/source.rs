@@ -21,14 +21,14 @@ pub struct Source {
 /// A function with a body.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// The identifier after `fn`.
     pub name: String,
     /// From the line of its `fn` to the one after its closing brace, counted from 1.
     pub lines: Range<usize>,
 }
 
 impl Source {
-    /// Scans a file.
+    /// Scans the text of a Rust file.
     pub fn parse(text: &str) -> Self {
         let (code, comments) = separate(text);
         let lines = Lines::of(&code);
