@@ -4,8 +4,13 @@ use longshore_sim::faults::Fault;
 use longshore_sim::run;
 
 /// What goes wrong with reads; everything else as the seed says.
-const RATES: &[(Fault, f64)] =
-    &[(Fault::ReadFailed, 0.03), (Fault::DiskUnreadable, 0.001), (Fault::InputDamaged, 0.03)];
+const RATES: &[(Fault, f64)] = &[
+    (Fault::ReadFailed, 0.03),
+    (Fault::DiskUnreadable, 0.003),
+    (Fault::InputDamaged, 0.03),
+    (Fault::OutputDamaged, 0.03),
+    (Fault::ChunkDamaged, 0.03),
+];
 const STEPS: u64 = 10_000;
 /// In the first, others are handed out while a job is set aside.
 const SEEDS: [u64; 7] = [9032, 9106, 7007, 1, 3, 4, 5];
