@@ -203,10 +203,10 @@ struct EndpointFields {
     /// A GPU type; repeat in order of preference
     #[arg(long, value_name = "TYPE")]
     gpu_type: Vec<String>,
-    /// The most memory of one worker, in bytes
+    /// Most memory of one worker, in bytes
     #[arg(long, value_name = "N")]
     memory_bytes: Option<u64>,
-    /// The most processors of one worker, such as 1.5
+    /// Most processors of one worker, such as 1.5
     #[arg(long, value_name = "N")]
     vcpus: Option<f64>,
     /// Any fields: a JSON object, @FILE, or -
