@@ -7,13 +7,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::wire::api_error::ApiError;
+use crate::wire::body_buffer::BodyBuffer;
 use crate::wire::gunzip::Unreadable;
 
 /// A sender that is silent for so long within a body has gone.
@@ -124,9 +125,10 @@ pub(crate) async fn read(
     // Of the wait for it: what is here already took no time.
     let mut began = None;
     let mut whole = Bytes::new();
-    let mut pieces = BytesMut::new();
+    // Boxed, so that a body in one piece has no room for it in its future.
+    let mut pieces: Option<Box<BodyBuffer>> = None;
     while let Some(data) = next_data(&mut body, &mut began).await? {
-        let length = whole.len() + pieces.len() + data.len();
+        let length = whole.len() + pieces.as_ref().map_or(0, |pieces| pieces.len()) + data.len();
         if began.is_some_and(|began: Instant| began.elapsed() > time_max(length)) {
             return Err(ApiError::body_timeout("the body comes too slowly"));
         }
@@ -145,13 +147,15 @@ pub(crate) async fn read(
             whole = data;
             continue;
         }
-        if pieces.is_empty() {
-            pieces.reserve(announced.max(length));
-            pieces.extend_from_slice(&std::mem::take(&mut whole));
-        }
+        let first = std::mem::take(&mut whole);
+        let pieces = pieces.get_or_insert_with(|| {
+            let mut pieces = BodyBuffer::with_capacity(announced.max(length));
+            pieces.extend_from_slice(&first);
+            Box::new(pieces)
+        });
         pieces.extend_from_slice(&data);
     }
-    let bytes = if pieces.is_empty() { whole } else { pieces.freeze() };
+    let bytes = pieces.map_or(whole, |pieces| pieces.freeze());
     let permit = held.map_or_else(|| budget.take(0, 0), Ok)?;
     Ok(ReadBody { bytes, permit })
 }
