@@ -1,5 +1,6 @@
 //! The `longshore` program: settings → parts → run → drain.
 
+mod allocator;
 mod backup;
 mod bootstrap_key;
 mod confidential;
@@ -21,15 +22,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use longshore_cli::{Arguments, Command};
-use mimalloc::MiMalloc;
 
 use dev_host::DevHost;
 use startup_error::StartupError;
-
-// 3 000 instructions of a submit, where glibc's took 13 500. Without its huge pages (`no_thp`): with them 10 000
-// connections that send a byte now and then held 420 MB, without 210.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 // What is built with planted mistakes must never serve.
 const _: () = assert!(!longshore_planted::ARMED, "build the server without the feature `planted`");
