@@ -47,7 +47,7 @@ def check_promises(load: BackgroundLoad) -> None:
     counts = endpoint.health()["jobs"]
     there = sum(counts[state] for state in ("completed", "failed", "inProgress", "inQueue"))
     at_most = len(load.submitted) + load.unanswered
-    assert len(load.submitted) <= there <= at_most, f"{counts}, {len(traffic.submitted)} were acknowledged"
+    assert len(load.submitted) <= there <= at_most, f"{counts}, {len(load.submitted)} were acknowledged"
 
 
 def check_log(server: Server, kind: str) -> None:

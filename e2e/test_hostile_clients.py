@@ -48,7 +48,7 @@ def test_slow_loris(besieged):
         swarm.connect(CONNECTIONS // 2, head(f"POST {endpoint.mount}/run", "Content-Length: 20000") + b'{"input":')
         seconds = wait_until_ended(swarm, 180, b"x")
         good.stop()
-        tell(f"{CONNECTIONS} slow connections: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        tell(f"{CONNECTIONS} slow connections: shed after {seconds:.1f} s, {stats.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         # Per connection: a task, an 8 KB buffer, a parsed head.
         assert stats.grown_mb() < 20 + CONNECTIONS * 0.03
@@ -65,7 +65,7 @@ def test_heads_that_grow_and_never_end(besieged):
             swarm.receive()
         seconds = wait_until_ended(swarm, 180)
         good.stop()
-        tell(f"{count} endless heads: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        tell(f"{count} endless heads: shed after {seconds:.1f} s, {stats.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         # 64 KB of head each, in a buffer that may have doubled.
         assert stats.grown_mb() < 20 + count * 0.15
@@ -123,7 +123,7 @@ def test_bodies_that_stop(besieged):
             seconds = wait_until_ended(swarm, 180)
         good.stop()
         until(lambda: stats.descriptors() < 100, "their connections are closed", 10)
-        tell(f"300 bodies that stop: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        tell(f"300 bodies that stop: shed after {seconds:.1f} s, {stats.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         assert endpoint.health()["jobs"]["inQueue"] == 0, "none of them became a job"
         # 9 MB are announced by a sixth of them: memory is taken as bytes come.
@@ -165,7 +165,7 @@ def test_gigabyte_bodies(besieged):
                     # The most that any route takes or throws away, and what the kernel holds on the way.
                     assert sent < 160_000_000, f"{name}, {framing}: {sent} bytes were taken"
         good.stop()
-        tell(f"gigabyte bodies: at most {longest / 1e6:.0f} MB taken, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        tell(f"gigabyte bodies: at most {longest / 1e6:.0f} MB taken, {stats.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         # One at a time: the largest body that is kept (64 MB, in a buffer that may have doubled).
         assert stats.grown_mb() < 200
@@ -185,7 +185,7 @@ def test_large_slow_bodies_do_not_keep_small_ones_out(besieged):
         seconds = wait_until_ended(swarm, 180, b"x")
         assert endpoint.call("POST", "/run", json={"input": large}).status_code == 200, "and then there is room again"
         good.stop()
-        tell(f"200 slow large bodies: shed after {seconds:.1f} s, {vitals.grown_mb():.0f} MB; {good.summary()}")
+        tell(f"200 slow large bodies: shed after {seconds:.1f} s, {stats.grown_mb():.0f} MB; {good.summary()}")
         good.was_served()
         assert stats.grown_mb() < 60
 

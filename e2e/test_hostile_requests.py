@@ -143,7 +143,7 @@ def test_ten_thousand_requests_in_one_write(besieged):
             answers = wire.answer()
         good.stop()
         assert answers.count(b"HTTP/1.1 200 OK") == count + 1
-        tell(f"{count} pipelined requests: {vitals.grown_mb():.0f} MB; {good.summary()}")
+        tell(f"{count} pipelined requests: {stats.grown_mb():.0f} MB; {good.summary()}")
         assert stats.grown_mb() < 20
         good.was_served()
 
@@ -339,7 +339,7 @@ def test_guessed_keys_leave_nothing_behind(besieged):
                 statuses |= wire.statuses(500)
         good.stop()
         assert statuses == {401}
-        tell(f"{count} unknown keys: {vitals.grown_mb():.1f} MB; {good.summary()}")
+        tell(f"{count} unknown keys: {stats.grown_mb():.1f} MB; {good.summary()}")
         assert stats.grown_mb() < 10, "nothing of a stranger is kept"
         good.was_served()
 
@@ -357,7 +357,7 @@ def test_many_idempotency_keys(besieged):
                 wire.send(b"".join(head(line, *more) + body for more in headers))
                 assert wire.statuses(100) == {200}
         assert endpoint.health()["jobs"]["inQueue"] == count
-        tell(f"{count} idempotency keys: {vitals.grown_mb():.1f} MB, {vitals.grown_mb() * 1e3 / count:.2f} KB each")
+        tell(f"{count} idempotency keys: {stats.grown_mb():.1f} MB, {stats.grown_mb() * 1e3 / count:.2f} KB each")
         # A job's 400 bytes, its key of 255 twice (with the job and in the index), and what the allocator rounds up;
         # and the memory for recent payloads, which is bounded by itself.
         assert stats.grown_mb() < 20 + count * 0.003

@@ -119,9 +119,9 @@ def test_nothing_is_lost_however_often_the_server_is_killed(server, tmp_path):
     repeats = webhook_repeats(expectations, calls)
     print(
         f"{KILLS} kills with seed {SEED} in {time.monotonic() - began:.0f} s: "
-        f"{len(ledger.acknowledged())} jobs acknowledged, {dict(audit.states)}, "
+        f"{len(expectations.acknowledged())} jobs acknowledged, {dict(audit.states)}, "
         f"and {flooded} in queues without workers; "
-        f"{ledger.answers_lost} answers lost, {ledger.answers_503} times 503; {len(calls)} webhooks accepted, {repeats} "
+        f"{expectations.answers_lost} answers lost, {expectations.answers_503} times 503; {len(calls)} webhooks accepted, {repeats} "
         f"of them repeated; {audit.chunks} chunks read, {audit.chunks_lost_on_the_way} never reached a server; "
         f"everything had ended {settled_s:.1f} s after the last client; {len(findings)} findings",
         file=sys.stderr,
