@@ -1,8 +1,9 @@
 //! The management API, `/v1`: templates, endpoints and keys.
 //!
-//! What a resource's fields are is data ([`fields`]): requests are checked against it, their members are laid
-//! over the stored record ([`records`]), clients read the record without its secrets ([`views`]), and the API's
-//! document is made from it too ([`schemas`]). Each file of handlers says in its `group()` what its operations are.
+//! The fields of a resource are data ([`fields`]). Requests are checked against them, and their members are laid over
+//! the stored record ([`from_fields`]). Responses show the record without its secrets ([`views`]), and the API's document
+//! has the fields' schemas ([`schemas`]). Each file of handlers lists its operations in `group()`. The handlers of
+//! templates, network volumes and registries' credentials are the same ([`shared_resource`]).
 
 mod access;
 mod api_key_fields;
@@ -21,11 +22,14 @@ mod from_fields;
 #[cfg(test)]
 mod hostile;
 mod log_tail;
+mod operations;
 mod pods;
 mod references;
 mod registry_auth_fields;
 mod registry_auths;
 mod schemas;
+mod shared_resource;
+mod stored_record;
 mod template_fields;
 mod templates;
 mod views;

@@ -14,9 +14,10 @@ use super::access::{may_manage, may_read};
 use super::api_key_fields::{API_KEY_FIELDS, SCOPE_FIELDS};
 use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
+use super::operations::operations;
 use super::{PathId, list_all, read_body, schemas, to_the_end};
+use crate::openapi::Group;
 use crate::openapi::schema::with_example;
-use crate::openapi::{Group, Operation};
 use crate::wire::api_error::ApiError;
 use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 use crate::{HttpState, mint_key};
@@ -28,29 +29,25 @@ const SCOPES_MAX: usize = 100;
 
 /// The operations on keys.
 pub(super) fn group() -> Group {
+    let [list, create, get, update, update_by_post, delete] = operations!(
+        "ApiKey",
+        "ApiKeys",
+        "/v1/apikeys",
+        "/v1/apikeys/{key}",
+        [list, create, get, update, delete],
+    );
     let operations = vec![
-        Operation::get("ListApiKeys", "/v1/apikeys", list).summary("every key, without its text").lists("ApiKey"),
-        Operation::post("CreateApiKey", "/v1/apikeys", create)
+        list.summary("every key, without its text"),
+        create
             .summary("makes a key")
             .about("The text of the key is in this answer, and nowhere else ever again: the server keeps its hash.")
-            .takes("ApiKeyCreateInput")
-            .gives("NewApiKey")
-            .tagged(),
-        Operation::get("GetApiKey", "/v1/apikeys/{key}", get).summary("one key, without its text").gives("ApiKey").tagged(),
-        Operation::patch("UpdateApiKey", "/v1/apikeys/{key}", update)
-            .summary("changes what is sent")
-            .takes("ApiKeyUpdateInput")
-            .gives("ApiKey")
-            .tagged(),
-        Operation::post("UpdateApiKeyByPost", "/v1/apikeys/{key}/update", update)
-            .summary("the same as PATCH")
-            .takes("ApiKeyUpdateInput")
-            .gives("ApiKey")
-            .tagged(),
-        Operation::delete("DeleteApiKey", "/v1/apikeys/{key}", delete)
+            .gives("NewApiKey"),
+        get.summary("one key, without its text"),
+        update,
+        update_by_post,
+        delete
             .summary("revokes a key: from the answer on it is refused")
-            .about("The last key in force with the scope `manage` stays: nobody locks everybody out.")
-            .tagged(),
+            .about("The last key in force with the scope `manage` stays: nobody locks everybody out."),
     ];
     let create = json!({
         "name": "website", "scopes": [{ "scope": "jobs", "endpointIds": ["hello"] }], "rateLimit": 500,

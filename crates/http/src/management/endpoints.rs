@@ -17,14 +17,15 @@ use super::endpoint_fields::ENDPOINT_FIELDS;
 use super::etag::{ETag, IfMatch};
 use super::fields::{Verb, read_members};
 use super::from_fields::{Creation, EXAMPLE, changed_endpoint, new_endpoint, new_template};
+use super::operations::{operations, schemas};
 use super::references::{hide_others, may_name, resolve_endpoints};
 use super::views::Extras;
-use super::{JsonResult, PathId, pods, read_body, schemas, templates, to_the_end, views};
+use super::{JsonResult, PathId, pods, read_body, templates, to_the_end, views};
 use crate::HttpState;
 use crate::jobs::{web_address, webhook_never_allowed};
 use crate::openapi::page::Page;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
-use crate::openapi::schema::{object, text, texts_by_name, with_example};
+use crate::openapi::schema::{object, text, texts_by_name};
 use crate::openapi::{Group, Operation};
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
@@ -38,51 +39,36 @@ const DRAIN: &[Parameter] = &[query("drain", ParameterKind::Flag, "waits for the
 
 /// The operations on endpoints.
 pub(super) fn group() -> Group {
+    let [list, create, get, update, update_by_post, delete] = operations!(
+        "Endpoint",
+        "Endpoints",
+        "/v1/endpoints",
+        "/v1/endpoints/{endpoint}",
+        [list, create, get, update, delete],
+    );
     let operations = vec![
-        Operation::get("ListEndpoints", "/v1/endpoints", list)
-            .summary("every endpoint")
-            .lists("Endpoint")
-            .with(INCLUDE),
-        Operation::post("CreateEndpoint", "/v1/endpoints", create)
+        list.summary("every endpoint").with(INCLUDE),
+        create
             .summary("makes an endpoint")
-            .about("It needs `templateId`, or a whole `template` that is made with it.")
-            .takes("EndpointCreateInput")
-            .gives("Endpoint")
-            .tagged(),
-        Operation::get("GetEndpoint", "/v1/endpoints/{endpoint}", get)
-            .summary("one endpoint")
-            .gives("Endpoint")
-            .with(INCLUDE)
-            .tagged(),
-        Operation::patch("UpdateEndpoint", "/v1/endpoints/{endpoint}", update)
-            .summary("changes what is sent")
-            .takes("EndpointUpdateInput")
-            .gives("Endpoint")
-            .tagged(),
-        Operation::post("UpdateEndpointByPost", "/v1/endpoints/{endpoint}/update", update)
-            .summary("the same as PATCH")
-            .takes("EndpointUpdateInput")
-            .gives("Endpoint")
-            .tagged(),
-        Operation::delete("DeleteEndpoint", "/v1/endpoints/{endpoint}", delete)
-            .summary("deletes an endpoint with its jobs")
-            .with(DRAIN)
-            .tagged(),
+            .about("It needs `templateId`, or a whole `template` that is made with it."),
+        get.summary("one endpoint").with(INCLUDE),
+        update,
+        update_by_post,
+        delete.summary("deletes an endpoint with its jobs").with(DRAIN),
         Operation::post("CreateWorkerToken", "/v1/endpoints/{endpoint}/worker-token", worker_token)
             .summary("what a worker from outside needs in its environment")
             .gives("WorkerToken"),
     ];
     let template_id = templates::example().map(|template| template.id);
     let create = json!({ "name": "Hello", "slug": "hello", "templateId": template_id, "workersMax": 2 });
-    let schemas = vec![
-        ("Endpoint", with_example(schemas::read(ENDPOINT_FIELDS), example())),
-        ("EndpointCreateInput", with_example(schemas::sent(ENDPOINT_FIELDS, Verb::Create, &[]), create)),
-        (
-            "EndpointUpdateInput",
-            with_example(schemas::sent(ENDPOINT_FIELDS, Verb::Update, &[]), json!({ "workersMax": 5 })),
-        ),
-        ("WorkerToken", object(&[("token", text()), ("env", texts_by_name())], &["token", "env"])),
-    ];
+    let mut schemas = schemas!(
+        "Endpoint",
+        ENDPOINT_FIELDS,
+        &[],
+        { read: example(), create: create, update: json!({ "workersMax": 5 }) },
+    );
+    let token = object(&[("token", text()), ("env", texts_by_name())], &["token", "env"]);
+    schemas.push(("WorkerToken", token));
     Group { name: "Endpoints", about: "Queues, and how many workers they get.", operations, schemas }
 }
 

@@ -2,18 +2,15 @@
 //! records have on the wire.
 
 use longshore_model::{
-    CodeHash, Endpoint, EndpointId, EndpointNo, Millis, NetworkVolume, PausedFrom, RegistryAuth,
-    RegistryAuthId, Template, TemplateId, VolumeId, is_reserved_slug,
+    CodeHash, Endpoint, EndpointId, EndpointNo, Millis, PausedFrom, Template, TemplateId, is_reserved_slug,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::endpoint_fields::ENDPOINT_FIELDS;
-use super::fields::defaults;
-use super::registry_auth_fields::REGISTRY_AUTH_FIELDS;
+use super::fields::{Field, defaults};
 use super::template_fields::TEMPLATE_FIELDS;
-use super::volume_fields::VOLUME_FIELDS;
 use crate::wire::api_error::ApiError;
 
 /// What a client reads, and may send back, in place of a secret.
@@ -74,54 +71,30 @@ pub(super) fn new_endpoint(
     Ok(endpoint)
 }
 
-/// A registry's new credentials.
-pub(super) fn new_registry_auth(
+/// A new record of `fields` that has a name. The request must have the `required` fields.
+pub(super) fn new_record<R: DeserializeOwned>(
+    fields: &[Field],
+    required: &[&str],
+    id: impl Serialize,
     members: Map<String, Value>,
-    creation: Creation<'_>,
-) -> Result<RegistryAuth, ApiError> {
-    require_sent(&members, &["name", "username", "password"])?;
-    let mut record = defaults(REGISTRY_AUTH_FIELDS);
-    record.insert("id".to_owned(), json!(RegistryAuthId::mint(creation.entropy)));
-    record.insert("createdAt".to_owned(), json!(creation.at));
+    at: Millis,
+) -> Result<R, ApiError> {
+    require_sent(&members, required)?;
+    require_name(&members)?;
+    let mut record = defaults(fields);
+    record.insert("id".to_owned(), json!(id));
+    record.insert("createdAt".to_owned(), json!(at));
     record.extend(members);
-    let auth: RegistryAuth = from_members(record)?;
-    require(!auth.name.trim().is_empty(), "`name` must not be blank")?;
-    Ok(auth)
+    from_members(record)
 }
 
-/// A new network volume.
-pub(super) fn new_volume(
+/// A record that has a name after a change.
+pub(super) fn changed_record<R: Serialize + DeserializeOwned>(
+    record: &R,
     members: Map<String, Value>,
-    creation: Creation<'_>,
-) -> Result<NetworkVolume, ApiError> {
-    require_sent(&members, &["name", "size"])?;
-    let mut record = defaults(VOLUME_FIELDS);
-    record.insert("id".to_owned(), json!(VolumeId::mint(creation.entropy)));
-    record.insert("createdAt".to_owned(), json!(creation.at));
-    record.extend(members);
-    let volume: NetworkVolume = from_members(record)?;
-    require(!volume.name.trim().is_empty(), "`name` must not be blank")?;
-    Ok(volume)
-}
-
-/// A registry's credentials after a change.
-pub(super) fn changed_registry_auth(
-    auth: &RegistryAuth,
-    members: Map<String, Value>,
-) -> Result<RegistryAuth, ApiError> {
-    let changed = overlaid(auth, members)?;
-    require(!changed.name.trim().is_empty(), "`name` must not be blank")?;
-    Ok(changed)
-}
-
-/// A network volume after a change.
-pub(super) fn changed_volume(
-    volume: &NetworkVolume,
-    members: Map<String, Value>,
-) -> Result<NetworkVolume, ApiError> {
-    let changed = overlaid(volume, members)?;
-    require(!changed.name.trim().is_empty(), "`name` must not be blank")?;
-    Ok(changed)
+) -> Result<R, ApiError> {
+    require_name(&members)?;
+    overlaid(record, members)
 }
 
 /// A template after a change.
@@ -240,6 +213,12 @@ fn require_sent(members: &Map<String, Value>, names: &[&str]) -> Result<(), ApiE
         None => Ok(()),
         Some(name) => require(false, format!("`{name}` is required")),
     }
+}
+
+/// Refuses a blank name. A name that is not sent stays as it is.
+fn require_name(members: &Map<String, Value>) -> Result<(), ApiError> {
+    let name = members.get("name").and_then(Value::as_str);
+    require(name.is_none_or(|name| !name.trim().is_empty()), "`name` must not be blank")
 }
 
 fn require(holds: bool, otherwise: impl Into<std::borrow::Cow<'static, str>>) -> Result<(), ApiError> {

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use longshore_engine::{Engine, TrackedKey};
 use longshore_model::{CodeHash, Endpoint, Permission, SharedWith, Template, TemplateId};
 use serde_json::{Map, Value, json};
@@ -33,28 +32,17 @@ pub(super) fn may_name(
     if rights.permit_all(fields, members) { Ok(()) } else { Err(ApiError::unauthorized()) }
 }
 
-/// Checks that a request may change a template: with `manage` for all, or for every endpoint that uses it. A template
-/// that no endpoint uses belongs to nobody in particular.
-pub(super) fn may_manage_template(
-    state: &HttpState,
-    headers: &HeaderMap,
-    id: &str,
-) -> Result<Arc<TrackedKey>, ApiError> {
-    let key = auth::authorize_somewhere(state, headers, Permission::WriteCatalog)?;
-    still_manages_template(state, &key, id.parse().ok().as_ref())?;
-    Ok(key)
-}
-
-/// The same for a key that is known.
-pub(super) fn still_manages_template(
+/// Checks that a key may change a template: with `manage` for all, or for every endpoint that uses the template. A key
+/// that is limited to endpoints may not change a template that no endpoint uses.
+pub(super) fn may_change_template(
     state: &HttpState,
     key: &TrackedKey,
-    id: Option<&TemplateId>,
+    id: Option<TemplateId>,
 ) -> Result<(), ApiError> {
     if key.manages_all() {
         return Ok(());
     }
-    let users = id.map_or_else(Vec::new, |id| state.engine().endpoints_using(id));
+    let users = id.map_or_else(Vec::new, |id| state.engine().endpoints_using(&id));
     let now = auth::now_for(key, state);
     let is_theirs = |id| key.permits(Permission::WriteCatalog, Some(&id), now);
     if !users.is_empty() && users.iter().all(|user| is_theirs(user.id())) {

@@ -1,0 +1,165 @@
+//! Resources that endpoints share: templates, network volumes and registries' credentials. A [`SharedResource`] says
+//! what a resource is; the handlers of its operations are here. Every handler checks in this order: the key, the id, the
+//! body, the record, `If-Match`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use longshore_engine::TrackedKey;
+use longshore_model::{Permission, SharedWith};
+use serde_json::{Map, Value};
+
+use super::access::{may_manage, may_read};
+use super::etag::{ETag, IfMatch};
+use super::fields::{Field, Verb, read_members};
+use super::from_fields::{Creation, changed_record, new_record};
+use super::references::{hide_others, may_name, resolve_endpoints};
+use super::stored_record::StoredRecord;
+use super::{PathId, list_all, read_body, to_the_end};
+use crate::HttpState;
+use crate::gate::auth;
+use crate::wire::api_error::ApiError;
+
+/// A resource that endpoints share, as the management API creates, shows, changes and deletes it.
+pub(super) trait SharedResource: StoredRecord {
+    /// The name in log records, such as `network volume`.
+    const NAME: &'static str;
+    /// The error code and the error text for an id that no record has.
+    const NOT_FOUND: (&'static str, &'static str);
+    /// The fields that requests are checked against.
+    const FIELDS: &'static [Field];
+    /// The fields that a request for a new record must have.
+    const REQUIRED: &'static [&'static str];
+
+    /// The record as clients read it.
+    fn view(&self) -> Value;
+
+    /// Makes a record from the checked members of a request.
+    fn new(members: Map<String, Value>, creation: Creation<'_>) -> Result<Self, ApiError> {
+        new_record(Self::FIELDS, Self::REQUIRED, Self::mint_id(creation.entropy), members, creation.at)
+    }
+
+    /// Returns the record after a change by the checked members of a request.
+    fn changed(&self, members: Map<String, Value>) -> Result<Self, ApiError> {
+        changed_record(self, members)
+    }
+
+    /// Checks that a key may change the record with this id; `None` stands for a text that is no id.
+    fn may_change(_state: &HttpState, key: &TrackedKey, _id: Option<Self::Id>) -> Result<(), ApiError> {
+        if key.manages_all() { Ok(()) } else { Err(ApiError::unauthorized()) }
+    }
+
+    /// Checks what needs more than the record itself. `before` is the stored record that this one replaces.
+    fn check(
+        &self,
+        _state: &HttpState,
+        _before: Option<&Self>,
+    ) -> impl Future<Output = Result<(), ApiError>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+/// `POST` of a new record.
+pub(super) async fn create<R: SharedResource>(
+    State(state): State<HttpState>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let key = may_manage(&state, &headers)?;
+    let mut members = read_members(R::FIELDS, &read_body(&state, body).await?, Verb::Create)?;
+    resolve_endpoints(state.engine(), &mut members, &SharedWith::default())?;
+    let creation = Creation { entropy: state.engine().entropy(), at: state.engine().now(), by: &key.id };
+    let record = R::new(members, creation)?;
+    record.check(&state, None).await?;
+    let stored = to_the_end(&state, |state| async move { Ok(record.create(state.engine()).await?) }).await?;
+    tracing::info!(resource = R::NAME, id = %stored.id(), by = %key.id, "resource created");
+    Ok(ETag::of(state.engine(), &*stored).answer(stored.view()))
+}
+
+/// `GET` of a page of the records.
+pub(super) async fn list<R: SharedResource>(
+    State(state): State<HttpState>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let key = |record: &Arc<R>| (record.created_at(), record.id().to_string());
+    list_all((&state, &uri, &headers), R::list, key, |record| record.view())
+}
+
+/// `GET` of one record.
+pub(super) async fn get<R: SharedResource>(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    may_read(&state, &headers)?;
+    let record = R::find(state.engine(), parse::<R>(&id)?).ok_or_else(not_found::<R>)?;
+    Ok(ETag::of(state.engine(), &*record).answer_look(&headers, record.view()))
+}
+
+/// `PATCH` of one record.
+pub(super) async fn update<R: SharedResource>(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let key = auth::authorize_somewhere(&state, &headers, Permission::WriteCatalog)?;
+    R::may_change(&state, &key, id.parse().ok())?;
+    let id = parse::<R>(&id)?;
+    let mut members = read_members(R::FIELDS, &read_body(&state, body).await?, Verb::Update)?;
+    may_name(&state, &key, R::FIELDS, &members)?;
+    let present = R::find(state.engine(), id).ok_or_else(not_found::<R>)?;
+    resolve_endpoints(state.engine(), &mut members, present.endpoints())?;
+    present.changed(members.clone())?.check(&state, Some(&present)).await?;
+    let expected = IfMatch::of(&headers);
+    let by = Arc::clone(&key);
+    let stored = to_the_end(&state, |state| async move {
+        // Checked again on the record as it is then: another request may have come first.
+        let engine = state.engine();
+        let change = |record: &mut R| {
+            R::may_change(&state, &by, Some(id))?;
+            may_name(&state, &by, R::FIELDS, &members)?;
+            expected.check(engine, record)?;
+            *record = record.changed(members)?;
+            Ok(())
+        };
+        R::update(engine, id, change).await
+    })
+    .await?;
+    tracing::info!(resource = R::NAME, id = %stored.id(), by = %key.id, "resource changed");
+    let mut view = stored.view();
+    hide_others(&state, &key, &mut view);
+    Ok(ETag::of(state.engine(), &*stored).answer(view))
+}
+
+/// `DELETE` of one record.
+pub(super) async fn delete<R: SharedResource>(
+    State(state): State<HttpState>,
+    PathId(id): PathId,
+    headers: HeaderMap,
+) -> Result<StatusCode, ApiError> {
+    let key = may_manage(&state, &headers)?;
+    let id = parse::<R>(&id)?;
+    R::find(state.engine(), id).ok_or_else(not_found::<R>)?;
+    let expected = IfMatch::of(&headers);
+    to_the_end(&state, |state| async move {
+        let engine = state.engine();
+        Ok(R::delete(engine, id, |record| expected.is_met(engine, record)).await?)
+    })
+    .await?;
+    tracing::info!(resource = R::NAME, %id, by = %key.id, "resource deleted");
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn parse<R: SharedResource>(id: &str) -> Result<R::Id, ApiError> {
+    id.parse().map_err(|_| not_found::<R>())
+}
+
+fn not_found<R: SharedResource>() -> ApiError {
+    let (code, text) = R::NOT_FOUND;
+    ApiError::new(StatusCode::NOT_FOUND, code, text)
+}

@@ -1,0 +1,122 @@
+//! The engine's methods for records that endpoints share, under one name each: a template, a network volume, a
+//! registry's credentials.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use longshore_engine::{CatalogError, Engine};
+use longshore_model::{
+    Millis, NetworkVolume, RegistryAuth, RegistryAuthId, SharedWith, Template, TemplateId, VolumeId,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::wire::api_error::ApiError;
+
+/// A record that the engine's catalog stores by id.
+pub(super) trait StoredRecord: Serialize + DeserializeOwned + Send + Sync + Sized + 'static {
+    /// The record's id, as paths have it.
+    type Id: FromStr + Display + Serialize + Copy + Send + Sync + 'static;
+
+    /// Makes an id from random bits.
+    fn mint_id(entropy: u128) -> Self::Id;
+    /// The record's id.
+    fn id(&self) -> Self::Id;
+    /// The time of the record's creation.
+    fn created_at(&self) -> Millis;
+    /// The endpoints that the record is shared with.
+    fn endpoints(&self) -> &SharedWith;
+
+    /// Returns every stored record, oldest first.
+    fn list(engine: &Engine) -> Vec<Arc<Self>>;
+    /// Returns the stored record with this id.
+    fn find(engine: &Engine, id: Self::Id) -> Option<Arc<Self>>;
+    /// Stores a new record.
+    fn create(self, engine: &Engine) -> impl Future<Output = Result<Arc<Self>, CatalogError>> + Send;
+    /// Changes the stored record by `change`. A change that is refused stores nothing.
+    fn update(
+        engine: &Engine,
+        id: Self::Id,
+        change: impl FnOnce(&mut Self) -> Result<(), ApiError> + Send,
+    ) -> impl Future<Output = Result<Arc<Self>, ApiError>> + Send;
+    /// Deletes the stored record if it is `as_expected`.
+    fn delete(
+        engine: &Engine,
+        id: Self::Id,
+        as_expected: impl FnOnce(&Self) -> bool + Send,
+    ) -> impl Future<Output = Result<(), CatalogError>> + Send;
+}
+
+/// Implements [`StoredRecord`] with the engine's methods.
+macro_rules! stored_record {
+    ($record:ty, $id:ty, $list:ident, $find:ident, $create:ident, $update:ident, $delete:ident) => {
+        impl StoredRecord for $record {
+            type Id = $id;
+
+            fn mint_id(entropy: u128) -> $id {
+                <$id>::mint(entropy)
+            }
+
+            fn id(&self) -> $id {
+                self.id
+            }
+
+            fn created_at(&self) -> Millis {
+                self.created_at
+            }
+
+            fn endpoints(&self) -> &SharedWith {
+                &self.endpoints
+            }
+
+            fn list(engine: &Engine) -> Vec<Arc<Self>> {
+                engine.$list().into_iter().map(Arc::from).collect()
+            }
+
+            fn find(engine: &Engine, id: $id) -> Option<Arc<Self>> {
+                engine.$find(&id).map(Arc::from)
+            }
+
+            async fn create(self, engine: &Engine) -> Result<Arc<Self>, CatalogError> {
+                engine.$create(self).await.map(Arc::from)
+            }
+
+            async fn update(
+                engine: &Engine,
+                id: $id,
+                change: impl FnOnce(&mut Self) -> Result<(), ApiError> + Send,
+            ) -> Result<Arc<Self>, ApiError> {
+                engine.$update(&id, change).await.map(Arc::from)
+            }
+
+            async fn delete(
+                engine: &Engine,
+                id: $id,
+                as_expected: impl FnOnce(&Self) -> bool + Send,
+            ) -> Result<(), CatalogError> {
+                engine.$delete(&id, as_expected).await
+            }
+        }
+    };
+}
+
+stored_record!(
+    Template,
+    TemplateId,
+    templates,
+    template,
+    create_template,
+    update_template,
+    delete_template_if
+);
+stored_record!(NetworkVolume, VolumeId, volumes, volume, create_volume, update_volume, delete_volume);
+stored_record!(
+    RegistryAuth,
+    RegistryAuthId,
+    registry_auths,
+    registry_auth,
+    create_registry_auth,
+    update_registry_auth,
+    delete_registry_auth
+);
