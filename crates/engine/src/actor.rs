@@ -5,9 +5,11 @@
 //! once it is durable.
 
 mod handlers;
+pub(crate) mod held_reply;
 mod input_budget;
 mod parked_takes;
 pub(crate) mod post_commit;
+pub(crate) mod query;
 mod reload;
 pub(crate) mod request;
 mod streams;
@@ -18,13 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{Counters, JobId, Millis};
-use longshore_queue::{Command, Effects, Queue};
+use longshore_model::{JobId, Millis};
+use longshore_queue::{Effects, Queue};
 use longshore_store::Write;
 use tokio::sync::mpsc;
 
-use crate::committer::{CommitProgress, CommitRequest, CommitSender, HeldReply};
+use crate::committer::{CommitProgress, CommitRequest, CommitSender};
 use crate::endpoint_shared::EndpointShared;
+use held_reply::HeldReply;
 use parked_takes::ParkedTakes;
 use post_commit::PostCommit;
 use request::{EndWaiter, Request};
@@ -66,13 +69,12 @@ pub(crate) struct Actor {
     /// Has come with it, for this round.
     room: Option<tokio::sync::OwnedSemaphorePermit>,
 
-    /// What a command causes, for its room; empty between two of them.
+    /// What a verb causes, for its room; empty between two of them.
     effects: Effects,
     // What this round has decided so far.
     writes: Vec<Write>,
     held: Vec<HeldReply>,
     post_commit: PostCommit,
-    counters: Option<Counters>,
     jobs_are_ready: bool,
 }
 
@@ -108,7 +110,6 @@ impl Actor {
             writes: Vec::new(),
             held: Vec::new(),
             post_commit: PostCommit::default(),
-            counters: None,
             jobs_are_ready: false,
         }
     }
@@ -148,7 +149,7 @@ impl Actor {
                 self.handle(request);
             }
             if due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in)) {
-                self.apply(Command::RenewLeases);
+                self.apply(|queue, now, _| queue.renew_leases(now));
             }
             self.tick();
             self.flush();
@@ -185,7 +186,7 @@ impl Actor {
         if self.deleting.is_some() {
             self.delete_slice();
         } else if self.is_slice_durable() && self.is_due() {
-            self.apply(Command::Tick);
+            self.apply(Queue::tick);
             if self.is_due() && !self.writes.is_empty() {
                 self.slice = self.seq + 1;
             }
@@ -204,13 +205,13 @@ impl Actor {
         self.room = None;
         let runners = self.queue.running_workers();
         self.shared.running_workers.store(runners, Ordering::Relaxed);
-        if let Some(counters) = self.counters.take() {
+        if let Some(counters) = self.queue.take_counters() {
             let endpoint = self.shared.no;
             self.writes.push(Write::PutCounters(endpoint, counters));
         }
         if !self.post_commit.is_empty() {
             let after = std::mem::take(&mut self.post_commit);
-            self.held.push(after.into_release(Arc::clone(&self.shared)));
+            self.held.push(HeldReply::PostCommit(Box::new(after), Arc::clone(&self.shared)));
         }
         if self.writes.is_empty() && self.held.is_empty() {
             return;
@@ -219,8 +220,8 @@ impl Actor {
         let room = Vec::with_capacity(self.held.len());
         let held = std::mem::replace(&mut self.held, room);
         if self.is_all_durable() {
-            for release in held {
-                release(Ok(()));
+            for reply in held {
+                reply.release(Ok(()));
             }
             return;
         }

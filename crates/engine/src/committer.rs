@@ -18,7 +18,9 @@ use longshore_planted::{Bug, planted};
 use longshore_store::{Batch, Store, StoreError, StoreFuture, Write};
 use tokio::sync::mpsc;
 
-use crate::EngineMetrics;
+use crate::actor::held_reply::HeldReply;
+use crate::actor::request::unavailable;
+use crate::{EndpointError, EngineMetrics};
 
 /// Writes in one batch at most; more wait for the next.
 const BATCH_WRITES_MAX: usize = 8_192;
@@ -30,9 +32,6 @@ const PIPELINE_DIVISOR: usize = 2;
 /// the sockets, a connection and an actor: so a batch is for 11 of 16 busy connections, and for 50 of 64, where
 /// it would be for 6 and 23. A commit costs some 50 us of the processor.
 const YIELDS_BEFORE_SEND: usize = 3;
-
-/// Called when the batch that covers it is durable, or could not be made so.
-pub(crate) type HeldReply = Box<dyn FnOnce(Result<(), &StoreError>) + Send>;
 
 /// What an actor decided: rows to write, and who waits for that.
 pub(crate) struct CommitRequest {
@@ -190,9 +189,10 @@ impl<'a> ShardCommits<'a> {
         {
             self.waiting_writes -= request.writes.len();
             if request.generation != request.progress.generation.load(Ordering::Acquire) {
-                let void = StoreError::Io("an earlier change of this queue could not be written".to_owned());
-                for release in request.held {
-                    release(Err(&void));
+                let void = "an earlier change of this queue could not be written".to_owned();
+                let void = EndpointError::Unavailable(void);
+                for reply in request.held {
+                    reply.release(Err(&void));
                 }
                 continue;
             }
@@ -232,7 +232,7 @@ impl<'a> ShardCommits<'a> {
                     tracing::error!(shard = self.shard.0, %error, "a commit failed: reloading the queues in it");
                 }
                 self.has_failed = true;
-                refuse(covered, &error);
+                refuse(covered, &unavailable(&error));
             }
         }
         if self.has_failed && self.in_flight.is_empty() {
@@ -246,13 +246,13 @@ fn release(covered: Vec<CommitRequest>) {
     for request in covered {
         request.progress.durable_seq.store(request.seq, Ordering::Release);
         request.progress.advanced.notify_one();
-        for release in request.held {
-            release(Ok(()));
+        for reply in request.held {
+            reply.release(Ok(()));
         }
     }
 }
 
-fn refuse(covered: Vec<CommitRequest>, error: &StoreError) {
+fn refuse(covered: Vec<CommitRequest>, error: &EndpointError) {
     for request in &covered {
         let is_first = request.progress.generation.load(Ordering::Acquire) == request.generation;
         if is_first && !planted(Bug::FailedCommitForgotten) {
@@ -261,8 +261,8 @@ fn refuse(covered: Vec<CommitRequest>, error: &StoreError) {
         }
     }
     for request in covered {
-        for release in request.held {
-            release(Err(error));
+        for reply in request.held {
+            reply.release(Err(error));
         }
     }
 }

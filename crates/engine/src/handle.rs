@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use longshore_model::{Endpoint, EndpointId, EndpointNo, Millis};
-use longshore_queue::{Command, Queue, Reply};
 use tokio::sync::oneshot;
 
-use crate::actor::request::{ReplySender, Request, unavailable};
+use crate::actor::query::Query;
+use crate::actor::request::{ReplySender, Request};
 use crate::endpoint_shared::EndpointShared;
 use crate::{EndpointError, EndpointMetrics};
 
@@ -100,27 +100,11 @@ impl EndpointHandle {
         self.shared.deleted.load(Ordering::Acquire)
     }
 
-    async fn command(&self, command: Command) -> Result<Reply, EndpointError> {
-        self.request(|reply| Request::Command { command, reply }).await
-    }
-
-    /// Reads something off the machine.
-    async fn inspect<T: Send + 'static>(
+    /// Reads something off the queue.
+    fn query<T: Send>(
         &self,
-        look: impl FnOnce(&Queue, Millis) -> T + Send + 'static,
-    ) -> Result<T, EndpointError> {
-        self.request(|reply| {
-            Request::Inspect(Box::new(move |queue, now| {
-                let seen = look(queue, now);
-                Box::new(move |durable| {
-                    // The asker may have hung up.
-                    let _ = reply.send(match durable {
-                        Ok(()) => Ok(seen),
-                        Err(error) => Err(unavailable(error)),
-                    });
-                })
-            }))
-        })
-        .await
+        make: impl FnOnce(ReplySender<T>) -> Query,
+    ) -> impl Future<Output = Result<T, EndpointError>> + Send {
+        self.request(|reply| Request::Query(make(reply)))
     }
 }

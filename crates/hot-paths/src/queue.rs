@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::process::exit;
 
-use longshore_model::{Counters, EndpointNo, JobId, KeyId, Millis, OwnerNo, Submitter, WorkerId};
-use longshore_queue::{Command, Effects, Queue, QueueSettings, Reply, Report, Submit, Take};
+use longshore_model::{Counters, EndpointNo, JobId, JobRow, KeyId, Millis, OwnerNo, Submitter, WorkerId};
+use longshore_queue::{Effects, Queue, QueueSettings, Report, Submit, Submitted, Take};
 
 /// Jobs that wait from the beginning to the end, so that each path is gone at the usual depth of the indexes.
 const WAITING: u64 = 4096;
@@ -31,8 +31,7 @@ const SETTINGS: QueueSettings = QueueSettings {
 pub fn submit(times: u64) {
     let mut scene = HotQueue::new();
     for _ in 0..times {
-        let reply = scene.submit();
-        assert!(matches!(reply, Reply::Accepted(_)), "{reply:?}");
+        assert!(matches!(scene.submit(), Submitted::New(_)), "a new id makes a new job");
     }
     scene.end();
 }
@@ -41,8 +40,7 @@ pub fn submit(times: u64) {
 pub fn take(times: u64) {
     let mut scene = HotQueue::new();
     for worker in 0..times {
-        let reply = scene.take(worker);
-        assert!(matches!(&reply, Reply::Taken(jobs) if jobs.len() == 1), "{reply:?}");
+        assert_eq!(scene.take(worker).len(), 1, "worker {worker} gets a job");
     }
     scene.end();
 }
@@ -50,16 +48,11 @@ pub fn take(times: u64) {
 /// Each worker hands in its result.
 pub fn done(times: u64) {
     let mut scene = HotQueue::new();
-    let taken: Vec<JobId> = (0..WORKERS)
-        .map(|worker| match scene.take(worker) {
-            Reply::Taken(jobs) => jobs[0].id,
-            reply => panic!("worker {worker} got no job: {reply:?}"),
-        })
-        .collect();
+    let taken: Vec<JobId> = (0..WORKERS).map(|worker| scene.take(worker)[0].id).collect();
     for (worker, job) in (0..times).zip(taken) {
         let (worker, verdict) = (scene.worker(worker), Report::Completed { output_bytes: 100 });
-        let reply = scene.apply(Command::Report { worker, job, report: verdict });
-        assert!(matches!(reply, Reply::Recorded(_)), "{reply:?}");
+        let counted = scene.apply(|queue, now, out| queue.report(now, &worker, job, verdict, out));
+        assert!(counted.is_some(), "the report of a job's holder counts");
     }
     scene.end();
 }
@@ -93,9 +86,9 @@ impl HotQueue {
         self.workers[number as usize].clone()
     }
 
-    fn submit(&mut self) -> Reply {
+    fn submit(&mut self) -> Submitted {
         self.submitted += 1;
-        self.apply(Command::Submit(Submit {
+        let submit = Submit {
             id: JobId::mint(self.now, u128::from(scattered(self.submitted)), false),
             input_bytes: 100,
             low_priority: false,
@@ -104,23 +97,26 @@ impl HotQueue {
             ttl_ms: None,
             idempotency: None,
             submitter: Submitter { owner: OwnerNo::SERVER, key: KeyId::from_number(0x0123_4567_89ab_cdef) },
-        }))
+        };
+        self.apply(|queue, now, out| queue.submit(now, black_box(submit), out)).expect("the queue has room")
     }
 
-    fn take(&mut self, worker: u64) -> Reply {
+    fn take(&mut self, worker: u64) -> Vec<JobRow> {
         let worker = self.worker(worker);
         let (says_busy, overlapping, input_bytes_max) = (Some(false), false, u64::MAX);
-        self.apply(Command::Take(Take { worker, slots: 1, says_busy, overlapping, input_bytes_max }))
+        let take = Take { worker, slots: 1, says_busy, overlapping, input_bytes_max };
+        self.apply(|queue, now, out| queue.take(now, black_box(&take), out))
     }
 
-    /// A command every millisecond; of what it causes, the rows and signals are dropped here, as by a store
-    /// that keeps nothing.
-    fn apply(&mut self, command: Command) -> Reply {
+    /// A verb every millisecond; of what it causes, the rows and signals are dropped here, as by a store that keeps
+    /// nothing.
+    fn apply<T>(&mut self, verb: impl FnOnce(&mut Queue, Millis, &mut Effects) -> T) -> T {
         self.now = self.now + 1;
-        let reply = self.queue.apply(self.now, black_box(command), &mut self.effects);
+        let result = verb(&mut self.queue, self.now, &mut self.effects);
+        black_box(self.queue.take_counters());
         black_box(&mut self.effects).changes.clear();
         self.effects.signals.clear();
-        reply
+        black_box(result)
     }
 
     /// Ends the program. To tear the queue down would take as many steps as there are jobs left in it.

@@ -8,6 +8,7 @@
 
 mod alone;
 mod audit;
+mod command;
 mod print;
 mod random;
 mod rows;

@@ -1,14 +1,12 @@
-//! What a command causes.
+//! What a verb causes.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use longshore_model::{
-    Attempt, Counters, EndpointNo, JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId,
-};
+use longshore_model::{JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId};
 
-/// What a command caused, beside its reply. The engine's only law: commit `changes`, then release the reply and `signals`.
+/// What a verb caused, beside its result. The engine's only law: commit `changes`, then release the result and `signals`.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Effects {
@@ -27,7 +25,7 @@ impl Effects {
     }
 }
 
-/// One change of a row. Where a payload belongs to it, whoever sent the command has the bytes.
+/// One change of a row. Where a payload belongs to it, the caller of the verb has the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Insert or replace.
@@ -50,8 +48,6 @@ pub enum Change {
     PutWebhook(JobKey),
     /// No webhook call is owed any more.
     DeleteWebhook(JobKey),
-    /// The endpoint's counters.
-    PutCounters(EndpointNo, Counters),
 }
 
 /// A hint to the shell around the machine.
@@ -93,34 +89,7 @@ pub enum Signal {
     LoadChanged,
 }
 
-/// The answer to a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// Nothing to say.
-    Done,
-    /// The job is in the queue, under the id that it came with.
-    Accepted(JobKey),
-    /// The same submit came before; this is its job.
-    Known(JobRow),
-    /// The jobs a worker gets, in order; empty where there is none.
-    Taken(Vec<JobRow>),
-    /// A report that counted.
-    Recorded(JobKey),
-    /// A report about a job that is not the worker's to change. The worker is answered as if it counted.
-    Ignored,
-    /// The right to append to the job's stream, for this attempt.
-    MayAppend(JobKey, Attempt),
-    /// The job as it is after a cancel, retry, keep or redelivery.
-    Job(JobRow),
-    /// How many jobs a purge cancelled.
-    Purged(u64),
-    /// Jobs left after a slice of demolition.
-    Left(u64),
-    /// The command was refused; nothing changed.
-    Refused(Refusal),
-}
-
-/// Why a command was refused.
+/// Why a queue refused a verb. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// No such job, or it expired.

@@ -1,8 +1,8 @@
 //! One endpoint's queue as a pure, deterministic state machine.
 //!
-//! [`Queue::apply`] takes the time and a [`Command`], gives a [`Reply`], and says in [`Effects`] which rows to write, and
-//! hints for the shell around it. There is no I/O here, no clock, no randomness, no async: the same commands at
-//! the same times give the same effects, which is what lets a simulator replay any history.
+//! Each verb ([`Queue::submit`], [`Queue::take`], [`Queue::finish`] …) takes the time, returns its result, and says in
+//! [`Effects`] which rows to write, with hints for the shell around it. There is no I/O here, no clock, no randomness, no
+//! async: the same verbs at the same times give the same effects, which is what lets a simulator replay any history.
 //!
 //! A job's life, and the file in which each arrow is decided:
 //!
@@ -25,7 +25,6 @@ extern crate std;
 
 mod aside;
 mod cancel;
-mod command;
 mod delete_all;
 mod effects;
 mod idempotent;
@@ -41,6 +40,7 @@ mod register;
 mod report;
 mod restore;
 mod retry;
+mod settings;
 mod submit;
 mod submitters;
 mod take;
@@ -54,7 +54,10 @@ mod workers;
 #[cfg(test)]
 mod dialogue;
 
-pub use command::{Command, QueueSettings, Report, Submit, Take};
-pub use effects::{Change, Effects, Refusal, Reply, Signal};
+pub use effects::{Change, Effects, Refusal, Signal};
 pub use query::{Page, QueueLoad, WorkerLoad};
 pub use queue::Queue;
+pub use report::Report;
+pub use settings::QueueSettings;
+pub use submit::{Submit, Submitted};
+pub use take::Take;

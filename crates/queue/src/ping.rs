@@ -11,7 +11,7 @@ use longshore_planted::{Bug, planted};
 
 use crate::transitions::Loss;
 use crate::workers::{HeldJob, PendingStop};
-use crate::{Effects, Queue, Reply, Signal};
+use crate::{Effects, Queue, Signal};
 
 /// Pings in a row that do not list a job before it counts as dropped.
 const MISSED_PINGS_MAX: u8 = 2;
@@ -22,17 +22,13 @@ const REDELIVERIES_MAX: u8 = 3;
 const DROPPED: &str = "its worker dropped it without reporting a result";
 
 impl Queue {
-    pub(crate) fn ping(
-        &mut self,
-        now: Millis,
-        id: &WorkerId,
-        holds: Option<&[JobId]>,
-        out: &mut Effects,
-    ) -> Reply {
+    /// Renews the worker's lease, and compares the jobs that it `holds` with those that it was given (`None`: it does not
+    /// say). An unknown worker becomes a known one.
+    pub fn ping(&mut self, now: Millis, id: &WorkerId, holds: Option<&[JobId]>, out: &mut Effects) {
         self.touch_or_register(now, id, out);
-        let Some(listed) = holds else { return Reply::Done };
+        let Some(listed) = holds else { return };
         let listed: BTreeSet<JobId> = listed.iter().copied().collect();
-        let Some(worker) = self.workers.get_mut(id) else { return Reply::Done };
+        let Some(worker) = self.workers.get_mut(id) else { return };
         worker.pings = true;
         let alone_since = worker.lets_go(|job| !listed.contains(&job));
         let clings = worker.stopping.iter().find(|stopping| stopping.overdue).map(|stopping| stopping.job);
@@ -54,7 +50,6 @@ impl Queue {
         }
         self.stop_finished(now, id, &listed, out);
         self.workers.schedule(id, self.settings.lease_ms);
-        Reply::Done
     }
 
     /// Any request of a worker is a sign of life. Unknown workers are welcome.
@@ -64,10 +59,9 @@ impl Queue {
         }
     }
 
-    /// A sign of life of a worker that said nothing else. It makes no worker: only what asks for jobs gets some.
-    pub(crate) fn touch_worker(&mut self, now: Millis, id: &WorkerId) -> Reply {
+    /// Renews the lease of a worker whose request says nothing of jobs. An unknown worker stays unknown.
+    pub fn touch_worker(&mut self, now: Millis, id: &WorkerId) {
         self.workers.touch_known(id, now);
-        Reply::Done
     }
 
     /// Back to the front of the line with jobs that their worker does not have. It counts as a retry if the

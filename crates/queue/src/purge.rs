@@ -7,10 +7,11 @@ use longshore_model::{JobState, Millis};
 
 use crate::packed::PackedRow;
 use crate::queue::SLICE_JOBS_MAX;
-use crate::{Effects, Queue, Reply, Signal};
+use crate::{Effects, Queue, Signal};
 
 impl Queue {
-    pub(crate) fn purge(&mut self, now: Millis, out: &mut Effects) -> Reply {
+    /// Cancels every queued job, and returns how many there were. Clients see them as cancelled from now on.
+    pub fn purge(&mut self, now: Millis, out: &mut Effects) -> u64 {
         let removed = self.queued();
         if removed > 0 {
             // Jobs that came after an earlier purge within the same millisecond carry later times than now.
@@ -19,7 +20,7 @@ impl Queue {
             self.aside.append_to(&mut self.purging);
             out.signals.push(Signal::LoadChanged);
         }
-        Reply::Purged(removed)
+        removed
     }
 
     /// Whether a purge has cancelled the job although its row does not say so yet.

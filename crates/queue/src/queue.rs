@@ -1,4 +1,4 @@
-//! The machine: its state, and the way of every command through it.
+//! The queue's state, and what concerns all of it. Each verb has a file of its own.
 
 use longshore_model::{Counters, EndpointNo, Millis};
 use longshore_planted::{Bug, planted};
@@ -9,14 +9,18 @@ use crate::index::Index;
 use crate::jobs::Jobs;
 use crate::ready_queue::ReadyQueue;
 use crate::workers::Workers;
-use crate::{Change, Command, Effects, QueueSettings, Reply, Signal};
+use crate::{Effects, QueueSettings, Signal};
 
-/// Deadlines, purged jobs or demolished jobs that one command handles at most, so that a million of them never
+/// Deadlines, purged jobs or demolished jobs that one verb handles at most, so that a million of them never
 /// make one enormous commit: everybody else's commits go between theirs, and take as long as they are big. While a million
 /// jobs expired, 1 000 jobs a second of another queue took up to 0.2 s with slices of 1 024, and take 10 ms with these.
 pub(crate) const SLICE_JOBS_MAX: usize = 256;
 
 /// One endpoint's queue.
+///
+/// Its verbs take the time, which never goes back between them, and add what they cause to an [`Effects`] that the caller
+/// empties and keeps for its room: every job comes this way three times. A verb's result is held until the commit that
+/// covers its changes.
 #[derive(Debug)]
 pub struct Queue {
     pub(crate) endpoint: EndpointNo,
@@ -25,6 +29,8 @@ pub struct Queue {
     // Durable: exactly the rows that the store holds.
     pub(crate) jobs: Jobs,
     pub(crate) counters: Counters,
+    /// The counters as they were last taken to be written, or loaded.
+    pub(crate) taken_counters: Counters,
 
     // Derived from the rows when they are loaded.
     pub(crate) ready: ReadyQueue,
@@ -55,6 +61,7 @@ impl Queue {
             settings,
             last_seq: counters.reserved_seq,
             counters,
+            taken_counters: counters,
             jobs: Jobs::default(),
             ready: ReadyQueue::default(),
             purging: ReadyQueue::default(),
@@ -69,44 +76,18 @@ impl Queue {
         }
     }
 
-    /// Carries out one command; the answer is held until the commit that covers it. What the command causes is added to
-    /// `out`, which the caller empties, and keeps for its room: every job comes this way three times. `now` never goes
-    /// back between calls.
-    pub fn apply(&mut self, now: Millis, command: Command, out: &mut Effects) -> Reply {
-        let counters = self.counters;
-        let reply = match command {
-            Command::Submit(submit) => self.submit(now, submit, out),
-            Command::Take(take) => self.take(now, &take, out),
-            Command::Report { worker, job, report } => self.report(now, &worker, job, report, out),
-            Command::Progress { worker, job } => self.progress(now, &worker, job, out),
-            Command::Append { worker, job } => self.append(now, &worker, job),
-            Command::Undelivered { job, attempt, damage } => self.undelivered(now, job, attempt, damage, out),
-            Command::Ping { worker, holds } => self.ping(now, &worker, holds.as_deref(), out),
-            Command::TouchWorker(worker) => self.touch_worker(now, &worker),
-            Command::Cancel(job) => self.cancel(now, job, out),
-            Command::Retry(job) => self.retry(now, job, out),
-            Command::Purge => self.purge(now, out),
-            Command::SetTtl { job, ttl_ms } => self.set_ttl(now, job, ttl_ms, out),
-            Command::RegisterWorker(worker) => self.register_worker(now, &worker, out),
-            Command::DrainWorker(worker) => self.drain_worker(&worker, out),
-            Command::LoseWorker { worker, counts_retry, reason } => {
-                self.lose_worker(now, &worker, counts_retry, &reason, out)
-            }
-            Command::RenewLeases => self.renew_leases(now),
-            Command::SettleWebhook { job, end } => self.settle_webhook(job, end, out),
-            Command::RedeliverWebhook { job, end } => self.redeliver_webhook(now, job, end, out),
-            Command::Tick => self.tick(now, out),
-            Command::Configure(settings) => self.configure(settings, out),
-            Command::DeleteSlice => self.delete_slice(now, out),
-        };
-        let reserved = self.counters.reserved_seq != counters.reserved_seq;
-        if self.counters != counters && (reserved || !planted(Bug::CountersNotKept)) {
-            out.changes.push(Change::PutCounters(self.endpoint, self.counters));
+    /// The counters, if they have changed since the last call. They belong into the same commit as the rows of the verbs
+    /// since then: a job's sequence number is reserved by them.
+    pub fn take_counters(&mut self) -> Option<Counters> {
+        let is_reserved = self.counters.reserved_seq != self.taken_counters.reserved_seq;
+        if self.counters == self.taken_counters || (!is_reserved && planted(Bug::CountersNotKept)) {
+            return None;
         }
-        reply
+        self.taken_counters = self.counters;
+        Some(self.counters)
     }
 
-    /// When [`Command::Tick`] has something to do next; none means never, a time in the past means at once.
+    /// When [`Queue::tick`] has something to do next; none means never, a time in the past means at once.
     pub fn next_deadline(&self) -> Option<Millis> {
         if !self.purging.is_empty() {
             return Some(Millis(0));
@@ -115,13 +96,13 @@ impl Queue {
         job.into_iter().chain(self.workers.next_check()).chain(self.aside.next_return()).min()
     }
 
-    fn configure(&mut self, settings: QueueSettings, out: &mut Effects) -> Reply {
+    /// Goes by other settings from now on.
+    pub fn configure(&mut self, settings: QueueSettings, out: &mut Effects) {
         self.settings = settings;
         self.workers.schedule_all(settings.lease_ms);
         if !self.ready.is_empty() && !settings.paused {
             out.signals.push(Signal::JobReady);
         }
         out.signals.push(Signal::LoadChanged);
-        Reply::Done
     }
 }

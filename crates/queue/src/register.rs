@@ -2,11 +2,11 @@
 
 use longshore_model::{Millis, WorkerId};
 
-use crate::{Effects, Queue, Reply, Signal};
+use crate::{Effects, Queue, Signal};
 
 impl Queue {
-    /// A launcher of ours runs this worker.
-    pub(crate) fn register_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) -> Reply {
+    /// Registers a worker that our launcher started, or found alive after a restart. It counts before its first take.
+    pub fn register_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         self.touch_or_register(now, id, out);
         let had_jobs = self.workers.recall(id);
         if let Some(worker) = self.workers.get_mut(id) {
@@ -18,15 +18,13 @@ impl Queue {
             worker.pings |= had_jobs;
             self.workers.schedule(id, self.settings.lease_ms);
         }
-        Reply::Done
     }
 
-    /// The worker gets no more jobs.
-    pub(crate) fn drain_worker(&mut self, id: &WorkerId, out: &mut Effects) -> Reply {
+    /// Gives the worker no more jobs. Those that it holds stay with it.
+    pub fn drain_worker(&mut self, id: &WorkerId, out: &mut Effects) {
         if let Some(worker) = self.workers.get_mut(id) {
             worker.draining = true;
             out.signals.push(Signal::LoadChanged);
         }
-        Reply::Done
     }
 }

@@ -1,33 +1,47 @@
 //! A worker reports on a job it holds, or held.
 
-use longshore_model::{JobId, JobState, Millis, WorkerId};
+use longshore_model::{Attempt, JobId, JobKey, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::transitions::Loss;
-use crate::{Change, Effects, Queue, Reply, Report};
+use crate::{Change, Effects, Queue};
+
+/// What a worker says came out of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A result of this many bytes (0 for none).
+    Completed {
+        /// Size of the output.
+        output_bytes: u64,
+    },
+    /// The handler failed; its error text travels outside the queue.
+    Failed,
+}
 
 impl Queue {
-    pub(crate) fn report(
+    /// Ends a job with what its worker reports, and returns its key. `None` if the report does not count: the worker does
+    /// not hold the job, or the job is terminal, expired or retried. The worker is answered as if it counted.
+    pub fn report(
         &mut self,
         now: Millis,
         worker: &WorkerId,
         job: JobId,
         report: Report,
         out: &mut Effects,
-    ) -> Reply {
+    ) -> Option<JobKey> {
         // A report on a job that it was told to stop lets go of it.
         let known = self.workers.touch_known(worker, now);
         let alone_since = known.and_then(|worker| worker.lets_go(|stopped| stopped == job));
         out.let_go(now, worker, alone_since);
-        let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
+        let slot = self.jobs.find(job)?;
         let is_holder = self.is_held_by(slot, worker);
         if !self.accepts(slot, is_holder, report, now) {
             if is_holder {
                 // Past its time. Gone now, before a sweep tells the worker to stop what it just finished.
                 self.remove(slot, now, out);
             }
-            return Reply::Ignored;
+            return None;
         }
         if !is_holder {
             // A late result of a lost worker: the first good one wins, and whoever runs it now can stop.
@@ -49,38 +63,34 @@ impl Queue {
             }
             Report::Failed if self.retries_errors(slot) => {
                 self.requeue(slot, true, &Loss::Worker("its handler reported an error"), now, out);
-                return Reply::Ignored;
+                return None;
             }
             Report::Failed => {
                 out.changes.push(Change::PutOutcome(key));
                 self.end(slot, JobState::Failed, now, out);
             }
         }
-        Reply::Recorded(key)
+        Some(key)
     }
 
-    pub(crate) fn progress(
+    /// Replaces the job's progress value, and returns its key. `None` if the worker does not hold the job.
+    pub fn progress(
         &mut self,
         now: Millis,
         worker: &WorkerId,
         job: JobId,
         out: &mut Effects,
-    ) -> Reply {
-        match self.confirm(now, worker, job) {
-            Some(slot) => {
-                let key = self.jobs[slot].key();
-                out.changes.push(Change::PutOutcome(key));
-                Reply::Recorded(key)
-            }
-            None => Reply::Ignored,
-        }
+    ) -> Option<JobKey> {
+        let slot = self.confirm(now, worker, job)?;
+        let key = self.jobs[slot].key();
+        out.changes.push(Change::PutOutcome(key));
+        Some(key)
     }
 
-    pub(crate) fn append(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Reply {
-        match self.confirm(now, worker, job) {
-            Some(slot) => Reply::MayAppend(self.jobs[slot].key(), self.jobs[slot].attempt()),
-            None => Reply::Ignored,
-        }
+    /// The right to append to the job's stream, for this attempt. `None` if the worker does not hold the job.
+    pub fn append(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Option<(JobKey, Attempt)> {
+        let slot = self.confirm(now, worker, job)?;
+        Some((self.jobs[slot].key(), self.jobs[slot].attempt()))
     }
 
     /// The job, if this worker holds it; then it has also shown that the job arrived.

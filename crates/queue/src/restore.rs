@@ -8,10 +8,11 @@ use crate::jobs::Slot;
 use crate::packed::PackedRow;
 
 impl Queue {
-    /// Takes in a stored job; call it for every row, in any order, before the first command.
+    /// Takes in a stored job; call it for every row, in any order, before the first verb.
     pub fn restore(&mut self, mut row: JobRow, now: Millis) {
         self.last_seq = self.last_seq.max(row.key.seq);
         self.counters.reserved_seq = self.counters.reserved_seq.max(row.key.seq);
+        self.taken_counters = self.counters;
         self.order_first = self.order_first.min(row.order);
         self.order_last = self.order_last.max(row.order);
         self.enqueued_last = self.enqueued_last.max(row.enqueued_at);

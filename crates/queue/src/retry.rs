@@ -1,18 +1,24 @@
 //! A client wants a failed or timed-out job to run again.
 
-use longshore_model::{JobId, JobState, Millis};
+use longshore_model::{JobId, JobRow, JobState, Millis};
 use longshore_planted::{Bug, planted};
 
 use crate::transitions::QueueEnd;
-use crate::{Change, Effects, Queue, Refusal, Reply};
+use crate::{Change, Effects, Queue, Refusal};
 
 impl Queue {
-    pub(crate) fn retry(&mut self, now: Millis, job: JobId, out: &mut Effects) -> Reply {
+    /// Queues a failed or timed-out job again, behind all others, and returns its row. Its attempts go on counting; its
+    /// retries, outcome and stream start anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NoSuchJob`] for an unknown or expired id, [`Refusal::NotRetryable`] in any other state.
+    pub fn retry(&mut self, now: Millis, job: JobId, out: &mut Effects) -> Result<JobRow, Refusal> {
         let (Some(row), Some(slot)) = (self.find_visible(job, now), self.jobs.find(job)) else {
-            return Reply::Refused(Refusal::NoSuchJob);
+            return Err(Refusal::NoSuchJob);
         };
         if !matches!(row.state, JobState::Failed | JobState::TimedOut) {
-            return Reply::Refused(Refusal::NotRetryable);
+            return Err(Refusal::NotRetryable);
         }
         self.unschedule(slot);
         let (key, ttl_ms) = (row.key, row.ttl_ms);
@@ -38,6 +44,6 @@ impl Queue {
         self.enqueue(slot, QueueEnd::Back, now, out);
         self.schedule(slot);
         self.put(slot, out);
-        Reply::Job(self.jobs.row(slot))
+        Ok(self.jobs.row(slot))
     }
 }

@@ -2,18 +2,34 @@
 
 use alloc::vec::Vec;
 
-use longshore_model::{JobRow, Millis, limits};
+use longshore_model::{JobRow, Millis, WorkerId, limits};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::queue::SLICE_JOBS_MAX;
 use crate::workers::{HeldJob, Worker};
-use crate::{Effects, Queue, Reply, Signal, Take};
+use crate::{Effects, Queue, Signal};
+
+/// A worker's request for jobs.
+#[derive(Clone, Debug)]
+pub struct Take {
+    /// The worker that gets the jobs.
+    pub worker: WorkerId,
+    /// How many jobs it has room for; at least 1.
+    pub slots: u32,
+    /// What it says of jobs in progress; none where it does not say.
+    pub says_busy: Option<bool>,
+    /// Another take of the same worker is open. Then "nothing in progress" may cross a delivery in flight.
+    pub overlapping: bool,
+    /// The most bytes that the inputs of the delivered jobs may have together.
+    pub input_bytes_max: u64,
+}
 
 impl Queue {
-    pub(crate) fn take(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Reply {
+    /// Hands the worker the jobs that are next, at most `take.slots`, each in a new attempt. Empty if there is none for it.
+    pub fn take(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Vec<JobRow> {
         self.touch_or_register(now, &take.worker, out);
-        let Some(worker) = self.workers.get_mut(&take.worker) else { return Reply::Taken(Vec::new()) };
+        let Some(worker) = self.workers.get_mut(&take.worker) else { return Vec::new() };
         worker.overlaps |= take.overlapping;
         // Nobody replaces a worker from outside: one that asks again although it was to be goes on.
         worker.draining &= worker.managed;
@@ -30,9 +46,9 @@ impl Queue {
         out.let_go(now, &take.worker, alone_since);
         self.redeliver(dropped, now, out);
         if (draining && !planted(Bug::DrainedWorkerTakes)) || self.settings.paused {
-            return Reply::Taken(Vec::new());
+            return Vec::new();
         }
-        Reply::Taken(self.hand_out(now, take, out))
+        self.hand_out(now, take, out)
     }
 
     fn hand_out(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Vec<JobRow> {

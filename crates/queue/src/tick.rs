@@ -5,11 +5,11 @@ use longshore_model::{JobEnd, JobId, JobState, Millis};
 use crate::jobs::Slot;
 use crate::queue::SLICE_JOBS_MAX;
 use crate::transitions::DELETED;
-use crate::{Change, Effects, Queue, Reply};
+use crate::{Change, Effects, Queue};
 
 impl Queue {
     /// Handles what is due, a slice at a time; [`Queue::next_deadline`] says when to come again.
-    pub(crate) fn tick(&mut self, now: Millis, out: &mut Effects) -> Reply {
+    pub fn tick(&mut self, now: Millis, out: &mut Effects) {
         let mut done = self.cancel_purged(now, out) + self.return_aside(now, out);
         while done < SLICE_JOBS_MAX {
             let due = self.deadlines.first().filter(|(at, _)| *at <= now);
@@ -22,7 +22,6 @@ impl Queue {
             self.check_worker(now, &worker, out);
             done += 1;
         }
-        Reply::Done
     }
 
     fn job_due(&mut self, at: Millis, slot: Slot, now: Millis, out: &mut Effects) {
@@ -50,8 +49,10 @@ impl Queue {
         }
     }
 
-    pub(crate) fn settle_webhook(&mut self, job: JobId, end: JobEnd, out: &mut Effects) -> Reply {
-        let Some(slot) = self.jobs.find(job) else { return Reply::Done };
+    /// Ends the webhook call of this end: its receiver accepted it, or the attempts are used up. Means nothing to a job
+    /// that was retried and has ended again meanwhile.
+    pub fn settle_webhook(&mut self, job: JobId, end: JobEnd, out: &mut Effects) {
+        let Some(slot) = self.jobs.find(job) else { return };
         if self.jobs[slot].pending_end() == Some(end) {
             self.unschedule(slot);
             self.jobs[slot].extras_mut().webhook_pending = false;
@@ -59,6 +60,5 @@ impl Queue {
             out.changes.push(Change::DeleteWebhook(self.jobs[slot].key()));
             self.put(slot, out);
         }
-        Reply::Done
     }
 }

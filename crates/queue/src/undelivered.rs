@@ -8,23 +8,25 @@ use longshore_planted::{Bug, planted};
 use crate::jobs::Slot;
 use crate::queue::SLICE_JOBS_MAX;
 use crate::transitions::Loss;
-use crate::{Change, Effects, Queue, Reply, Signal};
+use crate::{Change, Effects, Queue, Signal};
 
 impl Queue {
-    /// Back to its place in the line and tried again later, or over with this error. No retry is counted: nothing ran.
-    pub(crate) fn undelivered(
+    /// Returns a job that was handed out and never left to its place in the queue, to be tried again later; or fails it
+    /// with `damage`, if its input is lost for good. No retry is counted: nothing ran. Returns whether the job still was
+    /// in that attempt; otherwise nothing changes.
+    pub fn undelivered(
         &mut self,
         now: Millis,
         job: JobId,
         attempt: Attempt,
         damage: Option<String>,
         out: &mut Effects,
-    ) -> Reply {
-        let Some(slot) = self.jobs.find(job) else { return Reply::Ignored };
+    ) -> bool {
+        let Some(slot) = self.jobs.find(job) else { return false };
         let row = &self.jobs[slot];
         if row.state() != JobState::InProgress || row.attempt() != attempt || row.delete_at() <= now {
             // It was taken back meanwhile, or its time is over.
-            return Reply::Ignored;
+            return false;
         }
         let key = row.key();
         if let Some(error) = damage {
@@ -34,7 +36,7 @@ impl Queue {
             self.requeue(slot, planted(Bug::ReadErrorCounted), &Loss::Reading, now, out);
             self.set_aside(slot, now);
         }
-        Reply::Recorded(key)
+        true
     }
 
     fn set_aside(&mut self, slot: Slot, now: Millis) {

@@ -6,22 +6,24 @@ use longshore_model::{JobId, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::transitions::Loss;
-use crate::{Effects, Queue, Reply, Signal};
+use crate::{Effects, Queue, Signal};
 
 impl Queue {
-    /// The worker ended. Its jobs go back to the front of the line in their old order.
-    pub(crate) fn lose_worker(
+    /// Removes a worker that has ended. Its jobs go back to the front of the queue in their old order.
+    ///
+    /// With `counts_retry` they count a retry each: a crash does, a stop that the server asked for does not. A job without
+    /// retries left fails with `reason`: exit code, signal, last log lines.
+    pub fn lose_worker(
         &mut self,
         now: Millis,
         id: &WorkerId,
         counts_retry: bool,
         reason: &str,
         out: &mut Effects,
-    ) -> Reply {
+    ) {
         self.requeue_all(now, id, counts_retry, reason, out);
         self.workers.remove(id);
         out.signals.push(Signal::LoadChanged);
-        Reply::Done
     }
 
     fn requeue_all(&mut self, now: Millis, id: &WorkerId, counts: bool, reason: &str, out: &mut Effects) {
@@ -37,11 +39,11 @@ impl Queue {
         }
     }
 
-    /// Every worker gets a fresh lease, and a fresh grace for the jobs that it was told to stop.
-    pub(crate) fn renew_leases(&mut self, now: Millis) -> Reply {
+    /// Gives every worker a fresh lease, and a fresh grace for the jobs that it was told to stop: for when the server
+    /// itself was held up, because the computer slept, the process was stopped or its clock jumped.
+    pub fn renew_leases(&mut self, now: Millis) {
         self.workers.renew_all(now, now + self.settings.stop_grace_ms);
         self.workers.schedule_all(self.settings.lease_ms);
-        Reply::Done
     }
 
     /// Looks at a worker whose lease or grace may have ended.

@@ -1,16 +1,15 @@
-//! What each ask makes of the machine.
+//! What each ask makes of the queue.
 
 use bytes::Bytes;
-use longshore_model::{Endpoint, JobId, JobRow, JobState, WebhookEvent, WorkerId};
+use longshore_model::{Endpoint, JobId, JobRow, JobState, Millis, WebhookEvent, WorkerId};
 use longshore_planted::{Bug, planted};
-use longshore_queue::{Command, Refusal, Reply, Report, Submit, Take};
+use longshore_queue::{Effects, Queue, Refusal, Report, Submit, Submitted, Take};
 use longshore_store::{OutcomeRow, Payload, WebhookRow, Write};
 
 use super::Actor;
+use super::held_reply::{HeldReply, Reply};
 use super::parked_takes::ParkedTake;
-use super::request::{
-    Appended, EndWaiter, Given, ReplySender, Request, StreamLookup, TailLookup, answer, refuse,
-};
+use super::request::{Appended, EndWaiter, Given, ReplySender, Request, StreamLookup, TailLookup};
 use super::writes::{CarriedPayload, file_of};
 use crate::handle::take::Undelivered;
 use crate::owner_use::Use;
@@ -25,16 +24,43 @@ impl Actor {
             Request::Undelivered { jobs, reply } => self.undelivered(jobs, reply),
             Request::Unpark { worker } => self.unpark(&worker),
             Request::Report { worker, job, report, outcome, reply } => {
-                self.report(worker, job, report, outcome, reply);
+                self.report(&worker, job, report, outcome, reply);
             }
-            Request::Progress { worker, job, outcome, reply } => self.progress(worker, job, outcome, reply),
+            Request::Progress { worker, job, outcome, reply } => self.progress(&worker, job, outcome, reply),
             Request::Append { worker, job, chunks, reply } => self.append(worker, job, chunks, reply),
-            Request::TouchWorker { worker } => drop(self.apply(Command::TouchWorker(worker))),
-            Request::Command { command, reply } => self.command(command, reply),
-            Request::Inspect(inspection) => {
-                let release = inspection(&self.queue, self.now());
-                self.held.push(release);
+            Request::TouchWorker { worker } => self.apply(|queue, now, _| queue.touch_worker(now, &worker)),
+            Request::Ping { worker, holds, reply } => {
+                self.done(reply, |queue, now, out| queue.ping(now, &worker, holds.as_deref(), out));
             }
+            Request::Cancel { job, reply } => {
+                self.change(reply, |queue, now, out| queue.cancel(now, job, out));
+            }
+            Request::Retry { job, reply } => self.change(reply, |queue, now, out| queue.retry(now, job, out)),
+            Request::SetTtl { job, ttl_ms, reply } => {
+                self.change(reply, |queue, now, out| queue.set_ttl(now, job, ttl_ms, out));
+            }
+            Request::RedeliverWebhook { job, end, reply } => {
+                self.change(reply, |queue, now, out| queue.redeliver_webhook(now, job, end, out));
+            }
+            Request::SettleWebhook { job, end, reply } => {
+                self.done(reply, |queue, _, out| queue.settle_webhook(job, end, out));
+            }
+            Request::Purge { reply } => {
+                let purged = self.apply(Queue::purge);
+                self.hold(HeldReply::Purged, reply, Ok(purged));
+            }
+            Request::RegisterWorker { worker, reply } => {
+                self.done(reply, |queue, now, out| queue.register_worker(now, &worker, out));
+            }
+            Request::DrainWorker { worker, reply } => self.drain_worker(&worker, reply),
+            Request::LoseWorker { worker, counts_retry, reason, reply } => {
+                self.done(reply, |queue, now, out| {
+                    queue.lose_worker(now, &worker, counts_retry, &reason, out);
+                });
+                self.unpark(&worker);
+                self.shared.stop_signals.forget(&worker);
+            }
+            Request::Query(query) => self.query(query),
             Request::Wait { job, watch, reply } => self.watch(job, watch, reply),
             Request::Stream { job, watch, reply } => self.stream(job, watch, reply),
             Request::Follow { job, reply } => self.follow(job, reply),
@@ -44,29 +70,65 @@ impl Actor {
                 if let Some(row) = self.queue.find_stored(job).filter(|row| row.pending_end() == Some(end)) {
                     self.writes.push(Write::PutWebhook(WebhookRow { job: row.key, attempts, due_at }));
                 }
-                self.held.push(answer(reply, ()));
+                self.hold(HeldReply::Done, reply, Ok(()));
             }
             Request::Configure(record) => self.configure(&record),
+            Request::Pause { reply } => {
+                let mut settings = self.shared.services.settings.of_queue(&self.shared.record());
+                settings.paused = true;
+                self.done(reply, |queue, _, out| queue.configure(settings, out));
+            }
             Request::ReleaseWaits { reply } => {
                 self.release_waits();
-                self.held.push(answer(reply, ()));
+                self.hold(HeldReply::Done, reply, Ok(()));
             }
             Request::Delete { reply } => self.deleting = Some(reply),
         }
     }
 
-    /// Applies a command that carries no payload.
-    pub(super) fn apply(&mut self, command: Command) -> Reply {
-        self.apply_with(command, CarriedPayload::default())
+    /// Runs a verb that carries no payload, and returns its result.
+    pub(super) fn apply<T>(&mut self, verb: impl FnOnce(&mut Queue, Millis, &mut Effects) -> T) -> T {
+        self.apply_with(&mut CarriedPayload::default(), verb)
     }
 
-    fn apply_with(&mut self, command: Command, carried: CarriedPayload) -> Reply {
+    /// Runs a verb, and turns its effects into writes of this round and into what follows from them.
+    fn apply_with<T>(
+        &mut self,
+        carried: &mut CarriedPayload,
+        verb: impl FnOnce(&mut Queue, Millis, &mut Effects) -> T,
+    ) -> T {
         let mut effects = std::mem::take(&mut self.effects);
-        let reply = self.queue.apply(self.now(), command, &mut effects);
+        let result = verb(&mut self.queue, self.now, &mut effects);
         self.write_all(&mut effects.changes, carried);
         self.signal_all(&mut effects.signals);
         self.effects = effects;
-        reply
+        result
+    }
+
+    /// Runs a verb that returns nothing, and answers when it is durable.
+    fn done(&mut self, reply: ReplySender<()>, verb: impl FnOnce(&mut Queue, Millis, &mut Effects)) {
+        self.apply(verb);
+        self.hold(HeldReply::Done, reply, Ok(()));
+    }
+
+    /// Runs a verb that changes one job, and answers with the job's row or with the refusal.
+    fn change(
+        &mut self,
+        reply: ReplySender<Box<JobRow>>,
+        verb: impl FnOnce(&mut Queue, Millis, &mut Effects) -> Result<JobRow, Refusal>,
+    ) {
+        let result = self.apply(verb);
+        self.hold(HeldReply::Row, reply, result.map(Box::new).map_err(EndpointError::Refused));
+    }
+
+    /// Holds a reply until this round is durable.
+    pub(super) fn hold<T>(
+        &mut self,
+        held: impl FnOnce(Reply<T>) -> HeldReply,
+        to: ReplySender<T>,
+        result: Result<T, EndpointError>,
+    ) {
+        self.held.push(held(Reply::new(to, result)));
     }
 
     fn submit(
@@ -77,29 +139,30 @@ impl Actor {
         reply: ReplySender<Accepted>,
     ) {
         let (id, file, submitter) = (submit.id, file_of(Some(&input)), submit.submitter);
-        let carried = CarriedPayload { input: Some(input), outcome: None };
-        match self.apply_with(Command::Submit(submit), carried) {
-            Reply::Accepted(_) => {
+        let mut carried = CarriedPayload { input: Some(input), outcome: None };
+        let result = match self.apply_with(&mut carried, |queue, now, out| queue.submit(now, submit, out)) {
+            Ok(Submitted::New(_)) => {
                 self.post_commit.used.add(submitter, Use { submitted: 1, ..Use::default() });
                 self.own_blob(id, file);
                 self.watch_from(id, watch);
-                self.held.push(answer(reply, Accepted { id, state: JobState::InQueue }));
+                Ok(Accepted { id, state: JobState::InQueue })
             }
-            Reply::Known(row) => {
+            Ok(Submitted::Existing(row)) => {
                 if !row.state.is_terminal() {
                     self.watch_from(row.id, watch);
                 }
-                self.held.push(answer(reply, Accepted { id: row.id, state: row.state }));
+                Ok(Accepted { id: row.id, state: row.state })
             }
-            other => self.held.push(refuse(reply, refused(&other))),
-        }
+            Err(refusal) => Err(EndpointError::Refused(refusal)),
+        };
+        self.hold(HeldReply::Accepted, reply, result);
     }
 
     fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: ReplySender<Given>) {
         let overlapping = self.parked.overlaps(&worker);
         let was_leaving = self.queue.is_draining(&worker);
         let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
-        let Some(given) = self.take_within_room(take) else { return };
+        let given = self.take_within_room(take);
         // A take makes nobody leave.
         let is_leaving = was_leaving && self.queue.is_draining(&worker);
         if was_leaving && !is_leaving {
@@ -115,14 +178,14 @@ impl Actor {
     /// The last one first, so that all of them keep their order.
     fn undelivered(&mut self, jobs: Vec<Undelivered>, reply: ReplySender<()>) {
         for Undelivered { job, attempt, damage } in jobs.into_iter().rev() {
-            self.apply(Command::Undelivered { job, attempt, damage });
+            self.apply(|queue, now, out| queue.undelivered(now, job, attempt, damage, out));
         }
-        self.held.push(answer(reply, ()));
+        self.hold(HeldReply::Done, reply, Ok(()));
     }
 
     fn unpark(&mut self, worker: &WorkerId) {
         for take in self.parked.remove(worker) {
-            self.held.push(answer(take.reply, Given::default()));
+            self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));
         }
     }
 
@@ -136,7 +199,7 @@ impl Actor {
             let (worker, slots) = (parked.worker.clone(), parked.slots);
             let (says_busy, overlapping) = (None, false);
             let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
-            let Some(given) = self.take_within_room(take) else { return };
+            let given = self.take_within_room(take);
             if given.rows.is_empty() && !self.queue.is_draining(&worker) {
                 // Paused, or what was queued has expired, or there is no room for the next one.
                 self.parked.push_front(parked);
@@ -150,33 +213,34 @@ impl Actor {
         for row in &given.rows {
             self.shared.metrics.delay_ms.record(row.delay_ms());
         }
-        self.held.push(answer(reply, given));
+        self.hold(HeldReply::Jobs, reply, Ok(given));
     }
 
     fn report(
         &mut self,
-        worker: WorkerId,
+        worker: &WorkerId,
         job: JobId,
         report: Report,
         outcome: OutcomeRow,
         reply: ReplySender<bool>,
     ) {
         let file = file_of(outcome.output.as_ref());
-        let carried = CarriedPayload { input: None, outcome: Some(outcome) };
-        let counted =
-            matches!(self.apply_with(Command::Report { worker, job, report }, carried), Reply::Recorded(_));
+        let mut carried = CarriedPayload { input: None, outcome: Some(outcome) };
+        let finish = |queue: &mut Queue, now, out: &mut Effects| queue.report(now, worker, job, report, out);
+        let counted = self.apply_with(&mut carried, finish).is_some();
         if counted {
             self.own_output(job, file);
         } else {
             self.post_commit.blobs.extend(file);
         }
-        self.held.push(answer(reply, counted));
+        self.hold(HeldReply::Counted, reply, Ok(counted));
     }
 
-    fn progress(&mut self, worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: ReplySender<()>) {
+    fn progress(&mut self, worker: &WorkerId, job: JobId, outcome: OutcomeRow, reply: ReplySender<()>) {
         let file = file_of(outcome.output.as_ref());
-        let carried = CarriedPayload { input: None, outcome: Some(outcome) };
-        if let Reply::Recorded(key) = self.apply_with(Command::Progress { worker, job }, carried) {
+        let mut carried = CarriedPayload { input: None, outcome: Some(outcome) };
+        let progress = |queue: &mut Queue, now, out: &mut Effects| queue.progress(now, worker, job, out);
+        if let Some(key) = self.apply_with(&mut carried, progress) {
             self.own_output(job, file);
             self.notify_followers(key, || TailEvent::Progress);
             if self.shared.record().webhook_events.contains(&WebhookEvent::Progress)
@@ -187,14 +251,13 @@ impl Actor {
         } else {
             self.post_commit.blobs.extend(file);
         }
-        self.held.push(answer(reply, ()));
+        self.hold(HeldReply::Done, reply, Ok(()));
     }
 
     fn append(&mut self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: ReplySender<Appended>) {
-        let may = Command::Append { worker: worker.clone(), job };
-        if let Reply::MayAppend(key, _) = self.apply(may) {
+        if let Some((key, _)) = self.apply(|queue, now, _| queue.append(now, &worker, job)) {
             let Some((stream, bytes)) = self.streams.get(key).zip(self.streams.bytes(key)) else {
-                self.held.push(answer(reply, Appended::Cold(key, chunks)));
+                self.hold(HeldReply::Appended, reply, Ok(Appended::Cold(key, chunks)));
                 return;
             };
             let bytes = chunks.iter().fold(bytes, |bytes, chunk| bytes + chunk.len() as u64);
@@ -205,7 +268,7 @@ impl Actor {
                 self.number_chunks(key, stream, chunks);
             }
         }
-        self.held.push(answer(reply, Appended::Done));
+        self.hold(HeldReply::Appended, reply, Ok(Appended::Done));
     }
 
     /// Ends a job that streams more than it may. Its worker goes on until it hears of that.
@@ -214,43 +277,31 @@ impl Actor {
             "the job's stream has {bytes} bytes, the limit is {bytes_max}: upload large results and stream links"
         );
         let outcome = OutcomeRow { output: None, error: Some(error.into()) };
-        let carried = CarriedPayload { input: None, outcome: Some(outcome) };
-        let report = Report::Failed;
-        self.apply_with(Command::Report { worker: worker.clone(), job, report }, carried);
+        let mut carried = CarriedPayload { input: None, outcome: Some(outcome) };
+        self.apply_with(&mut carried, |queue, now, out| queue.report(now, &worker, job, Report::Failed, out));
         self.post_commit.stops.push((worker, job));
     }
 
-    fn command(&mut self, command: Command, reply: ReplySender<Reply>) {
-        let (leaving, gone) = match &command {
-            Command::DrainWorker(worker) => (Some(worker.clone()), false),
-            Command::LoseWorker { worker, .. } => (Some(worker.clone()), true),
-            _ => (None, false),
-        };
-        match self.apply(command) {
-            refusal @ Reply::Refused(_) => self.held.push(refuse(reply, refused(&refusal))),
-            done => self.held.push(answer(reply, done)),
-        }
-        if let Some(worker) = leaving {
-            // A worker that is to end waits for its polls first: answer them.
-            self.unpark(&worker);
-            if gone {
-                self.shared.stop_signals.forget(&worker);
-            } else if self.queue.is_draining(&worker) {
-                self.shared.stop_signals.release(&worker);
-            }
+    /// A worker that is to end waits for its takes first: answer them.
+    fn drain_worker(&mut self, worker: &WorkerId, reply: ReplySender<()>) {
+        self.done(reply, |queue, _, out| queue.drain_worker(worker, out));
+        self.unpark(worker);
+        if self.queue.is_draining(worker) {
+            self.shared.stop_signals.release(worker);
         }
     }
 
-    fn watch(&mut self, job: JobId, watch: EndWaiter, reply: ReplySender<JobRow>) {
-        match self.queue.find_visible(job, self.now()) {
+    fn watch(&mut self, job: JobId, watch: EndWaiter, reply: ReplySender<Box<JobRow>>) {
+        let result = match self.queue.find_visible(job, self.now()) {
             Some(row) => {
                 if !row.state.is_terminal() {
                     self.watch_from(row.id, Some(watch));
                 }
-                self.held.push(answer(reply, row));
+                Ok(Box::new(row))
             }
-            None => self.held.push(refuse(reply, EndpointError::Refused(Refusal::NoSuchJob))),
-        }
+            None => Err(EndpointError::Refused(Refusal::NoSuchJob)),
+        };
+        self.hold(HeldReply::Row, reply, result);
     }
 
     /// Registers a wait for the end of a job that is not terminal: else whoever asked has the answer in hand. While the
@@ -269,37 +320,31 @@ impl Actor {
         watch: tokio::sync::oneshot::Sender<()>,
         reply: ReplySender<StreamLookup>,
     ) {
-        let Some(row) = self.queue.find_visible(job, self.now()) else {
-            self.held.push(refuse(reply, EndpointError::Refused(Refusal::NoSuchJob)));
-            return;
-        };
-        let look = match self.streams.get(row.key) {
-            None => StreamLookup::Cold(row.key),
-            Some(stream) => {
-                if !row.state.is_terminal() {
-                    self.streams.watch(row.key, watch);
+        let look = match self.queue.find_visible(job, self.now()) {
+            None => Err(EndpointError::Refused(Refusal::NoSuchJob)),
+            Some(row) => match self.streams.get(row.key) {
+                None => Ok(StreamLookup::Cold(row.key)),
+                Some(stream) => {
+                    if !row.state.is_terminal() {
+                        self.streams.watch(row.key, watch);
+                    }
+                    Ok(StreamLookup::Here(Box::new(row), stream))
                 }
-                StreamLookup::Here(Box::new(row), stream)
-            }
+            },
         };
-        self.held.push(answer(reply, look));
+        self.hold(HeldReply::Stream, reply, look);
     }
 
     fn follow(&mut self, job: JobId, reply: ReplySender<TailLookup>) {
-        let Some(row) = self.queue.find_visible(job, self.now()) else {
-            self.held.push(refuse(reply, EndpointError::Refused(Refusal::NoSuchJob)));
-            return;
+        let look = match self.queue.find_visible(job, self.now()) {
+            None => Err(EndpointError::Refused(Refusal::NoSuchJob)),
+            Some(_) if self.releasing => Err(EndpointError::Unavailable("the server is stopping".to_owned())),
+            Some(row) => match self.streams.get(row.key) {
+                None => Ok(TailLookup::Cold(row.key)),
+                Some(stream) => Ok(TailLookup::Here(self.streams.follow(row, stream.next))),
+            },
         };
-        let look = match self.streams.get(row.key) {
-            _ if self.releasing => {
-                let why = EndpointError::Unavailable("the server is stopping".to_owned());
-                self.held.push(refuse(reply, why));
-                return;
-            }
-            None => TailLookup::Cold(row.key),
-            Some(stream) => TailLookup::Here(self.streams.follow(row, stream.next)),
-        };
-        self.held.push(answer(reply, look));
+        self.hold(HeldReply::Tail, reply, look);
     }
 
     fn consume(&mut self, job: JobId, offset: u64) {
@@ -314,13 +359,13 @@ impl Actor {
 
     fn configure(&mut self, record: &Endpoint) {
         let settings = self.shared.services.settings.of_queue(record);
-        self.apply(Command::Configure(settings));
+        self.apply(|queue, _, out| queue.configure(settings, out));
     }
 
     fn release_waits(&mut self) {
         self.releasing = true;
         while let Some(take) = self.parked.pop() {
-            self.held.push(answer(take.reply, Given::default()));
+            self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));
         }
         self.shared.stop_signals.close_all();
         // Whoever waits for a job is answered with the job as it is.
@@ -329,23 +374,16 @@ impl Actor {
     }
 
     pub(super) fn delete_slice(&mut self) {
-        let Reply::Left(left) = self.apply(Command::DeleteSlice) else { return };
+        let left = self.apply(Queue::delete_slice);
         // Not before the last slice is on disk: the engine removes the record next, and what is left then stays
         // for ever.
         if left > 0 || !self.is_all_durable() {
             return;
         }
         if let Some(reply) = self.deleting.take() {
-            self.held.push(answer(reply, ()));
+            self.hold(HeldReply::Done, reply, Ok(()));
             self.release_waits();
             self.mailbox.close();
         }
-    }
-}
-
-fn refused(reply: &Reply) -> EndpointError {
-    match reply {
-        Reply::Refused(refusal) => EndpointError::Refused(*refusal),
-        _ => EndpointError::Unavailable("the queue gave an answer to another question".to_owned()),
     }
 }

@@ -6,7 +6,7 @@
 use std::pin::Pin;
 
 use longshore_model::JobRow;
-use longshore_queue::{Command, Reply, Take};
+use longshore_queue::Take;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Actor;
@@ -21,7 +21,7 @@ pub(super) type Turn = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>
 
 impl Actor {
     /// Lets the queue answer a take with the jobs that there is room for.
-    pub(super) fn take_within_room(&mut self, take: Take) -> Option<Given> {
+    pub(super) fn take_within_room(&mut self, take: Take) -> Given {
         let mut take = take;
         loop {
             let next = self.next_bytes();
@@ -32,7 +32,7 @@ impl Actor {
                 _ => SMALL_BYTES,
             };
             take.input_bytes_max = bytes_max as u64;
-            let Reply::Taken(rows) = self.apply(Command::Take(take.clone())) else { return None };
+            let rows = self.apply(|queue, now, out| queue.take(now, &take, out));
             if rows.is_empty() {
                 match self.next_bytes() {
                     // Those before it were over, or it has come back with this take.
@@ -46,7 +46,7 @@ impl Actor {
                     _ => {}
                 }
             }
-            return Some(Given { room: kept(permit, &rows), rows });
+            return Given { room: kept(permit, &rows), rows };
         }
     }
 

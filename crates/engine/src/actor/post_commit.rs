@@ -7,7 +7,6 @@ use tokio::sync::oneshot;
 
 use super::request::EndWaiter;
 use crate::EndpointHandle;
-use crate::committer::HeldReply;
 use crate::endpoint_shared::EndpointShared;
 use crate::owner_use::UseBySubmitter;
 use crate::stream_tail::{StreamTail, TailEvent};
@@ -44,36 +43,31 @@ impl PostCommit {
             && self.used.is_empty()
     }
 
-    /// The release that does all of it. After a failed commit nothing of it happened: waits are dropped and
-    /// come back by themselves, the rest is forgotten with the machine that decided it.
-    pub(crate) fn into_release(self, shared: Arc<EndpointShared>) -> HeldReply {
-        Box::new(move |durable| {
-            if durable.is_err() {
-                return;
-            }
-            for (watch, row) in self.ended {
-                let _ = watch.send(row);
-            }
-            for watch in self.streams {
-                let _ = watch.send(());
-            }
-            for (tail, news) in self.tails {
-                tail.publish(news);
-            }
-            for (worker, job) in &self.stops {
-                shared.stop_signals.send(worker, *job);
-            }
-            for event in self.fleet {
-                shared.notify_fleet(event);
-            }
-            for (job, key, end, due_at) in self.hooks {
-                shared.enqueue_webhook(job, key, end, 0, due_at);
-            }
-            for job in self.progress {
-                shared.services.webhooks.progressed(EndpointHandle::new(Arc::clone(&shared)), job);
-            }
-            shared.count_use(self.used);
-            shared.delete_blobs(self.blobs);
-        })
+    /// Does all of it, after the commit. After a failed one it is dropped with the queue that decided it: waits come back
+    /// by themselves.
+    pub(crate) fn carry_out(self, shared: &Arc<EndpointShared>) {
+        for (watch, row) in self.ended {
+            let _ = watch.send(row);
+        }
+        for watch in self.streams {
+            let _ = watch.send(());
+        }
+        for (tail, news) in self.tails {
+            tail.publish(news);
+        }
+        for (worker, job) in &self.stops {
+            shared.stop_signals.send(worker, *job);
+        }
+        for event in self.fleet {
+            shared.notify_fleet(event);
+        }
+        for (job, key, end, due_at) in self.hooks {
+            shared.enqueue_webhook(job, key, end, 0, due_at);
+        }
+        for job in self.progress {
+            shared.services.webhooks.progressed(EndpointHandle::new(Arc::clone(shared)), job);
+        }
+        shared.count_use(self.used);
+        shared.delete_blobs(self.blobs);
     }
 }

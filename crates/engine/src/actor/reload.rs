@@ -1,4 +1,4 @@
-//! From rows to a machine: at the start, and after a commit that failed.
+//! From rows to a queue: at the start, and after a commit that failed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use longshore_model::{Endpoint, JobEnd, JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
-use longshore_queue::{Command, Queue};
+use longshore_queue::Queue;
 use longshore_store::{StoreError, WebhookRow};
 
 use super::Actor;
 use super::post_commit::PostCommit;
 use super::request::{Request, unavailable};
+use crate::EndpointError;
 use crate::endpoint_shared::{Services, blob_folder};
 use crate::supervisor::FleetEvent;
 
@@ -99,52 +100,59 @@ fn owner(name: &str) -> Option<JobId> {
 }
 
 impl Actor {
-    /// A commit failed: nothing that was decided since has left. The machine is dropped and made anew from
-    /// rows; waits stay. Then the disk gets a pause, in which whoever only looks is answered.
+    /// A commit failed: nothing that was decided since has left. The queue is dropped and loaded
+    /// from rows; waits stay. Then the disk gets a pause, in which queries are answered.
     pub(super) async fn reload(&mut self) {
+        let why = EndpointError::Unavailable("a change could not be written".to_owned());
+        self.refuse_undecided(&why);
         self.generation = self.progress.generation.load(Ordering::Acquire);
-        let error = StoreError::Io("a change could not be written".to_owned());
-        self.refuse_undecided(&error);
         loop {
             let record = self.shared.record();
             match load_queue(&self.shared.services, &record, false).await {
                 Ok(loaded) => {
                     self.adopt(loaded);
-                    break self.reject_for(PAUSE, &error, Request::is_served_during_pause).await;
+                    break self.pause(&why).await;
                 }
                 Err(error) => {
                     tracing::error!(endpoint = %record.id, %error, "a queue could not be reloaded, trying again");
-                    self.reject_for(PAUSE, &error, |_| false).await;
+                    let why = unavailable(&error);
+                    self.answer_for(PAUSE, |_, request| request.reject(&why)).await;
                 }
             }
         }
     }
 
-    fn refuse_undecided(&mut self, error: &StoreError) {
+    fn refuse_undecided(&mut self, why: &EndpointError) {
         self.writes.clear();
-        self.counters = None;
         self.post_commit = PostCommit::default();
-        for release in std::mem::take(&mut self.held) {
-            release(Err(error));
+        for reply in std::mem::take(&mut self.held) {
+            reply.release(Err(why));
         }
     }
 
-    /// Refuses for a while what is asked, but for some. The disk gets a pause, and a full queue is not loaded
-    /// again for every single submit.
-    async fn reject_for(&mut self, pause: Duration, error: &StoreError, but: impl Fn(&Request) -> bool) {
-        let why = unavailable(error);
+    /// Lets the disk have a pause after the queue was loaded, so that a full queue is not loaded again for every single
+    /// submit. Queries are answered, changes are refused, and a worker that asks for one is alive all the same.
+    async fn pause(&mut self, why: &EndpointError) {
+        let answer = |actor: &mut Self, request: Request| {
+            if request.is_served_during_pause() {
+                actor.handle(request);
+                actor.flush();
+            } else {
+                if let Some(worker) = request.sender() {
+                    actor.apply(|queue, now, _| queue.touch_worker(now, worker));
+                }
+                request.reject(why);
+            }
+        };
+        self.answer_for(PAUSE, answer).await;
+    }
+
+    /// Answers requests in this way for a while.
+    async fn answer_for(&mut self, pause: Duration, mut answer: impl FnMut(&mut Self, Request)) {
         let end = tokio::time::Instant::now() + pause;
         while let Ok(Some(request)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
             self.look_at_clock();
-            if but(&request) {
-                self.handle(request);
-                self.flush();
-            } else {
-                if let Some(worker) = request.sender() {
-                    self.apply(Command::TouchWorker(worker.clone()));
-                }
-                request.reject(&why);
-            }
+            answer(self, request);
         }
     }
 

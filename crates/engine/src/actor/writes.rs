@@ -1,4 +1,4 @@
-//! From the machine's changes to rows, and from its signals to what happens after the commit.
+//! From the queue's changes to rows, and from its signals to what happens after the commit.
 
 use bytes::Bytes;
 use longshore_model::{JobId, JobKey, JobRow, JobState};
@@ -11,7 +11,7 @@ use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::supervisor::FleetEvent;
 
-/// The payload that came with a command.
+/// The payload that came with a verb.
 #[derive(Default)]
 pub(super) struct CarriedPayload {
     pub(super) input: Option<Payload>,
@@ -27,9 +27,9 @@ pub(super) fn file_of(payload: Option<&Payload>) -> Option<String> {
 }
 
 impl Actor {
-    pub(super) fn write_all(&mut self, changes: &mut Vec<Change>, mut carried: CarriedPayload) {
+    pub(super) fn write_all(&mut self, changes: &mut Vec<Change>, carried: &mut CarriedPayload) {
         for change in changes.drain(..) {
-            self.write(change, &mut carried);
+            self.write(change, carried);
         }
     }
 
@@ -75,10 +75,6 @@ impl Actor {
             Change::PutWebhook(_) if planted(Bug::HookNotKept) => return,
             Change::PutWebhook(job) => Write::PutWebhook(WebhookRow { job, attempts: 0, due_at: self.now() }),
             Change::DeleteWebhook(job) => Write::DeleteWebhook(job),
-            Change::PutCounters(_, counters) => {
-                self.counters = Some(counters);
-                return;
-            }
         };
         self.writes.push(write);
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longshore_model::{Endpoint, EndpointNo, Provider, Template, TemplateId};
-use longshore_queue::Command;
 use longshore_store::Write;
 
 use super::Engine;
@@ -126,11 +125,8 @@ impl Engine {
 
     /// Stops handing out jobs and waits until none runs. Each job ends by its execution timeout at the latest.
     async fn let_run_dry(&self, handle: &EndpointHandle) {
-        let mut settings = self.inner.services.settings.of_queue(&handle.record());
-        settings.paused = true;
         let (reply, paused) = tokio::sync::oneshot::channel();
-        let _ =
-            handle.shared.requests.send(Request::Command { command: Command::Configure(settings), reply });
+        let _ = handle.shared.requests.send(Request::Pause { reply });
         let _ = paused.await;
         while handle.fleet_view().await.is_ok_and(|view| view.running > 0) {
             tokio::time::sleep(DRAIN_LOOK).await;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use longshore_model::{JobId, JobRow};
-use longshore_queue::{Command, Refusal, Reply, Submit};
+use longshore_queue::{Refusal, Submit};
 use longshore_store::Payload;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::EndpointHandle;
+use crate::actor::query::{Query, QueueHealth, View};
 use crate::actor::request::{EndWaiter, Request};
 use crate::endpoint_shared::blob_folder;
 use crate::{Accepted, EndpointError, Health, JobFilter, JobPage, JobSnapshot, Submission};
@@ -93,19 +94,23 @@ impl EndpointHandle {
     }
 
     async fn visible(&self, job: JobId) -> Result<JobRow, EndpointError> {
-        let row = self.inspect(move |queue, now| queue.find_visible(job, now)).await?;
-        row.ok_or(EndpointError::Refused(Refusal::NoSuchJob))
+        self.row(job, View::Visible).await
+    }
+
+    /// The job's row in this view.
+    pub(super) async fn row(&self, job: JobId, view: View) -> Result<JobRow, EndpointError> {
+        let row = self.query(|reply| Query::Job { job, view, reply }).await?;
+        row.map(|row| *row).ok_or(EndpointError::Refused(Refusal::NoSuchJob))
     }
 
     /// A waiting job's place in the line: 1 is next. None for a job that does not wait.
     pub async fn position(&self, job: JobId) -> Result<Option<u64>, EndpointError> {
-        self.inspect(move |queue, _| queue.position(job)).await
+        self.query(|reply| Query::Position { job, reply }).await
     }
 
     /// The job as it is, also when its time is over and only its webhook keeps it.
     pub(crate) async fn stored(&self, job: JobId) -> Result<JobSnapshot, EndpointError> {
-        let row = self.inspect(move |queue, _| queue.find_stored(job)).await?;
-        self.snapshot(row.ok_or(EndpointError::Refused(Refusal::NoSuchJob))?).await
+        self.snapshot(self.row(job, View::Stored).await?).await
     }
 
     /// The job when it is terminal, or as it is when `wait` passed.
@@ -118,7 +123,7 @@ impl EndpointHandle {
         loop {
             let (watch, ended) = oneshot::channel();
             match self.request(|reply| Request::Wait { job, watch, reply }).await {
-                Ok(row) if row.state.is_terminal() => return self.awaited(row).await,
+                Ok(row) if row.state.is_terminal() => return self.awaited(*row).await,
                 Ok(_) => match tokio::time::timeout_at(until, ended).await {
                     Ok(Ok(row)) => return self.awaited(row).await,
                     Ok(Err(_)) if self.is_stopping() => return Box::pin(self.status(job)).await,
@@ -135,45 +140,34 @@ impl EndpointHandle {
 
     /// Sets the time of the job's deletion to `ttl_ms` from now; answers the job as it is.
     pub async fn set_ttl(&self, job: JobId, ttl_ms: u64) -> Result<JobSnapshot, EndpointError> {
-        self.snapshot(self.change(Command::SetTtl { job, ttl_ms }).await?).await
+        let row = self.request(|reply| Request::SetTtl { job, ttl_ms, reply }).await?;
+        self.snapshot(*row).await
     }
 
     /// Ends a job; answers its row as it is then, which is not cancelled if it was terminal before.
     pub async fn cancel(&self, job: JobId) -> Result<JobRow, EndpointError> {
-        self.change(Command::Cancel(job)).await
+        self.request(|reply| Request::Cancel { job, reply }).await.map(|row| *row)
     }
 
     /// Ends a job that nobody waits for any more. Nor does anybody wait for this.
     pub fn cancel_detached(&self, job: JobId) {
         let (reply, _) = oneshot::channel();
-        let _ = self.tell(Request::Command { command: Command::Cancel(job), reply });
+        let _ = self.tell(Request::Cancel { job, reply });
     }
 
     /// Queues a failed or timed-out job again; answers its row as it is then.
     pub async fn retry(&self, job: JobId) -> Result<JobRow, EndpointError> {
-        self.change(Command::Retry(job)).await
-    }
-
-    async fn change(&self, command: Command) -> Result<JobRow, EndpointError> {
-        match self.command(command).await? {
-            Reply::Job(row) => Ok(row),
-            other => Err(unexpected(&other)),
-        }
+        self.request(|reply| Request::Retry { job, reply }).await.map(|row| *row)
     }
 
     /// Cancels every queued job; answers how many.
     pub async fn purge(&self) -> Result<u64, EndpointError> {
-        match self.command(Command::Purge).await? {
-            Reply::Purged(count) => Ok(count),
-            other => Err(unexpected(&other)),
-        }
+        self.request(|reply| Request::Purge { reply }).await
     }
 
     /// The endpoint's numbers.
     pub async fn health(&self) -> Result<Health, EndpointError> {
-        let (counters, load, workers) = self
-            .inspect(|queue, _| (queue.counters(), queue.load(), queue.worker_loads().collect::<Vec<_>>()))
-            .await?;
+        let QueueHealth { counters, load, workers } = *self.query(|reply| Query::Health { reply }).await?;
         Ok(Health {
             counters,
             in_queue: load.queued,
@@ -183,9 +177,8 @@ impl EndpointHandle {
     }
 
     /// Jobs, newest first.
-    pub async fn list(&self, query: JobFilter) -> Result<JobPage, EndpointError> {
-        let JobFilter { state, limit, before } = query;
-        let page = self.inspect(move |queue, now| queue.page(state, limit, before, now)).await?;
+    pub async fn list(&self, filter: JobFilter) -> Result<JobPage, EndpointError> {
+        let page = self.query(|reply| Query::Jobs { filter, reply }).await?;
         let mut jobs = Vec::with_capacity(page.jobs.len());
         for row in page.jobs {
             match self.small_snapshot(row).await {
@@ -199,8 +192,7 @@ impl EndpointHandle {
 
     /// A job's submitted members (as in [`Submission::members`]).
     pub async fn members(&self, job: JobId) -> Result<Bytes, EndpointError> {
-        let row = self.inspect(move |queue, _| queue.find_stored(job)).await?;
-        let row = row.ok_or(EndpointError::Refused(Refusal::NoSuchJob))?;
+        let row = self.row(job, View::Stored).await?;
         let room = self.hold(row.input_bytes as usize).await?;
         let input = self.input(&row).await.inspect_err(|error| self.note_unread(job, "input", error))?;
         Ok(room.around(input))
@@ -209,10 +201,4 @@ impl EndpointHandle {
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_deleted() || self.shared.stopping.load(std::sync::atomic::Ordering::Acquire)
     }
-}
-
-/// The machine answered another question than the one that was asked: a bug of ours.
-pub(super) fn unexpected(reply: &Reply) -> EndpointError {
-    debug_assert!(false, "unexpected reply {reply:?}");
-    EndpointError::Unavailable("the queue gave an answer to another question".to_owned())
 }

@@ -4,44 +4,29 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use longshore_model::{Endpoint, JobEnd, JobId, Millis, WorkerCounts, WorkerId, WorkerPhase};
-use longshore_queue::{Command, WorkerLoad};
+use longshore_queue::WorkerLoad;
 
 use super::EndpointHandle;
+use crate::actor::query::Query;
 use crate::actor::request::Request;
 use crate::webhooks::WebhookSource;
-use crate::{EndpointError, FleetStatus, FleetView, JobSnapshot, WorkerView};
+use crate::{EndpointError, FleetStatus, FleetView, JobSnapshot};
 
 impl EndpointHandle {
     /// Load and workers, for the supervisor.
     pub async fn fleet_view(&self) -> Result<FleetView, EndpointError> {
         self.shared.load_seen();
-        self.inspect(|queue, now| {
-            let load = queue.load();
-            let workers = queue.worker_loads().map(|worker| WorkerView {
-                idle_ms: if worker.running > 0 { 0 } else { now.since(worker.idle_since) },
-                id: worker.id,
-                phase: worker.phase,
-                running: worker.running,
-            });
-            FleetView {
-                queued_normal: load.queued_normal,
-                queued: load.queued,
-                running: load.running,
-                oldest_normal_wait_ms: load.first_normal_since.map(|since| now.since(since)),
-                workers: workers.collect(),
-            }
-        })
-        .await
+        self.query(|reply| Query::Fleet { reply }).await.map(|view| *view)
     }
 
     /// A launcher started this worker, or found it alive.
     pub async fn register_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        self.command(Command::RegisterWorker(worker)).await.map(drop)
+        self.request(|reply| Request::RegisterWorker { worker, reply }).await
     }
 
     /// No more jobs for this worker. Its open polls are answered empty.
     pub async fn drain_worker(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        self.command(Command::DrainWorker(worker)).await.map(drop)
+        self.request(|reply| Request::DrainWorker { worker, reply }).await
     }
 
     /// The worker is gone; its jobs go back to the queue.
@@ -51,7 +36,7 @@ impl EndpointHandle {
         counts_retry: bool,
         reason: String,
     ) -> Result<(), EndpointError> {
-        self.command(Command::LoseWorker { worker, counts_retry, reason }).await.map(drop)
+        self.request(|reply| Request::LoseWorker { worker, counts_retry, reason, reply }).await
     }
 
     /// What the supervisor knows of the endpoint's workers that the queue cannot: those that are starting, those
@@ -95,7 +80,7 @@ impl WebhookSource for EndpointHandle {
     }
 
     async fn settle_webhook(&self, job: JobId, end: JobEnd) -> Result<(), EndpointError> {
-        self.command(Command::SettleWebhook { job, end }).await.map(drop)
+        self.request(|reply| Request::SettleWebhook { job, end, reply }).await
     }
 
     fn endpoint(&self) -> Arc<Endpoint> {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_model::{JobId, JobRow, JobState};
 use longshore_planted::{Bug, planted};
-use longshore_queue::{Queue, Refusal};
 use longshore_store::{OutcomeRow, Payload};
 
 use super::EndpointHandle;
+use crate::actor::query::View;
 use crate::actor::request::unread;
 use crate::{BudgetPermit, EndpointError, JobSnapshot};
 
@@ -133,8 +133,7 @@ impl EndpointHandle {
 
     /// The job's row as it is now.
     async fn present(&self, id: JobId) -> Result<JobRow, EndpointError> {
-        let seen = move |queue: &Queue, now| queue.find_visible(id, now).or_else(|| queue.find_stored(id));
-        self.inspect(seen).await?.ok_or(EndpointError::Refused(Refusal::NoSuchJob))
+        self.row(id, View::VisibleOrStored).await
     }
 
     /// Says in the log that a part of a job could not be read, if that is what the error says.

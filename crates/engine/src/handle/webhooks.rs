@@ -1,11 +1,12 @@
 //! What clients ask about webhooks.
 
 use longshore_model::{JobId, Millis};
-use longshore_queue::{Command, Refusal};
+use longshore_queue::Refusal;
 
 use tokio::task::JoinSet;
 
 use super::EndpointHandle;
+use crate::actor::request::Request;
 use crate::webhooks::log;
 use crate::{Delivery, DeliveryState, EndpointError};
 
@@ -41,7 +42,7 @@ impl EndpointHandle {
     pub async fn redeliver(&self, webhook_id: &str) -> Result<(), EndpointError> {
         let (job, end) =
             log::parse_webhook_id(webhook_id).ok_or(EndpointError::Refused(Refusal::NoSuchJob))?;
-        self.command(Command::RedeliverWebhook { job, end }).await.map(drop)
+        self.request(|reply| Request::RedeliverWebhook { job, end, reply }).await.map(drop)
     }
 
     /// Delivers again what failed since then. Answers how many, and how many of those that failed cannot be: their jobs

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_model::limits::{ERROR_BYTES_MAX, PROGRESS_BYTES_MAX};
 use longshore_model::{JobId, WorkerId};
-use longshore_queue::{Command, Report};
+use longshore_queue::Report;
 use longshore_store::{OutcomeRow, Payload};
 
 use super::EndpointHandle;
@@ -85,13 +85,13 @@ impl EndpointHandle {
 
     /// A worker lives and holds these jobs (none: it did not say; ids that are not ours are left out).
     pub async fn ping(&self, worker: WorkerId, holds: Option<Vec<JobId>>) -> Result<(), EndpointError> {
-        self.command(Command::Ping { worker, holds }).await.map(drop)
+        self.request(|reply| Request::Ping { worker, holds, reply }).await
     }
 
     /// A worker says that it is not fit to run (a failed self-check) and is about to exit.
     pub async fn report_unfit(&self, worker: WorkerId, reason: String) -> Result<(), EndpointError> {
         tracing::warn!(endpoint = %self.record().id, %worker, %reason, "a worker says that it is not fit to run");
-        self.command(Command::DrainWorker(worker.clone())).await?;
+        self.drain_worker(worker.clone()).await?;
         self.shared.notify_fleet(FleetEvent::Replace { worker, reason });
         Ok(())
     }
@@ -108,7 +108,7 @@ impl EndpointHandle {
 
     /// A worker asked to be replaced (`stopPod`).
     pub async fn request_replacement(&self, worker: WorkerId) -> Result<(), EndpointError> {
-        self.command(Command::DrainWorker(worker.clone())).await?;
+        self.drain_worker(worker.clone()).await?;
         self.shared.notify_fleet(FleetEvent::Refresh { worker });
         Ok(())
     }

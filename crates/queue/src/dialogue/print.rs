@@ -7,10 +7,11 @@ use std::vec::Vec;
 
 use longshore_model::{JobId, Millis};
 
+use super::command::{Command, Reply};
 use super::rows::{Note, Outcome};
 use super::script::state;
 use super::world::{START, World};
-use crate::{Command, Effects, Reply, Signal};
+use crate::{Effects, Signal};
 
 /// More notes than this are counted instead.
 const NOTES_MAX: usize = 8;
@@ -69,11 +70,11 @@ fn signal_note(world: &World, command: &Command, signal: &Signal) -> Option<(Str
 fn reply(world: &World, reply: &Reply) -> Option<String> {
     match reply {
         Reply::Done => None,
-        Reply::Accepted(_) => Some("accepted".to_string()),
+        Reply::Accepted => Some("accepted".to_string()),
         Reply::Known(row) => Some(format!("known as {} {}", name(world, row.id), row.state)),
         Reply::Taken(rows) if rows.is_empty() => Some("nothing".to_string()),
         Reply::Taken(rows) => Some(rows.iter().map(|row| name(world, row.id)).collect::<Vec<_>>().join(", ")),
-        Reply::Recorded(_) => Some("recorded".to_string()),
+        Reply::Recorded => Some("recorded".to_string()),
         Reply::Ignored => Some("ignored".to_string()),
         Reply::MayAppend(_, attempt) => Some(format!("may append in attempt {}", attempt.0)),
         Reply::Job(row) => Some(row.state.to_string()),

@@ -8,8 +8,9 @@ use std::{eprintln, format};
 
 use longshore_model::{Attempt, Idempotency, JobId, KeyId, Millis, OwnerNo, Submitter, WorkerId};
 
+use super::command::{Command, Reply};
 use super::world::{World, worker};
-use crate::{Command, Reply, Report, Submit, Take};
+use crate::{Report, Submit, Take};
 
 const SEEDS: u64 = 200;
 const STEPS: u32 = 400;
@@ -174,7 +175,7 @@ impl Life {
                 key: KeyId::from_number(self.dice.roll(3)),
             },
         };
-        if matches!(self.say(Command::Submit(submit)), Reply::Accepted(_)) {
+        if matches!(self.say(Command::Submit(submit)), Reply::Accepted) {
             self.jobs.push(fresh);
         }
     }

@@ -7,8 +7,9 @@ use std::vec::Vec;
 
 use longshore_model::{Counters, JobId, JobKey, JobRow, JobState};
 
+use super::command::Command;
+use crate::Change;
 use crate::transitions::DELETED;
-use crate::{Change, Command};
 
 /// What is kept of a job's outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +84,6 @@ impl Rows {
             }
             Change::PutWebhook(key) => assert!(self.hooks.insert(*key), "a hook is owed once"),
             Change::DeleteWebhook(key) => assert!(self.hooks.remove(key), "only what is owed is forgotten"),
-            Change::PutCounters(_, counters) => self.counters = *counters,
         }
     }
 

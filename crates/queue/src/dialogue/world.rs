@@ -7,8 +7,9 @@ use std::vec::Vec;
 use longshore_model::{EndpointNo, JobEnd, JobId, JobRow, Millis, WorkerId};
 
 use super::audit;
+use super::command::{Command, Reply};
 use super::rows::{Note, Rows};
-use crate::{Change, Command, Effects, Queue, QueueSettings, Reply, Signal};
+use crate::{Change, Effects, Queue, QueueSettings, Signal};
 
 const ENDPOINT: EndpointNo = EndpointNo(7);
 pub(super) const START: Millis = Millis(1_700_000_000_000);
@@ -53,7 +54,7 @@ impl World {
     pub(super) fn apply(&mut self, command: Command) -> (Reply, Effects, Vec<Note>) {
         let cause = command.clone();
         let mut effects = Effects::default();
-        let reply = self.queue.apply(self.now, command, &mut effects);
+        let reply = command.apply(&mut self.queue, self.now, &mut effects);
         let mut notes = Vec::new();
         let mut ended = Vec::new();
         for change in &effects.changes {
@@ -64,6 +65,9 @@ impl World {
                 }
             }
             self.rows.write(&cause, change, &mut notes);
+        }
+        if let Some(counters) = self.queue.take_counters() {
+            self.rows.counters = counters;
         }
         if let Reply::MayAppend(key, _) = reply {
             *self.rows.streams.entry(key).or_default() += 1;
