@@ -4,10 +4,10 @@
 //! time jumps to the next timer. A step is one poll of one task. Where several tasks could run, chance lets some
 //! of them wait, so that every seed sees another order.
 
-use std::panic::AssertUnwindSafe;
+use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::sync::Notify;
@@ -26,7 +26,8 @@ struct SchedulerState {
     /// The step that somebody waits for.
     mark: AtomicU64,
     marked: Notify,
-    panics: AtomicU64,
+    /// Panics of this thread before the world began.
+    panics_before: u64,
     /// How likely a task that could run is made to wait.
     disorder: f64,
     rng: Mutex<Rng>,
@@ -40,7 +41,7 @@ impl Scheduler {
             steps: AtomicU64::new(0),
             mark: AtomicU64::new(u64::MAX),
             marked: Notify::new(),
-            panics: AtomicU64::new(0),
+            panics_before: count_panics(),
             disorder,
             rng: Mutex::new(rng.fork()),
         };
@@ -60,9 +61,9 @@ impl Scheduler {
         }
     }
 
-    /// How many tasks panicked.
+    /// How often something panicked, also where the panic was caught: an actor catches those of its queue.
     pub fn panics(&self) -> u64 {
-        self.shared.panics.load(Ordering::Relaxed)
+        count_panics() - self.shared.panics_before
     }
 
     /// A process that dies only when it is killed.
@@ -173,12 +174,24 @@ impl Future for CountedTask {
             return Poll::Pending;
         }
         self.life.tasks.count_step();
-        let task = AssertUnwindSafe(|| self.task.as_mut().poll(context));
-        std::panic::catch_unwind(task).unwrap_or_else(|panic| {
-            self.life.tasks.shared.panics.fetch_add(1, Ordering::Relaxed);
-            std::panic::resume_unwind(panic)
-        })
+        self.task.as_mut().poll(context)
     }
+}
+
+/// How often this thread has panicked since it first asked. A world lives in one thread.
+fn count_panics() -> u64 {
+    thread_local! {
+        static PANICS: Cell<u64> = const { Cell::new(0) };
+    }
+    static COUNTING: Once = Once::new();
+    COUNTING.call_once(|| {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICS.set(PANICS.get() + 1);
+            hook(panic);
+        }));
+    });
+    PANICS.get()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

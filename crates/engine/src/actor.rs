@@ -3,7 +3,11 @@
 //! All waiting happens in [`Actor::run`]; all deciding happens in synchronous methods. What is decided goes to
 //! the shard's committer as one piece per round of the mailbox, with everything that may be said or done only
 //! once it is durable.
+//!
+//! Deciding panics where an invariant is broken. Then the round is void, and the queue is dropped and loaded from rows,
+//! as after a failed commit.
 
+mod broken;
 mod handlers;
 pub(crate) mod held_reply;
 mod input_budget;
@@ -76,6 +80,8 @@ pub(crate) struct Actor {
     held: Vec<HeldReply>,
     post_commit: PostCommit,
     jobs_are_ready: bool,
+    /// An invariant is broken: nothing is decided until the queue is loaded again.
+    is_broken: bool,
 }
 
 impl Actor {
@@ -111,6 +117,7 @@ impl Actor {
             held: Vec::new(),
             post_commit: PostCommit::default(),
             jobs_are_ready: false,
+            is_broken: false,
         }
     }
 
@@ -119,12 +126,12 @@ impl Actor {
         let mut requests = Vec::new();
         let line = Arc::clone(&self.progress);
         loop {
-            if line.generation.load(Ordering::Acquire) != self.generation {
+            if self.is_broken || line.generation.load(Ordering::Acquire) != self.generation {
                 self.reload().await;
                 self.look_at_clock();
                 // Open polls may find jobs now, and the fleet hears of the load.
-                self.tick();
-                self.flush();
+                self.decide(Self::tick);
+                continue;
             }
             self.look_at_clock();
             // Before the deadline is looked up: what becomes durable in between is heard of.
@@ -145,14 +152,16 @@ impl Actor {
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
             }
             self.look_at_clock();
-            for request in requests.drain(..) {
-                self.handle(request);
-            }
-            if due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in)) {
-                self.apply(|queue, now, _| queue.renew_leases(now));
-            }
-            self.tick();
-            self.flush();
+            let has_overslept = due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in));
+            self.decide(|actor| {
+                for request in requests.drain(..) {
+                    actor.handle(request);
+                }
+                if has_overslept {
+                    actor.apply(|queue, now, _| queue.renew_leases(now));
+                }
+                actor.tick();
+            });
         }
     }
 

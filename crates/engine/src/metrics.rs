@@ -85,6 +85,7 @@ pub struct EngineMetrics {
     /// How many commands shared a commit.
     pub commit_batch: Histogram,
     commits_failed: AtomicU64,
+    invariants_broken: AtomicU64,
 }
 
 /// Bounds for commits: 50 µs to a second.
@@ -99,6 +100,7 @@ impl Default for EngineMetrics {
             commit_us: Histogram::new(&COMMIT_US_BOUNDS),
             commit_batch: Histogram::new(&COMMIT_BATCH_BOUNDS),
             commits_failed: AtomicU64::new(0),
+            invariants_broken: AtomicU64::new(0),
         }
     }
 }
@@ -113,6 +115,16 @@ impl EngineMetrics {
     /// Counts a commit that the store refused.
     pub fn commit_failed(&self) {
         self.commits_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a broken invariant of a queue.
+    pub fn invariant_broken(&self) {
+        self.invariants_broken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often an invariant of a queue was broken, so that the queue was dropped and loaded from rows.
+    pub fn invariants_broken(&self) -> u64 {
+        self.invariants_broken.load(Ordering::Relaxed)
     }
 
     /// How many commits the store refused.

@@ -41,11 +41,16 @@ impl Aside {
         self.returns.insert((now + pause_ms, slot));
     }
 
+    /// Whether the job is here.
+    pub(crate) fn contains(&self, low_priority: bool, order: i64, slot: Slot) -> bool {
+        self.return_of.contains_key(&slot) && self.lanes.contains(low_priority, order, slot)
+    }
+
     /// Takes a job out; whether it was here.
     pub(crate) fn remove(&mut self, low_priority: bool, order: i64, slot: Slot) -> bool {
         let Some(at) = self.return_of.remove(&slot) else { return false };
         self.returns.remove(&(at, slot));
-        self.lanes.remove(low_priority, order, slot);
+        assert!(self.lanes.remove(low_priority, order, slot), "a job that returns later is in a list");
         true
     }
 

@@ -79,30 +79,39 @@ impl<K: Copy + Ord> Index<K> {
             .map(|entry| (entry.key, entry.slot))
     }
 
-    pub(crate) fn insert(&mut self, key: K, slot: Slot) {
+    /// Whether there is an entry of this job with this key.
+    pub(crate) fn contains(&self, key: K, slot: Slot) -> bool {
+        let entry = Entry { key, slot };
+        let at = self.chunks_up_to(entry).checked_sub(1);
+        at.is_some_and(|at| self.chunks[at].binary_search(&entry).is_ok())
+    }
+
+    /// Adds an entry; whether it was missing.
+    pub(crate) fn insert(&mut self, key: K, slot: Slot) -> bool {
         let entry = Entry { key, slot };
         let above = self.chunks_up_to(entry);
         let chunk = above.checked_sub(1).map(|at| &mut self.chunks[at]);
         let Some(chunk) = chunk.filter(|chunk| chunk.len() < CHUNK || chunk[CHUNK - 1] >= entry) else {
             self.insert_at_edge(above, entry);
-            return;
+            return true;
         };
         if chunk[chunk.len() - 1] < entry {
             chunk.push(entry);
             self.len += 1;
-            return;
+            return true;
         }
-        let Err(at) = chunk.binary_search(&entry) else { return };
+        let Err(at) = chunk.binary_search(&entry) else { return false };
         self.len += 1;
         if chunk.len() < CHUNK {
             chunk.insert(at, entry);
-            return;
+            return true;
         }
         // What comes next in an order goes on filling the lower part.
         let upper = chunk_of(&chunk[at..]);
         chunk.truncate(at);
         chunk.push(entry);
         self.chunks.insert(above, upper);
+        true
     }
 
     /// Inserts what comes after a full chunk, or before all of them: into the next one, if that has room.
@@ -114,12 +123,13 @@ impl<K: Copy + Ord> Index<K> {
         self.len += 1;
     }
 
-    pub(crate) fn remove(&mut self, key: K, slot: Slot) {
+    /// Removes an entry; whether it was there.
+    pub(crate) fn remove(&mut self, key: K, slot: Slot) -> bool {
         let entry = Entry { key, slot };
-        let Some(at) = self.chunks_up_to(entry).checked_sub(1) else { return };
+        let Some(at) = self.chunks_up_to(entry).checked_sub(1) else { return false };
         let chunk = &mut self.chunks[at];
         let place = if chunk[0] == entry { Ok(0) } else { chunk.binary_search(&entry) };
-        let Ok(place) = place else { return };
+        let Ok(place) = place else { return false };
         chunk.remove(place);
         self.len -= 1;
         if chunk.is_empty() {
@@ -129,6 +139,7 @@ impl<K: Copy + Ord> Index<K> {
             self.join(at);
             self.join(at.saturating_sub(1));
         }
+        true
     }
 
     /// Moves the next chunk into this one, if together they leave room to grow.

@@ -63,7 +63,7 @@ impl Jobs {
         let id = row.id;
         let slot = self.free.pop().unwrap_or_else(|| self.add_place());
         *self.place(slot) = Some(row);
-        self.by_id.insert(id, slot);
+        assert!(self.by_id.insert(id, slot), "a free slot is no job's");
         slot
     }
 
@@ -86,15 +86,16 @@ impl Jobs {
         &mut self.pages[slot.0 as usize / PAGE][slot.0 as usize % PAGE]
     }
 
-    pub(crate) fn remove(&mut self, slot: Slot) -> Option<PackedRow> {
-        let row = self.place(slot).take()?;
-        self.by_id.remove(row.id, slot);
+    /// Takes out a job that is there.
+    pub(crate) fn remove(&mut self, slot: Slot) -> PackedRow {
+        let row = self.place(slot).take().expect("a slot in an index holds a job");
+        assert!(self.by_id.remove(row.id, slot), "a job is found by its id");
         self.submitters.leave(row.submitter);
         if !self.carried.is_empty() {
             self.carried.remove(&slot);
         }
         self.free.push(slot);
-        Some(row)
+        row
     }
 
     /// The whole row.
@@ -115,6 +116,19 @@ impl Jobs {
     /// The jobs before `before` (none: all) by id, newest first.
     pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = Slot> {
         self.by_id.descending(before).map(|(_, slot)| slot)
+    }
+
+    /// The job in a place of the slab, counted around it again and again; none where that is free.
+    pub(crate) fn sample(&self, number: u32) -> Option<Slot> {
+        let last = self.pages.len().checked_sub(1)?;
+        let places = last * PAGE + self.pages[last].len();
+        let place = number as usize % places;
+        self.pages[place / PAGE][place % PAGE].as_ref().map(|_| Slot(place as u32))
+    }
+
+    /// Whether the job is found by its id.
+    pub(crate) fn is_indexed(&self, slot: Slot) -> bool {
+        self.by_id.contains(self[slot].id, slot)
     }
 
     /// Every place of the slab is taken or free to be taken again.

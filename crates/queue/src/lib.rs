@@ -29,6 +29,7 @@ mod delete_all;
 mod effects;
 mod idempotent;
 mod index;
+mod invariants;
 mod jobs;
 mod packed;
 mod ping;

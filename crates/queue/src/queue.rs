@@ -20,7 +20,7 @@ pub(crate) const SLICE_JOBS_MAX: usize = 256;
 ///
 /// Its verbs take the time, which never goes back between them, and add what they cause to an [`Effects`] that the caller
 /// empties and keeps for its room: every job comes this way three times. A verb's result is held until the commit that
-/// covers its changes.
+/// covers its changes. A verb panics where an invariant is broken (`invariants.rs`); the queue is then to be dropped.
 #[derive(Debug)]
 pub struct Queue {
     pub(crate) endpoint: EndpointNo,
@@ -51,6 +51,8 @@ pub struct Queue {
     pub(crate) workers: Workers,
     /// Jobs that wait and are not in `ready`.
     pub(crate) aside: Aside,
+    /// Where in the slab [`Queue::check_sample`] goes on.
+    pub(crate) next_sample: u32,
 }
 
 impl Queue {
@@ -73,12 +75,14 @@ impl Queue {
             enqueued_last: Millis(0),
             workers: Workers::default(),
             aside: Aside::default(),
+            next_sample: 0,
         }
     }
 
     /// The counters, if they have changed since the last call. They belong into the same commit as the rows of the verbs
     /// since then: a job's sequence number is reserved by them.
     pub fn take_counters(&mut self) -> Option<Counters> {
+        assert!(self.last_seq <= self.counters.reserved_seq, "every sequence number in use is reserved");
         let is_reserved = self.counters.reserved_seq != self.taken_counters.reserved_seq;
         if self.counters == self.taken_counters || (!is_reserved && planted(Bug::CountersNotKept)) {
             return None;

@@ -21,12 +21,20 @@ impl ReadyQueue {
         if low_priority { &mut self.low } else { &mut self.normal }
     }
 
+    /// Adds a job that is not here yet.
     pub(crate) fn insert(&mut self, low_priority: bool, order: i64, slot: Slot) {
-        self.lane(low_priority).insert(order, slot);
+        assert!(self.lane(low_priority).insert(order, slot), "a job is in a list once");
     }
 
-    pub(crate) fn remove(&mut self, low_priority: bool, order: i64, slot: Slot) {
-        self.lane(low_priority).remove(order, slot);
+    /// Takes a job out; whether it was here.
+    pub(crate) fn remove(&mut self, low_priority: bool, order: i64, slot: Slot) -> bool {
+        self.lane(low_priority).remove(order, slot)
+    }
+
+    /// Whether the job is here.
+    pub(crate) fn contains(&self, low_priority: bool, order: i64, slot: Slot) -> bool {
+        let lane = if low_priority { &self.low } else { &self.normal };
+        lane.contains(order, slot)
     }
 
     /// The job that is next in line.
@@ -78,5 +86,7 @@ fn append(to: &mut Index<i64>, from: &mut Index<i64>) {
     if to.len() < from.len() {
         core::mem::swap(to, from);
     }
-    core::mem::take(from).iter().for_each(|(order, slot)| to.insert(order, slot));
+    for (order, slot) in core::mem::take(from).iter() {
+        assert!(to.insert(order, slot), "a job is in one of two lists");
+    }
 }

@@ -55,6 +55,7 @@ impl Submitters {
     /// Counts one job less.
     pub(crate) fn leave(&mut self, no: SubmitterNo) {
         let place = &mut self.places[no.0 as usize];
+        assert!(place.jobs > 0, "a job's submitter is counted");
         place.jobs -= 1;
         if place.jobs == 0 {
             self.by_value.remove(&place.submitter);

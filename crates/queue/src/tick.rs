@@ -43,9 +43,7 @@ impl Queue {
             self.stop_holder(slot, now, out);
             self.end(slot, JobState::TimedOut, now, out);
         } else {
-            // No other state has an earlier deadline. Forget a stray entry rather than see it for ever.
-            debug_assert!(false, "a deadline that means nothing");
-            self.deadlines.remove(at, slot);
+            unreachable!("a job in state {} has no deadline at {at} before its deletion", row.state());
         }
     }
 

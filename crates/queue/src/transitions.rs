@@ -61,7 +61,9 @@ impl Queue {
     pub(crate) fn start(&mut self, slot: Slot, worker: &WorkerId, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         let row = &mut self.jobs[slot];
-        self.ready.remove(row.low_priority(), row.order, slot);
+        assert_eq!(row.state(), JobState::InQueue, "only a queued job is handed out");
+        let was_ready = self.ready.remove(row.low_priority(), row.order, slot);
+        assert!(was_ready, "a job that is handed out was ready");
         row.set_state(JobState::InProgress);
         let job = row.id;
         let row = row.extras_mut();
@@ -77,6 +79,9 @@ impl Queue {
 
     /// Ends a job that is not terminal yet.
     pub(crate) fn end(&mut self, slot: Slot, state: JobState, now: Millis, out: &mut Effects) {
+        assert!(state.is_terminal(), "a job ends in a terminal state");
+        let was_terminal = self.jobs[slot].state().is_terminal();
+        assert!(!was_terminal || reopens(), "a job that has ended does not end again");
         self.unschedule(slot);
         self.detach(slot, now);
         self.aside.forget(slot);
@@ -125,6 +130,7 @@ impl Queue {
     ) {
         let max_retries = self.settings.max_retries;
         let row = &self.jobs[slot];
+        assert_eq!(row.state(), JobState::InProgress, "only a running job goes back");
         if counts && row.retries() >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
             let error = exhausted(row, loss);
             out.changes.push(Change::PutError(row.key(), error));
@@ -165,7 +171,7 @@ impl Queue {
             // A newer job has it where this one only waited for its webhook.
             self.idempotent.remove(&promise, slot);
         }
-        let Some(row) = self.jobs.remove(slot) else { return };
+        let row = self.jobs.remove(slot);
         out.changes.push(Change::DeleteJob(row.key()));
         out.signals.push(Signal::Deleted(row.id, row.key()));
         if !row.state().is_terminal() {
@@ -192,12 +198,14 @@ impl Queue {
         let row = &self.jobs[slot];
         match row.state() {
             JobState::InQueue => {
-                if self.aside.is_unused() || !self.aside.remove(row.low_priority(), row.order, slot) {
-                    self.ready.remove(row.low_priority(), row.order, slot);
-                }
-                self.purging.remove(row.low_priority(), row.order, slot);
+                let (low_priority, order) = (row.low_priority(), row.order);
+                let was_listed = (!self.aside.is_unused() && self.aside.remove(low_priority, order, slot))
+                    || self.ready.remove(low_priority, order, slot)
+                    || self.purging.remove(low_priority, order, slot);
+                assert!(was_listed, "a queued job is ready, set aside or being purged");
             }
             JobState::InProgress => {
+                assert!(self.running > 0, "a running job is counted");
                 self.running -= 1;
                 if let Some(worker) = row.worker() {
                     self.workers.release(worker, slot, now, self.settings.lease_ms);
@@ -215,14 +223,15 @@ impl Queue {
     /// Enters the job's deadline; its state and times are final for now.
     pub(crate) fn schedule(&mut self, slot: Slot) {
         if let Some(at) = deadline(&self.jobs[slot]) {
-            self.deadlines.insert(at, slot);
+            assert!(self.deadlines.insert(at, slot), "a job has one deadline");
         }
     }
 
     /// Withdraws the job's deadline, before its state or times change.
     pub(crate) fn unschedule(&mut self, slot: Slot) {
         if let Some(at) = deadline(&self.jobs[slot]) {
-            self.deadlines.remove(at, slot);
+            let was_scheduled = self.deadlines.remove(at, slot);
+            assert!(was_scheduled || planted(Bug::TimeoutNotLoaded), "a job's deadline is scheduled");
         }
     }
 }
@@ -240,6 +249,11 @@ pub(crate) fn deadline(row: &PackedRow) -> Option<Millis> {
         _ if row.webhook_pending() && row.delete_at() == DELETED => None,
         _ => Some(row.delete_at()),
     }
+}
+
+/// Whether a mistake is planted that ends jobs twice, for the simulator's auditor to find.
+fn reopens() -> bool {
+    planted(Bug::CancelAfterResult) || planted(Bug::ResultAfterCancel)
 }
 
 fn exhausted(row: &PackedRow, loss: &Loss<'_>) -> String {

@@ -42,7 +42,8 @@ impl Queue {
     fn set_aside(&mut self, slot: Slot, now: Millis) {
         let row = &self.jobs[slot];
         if row.state() == JobState::InQueue {
-            self.ready.remove(row.low_priority(), row.order, slot);
+            let was_ready = self.ready.remove(row.low_priority(), row.order, slot);
+            assert!(was_ready, "a job that has come back is ready");
             self.aside.put(row.low_priority(), row.order, slot, now);
         }
     }
@@ -54,7 +55,7 @@ impl Queue {
             && let Some(slot) = self.aside.due(now)
         {
             let row = &self.jobs[slot];
-            self.aside.remove(row.low_priority(), row.order, slot);
+            assert!(self.aside.remove(row.low_priority(), row.order, slot), "a job that is due is set aside");
             self.ready.insert(row.low_priority(), row.order, slot);
             done += 1;
         }

@@ -133,7 +133,8 @@ impl Workers {
 
     /// Puts a job into a worker's hands.
     pub(crate) fn hold(&mut self, id: &WorkerId, slot: Slot, job: JobId) {
-        let Some(worker) = self.by_id.get_mut(id) else { return };
+        let worker = self.by_id.get_mut(id).expect("a worker that gets a job is known");
+        assert!(worker.held.iter().all(|held| held.slot != slot), "a worker gets a job once at a time");
         let alone = worker.held.is_empty() && worker.stopping.is_empty();
         worker.held.iter_mut().for_each(|held| held.alone = false);
         worker.stopping.iter_mut().for_each(|stopping| stopping.alone_since = None);
@@ -265,8 +266,8 @@ impl Workers {
 
     pub(crate) fn remove(&mut self, id: &WorkerId) {
         if let Some(worker) = self.by_id.remove(id) {
+            assert!(worker.held.is_empty(), "a worker that is forgotten holds no job");
             self.checks.remove(&(worker.check_at, id.clone()));
-            self.busy -= u32::from(!worker.held.is_empty());
         }
     }
 
@@ -277,6 +278,7 @@ impl Workers {
         worker.held.remove(at);
         if worker.held.is_empty() {
             worker.idle_since = now;
+            assert!(self.busy > 0, "a worker that held a job was counted");
             self.busy -= 1;
             if worker.next_check(lease_ms) < worker.check_at {
                 self.schedule(id, lease_ms);

@@ -83,6 +83,8 @@ impl Actor {
                 self.hold(HeldReply::Done, reply, Ok(()));
             }
             Request::Delete { reply } => self.deleting = Some(reply),
+            #[cfg(test)]
+            Request::Spoil(spoil) => spoil(&mut self.queue),
         }
     }
 
@@ -98,6 +100,7 @@ impl Actor {
         verb: impl FnOnce(&mut Queue, Millis, &mut Effects) -> T,
     ) -> T {
         let mut effects = std::mem::take(&mut self.effects);
+        assert!(effects.changes.is_empty() && effects.signals.is_empty(), "a verb's effects are its own");
         let result = verb(&mut self.queue, self.now, &mut effects);
         self.write_all(&mut effects.changes, carried);
         self.signal_all(&mut effects.signals);
@@ -142,6 +145,7 @@ impl Actor {
         let mut carried = CarriedPayload { input: Some(input), outcome: None };
         let result = match self.apply_with(&mut carried, |queue, now, out| queue.submit(now, submit, out)) {
             Ok(Submitted::New(_)) => {
+                assert!(carried.input.is_none(), "the input of an accepted job is written");
                 self.post_commit.used.add(submitter, Use { submitted: 1, ..Use::default() });
                 self.own_blob(id, file);
                 self.watch_from(id, watch);
@@ -171,7 +175,7 @@ impl Actor {
         if given.rows.is_empty() && !self.releasing && !is_leaving {
             self.parked.park(ParkedTake { worker, slots, reply });
         } else {
-            self.hand_over(given, reply);
+            self.hand_over(&worker, given, reply);
         }
     }
 
@@ -205,12 +209,13 @@ impl Actor {
                 self.parked.push_front(parked);
                 return;
             }
-            self.hand_over(given, parked.reply);
+            self.hand_over(&worker, given, parked.reply);
         }
     }
 
-    fn hand_over(&mut self, given: Given, reply: ReplySender<Given>) {
+    fn hand_over(&mut self, worker: &WorkerId, given: Given, reply: ReplySender<Given>) {
         for row in &given.rows {
+            assert_eq!(row.worker.as_ref(), Some(worker), "a job is delivered to the worker in its row");
             self.shared.metrics.delay_ms.record(row.delay_ms());
         }
         self.hold(HeldReply::Jobs, reply, Ok(given));

@@ -71,11 +71,10 @@ impl ParkedTakes {
     }
 
     fn unlist(&mut self, worker: &WorkerId, number: u64) {
-        if let Some(numbers) = self.by_worker.get_mut(worker) {
-            numbers.retain(|listed| *listed != number);
-            if numbers.is_empty() {
-                self.by_worker.remove(worker);
-            }
+        let numbers = self.by_worker.get_mut(worker).expect("a parked take is listed by its worker");
+        numbers.retain(|listed| *listed != number);
+        if numbers.is_empty() {
+            self.by_worker.remove(worker);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From rows to a queue: at the start, and after a commit that failed.
+//! From rows to a queue: at the start, after a commit that failed, and after an invariant that was broken.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longshore_model::{Endpoint, JobEnd, JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
-use longshore_queue::Queue;
+use longshore_queue::{Effects, Queue};
 use longshore_store::{StoreError, WebhookRow};
 
 use super::Actor;
@@ -100,11 +100,16 @@ fn owner(name: &str) -> Option<JobId> {
 }
 
 impl Actor {
-    /// A commit failed: nothing that was decided since has left. The queue is dropped and loaded
+    /// A commit failed, or an invariant is broken: nothing that was decided since has left. The queue is dropped and loaded
     /// from rows; waits stay. Then the disk gets a pause, in which queries are answered.
     pub(super) async fn reload(&mut self) {
-        let why = EndpointError::Unavailable("a change could not be written".to_owned());
+        let why =
+            if self.is_broken { "its queue is being reloaded" } else { "a change could not be written" };
+        let why = EndpointError::Unavailable(why.to_owned());
         self.refuse_undecided(&why);
+        if self.is_broken {
+            self.wait_settled().await;
+        }
         self.generation = self.progress.generation.load(Ordering::Acquire);
         loop {
             let record = self.shared.record();
@@ -122,7 +127,22 @@ impl Actor {
         }
     }
 
+    /// Waits until the rounds that are in flight are durable, or have failed. Rows that were read earlier would be older
+    /// than they.
+    async fn wait_settled(&mut self) {
+        let line = &self.progress;
+        while line.durable_seq.load(Ordering::Acquire) != self.seq
+            && line.generation.load(Ordering::Acquire) == self.generation
+        {
+            tokio::select! {
+                () = line.advanced.notified() => {}
+                () = line.failed.notified() => {}
+            }
+        }
+    }
+
     fn refuse_undecided(&mut self, why: &EndpointError) {
+        self.effects = Effects::default();
         self.writes.clear();
         self.post_commit = PostCommit::default();
         for reply in std::mem::take(&mut self.held) {
@@ -134,12 +154,13 @@ impl Actor {
     /// submit. Queries are answered, changes are refused, and a worker that asks for one is alive all the same.
     async fn pause(&mut self, why: &EndpointError) {
         let answer = |actor: &mut Self, request: Request| {
-            if request.is_served_during_pause() {
-                actor.handle(request);
-                actor.flush();
+            if actor.is_broken {
+                request.reject(why);
+            } else if request.is_served_during_pause() {
+                actor.decide(|actor| actor.handle(request));
             } else {
                 if let Some(worker) = request.sender() {
-                    actor.apply(|queue, now, _| queue.touch_worker(now, worker));
+                    actor.decide(|actor| actor.apply(|queue, now, _| queue.touch_worker(now, worker)));
                 }
                 request.reject(why);
             }
@@ -158,6 +179,7 @@ impl Actor {
 
     fn adopt(&mut self, loaded: LoadedQueue) {
         let dropped = std::mem::replace(&mut self.queue, loaded.queue);
+        self.is_broken = false;
         self.blobs = loaded.blobs;
         self.outputs.clear();
         self.shared.services.payload_cache.clear();

@@ -81,6 +81,9 @@ pub(crate) enum Request {
     ReleaseWaits { reply: ReplySender<()> },
     /// The endpoint is deleted: remove its jobs, then end.
     Delete { reply: ReplySender<()> },
+    /// A test spoils the queue.
+    #[cfg(test)]
+    Spoil(Box<dyn FnOnce(&mut longshore_queue::Queue) + Send>),
 }
 
 // A mailbox holds them by value.
@@ -164,6 +167,8 @@ impl Request {
             | Self::Pause { .. }
             | Self::ReleaseWaits { .. }
             | Self::Delete { .. } => false,
+            #[cfg(test)]
+            Self::Spoil(_) => true,
         }
     }
 
@@ -200,6 +205,8 @@ impl Request {
             | Self::Pause { .. }
             | Self::ReleaseWaits { .. }
             | Self::Delete { .. } => None,
+            #[cfg(test)]
+            Self::Spoil(_) => None,
         }
     }
 
@@ -239,6 +246,8 @@ impl Request {
             | Self::WarmStream { .. }
             | Self::Consume { .. }
             | Self::Configure(_) => {}
+            #[cfg(test)]
+            Self::Spoil(_) => {}
         }
     }
 }

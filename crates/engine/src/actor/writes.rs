@@ -45,7 +45,7 @@ impl Actor {
                 Write::DeleteJob(job)
             }
             Change::PutInput(job) => {
-                let Some(input) = carried.input.take() else { return };
+                let input = carried.input.take().expect("a new job comes with its input");
                 let recent = &self.shared.services.payload_cache;
                 // Behind more jobs than have a place there, it would be gone before its turn comes.
                 if self.queue.queued() <= recent.jobs_max() as u64 {
@@ -54,7 +54,7 @@ impl Actor {
                 Write::PutInput(job, input)
             }
             Change::PutOutcome(job) => {
-                let outcome = carried.outcome.take().unwrap_or_default();
+                let outcome = carried.outcome.take().expect("a report that counts comes with its outcome");
                 self.put_outcome(job, outcome)
             }
             Change::PutError(job, error) => {

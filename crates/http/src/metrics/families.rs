@@ -149,6 +149,13 @@ fn commits(page: &mut Exposition, engine: &Engine) {
     let name = "longshore_commits_failed_total";
     page.family(name, MetricType::Counter, "commits that the store refused");
     page.sample(name, &[], metrics.commits_failed());
+    let name = "longshore_invariants_broken_total";
+    page.family(
+        name,
+        MetricType::Counter,
+        "broken invariants of queues, each followed by a reload from rows",
+    );
+    page.sample(name, &[], metrics.invariants_broken());
 }
 
 fn requests(page: &mut Exposition, counts: &RequestCounts) {

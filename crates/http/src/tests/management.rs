@@ -262,6 +262,7 @@ async fn metrics_count_jobs_requests_and_commits() {
         r#"longshore_http_requests_total{route="/v2/{endpoint}/run",method="POST",status="200"} 1"#
             .to_owned(),
         "longshore_commits_failed_total 0".to_owned(),
+        "longshore_invariants_broken_total 0".to_owned(),
     ] {
         assert!(text.lines().any(|found| found == line), "no `{line}` in\n{text}");
     }

@@ -19,6 +19,8 @@ pub(super) fn audit(queue: &Queue, rows: &Rows) {
         audit_belongings(&row, rows);
     }
     queue.jobs.assert_slab();
+    queue.assert_sums();
+    queue.jobs.iter().for_each(|(slot, _)| queue.assert_job(slot));
     assert_eq!(queue.counters, rows.counters);
     let ended = |state| rows.ended.get(&state).copied().unwrap_or_default();
     assert_eq!(queue.counters.completed, ended(JobState::Completed));

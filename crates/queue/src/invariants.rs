@@ -1,0 +1,74 @@
+//! What must hold between two verbs, whatever they were.
+//!
+//! What one step can see is asserted in that step. What spans several indexes is checked here, a job at a time: asking
+//! for all of them would cost more than the verbs. A broken invariant panics: the queue is then to be dropped and loaded
+//! from rows, for what else it says may be wrong, too.
+
+use longshore_model::JobState;
+use longshore_planted::{Bug, planted};
+
+use crate::Queue;
+use crate::jobs::Slot;
+use crate::transitions::deadline;
+
+impl Queue {
+    /// Checks the sums, and the next one of the jobs: as many calls as there are jobs check all of them. Between two verbs
+    /// alone; costs a few searches.
+    ///
+    /// # Panics
+    ///
+    /// If an invariant is broken.
+    pub fn check_sample(&mut self) {
+        self.assert_sums();
+        if let Some(slot) = self.jobs.sample(self.next_sample) {
+            self.assert_job(slot);
+        }
+        self.next_sample = self.next_sample.wrapping_add(1);
+    }
+
+    /// Every job is in one place, and numbers that are kept beside the indexes agree with them.
+    pub(crate) fn assert_sums(&self) {
+        let listed = self.ready.len() + self.aside.lanes.len() + self.purging.len() + self.running;
+        assert!(listed <= self.jobs.len(), "{listed} jobs are queued or run, of {}", self.jobs.len());
+        assert!(self.deadlines.len() <= self.jobs.len(), "a job has one deadline at most");
+        assert!(u64::from(self.workers.busy()) <= self.running, "a busy worker holds a running job");
+        assert!(self.last_seq <= self.counters.reserved_seq, "every sequence number in use is reserved");
+    }
+
+    /// The indexes say of this job what its row says.
+    pub(crate) fn assert_job(&self, slot: Slot) {
+        let row = &self.jobs[slot];
+        let (id, state) = (row.id, row.state());
+        assert!(self.jobs.is_indexed(slot), "job {id} is found by its id");
+        assert_eq!(row.key().endpoint, self.endpoint, "job {id} belongs to this endpoint");
+        assert!(row.key().seq <= self.counters.reserved_seq, "the number of job {id} is reserved");
+        let (low_priority, order) = (row.low_priority(), row.order);
+        let (ready, purging) = (&self.ready, &self.purging);
+        let lists = [
+            ready.contains(low_priority, order, slot),
+            self.aside.contains(low_priority, order, slot),
+            purging.contains(low_priority, order, slot),
+        ];
+        let expected = u8::from(state == JobState::InQueue);
+        assert_eq!(
+            lists.map(u8::from).iter().sum::<u8>(),
+            expected,
+            "job {id} in state {state} is in {lists:?}"
+        );
+        let is_purged = self.is_purged(row) && !planted(Bug::PurgeHitsNewJobs);
+        assert!(lists[2] || !is_purged, "the purged job {id} is being purged");
+        // A damaged row may name no worker: the job's timeout ends it.
+        if let (JobState::InProgress, Some(worker)) = (state, row.worker()) {
+            let holder = self.workers.get(worker);
+            let is_held = holder.is_some_and(|worker| worker.held.iter().any(|held| held.slot == slot));
+            assert!(is_held || planted(Bug::LeaseNotLoaded), "the running job {id} is held by {worker}");
+        }
+        match deadline(row) {
+            Some(at) => {
+                let is_scheduled = self.deadlines.contains(at, slot) || planted(Bug::TimeoutNotLoaded);
+                assert!(is_scheduled, "the deadline of job {id} is scheduled");
+            }
+            None => assert!(row.webhook_pending(), "job {id} has no deadline, and no pending webhook call"),
+        }
+    }
+}
