@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::Router;
 use longshore_engine::{Engine, EngineParts, WebhookLog, WebhookTransport};
 use longshore_http::HttpState;
-use longshore_launch::Launcher;
+use longshore_launch::{Launcher, Launchers};
+use longshore_model::Provider;
 use longshore_store::StoreError;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
@@ -96,7 +97,7 @@ fn parts(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rn
     EngineParts {
         store: Arc::new(machine.disk.store(process)),
         blobs: Arc::new(machine.disk.blobs(process)),
-        launcher: Some((machine.launcher)(process)),
+        launchers: Launchers::from([(Provider::Process, (machine.launcher)(process))]),
         runtime: Arc::new(host),
         webhook_transport: Arc::clone(&machine.post),
         vault: Arc::default(),

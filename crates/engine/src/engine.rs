@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use std::time::Duration;
 
 use longshore_blobs::Blobs;
-use longshore_launch::Launcher;
-use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, ShardId, Template, TemplateId};
+use longshore_launch::Launchers;
+use longshore_model::{Endpoint, EndpointId, Epoch, Gpu, JobId, Provider, ShardId, Template, TemplateId};
 use longshore_store::Store;
 use longshore_vault::{Keyring, NoRandom};
 use tokio::sync::mpsc;
@@ -44,8 +44,8 @@ pub struct EngineParts {
     pub store: Arc<dyn Store>,
     /// Where big payloads are kept.
     pub blobs: Arc<dyn Blobs>,
-    /// Who runs the workers of endpoints with the provider `process`; none runs nothing.
-    pub launcher: Option<Arc<dyn Launcher>>,
+    /// Run the workers. An endpoint whose provider has no launcher gets none.
+    pub launchers: Launchers,
     /// The machine that it runs on.
     pub runtime: Arc<dyn Runtime>,
     /// Who sends webhook calls.
@@ -68,12 +68,13 @@ pub struct Engine {
     inner: Arc<EngineInner>,
 }
 
-/// The supervisors' ears by endpoint.
-type FleetSenders = HashMap<EndpointId, mpsc::UnboundedSender<FleetEvent>>;
+/// The senders to the supervisors. An endpoint whose provider has changed has one per provider until the workers at the
+/// earlier provider are gone.
+type FleetSenders = HashMap<(EndpointId, Provider), mpsc::UnboundedSender<FleetEvent>>;
 
 struct EngineInner {
     services: Arc<Services>,
-    launcher: Option<Arc<dyn Launcher>>,
+    launchers: Launchers,
     workers: WorkerSettings,
     /// Workers of an earlier server were started for another address than the present one.
     moved: bool,

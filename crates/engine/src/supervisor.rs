@@ -1,7 +1,7 @@
 //! Keeps the workers of one endpoint: as many as its load asks for, of the present version, replaced when they
 //! hang, restarted with patience when they crash.
 //!
-//! One task per endpoint whose provider is `process`. What to do is decided without waiting, in [`roster`] and
+//! One task per endpoint whose provider has a launcher. What to do is decided without waiting, in [`roster`] and
 //! [`longshore_fleet`]; [`task`] asks, carries out and asks again. The supervisor never writes: all that has to
 //! survive a restart is the workers themselves, which their launcher finds again.
 
@@ -63,6 +63,8 @@ pub enum FleetEvent {
         /// Let running jobs finish.
         drain: bool,
     },
+    /// The endpoint has another provider: its workers at this one finish their jobs and end, then the task ends.
+    ProviderChanged,
     /// The server stops; workers go on.
     Shutdown,
 }
@@ -111,7 +113,7 @@ pub struct SupervisorParts<P> {
     pub endpoint_api: P,
     /// Reads the template that the endpoint uses now.
     pub template: Box<dyn Fn() -> Option<Arc<Template>> + Send + Sync>,
-    /// Runs the workers.
+    /// Runs the workers: the launcher of the endpoint's provider.
     pub launcher: Arc<dyn Launcher>,
     /// The GPUs of the machine that runs them.
     pub(crate) gpu_pool: Arc<GpuPool>,
@@ -129,7 +131,8 @@ pub struct SupervisorParts<P> {
 
 /// A supervisor that runs.
 pub struct SupervisorHandle {
-    /// Ends after [`FleetEvent::Shutdown`] at once, and after [`FleetEvent::Deleted`] when the last worker is gone.
+    /// Ends after [`FleetEvent::Shutdown`] at once, and after [`FleetEvent::Deleted`] or
+    /// [`FleetEvent::ProviderChanged`] when the last worker is gone.
     pub task: JoinHandle<()>,
     /// What it knows of the workers beyond what their queue does.
     pub status: watch::Receiver<FleetStatus>,
@@ -147,9 +150,9 @@ impl<P: EndpointApi> SupervisorParts<P> {
     }
 }
 
-/// Finds the workers that an earlier server left running, by endpoint. Those of endpoints that `is_known` does
-/// not know are stopped in the background. All of them keep their GPUs until they end. Called once, before the
-/// first supervisor begins.
+/// Finds the workers that an earlier server left running at one provider, by endpoint. Those of endpoints that `is_known`
+/// does not know are stopped in the background. All of them keep their GPUs until they end. Called once per launcher,
+/// before the first supervisor of its provider begins.
 pub(crate) async fn adopt(
     launcher: &Arc<dyn Launcher>,
     gpus: &GpuPool,

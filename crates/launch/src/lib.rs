@@ -16,6 +16,7 @@ mod presence;
 mod proc;
 mod process;
 pub mod shim;
+mod visible_gpus;
 mod volumes;
 mod worker_dir;
 
@@ -31,10 +32,15 @@ use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longshore_model::{CodeHash, EndpointId, Placement, VolumeId, WorkerId};
+use longshore_model::{CodeHash, ComputeType, EndpointId, Placement, Provider, VolumeId, WorkerId};
 use tokio::sync::mpsc;
+
+/// The launchers of one server, each under the provider whose endpoints it runs workers for. A provider without an entry
+/// runs no worker.
+pub type Launchers = BTreeMap<Provider, Arc<dyn Launcher>>;
 
 /// What a [`Launcher`] method returns.
 pub type LaunchFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, LaunchError>> + Send + 'a>>;
@@ -60,15 +66,17 @@ pub struct WorkerSpec {
     /// The folder whose entries it sees in the folder it runs in; none means an empty folder. Workers never
     /// share the folder itself: some SDK versions keep a file of running jobs in it.
     pub workdir: Option<PathBuf>,
-    /// The network volumes that it sees.
+    /// The network volumes that it sees. The launcher puts them in place and tells the worker where they are.
     pub volumes: Vec<VolumeId>,
     /// The whole environment on top of the server's own. Values are secrets: never logged.
     pub env: BTreeMap<String, String>,
     /// Give it a home folder of its own that shows the real one's entries, except the SDK's configuration: an
     /// API key in there would win over the worker's token.
     pub private_home: bool,
-    /// Where it is to run. The launcher keeps it with the worker and tells it again; that the worker sees its GPUs and
-    /// no others is in `env`.
+    /// Whether the endpoint wants workers with a GPU. The launcher shows a `Cpu` worker no GPU.
+    pub compute_type: ComputeType,
+    /// Where it runs. The launcher stores it with the worker, returns it from [`Launcher::adopt`], and shows the worker
+    /// only the GPUs in it. Without GPUs in it, a `Gpu` worker sees every GPU of the computer.
     pub placement: Placement,
     /// What it may use.
     pub limits: Limits,
@@ -96,6 +104,7 @@ impl fmt::Debug for WorkerSpec {
             .field("volumes", &self.volumes)
             .field("env", &self.env.keys())
             .field("private_home", &self.private_home)
+            .field("compute_type", &self.compute_type)
             .field("placement", &self.placement)
             .field("limits", &self.limits)
             .finish()
@@ -138,6 +147,17 @@ pub struct WorkerExit {
     pub expected: bool,
     /// As it was when it was started.
     pub placement: Placement,
+}
+
+/// The file that a worker's output goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerLog {
+    /// The worker that wrote it.
+    pub worker: WorkerId,
+    /// A full file is renamed and a new one begun, so a follower must open the path again.
+    pub path: PathBuf,
+    /// Whether the worker runs: only then the file still grows.
+    pub is_live: bool,
 }
 
 /// A span of time that is over.
@@ -211,10 +231,20 @@ pub trait Launcher: Send + Sync + 'static {
         false
     }
 
-    /// The file that a worker's output goes to, also for a while after its end; none where there is no file.
-    /// When the file is full it is renamed and a new one begun, so a follower must open the path again.
-    fn log_path(&self, _worker: &WorkerId) -> Option<PathBuf> {
+    /// The log of a worker of this endpoint; `None` without a log file, and for a worker of another endpoint. The logs of
+    /// ended workers are bounded in number: the oldest are removed. Blocks on the disk.
+    fn worker_log(&self, _endpoint: &EndpointId, _worker: &WorkerId) -> Option<WorkerLog> {
         None
+    }
+
+    /// The ended workers of an endpoint whose logs are still here, oldest first. Blocks on the disk.
+    fn ended_workers(&self, _endpoint: &EndpointId) -> Vec<WorkerId> {
+        Vec::new()
+    }
+
+    /// The logs of all workers of all endpoints, those of running workers first. Blocks on the disk.
+    fn worker_logs(&self) -> Vec<WorkerLog> {
+        Vec::new()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A launcher for tests: workers are entries in a list, and the test says what becomes of them.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_model::WorkerId;
+use longshore_model::{VolumeId, WorkerId};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
@@ -23,6 +24,7 @@ struct List {
     stopped: Vec<(WorkerId, Duration)>,
     cleared: Vec<WorkerId>,
     living: Vec<RunningWorker>,
+    volumes: BTreeSet<VolumeId>,
     refuses: Option<String>,
     start_takes: Duration,
 }
@@ -40,7 +42,7 @@ impl MemoryLauncher {
         Self { list: Mutex::new(List { living, ..List::default() }), ended, exits: Mutex::new(Some(exits)) }
     }
 
-    /// From now on nothing can be started, for this reason; or it can again.
+    /// From now on no worker can be started and no volume changed, for this reason; `None`: both succeed again.
     pub fn refuse(&self, reason: Option<&str>) {
         self.list().refuses = reason.map(str::to_owned);
     }
@@ -68,6 +70,23 @@ impl MemoryLauncher {
     /// The workers that live.
     pub fn living(&self) -> Vec<WorkerId> {
         self.list().living.iter().map(|present| present.worker.clone()).collect()
+    }
+
+    /// The volumes that have a directory.
+    pub fn volumes(&self) -> BTreeSet<VolumeId> {
+        self.list().volumes.clone()
+    }
+
+    fn change_volumes(&self, change: impl FnOnce(&mut BTreeSet<VolumeId>)) -> LaunchFuture<'_, ()> {
+        let mut list = self.list();
+        let changed = match &list.refuses {
+            Some(reason) => Err(LaunchError(reason.clone())),
+            None => {
+                change(&mut list.volumes);
+                Ok(())
+            }
+        };
+        Box::pin(async { changed })
     }
 
     /// A worker ends by itself. Nothing happens if it does not live.
@@ -128,6 +147,18 @@ impl Launcher for MemoryLauncher {
     fn end_leftovers(&self, worker: &WorkerId, _born: Born, _grace: Duration) -> LaunchFuture<'_, usize> {
         self.list().cleared.push(worker.clone());
         Box::pin(async { Ok(1) })
+    }
+
+    fn make_volume(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        self.change_volumes(|volumes| {
+            volumes.insert(*volume);
+        })
+    }
+
+    fn mark_volume_deleted(&self, volume: &VolumeId) -> LaunchFuture<'_, ()> {
+        self.change_volumes(|volumes| {
+            volumes.remove(volume);
+        })
     }
 
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>> {

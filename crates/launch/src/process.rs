@@ -2,6 +2,7 @@
 
 mod exit;
 mod leftovers;
+mod logs;
 mod spawn;
 mod watch;
 
@@ -23,11 +24,12 @@ use crate::code::{CodeFolders, DeployedCode};
 use crate::presence;
 use crate::proc::ProcessId;
 use crate::shim::Care;
+use crate::visible_gpus::set_visible_gpus;
 use crate::volumes::Volumes;
 use crate::worker_dir::{WorkerDir, WorkerNote};
 use crate::{
-    Born, LaunchError, LaunchFuture, Launcher, Limits, RotationLimits, RunningWorker, WorkerExit, WorkerSpec,
-    unenforced,
+    Born, LaunchError, LaunchFuture, Launcher, Limits, RotationLimits, RunningWorker, WorkerExit, WorkerLog,
+    WorkerSpec, unenforced,
 };
 
 /// How to run a shim: the worker's scratch folder is added as the last argument.
@@ -242,6 +244,7 @@ impl ProcessLauncher {
 
     async fn start_one(&self, mut spec: WorkerSpec) -> Result<(), LaunchError> {
         self.appear().await;
+        set_visible_gpus(&mut spec.env, spec.compute_type, &spec.placement.gpus);
         self.volumes.link_into(&spec.volumes, &mut spec.env);
         let dir = self.shared.live(&spec.worker);
         let (shim, care) = (self.shim.clone(), self.care.clone());
@@ -373,9 +376,16 @@ impl Launcher for ProcessLauncher {
         self.code.as_ref().is_some_and(|here| here.folders.find(code).is_some())
     }
 
-    fn log_path(&self, worker: &WorkerId) -> Option<PathBuf> {
-        let live = self.shared.live(worker).log();
-        if live.exists() { Some(live) } else { self.shared.ended_log(worker) }
+    fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog> {
+        self.shared.worker_log(endpoint, worker)
+    }
+
+    fn ended_workers(&self, endpoint: &EndpointId) -> Vec<WorkerId> {
+        self.shared.ended_workers(endpoint)
+    }
+
+    fn worker_logs(&self) -> Vec<WorkerLog> {
+        self.shared.worker_logs()
     }
 }
 

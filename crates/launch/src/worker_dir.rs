@@ -133,6 +133,11 @@ impl WorkerDir {
         read(&self.0.join("exit.json"))
     }
 
+    /// Whether the shim has noted the worker's end.
+    pub(crate) fn has_exit(&self) -> bool {
+        self.0.join("exit.json").exists()
+    }
+
     pub(crate) fn write_exit(&self, exit: &ExitNote) -> io::Result<()> {
         write(&self.0.join("exit.json"), exit)
     }

@@ -10,7 +10,7 @@ use longshore_launch::{
     Born, CodeFolders, LaunchError, Launcher, Limits, ProcessLauncher, RotationLimits, RunningWorker,
     ShimCommand, WorkerExit, WorkerSpec,
 };
-use longshore_model::{CodeHash, EndpointId, Gpu, Millis, Placement, WorkerId};
+use longshore_model::{CodeHash, ComputeType, EndpointId, Gpu, Millis, Placement, WorkerId};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -55,6 +55,11 @@ impl Server {
         id
     }
 
+    /// The log of a worker that was started with [`sh`].
+    fn log_path(&self, worker: &WorkerId) -> Option<PathBuf> {
+        self.launcher.worker_log(&EndpointId::mint(7), worker).map(|log| log.path)
+    }
+
     async fn exited(&mut self) -> WorkerExit {
         tokio::time::timeout(DEADLINE, self.exits.recv()).await.expect("an exit in time").unwrap()
     }
@@ -64,7 +69,7 @@ impl Server {
     }
 
     fn log(&self, worker: &WorkerId) -> String {
-        self.launcher.log_path(worker).map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default()
+        self.log_path(worker).map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default()
     }
 
     /// Waits until the worker printed something that contains `text`.
@@ -89,6 +94,7 @@ fn sh(script: &str) -> WorkerSpec {
         volumes: vec![],
         env: BTreeMap::new(),
         private_home: false,
+        compute_type: ComputeType::Gpu,
         placement: a_placement(),
         limits: Limits::default(),
     }
@@ -212,7 +218,7 @@ async fn a_log_is_rotated() {
         "{}",
         exited.log_tail
     );
-    let log = server.launcher.log_path(&worker).unwrap();
+    let log = server.log_path(&worker).unwrap();
     for name in ["log", "log.1", "log.2"] {
         let bytes = fs::metadata(log.with_file_name(name)).unwrap().len();
         assert!((1..=20_000).contains(&bytes), "{name} has {bytes} bytes");
@@ -237,7 +243,7 @@ async fn a_worker_outlives_the_server_and_is_adopted() {
         placement: a_placement(),
     };
     assert_eq!(server.adopt().await, [present]);
-    fs::write(server.launcher.log_path(&worker).unwrap().with_file_name("cwd").join("go"), "").unwrap();
+    fs::write(server.log_path(&worker).unwrap().with_file_name("cwd").join("go"), "").unwrap();
     let exited = server.exited().await;
     assert_eq!((exited.code, exited.log_tail.as_str()), (Some(5), "one\ntwo"));
     assert_eq!(exited.placement, a_placement());
@@ -278,7 +284,7 @@ async fn a_death_while_the_server_was_away_is_reported_with_its_code() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::on(&dir);
     let worker = server.start("echo last words; while [ ! -e go ]; do sleep 0.02; done; exit 9").await;
-    let folder = server.launcher.log_path(&worker).unwrap().with_file_name("");
+    let folder = server.log_path(&worker).unwrap().with_file_name("");
     drop(server);
     fs::write(folder.join("cwd/go"), "").unwrap();
     eventually(|| folder.join("exit.json").exists().then_some(())).await;
@@ -315,7 +321,7 @@ const LEAVES_A_DAEMON: &str =
 async fn daemon_and_shim(server: &Server, worker: &WorkerId) -> (String, rustix::process::Pid) {
     let log = server.prints(worker, "child=").await;
     let child = log.trim().rsplit_once('=').unwrap().1.to_owned();
-    let state = fs::read(server.launcher.log_path(worker).unwrap().with_file_name("state.json")).unwrap();
+    let state = fs::read(server.log_path(worker).unwrap().with_file_name("state.json")).unwrap();
     let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
     let shim = state["shim"]["pid"].as_i64().unwrap() as i32;
     (child, rustix::process::Pid::from_raw(shim).unwrap())
@@ -364,7 +370,7 @@ async fn a_worker_whose_server_is_gone_is_ended_by_its_shim() {
     let worker = server.start("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done").await;
     let log = server.prints(&worker, "ready").await;
     assert!(!log.contains("bye"));
-    let folder = server.launcher.log_path(&worker).unwrap().with_file_name("");
+    let folder = server.log_path(&worker).unwrap().with_file_name("");
     drop(server);
     eventually(|| folder.join("exit.json").exists().then_some(())).await;
     let mut server = Server::on(&dir);
@@ -395,7 +401,7 @@ async fn repeated_lines_are_folded_while_the_server_is_away_and_only_then() {
     let script = "n=0; while :; do echo polling; echo failed; n=$((n+1)); echo step $n; sleep 0.001; done";
     let worker = server.start(script).await;
     server.prints(&worker, "step 50").await;
-    let path = server.launcher.log_path(&worker).unwrap();
+    let path = server.log_path(&worker).unwrap();
     let log = || fs::read_to_string(&path).unwrap();
     assert!(log().matches("polling\n").count() >= 50, "all is written while the server is there");
     drop(server);
@@ -476,6 +482,42 @@ async fn the_servers_settings_and_the_sdks_configuration_stay_out_of_sight() {
 }
 
 #[tokio::test]
+async fn a_log_is_found_by_its_own_endpoint_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    let (own, other) = (EndpointId::mint(7), EndpointId::mint(8));
+    let worker = server.start("echo hello; while [ ! -e go ]; do sleep 0.02; done").await;
+    server.prints(&worker, "hello").await;
+    let live = server.launcher.worker_log(&own, &worker).unwrap();
+    assert!(live.is_live);
+    assert_eq!(server.launcher.worker_log(&other, &worker), None);
+    assert_eq!(
+        (server.launcher.worker_logs(), server.launcher.ended_workers(&own)),
+        (vec![live.clone()], vec![])
+    );
+
+    fs::write(live.path.with_file_name("cwd").join("go"), "").unwrap();
+    server.exited().await;
+    let ended = server.launcher.worker_log(&own, &worker).unwrap();
+    assert!(!ended.is_live);
+    assert_eq!(fs::read_to_string(&ended.path).unwrap(), "hello\n");
+    assert_eq!(server.launcher.worker_log(&other, &worker), None);
+    assert_eq!(server.launcher.worker_logs(), [ended]);
+    assert_eq!(
+        (server.launcher.ended_workers(&own), server.launcher.ended_workers(&other)),
+        (vec![worker], vec![])
+    );
+}
+
+#[tokio::test]
+async fn a_worker_sees_the_gpus_of_its_placement() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on(&dir);
+    server.start("echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER").await;
+    assert_eq!(server.exited().await.log_tail, "GPU-1234 PCI_BUS_ID");
+}
+
+#[tokio::test]
 async fn only_the_logs_of_the_last_workers_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Server::on(&dir);
@@ -484,7 +526,7 @@ async fn only_the_logs_of_the_last_workers_are_kept() {
         server.launcher.start(spec).await.unwrap();
         server.exited().await;
     }
-    let kept = |n: u32| server.launcher.log_path(&format!("wk-{n}").parse().unwrap()).is_some();
+    let kept = |n: u32| server.log_path(&format!("wk-{n}").parse().unwrap()).is_some();
     assert_eq!((0..12).map(kept).collect::<Vec<_>>(), [[false; 2].as_slice(), &[true; 10]].concat());
     for _ in 0..2 {
         server.launcher.forget(&EndpointId::mint(7)).await.unwrap();
@@ -595,7 +637,7 @@ async fn what_a_stopped_job_left_ends_and_nothing_else() {
         begin next; sleep 600 & echo next=$!
         begin end";
     let worker = server.start(script).await;
-    let cwd = server.launcher.log_path(&worker).unwrap().with_file_name("cwd");
+    let cwd = server.log_path(&worker).unwrap().with_file_name("cwd");
     let pid = async |name: &str| {
         let log = server.prints(&worker, &format!("{name}=")).await;
         let line = log.lines().find_map(|line| line.strip_prefix(&format!("{name}="))).unwrap();

@@ -29,7 +29,7 @@ pub enum RetryOn {
 }
 
 /// Who runs an endpoint's workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Provider {
     /// Child processes of this machine.

@@ -1,13 +1,11 @@
 //! The server that `longshore dev` runs inside its own process.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_cli::dev::{HostFuture, RunningServer, ServerHost, ServerRequest, WorkerLog};
 use longshore_engine::Engine;
-use longshore_launch::Launcher;
-use longshore_model::WorkerId;
+use longshore_launch::Launchers;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -15,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::service::{Listeners, Service};
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
-use crate::{bootstrap_key, logging, parts};
+use crate::{bootstrap_key, logging};
 
 /// `dev` shows what happens itself; the log is for what goes wrong.
 const LOG_LEVEL: &str = "error";
@@ -27,7 +25,7 @@ const WORKER_GRACE: Duration = Duration::from_secs(2);
 pub(crate) struct DevHost;
 
 struct DevServer {
-    data_dir: PathBuf,
+    launchers: Launchers,
     /// None once it was stopped.
     service: Mutex<Option<Service>>,
 }
@@ -54,51 +52,37 @@ async fn start(request: ServerRequest) -> Result<DevServer, StartupError> {
     let listener = TcpListener::from_std(request.listener).map_err(cannot)?;
     let admit = async |engine: &Engine| bootstrap_key::put(engine, &request.admin_key).await;
     let (service, ()) = Service::start(&settings, Listeners::one(listener), admit).await?;
-    Ok(DevServer { data_dir: settings.data_dir, service: Mutex::new(Some(service)) })
+    Ok(DevServer { launchers: service.launchers().clone(), service: Mutex::new(Some(service)) })
 }
 
 impl RunningServer for DevServer {
     fn worker_logs(&self) -> Vec<WorkerLog> {
-        let workers = parts::workers_dir(&self.data_dir);
-        let living = folders(&workers.join("live"));
-        let ended = folders(&workers.join("ended")).into_iter().flat_map(|endpoint| folders(&endpoint));
-        living.into_iter().chain(ended).filter_map(|folder| log_in(&folder)).collect()
+        let logs = self.launchers.values().flat_map(|launcher| launcher.worker_logs());
+        logs.map(|log| WorkerLog { worker: log.worker.to_string(), path: log.path }).collect()
     }
 
     fn stop(&self) -> HostFuture<'_, ()> {
         Box::pin(async move {
             let Some(service) = self.service.lock().await.take() else { return };
-            let launcher = service.launcher();
-            // First, so that nobody starts others in their place.
+            // First, so that no others are started in their place.
             service.stop().await;
-            stop_workers(&launcher, &self.data_dir).await;
+            stop_workers(&self.launchers).await;
         })
     }
 }
 
-/// Ends every worker that has a folder among the living.
-async fn stop_workers(launcher: &Arc<dyn Launcher>, data_dir: &Path) {
-    let living = folders(&parts::workers_dir(data_dir).join("live"));
-    let names = living.iter().filter_map(|folder| folder.file_name()?.to_str());
+/// Ends every worker that has a log and runs.
+async fn stop_workers(launchers: &Launchers) {
     let mut stopping = JoinSet::new();
-    for worker in names.filter_map(|name| name.parse::<WorkerId>().ok()) {
-        let launcher = Arc::clone(launcher);
-        stopping.spawn(async move {
-            if let Err(error) = launcher.stop(&worker, WORKER_GRACE).await {
-                tracing::warn!(%worker, %error, "a worker could not be stopped");
-            }
-        });
+    for launcher in launchers.values() {
+        for log in launcher.worker_logs().into_iter().filter(|log| log.is_live) {
+            let launcher = Arc::clone(launcher);
+            stopping.spawn(async move {
+                if let Err(error) = launcher.stop(&log.worker, WORKER_GRACE).await {
+                    tracing::warn!(worker = %log.worker, %error, "a worker could not be stopped");
+                }
+            });
+        }
     }
     while stopping.join_next().await.is_some() {}
-}
-
-fn folders(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
-}
-
-fn log_in(folder: &Path) -> Option<WorkerLog> {
-    let worker = folder.file_name()?.to_string_lossy().into_owned();
-    let path = folder.join("log");
-    path.exists().then_some(WorkerLog { worker, path })
 }

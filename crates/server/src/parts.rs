@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use longshore_blobs::DirBlobs;
 use longshore_engine::{DirWebhookLog, Engine, EngineParts, HttpTransport, TokioRuntime};
-use longshore_launch::{CgroupBase, CgroupError, CodeFolders, Launcher, ProcessLauncher, ShimCommand};
+use longshore_launch::{
+    CgroupBase, CgroupError, CodeFolders, Launcher, Launchers, ProcessLauncher, ShimCommand,
+};
+use longshore_model::Provider;
 use longshore_store::{EmbeddedStore, Scrub};
 use longshore_vault::Keyring;
 
@@ -21,7 +24,7 @@ const CODE_SUBCOMMAND: &str = "code-worker";
 /// An engine on the data folder, and what reads that folder in the background. `server_url` is where workers find the server.
 pub(crate) async fn start_engine(
     settings: &Settings,
-    launcher: Arc<dyn Launcher>,
+    launchers: Launchers,
     vault: Keyring,
     server_url: String,
 ) -> Result<(Engine, Scrub), StartupError> {
@@ -34,7 +37,7 @@ pub(crate) async fn start_engine(
     let parts = EngineParts {
         store: Arc::new(store),
         blobs: Arc::new(blobs),
-        launcher: Some(launcher),
+        launchers,
         runtime: Arc::new(TokioRuntime),
         webhook_transport: Arc::new(HttpTransport::new(&settings.webhooks())),
         webhook_log: Arc::new(hook_log),
@@ -58,27 +61,30 @@ pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, Dir
     Ok((store, blobs))
 }
 
-/// Runs workers as processes of this machine.
-pub(crate) fn process_launcher(settings: &Settings) -> Result<Arc<dyn Launcher>, StartupError> {
+/// The launchers of this server, by provider: processes of this computer.
+pub(crate) fn launchers(settings: &Settings) -> Result<Launchers, StartupError> {
+    Ok(Launchers::from([(Provider::Process, Arc::new(process_launcher(settings)?) as Arc<dyn Launcher>)]))
+}
+
+fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError> {
     let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
     // Also when the program's file was replaced by an upgrade meanwhile: the shim is this program, and starts the worker.
     let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
-    let launcher = ProcessLauncher::new(workers_dir(&settings.data_dir), shim)
+    let launcher = ProcessLauncher::new(settings.data_dir.join("workers"), shim)
         .with_volumes(settings.data_dir.join("volumes"))
         .with_code(CodeFolders::at(&code_dir(&settings.data_dir)), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
-    let launcher = match worker_cgroup(settings) {
+    match worker_cgroup(settings) {
         WorkerCgroup::Found(base) => {
             tracing::info!(base = %base.path().display(), "each worker gets a cgroup of its own");
-            launcher.with_cgroups(base)
+            Ok(launcher.with_cgroups(base))
         }
         WorkerCgroup::None(reason) => {
             tracing::info!(%reason, "workers get no cgroups of their own");
-            launcher
+            Ok(launcher)
         }
-        WorkerCgroup::Unusable(cause) => return Err(StartupError::WorkerCgroup(cause)),
-    };
-    Ok(Arc::new(launcher))
+        WorkerCgroup::Unusable(cause) => Err(StartupError::WorkerCgroup(cause)),
+    }
 }
 
 /// Where workers get cgroups of their own.
@@ -102,9 +108,4 @@ pub(crate) fn worker_cgroup(settings: &Settings) -> WorkerCgroup {
 /// Where deployed code is.
 pub(crate) fn code_dir(data_dir: &Path) -> PathBuf {
     data_dir.join("code")
-}
-
-/// Where the workers' folders are.
-pub(crate) fn workers_dir(data_dir: &Path) -> PathBuf {
-    data_dir.join("workers")
 }

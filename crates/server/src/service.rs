@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use longshore_engine::Engine;
 use longshore_http::{AuditLog, FileService, HttpState, ScrubReport, Surface, Tls};
-use longshore_launch::Launcher;
+use longshore_launch::Launchers;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -41,7 +41,7 @@ impl Listeners {
 /// A running server.
 pub(crate) struct Service {
     engine: Engine,
-    launcher: Arc<dyn Launcher>,
+    launchers: Launchers,
     files: Arc<DataFiles>,
     noting: JoinSet<()>,
     closing: watch::Sender<()>,
@@ -66,17 +66,16 @@ impl Service {
         let mut http = settings.http();
         // Otherwise what a request came to is what workers can reach.
         http.workers_url = listeners.management.is_some().then(|| server_url.clone());
-        let launcher = parts::process_launcher(settings)?;
+        let launchers = parts::launchers(settings)?;
         let vault = secrets::vault(settings)?;
-        let (engine, reading) =
-            parts::start_engine(settings, Arc::clone(&launcher), vault, server_url).await?;
+        let (engine, reading) = parts::start_engine(settings, launchers.clone(), vault, server_url).await?;
         if !engine.vault().is_sealing() {
             tracing::warn!(
                 "secrets are kept unsealed: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
             );
         }
         let admitted = admit(&engine).await?;
-        let files = Arc::new(DataFiles::new(&settings.data_dir));
+        let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone()));
         let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit_log(settings)?);
         let found = Arc::new(ScrubReport::default());
@@ -107,12 +106,12 @@ impl Service {
         noting.spawn(forget_unused_code(engine.clone(), Arc::clone(&files)));
         noting.spawn(scrub::run(reading, settings.scrub_pace(), found));
         let grace = settings.shutdown_grace();
-        Ok((Self { engine, launcher, files, noting, closing, serving, grace }, admitted))
+        Ok((Self { engine, launchers, files, noting, closing, serving, grace }, admitted))
     }
 
-    /// Who runs the workers.
-    pub(crate) fn launcher(&self) -> Arc<dyn Launcher> {
-        Arc::clone(&self.launcher)
+    /// The launchers, by provider.
+    pub(crate) fn launchers(&self) -> &Launchers {
+        &self.launchers
     }
 
     /// Takes no more requests, answers those that wait, and lets go of the data folder. Workers go on.

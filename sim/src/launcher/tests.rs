@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use longshore_launch::{Launcher as _, RunningWorker, WorkerExit, WorkerSpec};
-use longshore_model::{Placement, WorkerId};
+use longshore_model::{ComputeType, Placement, WorkerId};
 use tokio::time::{Instant, timeout};
 
 use super::{GRACE_LEFT, SimLauncher, WorkerMachine};
@@ -26,6 +26,7 @@ fn spec(worker: &str) -> WorkerSpec {
         volumes: vec![],
         env: variables(worker),
         private_home: false,
+        compute_type: ComputeType::Cpu,
         placement: Placement::default(),
         limits: longshore_launch::Limits::default(),
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longshore_model::{Endpoint, EndpointNo, Provider, Template, TemplateId};
+use longshore_model::{Endpoint, EndpointNo, Template, TemplateId};
 use longshore_store::Write;
 
 use super::Engine;
@@ -68,17 +68,17 @@ impl Engine {
 
     /// Lets an endpoint's actor and supervisor know its new record.
     fn publish(&self, handle: &EndpointHandle, record: Endpoint) {
+        let before = handle.record().provider;
         handle.shared.set_record(Arc::new(record.clone()));
         // An actor that is gone needs no settings.
         let _ = handle.shared.requests.send(Request::Configure(Box::new(record)));
         handle.shared.notify_fleet(FleetEvent::Configured);
-        if handle.record().provider == Provider::Process {
-            self.supervise(handle, Vec::new());
-        } else if handle.shared.has_fleet() {
-            // Its workers are somebody else's business from now on: ours finish and end.
-            handle.shared.notify_fleet(FleetEvent::Deleted { drain: true });
+        if handle.record().provider != before {
+            // The workers at the earlier provider finish their jobs and end.
+            handle.shared.notify_fleet(FleetEvent::ProviderChanged);
             handle.shared.set_fleet(None, None);
         }
+        self.supervise(handle, Vec::new());
     }
 
     /// Deletes an endpoint: it answers 404 at once, its workers are stopped, its jobs removed in slices.

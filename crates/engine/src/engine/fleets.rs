@@ -1,63 +1,89 @@
 //! The workers of every endpoint: found again at the start, then kept by one supervisor per endpoint.
 
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use longshore_launch::{Launcher, RunningWorker, WorkerExit};
 use longshore_model::{EndpointId, Provider};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::Engine;
 use crate::EndpointHandle;
-use crate::supervisor::{FleetEvent, SupervisorParts, adopt};
+use crate::supervisor::{FleetEvent, FleetStatus, SupervisorParts, adopt};
 
 impl Engine {
-    /// Adopts what an earlier server left running, and begins to supervise.
+    /// Adopts the workers that an earlier server left running, and starts a supervisor for each endpoint whose provider has
+    /// a launcher.
     pub(super) async fn start_fleet(&self) {
-        let Some(launcher) = self.inner.launcher.clone() else { return };
+        for (provider, launcher) in &self.inner.launchers {
+            self.start_fleet_at(*provider, launcher).await;
+        }
+    }
+
+    async fn start_fleet_at(&self, provider: Provider, launcher: &Arc<dyn Launcher>) {
         let exits = launcher.exits();
         let known = |id: &EndpointId| self.endpoint(id.as_str()).is_some();
         let (host, settings) = (self.inner.services.runtime.as_ref(), &self.inner.workers);
-        let mut adopted = match adopt(&launcher, &self.inner.gpu_pool, host, settings, known).await {
+        let mut adopted = match adopt(launcher, &self.inner.gpu_pool, host, settings, known).await {
             Ok(adopted) => adopted,
             Err(error) => {
-                tracing::error!(%error, "workers of an earlier server could not be looked for");
-                std::collections::HashMap::new()
+                tracing::error!(?provider, %error, "workers of an earlier server could not be looked for");
+                HashMap::new()
             }
         };
         for handle in self.endpoints() {
             let present = adopted.remove(&handle.record().id).unwrap_or_default();
-            self.supervise(&handle, present);
+            if handle.record().provider == provider {
+                self.supervise(&handle, present);
+            } else if !present.is_empty() {
+                // The endpoint has changed its provider: these workers finish their jobs and end.
+                let (events, _) = self.spawn_supervisor(&handle, provider, launcher, present);
+                // A supervisor that has ended has no workers left.
+                let _ = events.send(FleetEvent::ProviderChanged);
+            }
         }
         if let Some(exits) = exits {
-            self.spawn(forward(self.clone(), exits));
+            self.spawn(forward(self.clone(), provider, exits));
         }
     }
 
-    /// Begins to keep an endpoint's workers, if that is ours to do.
+    /// Starts the endpoint's supervisor, if its provider has a launcher and no supervisor runs yet.
     pub(super) fn supervise(&self, handle: &EndpointHandle, adopted: Vec<RunningWorker>) {
-        let Some(launcher) = self.inner.launcher.clone() else { return };
-        let record = handle.record();
-        if record.provider != Provider::Process || handle.shared.has_fleet() {
+        let provider = handle.record().provider;
+        let Some(launcher) = self.inner.launchers.get(&provider) else { return };
+        if handle.shared.has_fleet() {
             return;
         }
+        let (events, status) = self.spawn_supervisor(handle, provider, launcher, adopted);
+        handle.shared.set_fleet(Some(events), Some(status));
+    }
+
+    fn spawn_supervisor(
+        &self,
+        handle: &EndpointHandle,
+        provider: Provider,
+        launcher: &Arc<dyn Launcher>,
+        adopted: Vec<RunningWorker>,
+    ) -> (mpsc::UnboundedSender<FleetEvent>, watch::Receiver<FleetStatus>) {
         // Unbounded, because an actor must not wait here. `Demand` is in it once. Every other event follows a worker's
         // end or report, or a change of the endpoint: there are few of these, and none may get lost.
         let (sender, events) = mpsc::unbounded_channel();
-        let supervised = self.supervisor(handle, launcher, adopted).spawn(events);
-        handle.shared.set_fleet(Some(sender.clone()), Some(supervised.status));
-        self.fleets().insert(record.id, sender);
-        let (engine, id) = (self.clone(), record.id);
+        let supervised = self.supervisor(handle, Arc::clone(launcher), adopted).spawn(events);
+        let key = (handle.record().id, provider);
+        self.fleets().insert(key, sender.clone());
+        let engine = self.clone();
         self.spawn(async move {
             // Ends with the endpoint's last worker; a panic in there is logged and must not stop the others.
             if supervised.task.await.is_err() {
-                tracing::error!(endpoint = %id, "a supervisor panicked: the endpoint's workers are on their own");
+                tracing::error!(endpoint = %key.0, "a supervisor panicked: the endpoint's workers are on their own");
             }
             // Another one may have followed it meanwhile, if the provider changed to and fro.
             let mut fleets = engine.fleets();
-            if fleets.get(&id).is_some_and(mpsc::UnboundedSender::is_closed) {
-                fleets.remove(&id);
+            if fleets.get(&key).is_some_and(mpsc::UnboundedSender::is_closed) {
+                fleets.remove(&key);
             }
         });
+        (sender, supervised.status)
     }
 
     fn supervisor(
@@ -80,18 +106,18 @@ impl Engine {
         }
     }
 
-    /// The supervisors' ears, those of deleted endpoints included until their last worker is gone.
+    /// The senders to the supervisors, those of deleted endpoints included until their last worker is gone.
     pub(super) fn fleets(&self) -> std::sync::MutexGuard<'_, super::FleetSenders> {
         self.inner.fleets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lets every supervisor know of its workers' ends.
-async fn forward(engine: Engine, mut exits: mpsc::UnboundedReceiver<WorkerExit>) {
+/// Sends the exits of a provider's workers to their supervisors.
+async fn forward(engine: Engine, provider: Provider, mut exits: mpsc::UnboundedReceiver<WorkerExit>) {
     while let Some(exited) = exits.recv().await {
         engine.inner.gpu_pool.free(&exited.worker);
         engine.meter_end(&exited);
-        if let Some(fleet) = engine.fleets().get(&exited.endpoint) {
+        if let Some(fleet) = engine.fleets().get(&(exited.endpoint, provider)) {
             // A supervisor that has ended needs to know nothing more.
             let _ = fleet.send(FleetEvent::Exited(exited));
         }

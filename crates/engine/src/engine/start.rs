@@ -44,7 +44,7 @@ impl Engine {
         if !writes.is_empty() {
             tracing::info!(records = writes.len(), "sealing secrets under the present key");
         }
-        let is_here = |code: &_| parts.launcher.as_ref().is_some_and(|launcher| launcher.finds_code(code));
+        let is_here = |code: &_| parts.launchers.values().any(|launcher| launcher.finds_code(code));
         let renamed = code_paths::name_by_hash(&parts.vault, &mut stored.templates, is_here)?;
         if !renamed.is_empty() {
             tracing::info!(templates = renamed.len(), "naming deployed code by its hash");
@@ -80,7 +80,7 @@ impl Engine {
         });
         let inner = EngineInner {
             services: ground,
-            launcher: parts.launcher,
+            launchers: parts.launchers,
             gpu_pool: Arc::new(GpuPool::new(parts.workers.gpus.clone())),
             meter: Meter::new(usage_records(&mut stored)),
             workers: parts.workers,

@@ -1,5 +1,8 @@
-//! Network volumes: directories that workers share. The launcher makes them.
+//! Network volumes: directories that workers share. Each launcher puts them in place for its own workers.
 
+use std::sync::Arc;
+
+use longshore_launch::Launcher;
 use longshore_model::{Endpoint, JsonRowKind, NetworkVolume, VolumeId};
 
 use super::Engine;
@@ -23,7 +26,7 @@ impl Engine {
         let _door = self.inner.catalog_lock.lock().await;
         let volume = NetworkVolume { created_at: self.now(), ..volume };
         // Before it is promised: a directory without a volume does no harm.
-        if let Some(launcher) = &self.inner.launcher {
+        for launcher in self.inner.launchers.values() {
             let made = launcher.make_volume(&volume.id).await;
             made.map_err(|error| CatalogError::Unavailable(error.to_string()))?;
         }
@@ -71,45 +74,52 @@ impl Engine {
                 user.record().id
             )));
         }
-        let Some(launcher) = &self.inner.launcher else {
-            return self.forget_records(KIND, vec![id.to_string()]).await;
-        };
-        let aside = launcher.mark_volume_deleted(id).await;
-        aside.map_err(|error| CatalogError::Unavailable(error.to_string()))?;
-        if let Err(refused) = self.forget_records(KIND, vec![id.to_string()]).await {
-            if let Err(error) = launcher.make_volume(id).await {
-                tracing::error!(volume = %id, %error, "the directory of a volume is back at the next start only");
-            }
+        if let Err(refused) = self.delete_volume_row(id).await {
+            self.bring_back_volume(id).await;
             return Err(refused);
         }
         // There may be much in it: others need not wait for that.
         drop(door);
-        self.remove_volume(id).await;
+        for launcher in self.inner.launchers.values() {
+            remove_volume(&**launcher, id).await;
+        }
         Ok(())
+    }
+
+    /// Sets the volume's directories aside, then deletes its row.
+    async fn delete_volume_row(&self, id: &VolumeId) -> Result<(), CatalogError> {
+        for launcher in self.inner.launchers.values() {
+            let aside = launcher.mark_volume_deleted(id).await;
+            aside.map_err(|error| CatalogError::Unavailable(error.to_string()))?;
+        }
+        self.forget_records(KIND, vec![id.to_string()]).await
+    }
+
+    /// Undoes a deletion that failed.
+    async fn bring_back_volume(&self, id: &VolumeId) {
+        for launcher in self.inner.launchers.values() {
+            if let Err(error) = launcher.make_volume(id).await {
+                tracing::error!(volume = %id, %error, "the directory of a volume is back at the next start only");
+            }
+        }
     }
 
     /// Goes on with deletions that an earlier server did not end, or takes them back. Before anybody asks for volumes.
     pub(super) async fn recover_volumes(&self) {
-        let Some(launcher) = &self.inner.launcher else { return };
-        let known = self.volumes().iter().map(|volume| volume.id).collect();
-        match launcher.recover_volumes(known).await {
-            Ok(deleted) if deleted.is_empty() => {}
-            Ok(deleted) => {
-                let engine = self.clone();
-                self.spawn(async move {
-                    for volume in deleted {
-                        engine.remove_volume(&volume).await;
-                    }
-                });
+        for launcher in self.inner.launchers.values() {
+            let known = self.volumes().iter().map(|volume| volume.id).collect();
+            match launcher.recover_volumes(known).await {
+                Ok(deleted) if deleted.is_empty() => {}
+                Ok(deleted) => {
+                    let launcher = Arc::clone(launcher);
+                    self.spawn(async move {
+                        for volume in deleted {
+                            remove_volume(&*launcher, &volume).await;
+                        }
+                    });
+                }
+                Err(error) => tracing::error!(%error, "directories of volumes could not be looked through"),
             }
-            Err(error) => tracing::error!(%error, "directories of volumes could not be looked through"),
-        }
-    }
-
-    async fn remove_volume(&self, id: &VolumeId) {
-        let Some(launcher) = &self.inner.launcher else { return };
-        if let Err(error) = launcher.remove_volume(id).await {
-            tracing::warn!(volume = %id, %error, "the directory of a deleted volume is left over until the next start");
         }
     }
 
@@ -127,5 +137,11 @@ impl Engine {
                 Err(CatalogError::Conflict(format!("network volume {id:?} does not exist: create it first")))
             }
         }
+    }
+}
+
+async fn remove_volume(launcher: &dyn Launcher, id: &VolumeId) {
+    if let Err(error) = launcher.remove_volume(id).await {
+        tracing::warn!(volume = %id, %error, "the directory of a deleted volume is left over until the next start");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use longshore_launch::{Limits, WorkerSpec};
-use longshore_model::{CodeHash, ComputeType, Endpoint, Gpu, Placement, Template, WorkerId};
+use longshore_model::{CodeHash, ComputeType, Endpoint, Placement, Template, WorkerId};
 
 use super::WorkerSettings;
 
@@ -26,8 +26,6 @@ pub(super) fn spec(
     }
     let private_home =
         !template.env.contains_key("HOME") && sdk_is_configured(std::env::home_dir().as_deref());
-    let mut env = environment(endpoint, &template.env, settings, token, &worker);
-    show_gpus(&mut env, endpoint.compute_type, &placement.gpus);
     Ok(WorkerSpec {
         endpoint: endpoint.id,
         version: endpoint.version,
@@ -35,8 +33,9 @@ pub(super) fn spec(
         workdir: template.workdir.as_ref().filter(|_| code.is_none()).map(PathBuf::from),
         code,
         volumes: endpoint.volumes().filter_map(|id| id.parse().ok()).collect(),
-        env,
+        env: environment(endpoint, &template.env, settings, token, &worker),
         private_home,
+        compute_type: endpoint.compute_type,
         worker,
         placement,
         limits: limits(endpoint),
@@ -47,22 +46,6 @@ pub(super) fn spec(
 pub(super) fn limits(endpoint: &Endpoint) -> Limits {
     Limits { memory_bytes: endpoint.memory_bytes, vcpus: endpoint.vcpus }
 }
-
-/// Lets a worker see the GPUs that are its own and no others. One that has none because they are not shared out here
-/// sees what the machine shows it; one that asked for none sees none, unless its template says otherwise.
-fn show_gpus(env: &mut BTreeMap<String, String>, compute: ComputeType, own: &[Gpu]) {
-    if compute == ComputeType::Cpu {
-        env.entry(VISIBLE_DEVICES.to_owned()).or_default();
-    }
-    if !own.is_empty() {
-        let devices: Vec<&str> = own.iter().map(|gpu| gpu.device.as_str()).collect();
-        env.insert(VISIBLE_DEVICES.to_owned(), devices.join(","));
-        // The numbers are the driver's; the library counts the fastest first unless it is told not to.
-        env.insert("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned());
-    }
-}
-
-const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 
 /// An API key in the SDK's own configuration wins over the token in the environment, and the worker would be
 /// refused: it must not be seen.
@@ -142,27 +125,6 @@ mod tests {
         assert_eq!(spec.env["RUNPOD_WEBHOOK_PING"], format!("{base}/ping/$RUNPOD_POD_ID?gpu=gpu"));
         assert_eq!(spec.env["RUNPOD_PING_INTERVAL"], "1000", "less would end the pings");
         assert_eq!(spec.command, ["python", "handler.py"]);
-        assert!(!spec.env.contains_key(VISIBLE_DEVICES), "nothing is shared out here");
-    }
-
-    #[test]
-    fn a_worker_sees_its_own_gpus_and_no_others() {
-        let gpu = |device: &str| Gpu { device: device.into(), type_id: "L4".into(), memory_mib: 0 };
-        let placement = Placement { gpus: vec![gpu("2"), gpu("GPU-7")], ..Placement::default() };
-        let mut template = a_template();
-        template.env.insert(VISIBLE_DEVICES.into(), "0,1,2,3".into());
-        let (settings, worker) = (WorkerSettings::default(), || mint_worker(1).unwrap());
-        let placed = spec(&an_endpoint(), &template, &settings, "", worker(), placement).unwrap();
-        assert_eq!(placed.env[VISIBLE_DEVICES], "2,GPU-7", "what it was given counts, not what it claims");
-
-        let without = Endpoint { compute_type: ComputeType::Cpu, ..an_endpoint() };
-        let seen = |template: &Template| {
-            spec(&without, template, &settings, "", worker(), Placement::default()).unwrap().env
-                [VISIBLE_DEVICES]
-                .clone()
-        };
-        assert_eq!(seen(&a_template()), "");
-        assert_eq!(seen(&template), "0,1,2,3");
     }
 
     #[test]

@@ -51,6 +51,8 @@ pub(super) struct Supervisor<P> {
     /// Which limits do not hold for the worker that was started last.
     unenforced: Option<String>,
     looked_at: Option<Instant>,
+    /// The endpoint has another provider, whose supervisor gets its events: this one looks at intervals.
+    is_detached: bool,
 }
 
 impl<P: EndpointApi> Supervisor<P> {
@@ -72,6 +74,7 @@ impl<P: EndpointApi> Supervisor<P> {
             publish,
             unenforced: None,
             looked_at: None,
+            is_detached: false,
         }
     }
 
@@ -107,7 +110,7 @@ impl<P: EndpointApi> Supervisor<P> {
                 () = self.claim.changed() => Instant::now(),
                 () = sleep_until(look_at.unwrap_or_else(Instant::now)), if look_at.is_some() => {
                     look_at = self.reconcile().await;
-                    if heard {
+                    if heard && !self.is_detached {
                         continue;
                     }
                     Instant::now() + RETRY_IN
@@ -147,6 +150,10 @@ impl<P: EndpointApi> Supervisor<P> {
             FleetEvent::Exited(exited) => self.exited(&exited),
             FleetEvent::Configured => self.roster.configured(),
             FleetEvent::Deleted { drain } => self.close(drain),
+            FleetEvent::ProviderChanged => {
+                self.is_detached = true;
+                self.close(true);
+            }
             FleetEvent::Shutdown => {}
         }
         soon

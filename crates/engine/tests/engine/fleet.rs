@@ -7,16 +7,20 @@ use longshore_engine::{
     EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, MemoryWebhookLog, TokioRuntime,
     WebhookSettings, WorkerSettings,
 };
-use longshore_launch::{Launcher, MemoryLauncher, RunningWorker};
+use longshore_launch::{Launcher, Launchers, MemoryLauncher, RunningWorker};
 use longshore_model::{Endpoint, JobState, Millis, Placement, Provider, WorkerId};
 
 use crate::harness::{Disks, done, endpoint, eventually, goes, job, take, template};
 
 async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
+    start_with(disks, [(Provider::Process, launcher.clone() as Arc<dyn Launcher>)].into()).await
+}
+
+pub(crate) async fn start_with(disks: &Disks, launchers: Launchers) -> Engine {
     let parts = EngineParts {
         store: disks.store.clone(),
         blobs: disks.blobs.clone(),
-        launcher: Some(launcher.clone() as Arc<dyn Launcher>),
+        launchers,
         runtime: Arc::new(TokioRuntime),
         webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
         vault: Arc::default(),
@@ -46,7 +50,7 @@ async fn with_workers(
     (engine, demo)
 }
 
-async fn first_worker(launcher: &MemoryLauncher) -> WorkerId {
+pub(crate) async fn first_worker(launcher: &MemoryLauncher) -> WorkerId {
     eventually(async || !launcher.living().is_empty()).await;
     launcher.living().remove(0)
 }

@@ -1,5 +1,6 @@
 //! An engine to test on, and short words for what clients and workers do.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -70,7 +71,7 @@ impl Disks {
         let parts = EngineParts {
             store: self.store.clone(),
             blobs: self.blobs.clone(),
-            launcher: None,
+            launchers: BTreeMap::new(),
             runtime: self.clock.clone(),
             webhook_transport: post,
             vault,

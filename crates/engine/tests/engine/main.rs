@@ -7,6 +7,7 @@ mod fleet;
 mod harness;
 mod jobs;
 mod keys;
+mod launchers;
 mod queries;
 mod reads;
 mod restart;

@@ -1,6 +1,7 @@
 //! The router without a socket, on a clock that stands still: a request is answered at once, however long it would
 //! have been held, and nothing changes but by requests.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,7 +89,7 @@ impl Direct {
         let parts = EngineParts {
             store,
             blobs: Arc::new(MemoryBlobs::new()),
-            launcher: None,
+            launchers: BTreeMap::new(),
             runtime: Arc::new(TimeStandsStill),
             webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
             vault: Arc::default(),

@@ -1,5 +1,6 @@
 //! A server with an engine behind it, one endpoint, and a worker that does what a test says.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ impl Fixture {
         let parts = EngineParts {
             store: Arc::new(MemoryStore::new()),
             blobs: Arc::<MemoryBlobs>::clone(&blobs),
-            launcher: None,
+            launchers: BTreeMap::new(),
             runtime: Arc::new(TokioRuntime),
             webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
             vault: Arc::default(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use longshore_model::{EndpointId, WorkerId};
+use longshore_model::EndpointId;
 
 use super::{LauncherShared, in_background, locked};
 use crate::worker_dir::{ExitNote, WorkerDir, WorkerNote};
@@ -79,7 +79,7 @@ impl LauncherShared {
 
     /// Moves the folder out of the living ones' sight in one step: from now on it is not reported again.
     fn put_away(&self, dir: &WorkerDir, exited: &WorkerExit) -> WorkerDir {
-        let folder = self.dir.join("ended").join(exited.endpoint.as_str());
+        let folder = self.ended_dir(&exited.endpoint);
         let kept = WorkerDir::at(folder.join(exited.worker.as_str()));
         let moved = fs::create_dir_all(&folder).and_then(|()| fs::rename(dir.path(), kept.path()));
         if moved.is_err() {
@@ -90,20 +90,13 @@ impl LauncherShared {
     }
 
     pub(super) fn remove_ended(&self, endpoint: &EndpointId) -> Result<(), LaunchError> {
-        let folder = self.dir.join("ended").join(endpoint.as_str());
+        let folder = self.ended_dir(endpoint);
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(LaunchError(format!("cannot remove {}: {error}", folder.display())))
             }
             _ => Ok(()),
         }
-    }
-
-    pub(super) fn ended_log(&self, worker: &WorkerId) -> Option<PathBuf> {
-        let endpoints = fs::read_dir(self.dir.join("ended")).ok()?;
-        let logs =
-            endpoints.filter_map(|entry| Some(WorkerDir::at(entry.ok()?.path().join(worker.as_str())).log()));
-        logs.filter(|log| log.exists()).last()
     }
 }
 

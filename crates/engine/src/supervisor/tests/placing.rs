@@ -1,5 +1,7 @@
 //! Several supervisors that share a machine's GPUs.
 
+use longshore_launch::WorkerSpec;
+
 use super::*;
 
 const L4: &str = "NVIDIA L4";
@@ -26,8 +28,12 @@ impl Scene {
         (status.throttled, status.throttled_because.as_ref().map(ToString::to_string))
     }
 
+    /// The GPUs of each started worker, separated by commas.
     fn devices(&self) -> Vec<String> {
-        self.launcher.started().iter().map(|spec| spec.env["CUDA_VISIBLE_DEVICES"].clone()).collect()
+        let devices = |spec: &WorkerSpec| {
+            spec.placement.gpus.iter().map(|gpu| gpu.device.as_str()).collect::<Vec<_>>().join(",")
+        };
+        self.launcher.started().iter().map(devices).collect()
     }
 }
 
@@ -134,6 +140,7 @@ async fn endpoints_without_need_for_gpus_wait_for_none() {
     scene.queued(3);
     scene.pass(SOON).await;
     assert_eq!(scene.devices(), ["", "", ""]);
+    assert!(scene.launcher.started().iter().all(|spec| spec.compute_type == ComputeType::Cpu));
     let unshared = Scene::on(&Arc::default(), wants(2, 8));
     unshared.queued(3);
     unshared.pass(SOON).await;
