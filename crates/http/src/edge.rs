@@ -4,7 +4,6 @@
 mod ambiguous_head;
 mod cors;
 pub(crate) mod probes;
-mod request_id;
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -15,49 +14,23 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderValue, Method, StatusCode, Uri};
 use tower::{Service, ServiceExt as _};
 use tracing::Instrument as _;
 
-use crate::gate::auth;
+use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
 use crate::wire::gunzip::unpack;
+use crate::wire::request_id::{self, REQUEST_ID, RequestId, Trace};
 use crate::{HttpState, fast_path, openai};
 
 use self::cors::Cors;
 pub use self::cors::Origins;
-use self::request_id::REQUEST_ID;
-pub(crate) use self::request_id::{RequestId, Trace};
-
-/// The answer where no route is.
-pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> ApiError {
-    if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
-        return ApiError::unauthorized();
-    }
-    ApiError::no_such_route()
-}
-
-/// The answer where a route is, but not for this method.
-pub(crate) async fn unknown_method(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> ApiError {
-    if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
-        return ApiError::unauthorized();
-    }
-    ApiError::method_not_allowed()
-}
-
-/// Whether a stranger must not even learn that a path does not exist.
-fn is_guarded(uri: &Uri) -> bool {
-    let first = uri.path().split('/').nth(1);
-    matches!(first, Some("v1" | "v2" | "sdk" | "graphql" | "openai" | "metrics"))
-}
-
-/// A handler at work.
-pub(crate) type BoxResponse = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// What one address answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 pub(crate) mod auth;
 pub(crate) mod call;
 pub(crate) mod credential_cache;
+pub(crate) mod fallback;
 pub(crate) mod peer;
 pub(crate) mod rate_limits;
 pub(crate) mod sliding_window;

@@ -22,10 +22,10 @@ use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
 use serde_json::{Map, Value, json};
 
 use crate::HttpState;
-use crate::edge::RequestId;
 use crate::gate::auth;
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
+use crate::wire::request_id::RequestId;
 use query_text::{OperationKind, SelectedField};
 use rest::ManagementClient;
 

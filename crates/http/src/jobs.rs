@@ -4,6 +4,7 @@
 mod chunk;
 mod control;
 mod envelope;
+pub(crate) mod fast_routes;
 mod follow;
 mod health;
 mod idempotency;
@@ -24,11 +25,10 @@ pub use self::envelope::members_of_submit;
 pub(crate) use self::envelope::{is_webhook, web_address, webhook_never_allowed};
 use self::stream::StreamFormat;
 use crate::HttpState;
-use crate::edge::BoxResponse;
-use crate::fast_path::routes;
 use crate::gate::call::{Call, Gate};
 use crate::gate::rate_limits::LimitedRoute;
 use crate::openapi::{Group, Operation};
+use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
 use crate::wire::route_path::{RoutePath, RoutedPath};
 
@@ -73,7 +73,7 @@ fn mount(prefix: &str, mount: StreamFormat) -> Group {
 
 fn submits(prefix: &str) -> Vec<Operation> {
     vec![
-        Operation::hot("Run", &Method::POST, &routes::RUN, prefix)
+        Operation::hot("Run", &Method::POST, &fast_routes::RUN, prefix)
             .summary("hands in a job")
             .about("Answers at once, when the job is on disk.")
             .takes("JobRequest")
@@ -81,7 +81,7 @@ fn submits(prefix: &str) -> Vec<Operation> {
             .with(openapi::RUN)
             .rated()
             .refuses(409),
-        Operation::hot("RunSync", &Method::POST, &routes::RUNSYNC, prefix)
+        Operation::hot("RunSync", &Method::POST, &fast_routes::RUNSYNC, prefix)
             .summary("hands in a job and waits for its end")
             .about("A job that is not over when `wait` has passed goes on; follow it with its id.")
             .takes("JobRequest")
@@ -104,8 +104,9 @@ fn looks(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
     let again = "the same as GET";
     let stream_gate = Gate::limited(ReadJobs, LimitedRoute::Stream);
     vec![
-        status(Operation::hot("Status", &Method::GET, &routes::STATUS, prefix)).summary("a job as it is"),
-        status(Operation::hot("StatusByPost", &Method::POST, &routes::STATUS, prefix)).summary(again),
+        status(Operation::hot("Status", &Method::GET, &fast_routes::STATUS, prefix))
+            .summary("a job as it is"),
+        status(Operation::hot("StatusByPost", &Method::POST, &fast_routes::STATUS, prefix)).summary(again),
         sync(Operation::get("StatusSync", at("/status-sync/{job}"), gated(STATUS, status::status_sync)))
             .summary("a job when it is over"),
         sync(Operation::post(

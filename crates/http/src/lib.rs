@@ -8,6 +8,7 @@ mod audit;
 mod connection;
 mod edge;
 mod fast_path;
+mod fast_route;
 mod gate;
 mod graphql;
 mod jobs;
@@ -42,9 +43,9 @@ pub use wire::did_you_mean::nearest;
 /// Every route of the server, behind the edge.
 pub fn router(state: HttpState) -> Edge {
     let routes = routes()
-        .fallback(edge::unknown_route)
-        .method_not_allowed_fallback(edge::unknown_method)
-        .layer(from_fn_with_state(state.clone(), audit::watch))
+        .fallback(gate::fallback::unknown_route)
+        .method_not_allowed_fallback(gate::fallback::unknown_method)
+        .layer(from_fn_with_state(state.clone(), management::audit_trail::watch))
         .layer(from_fn_with_state(state.clone(), metrics::count))
         .with_state(state.clone());
     Edge::around(routes).with_fast_path(state)
@@ -57,13 +58,5 @@ fn routes() -> Router<HttpState> {
         .merge(workers::routes())
         .merge(metrics::routes())
         .merge(graphql::routes());
-    groups().into_iter().map(openapi::Group::routes).fold(others, Router::merge)
-}
-
-/// Every operation that the API's document shows.
-fn groups() -> Vec<openapi::Group> {
-    let mut groups = management::groups();
-    groups.push(jobs::group());
-    groups.push(openai::group());
-    groups
+    management::all_groups().into_iter().map(openapi::Group::routes).fold(others, Router::merge)
 }

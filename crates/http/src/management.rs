@@ -9,6 +9,7 @@ mod access;
 mod api_key_fields;
 mod api_keys;
 mod audit;
+pub(crate) mod audit_trail;
 mod base_url;
 mod billing;
 mod code;
@@ -52,12 +53,12 @@ use longshore_model::limits::MANAGEMENT_BODY_BYTES_MAX;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::HttpState;
 use crate::openapi::Group;
 use crate::openapi::page::Page;
 use crate::wire::api_error::ApiError;
 use crate::wire::body;
 use crate::wire::query::Query;
+use crate::{HttpState, jobs, openai};
 
 pub use code::forget_unused_code;
 
@@ -76,6 +77,14 @@ pub(crate) fn tables() -> [(&'static str, &'static [fields::Field]); 6] {
 
 /// A JSON document, or why there is none.
 type JsonResult = Result<axum::Json<Value>, ApiError>;
+
+/// Every operation that the API's document shows.
+pub(crate) fn all_groups() -> Vec<Group> {
+    let mut all = groups();
+    all.push(jobs::group());
+    all.push(openai::group());
+    all
+}
 
 /// Every operation of the management API. A new kind of thing is a file with its `group()`, named here.
 pub(crate) fn groups() -> Vec<Group> {

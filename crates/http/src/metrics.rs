@@ -1,19 +1,20 @@
 //! `GET /metrics`: what the server does, in numbers, for Prometheus.
 //!
 //! For keys that may look: one that is limited to endpoints sees the numbers of these, and none of the whole process.
-//! The setting `metrics_public` shows everything to everybody. The numbers name endpoints, and no job, key or payload.
+//! With the setting `metrics_public` every request sees everything. The numbers name endpoints, and no job, key or payload.
 
 mod exposition;
 mod families;
 mod owners;
-mod page;
+pub(crate) mod page;
 mod process;
-mod requests;
+pub(crate) mod requests;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use longshore_model::Permission;
@@ -21,9 +22,6 @@ use longshore_model::Permission;
 use crate::HttpState;
 use crate::gate::auth;
 use crate::wire::api_error::ApiError;
-
-pub(crate) use self::page::PageCache;
-pub(crate) use self::requests::{RequestCounts, count};
 
 pub(crate) fn routes() -> Router<HttpState> {
     Router::new().route("/metrics", get(metrics))
@@ -45,4 +43,14 @@ async fn metrics(State(state): State<HttpState>, headers: HeaderMap) -> Result<R
         _ => page.whole(),
     };
     Ok(([(CONTENT_TYPE, exposition::CONTENT_TYPE)], text).into_response())
+}
+
+/// Counts a request when its response is known. A request whose client disconnects before that is not counted.
+pub(crate) async fn count(State(state): State<HttpState>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let route = route.as_ref().map_or("other", MatchedPath::as_str);
+    state.requests().count(route, &method, response.status());
+    response
 }

@@ -14,7 +14,7 @@ use http::Method;
 use serde_json::Value;
 
 use crate::HttpState;
-use crate::fast_path::routes::FastRoute;
+use crate::fast_route::FastRoute;
 use parameter::Parameter;
 
 pub(crate) use document::document;
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn every_operation_says_what_it_does_and_has_an_id_of_its_own() {
         let mut ids = BTreeSet::new();
-        for group in crate::groups() {
+        for group in crate::management::all_groups() {
             assert!(!group.about.is_empty(), "{}", group.name);
             for operation in &group.operations {
                 assert!(!operation.summary.is_empty(), "{}", operation.id);

@@ -9,7 +9,8 @@ use longshore_model::{Endpoint, StreamShape};
 
 use crate::AuditLog;
 use crate::gate::rate_limits::RateLimiter;
-use crate::metrics::{PageCache, RequestCounts};
+use crate::metrics::page::PageCache;
+use crate::metrics::requests::RequestCounts;
 use crate::services::files::NoFiles;
 use crate::wire::body::BodyBudget;
 use crate::{FileService, Prices, RateLimits, ScrubReport};

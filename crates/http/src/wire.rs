@@ -7,7 +7,16 @@ pub(crate) mod did_you_mean;
 pub(crate) mod gunzip;
 pub(crate) mod json_body;
 pub(crate) mod json_depth;
+pub(crate) mod limit_status;
 pub(crate) mod query;
+pub(crate) mod request_id;
 pub(crate) mod rfc3339;
 pub(crate) mod route_path;
 pub(crate) mod sse;
+
+use std::pin::Pin;
+
+use axum::response::Response;
+
+/// The response that a handler is preparing.
+pub(crate) type BoxResponse = Pin<Box<dyn Future<Output = Response> + Send>>;

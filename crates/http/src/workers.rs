@@ -5,6 +5,7 @@
 
 mod characters;
 mod chunks;
+pub(crate) mod fast_routes;
 #[cfg(test)]
 mod hostile;
 mod job_object;
@@ -30,11 +31,13 @@ use futures_util::FutureExt as _;
 #[cfg(test)]
 pub(crate) use self::chunks::split;
 pub(crate) use self::chunks::within;
+use self::fast_routes::{DONE, PING, TAKE, TAKE_BATCH};
 pub(crate) use self::python_json::{plain_text, read_json};
-use crate::edge::BoxResponse;
-use crate::fast_path::routes::{DONE, PING, TAKE, TAKE_BATCH};
-use crate::wire::route_path::{RoutePath, routed};
-use crate::{HttpState, edge};
+use crate::HttpState;
+use crate::fast_route::routed;
+use crate::gate::fallback;
+use crate::wire::BoxResponse;
+use crate::wire::route_path::RoutePath;
 
 /// The workers' one mount.
 const MOUNT: &str = "/v2/";
@@ -122,7 +125,7 @@ fn polled(question: MethodRouter<HttpState>) -> MethodRouter<HttpState> {
 }
 
 async fn only_get(state: State<HttpState>, uri: Uri, headers: HeaderMap) -> Response {
-    let mut answer = edge::unknown_method(state, uri, headers).await.into_response();
+    let mut answer = fallback::unknown_method(state, uri, headers).await.into_response();
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
     answer
 }

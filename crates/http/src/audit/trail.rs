@@ -1,21 +1,11 @@
-//! What a request for a change leaves behind: its key and its fields are noted where they are known, and become an
-//! entry of the audit log when the request is answered.
+//! The trail of a request for a change: its key and its fields are noted where they are known, for the entry of the
+//! audit log that the request becomes.
 
 use std::cell::RefCell;
 
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::Response;
-use http::{Method, StatusCode};
-use http_body_util::BodyExt as _;
 use longshore_model::ApiKey;
 
-use super::entry::{Entry, KeyRef};
-use crate::HttpState;
-use crate::edge::RequestId;
-use crate::gate::peer::Peer;
-use crate::wire::rfc3339::rfc3339;
+use super::entry::KeyRef;
 
 /// The most names of fields in an entry.
 const FIELDS_MAX: usize = 100;
@@ -24,98 +14,29 @@ tokio::task_local! {
     static TRAIL: RefCell<Trail>;
 }
 
+/// What was noted of one request.
 #[derive(Default)]
-struct Trail {
-    key: Option<KeyRef>,
-    fields: Vec<String>,
+pub(crate) struct Trail {
+    /// The key of the request; `None` if the request had no valid key.
+    pub(crate) key: Option<KeyRef>,
+    /// The names of the fields that the request sent.
+    pub(crate) fields: Vec<String>,
 }
 
-/// Notes whose key a request for a change came with, whether or not it permits that.
+/// Runs `task` and returns what was noted meanwhile.
+pub(crate) async fn with_trail<T>(task: impl Future<Output = T>) -> (T, Trail) {
+    TRAIL.scope(RefCell::default(), async { (task.await, TRAIL.with(RefCell::take)) }).await
+}
+
+/// Notes the key of a request for a change, whether or not the key permits the change.
 pub(crate) fn note_key(key: &ApiKey) {
-    // Elsewhere nobody keeps a trail.
+    // A request that is not audited has no trail.
     let _ = TRAIL.try_with(|trail| trail.borrow_mut().key = Some(KeyRef::is(key)));
 }
 
-/// Notes which fields a request sent.
+/// Notes the names of the fields that a request sent.
 pub(crate) fn note_fields<'a>(names: impl Iterator<Item = &'a String>) {
     let _ = TRAIL.try_with(|trail| {
         trail.borrow_mut().fields = names.take(FIELDS_MAX).cloned().collect();
     });
-}
-
-/// Keeps the trail of every request that may change something under `/v1` or `/graphql`, and writes it down. What a GraphQL
-/// request does becomes requests under `/v1`, which are written down one by one; itself only if it was refused.
-pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    let changes = !matches!(*request.method(), Method::GET | Method::HEAD)
-        && (path.starts_with("/v1/") || is_graphql(path));
-    let Some(log) = state.audit().filter(|_| changes) else { return next.run(request).await };
-    let (path, method) = (path.to_owned(), request.method().to_string());
-    let request_id = request.extensions().get::<RequestId>().map(ToString::to_string);
-    let (response, trail) = TRAIL
-        .scope(RefCell::default(), async {
-            let response = next.run(request).await;
-            (response, TRAIL.with(RefCell::take))
-        })
-        .await;
-    let Some(key) = trail.key else { return response };
-    let status = response.status();
-    if status.is_success() && is_graphql(&path) {
-        return response;
-    }
-    let (made, response) = if status == StatusCode::OK { id_of(response).await } else { (None, response) };
-    let at = state.engine().now();
-    let entry = Entry {
-        id: 0,
-        at: rfc3339(at),
-        event: "change".to_owned(),
-        key,
-        address: Peer::current().map(|peer| peer.caller.address.to_string()),
-        request_id,
-        method: Some(method),
-        resource: Some(resource(&path, made)),
-        path: Some(path),
-        fields: trail.fields,
-        status: Some(status.as_u16()),
-        outcome: outcome(status).to_owned(),
-    };
-    log.record(at, entry).await;
-    response
-}
-
-fn is_graphql(path: &str) -> bool {
-    path.split('/').nth(1) == Some("graphql")
-}
-
-/// What a request is about: the kind of thing, and the id in its answer, or else what its path says.
-fn resource(path: &str, made: Option<String>) -> String {
-    let mut parts = path.split('/').skip(1).filter(|part| *part != "v1");
-    let kind = parts.next().unwrap_or_default();
-    match made.or_else(|| parts.next().map(str::to_owned)) {
-        Some(id) => format!("{kind}/{id}"),
-        None => kind.to_owned(),
-    }
-}
-
-fn outcome(status: StatusCode) -> &'static str {
-    if status.is_success() {
-        "done"
-    } else if status.is_server_error() {
-        "failed"
-    } else {
-        "refused"
-    }
-}
-
-/// The id of what an answer shows. Answers to changes are small, and in memory already.
-async fn id_of(response: Response) -> (Option<String>, Response) {
-    #[derive(serde::Deserialize)]
-    struct ResourceId {
-        id: String,
-    }
-    let (parts, body) = response.into_parts();
-    // A body of ours that cannot be read is no body.
-    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let id = serde_json::from_slice::<ResourceId>(&bytes).ok().map(|shown| shown.id);
-    (id, Response::from_parts(parts, Body::from(bytes)))
 }

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use http::Method;
 
-use super::routes::{FastRoute, ROUTES};
+use super::routes::ROUTES;
+use crate::fast_route::FastRoute;
 use crate::wire::route_path::RoutePath;
 
 /// A route, and the parameters that its path has; empty where the route has no such parameter.

@@ -12,10 +12,10 @@ use longshore_engine::{EndpointHandle, TrackedKey};
 use longshore_model::{JobId, Permission, Submitter};
 
 use crate::HttpState;
-use crate::edge::BoxResponse;
 use crate::gate::auth;
 use crate::gate::auth::OngoingAccess;
 use crate::gate::rate_limits::LimitedRoute;
+use crate::wire::BoxResponse;
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 use crate::wire::route_path::RoutePath;

@@ -5,17 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::HeaderName;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::StatusCode;
 use http_body_util::BodyExt as _;
 use longshore_model::{EndpointNo, OwnerNo};
 use tokio::time::Instant;
 
 use crate::gate::sliding_window::{SlidingWindow, WINDOW_MS, WindowDecision};
 use crate::wire::api_error::ApiError;
-
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+use crate::wire::limit_status::LimitStatus;
 
 /// Idle entries are looked for when there are this many more entries than after the last look.
 const SWEEP_STEP: usize = 1_024;
@@ -223,6 +220,7 @@ impl RateLimiter {
         let limit_status = |left, reset_ms: u64| LimitStatus {
             name: route.name(),
             rate,
+            window_s: WINDOW_MS / 1_000,
             left,
             reset_s: reset_ms.div_ceil(1_000),
         };
@@ -318,29 +316,6 @@ impl Drop for RequestPermit {
     }
 }
 
-/// How an owner stands with one limit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LimitStatus {
-    name: &'static str,
-    rate: u32,
-    left: u32,
-    reset_s: u64,
-}
-
-impl LimitStatus {
-    /// The fields of the IETF draft "`RateLimit` header fields for HTTP" (structured fields, RFC 9651).
-    pub(crate) fn write(&self, headers: &mut HeaderMap) {
-        let name = self.name;
-        let policy = format!("\"{name}\";q={};w={}", self.rate, WINDOW_MS / 1_000);
-        let limit = format!("\"{name}\";r={};t={}", self.left, self.reset_s);
-        for (field, value) in [(RATE_LIMIT_POLICY, policy), (RATE_LIMIT, limit)] {
-            if let Ok(value) = HeaderValue::try_from(value) {
-                headers.insert(field, value);
-            }
-        }
-    }
-}
-
 /// A request over a limit.
 #[derive(Debug)]
 pub(crate) struct LimitExceeded {
@@ -358,7 +333,7 @@ enum Reason {
 impl LimitExceeded {
     fn of_rate(name: &'static str, rate: u32, wait_ms: u64) -> Self {
         let reset_s = wait_ms.div_ceil(1_000);
-        let limit_status = LimitStatus { name, rate, left: 0, reset_s };
+        let limit_status = LimitStatus { name, rate, window_s: WINDOW_MS / 1_000, left: 0, reset_s };
         Self { limit_status, reason: Reason::Rate, retry_after_s: reset_s.max(1) }
     }
 }

@@ -9,8 +9,9 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 use super::{FieldError, Resolved};
-use crate::edge::RequestId;
-use crate::{HttpState, audit};
+use crate::HttpState;
+use crate::management::audit_trail;
+use crate::wire::request_id::RequestId;
 
 /// The longest answer of the management API that is read: a list of everything.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
@@ -36,7 +37,7 @@ impl ManagementClient {
         // Each change is an entry of the audit log by itself, as if it had come alone.
         let router = groups
             .fold(Router::new(), Router::merge)
-            .layer(from_fn_with_state(state.clone(), audit::watch))
+            .layer(from_fn_with_state(state.clone(), audit_trail::watch))
             .with_state(state.clone());
         Self { router, credential: headers.get(AUTHORIZATION).cloned(), request_id, state, key }
     }

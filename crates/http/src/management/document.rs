@@ -28,7 +28,7 @@ pub(super) fn group() -> Group {
 /// The document. It says the same until the program ends.
 pub(super) fn made() -> &'static Value {
     static MADE: OnceLock<Value> = OnceLock::new();
-    MADE.get_or_init(|| document(&crate::groups()))
+    MADE.get_or_init(|| document(&crate::management::all_groups()))
 }
 
 async fn openapi() -> Response {

@@ -4,12 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::Response;
-
-use crate::HttpState;
 
 /// How many requests there were, by route, method and status. Routes are patterns (`/v2/{endpoint}/run`), so
 /// there are never more numbers than routes, methods and statuses.
@@ -61,16 +56,6 @@ impl RequestCounts {
         });
         counts.collect()
     }
-}
-
-/// Counts a request when its answer is known; a caller who hangs up before is not counted.
-pub(crate) async fn count(State(state): State<HttpState>, request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let method = request.method().clone();
-    let response = next.run(request).await;
-    let route = route.as_ref().map_or("other", MatchedPath::as_str);
-    state.requests().count(route, &method, response.status());
-    response
 }
 
 /// Any other method is whatever a stranger made up.

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn made() -> Value {
-        document(&crate::groups())
+        document(&crate::management::all_groups())
     }
 
     #[test]

@@ -9,8 +9,8 @@ use longshore_engine::{CatalogError, EndpointError, Refusal};
 use longshore_model::limits::JSON_LEVELS_MAX;
 use longshore_planted::{Bug, planted};
 
-use crate::gate::rate_limits::LimitStatus;
 use crate::wire::json_body::JsonBody;
+use crate::wire::limit_status::LimitStatus;
 
 /// A request that is not done: `{"error": …, "code": …}` and no other key, because some clients ignore the
 /// status and would take an `id` or `status` in it for a job.

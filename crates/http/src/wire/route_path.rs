@@ -2,11 +2,8 @@
 
 use std::convert::Infallible;
 
-use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-
-use crate::HttpState;
-use crate::edge::BoxResponse;
 
 /// The parameters of a path. A parameter is empty where the path does not have it or it is no text: the handler refuses
 /// such a path after it has checked the key, not before.
@@ -48,14 +45,4 @@ impl<S: Send + Sync> FromRequestParts<S> for RoutedPath {
         }
         Ok(path)
     }
-}
-
-/// A handler of a request whose path has these parameters. It decides what it can before it returns a future.
-pub(crate) type RouteHandler = fn(&HttpState, RoutePath<'_>, Request) -> BoxResponse;
-
-/// The same, as axum's router takes it.
-pub(crate) fn routed(
-    handler: RouteHandler,
-) -> impl Fn(State<HttpState>, RoutedPath, Request) -> BoxResponse + Clone {
-    move |State(state), path, request| handler(&state, path.as_path(), request)
 }

@@ -1,4 +1,4 @@
-//! What a request is called, in the log and in its answer: by its sender, or by a number of ours.
+//! The id of a request in the log and in its response: the sender's id, or a number that the server counts.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The longest name that is taken over.
+/// Longest id of a sender that is used, in bytes.
 const ID_BYTES_MAX: usize = 128;
 
-/// A request's name.
+/// The id of a request: unique in this process unless the sender chose it.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestId {
-    /// Counted here.
+    /// The request's number, from a random start on. Shown as 16 hex digits.
     Counted(u64),
-    /// The sender's.
+    /// The sender's `x-request-id`: at most 128 bytes that can stand in a log line.
     Given(HeaderValue),
 }
 
@@ -26,21 +26,19 @@ pub(crate) enum RequestId {
 #[derive(Clone, Debug)]
 pub(crate) struct Trace(HeaderValue);
 
-/// What a request is called, and its trace.
+/// Returns the id of a request, and its trace if the sender names a valid one.
 pub(crate) fn of(headers: &HeaderMap) -> (RequestId, Option<Trace>) {
     let (id, trace) = (headers.get(REQUEST_ID), headers.get(TRACEPARENT));
-    // The sender's name for it if that can stand in a log line, or the next number.
     let id = match id.filter(|given| is_sane(given.as_bytes())) {
         Some(given) => RequestId::Given(given.clone()),
         None => RequestId::Counted(next()),
     };
-    // The trace that the sender names, if it names one in order.
     let trace = trace.filter(|value| is_traceparent(value.as_bytes())).cloned().map(Trace);
     (id, trace)
 }
 
 impl RequestId {
-    /// As the answer shows it.
+    /// The value of the response's `x-request-id`.
     pub(crate) fn header(&self) -> HeaderValue {
         match self {
             Self::Given(given) => given.clone(),
@@ -64,20 +62,20 @@ impl fmt::Display for RequestId {
 }
 
 impl Trace {
-    /// Answers with it, so that whoever stands between can tell whose answer this is.
-    pub(super) fn mark(self, headers: &mut HeaderMap) {
+    /// Adds the trace to the response, so that a proxy can assign the response to it.
+    pub(crate) fn mark(self, headers: &mut HeaderMap) {
         headers.insert(TRACEPARENT, self.0);
     }
 }
 
-/// The trace's id alone.
+/// The trace's id without its version, parent and flags.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.to_str().ok().and_then(|text| text.get(3..35)).unwrap_or_default())
     }
 }
 
-/// Counts requests from a start that differs from run to run.
+/// The next number, from a start that is random per process.
 fn next() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     static START: OnceLock<u64> = OnceLock::new();
@@ -89,7 +87,7 @@ fn is_sane(id: &[u8]) -> bool {
     let fits = |byte: &u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'=' | b'@')
     };
-    // Looks at all of them, for the compiler does that sixteen at a time.
+    // Looks at all bytes, because the compiler then checks sixteen in one step.
     (1..=ID_BYTES_MAX).contains(&id.len()) && id.iter().fold(true, |all, byte| all & fits(byte))
 }
 

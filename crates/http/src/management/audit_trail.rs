@@ -1,0 +1,86 @@
+//! Writes requests for changes to the audit log when they are answered.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::{Method, StatusCode};
+use http_body_util::BodyExt as _;
+
+use crate::HttpState;
+use crate::audit::{Entry, with_trail};
+use crate::gate::peer::Peer;
+use crate::wire::request_id::RequestId;
+use crate::wire::rfc3339::rfc3339;
+
+/// Writes an entry for each request that may change something under `/v1` or `/graphql`. The requests under `/v1` that a
+/// GraphQL request becomes have entries of their own; the GraphQL request has one only if it was refused.
+pub(crate) async fn watch(State(state): State<HttpState>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD)
+        && (path.starts_with("/v1/") || is_graphql(path));
+    let Some(log) = state.audit().filter(|_| changes) else { return next.run(request).await };
+    let (path, method) = (path.to_owned(), request.method().to_string());
+    let request_id = request.extensions().get::<RequestId>().map(ToString::to_string);
+    let (response, trail) = with_trail(next.run(request)).await;
+    let Some(key) = trail.key else { return response };
+    let status = response.status();
+    if status.is_success() && is_graphql(&path) {
+        return response;
+    }
+    let (made, response) = if status == StatusCode::OK { id_of(response).await } else { (None, response) };
+    let at = state.engine().now();
+    let entry = Entry {
+        id: 0,
+        at: rfc3339(at),
+        event: "change".to_owned(),
+        key,
+        address: Peer::current().map(|peer| peer.caller.address.to_string()),
+        request_id,
+        method: Some(method),
+        resource: Some(resource(&path, made)),
+        path: Some(path),
+        fields: trail.fields,
+        status: Some(status.as_u16()),
+        outcome: outcome(status).to_owned(),
+    };
+    log.record(at, entry).await;
+    response
+}
+
+fn is_graphql(path: &str) -> bool {
+    path.split('/').nth(1) == Some("graphql")
+}
+
+/// The resource that a request changes: its kind, and the id in the response, or else the id in the path.
+fn resource(path: &str, made: Option<String>) -> String {
+    let mut parts = path.split('/').skip(1).filter(|part| *part != "v1");
+    let kind = parts.next().unwrap_or_default();
+    match made.or_else(|| parts.next().map(str::to_owned)) {
+        Some(id) => format!("{kind}/{id}"),
+        None => kind.to_owned(),
+    }
+}
+
+fn outcome(status: StatusCode) -> &'static str {
+    if status.is_success() {
+        "done"
+    } else if status.is_server_error() {
+        "failed"
+    } else {
+        "refused"
+    }
+}
+
+/// The id in a JSON response, and the response. Responses to changes are small, and in memory already.
+async fn id_of(response: Response) -> (Option<String>, Response) {
+    #[derive(serde::Deserialize)]
+    struct ResourceId {
+        id: String,
+    }
+    let (parts, body) = response.into_parts();
+    // A body in memory cannot fail; an empty one has no id.
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let id = serde_json::from_slice::<ResourceId>(&bytes).ok().map(|shown| shown.id);
+    (id, Response::from_parts(parts, Body::from(bytes)))
+}
