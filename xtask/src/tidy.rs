@@ -6,6 +6,7 @@ mod forbidden;
 mod links;
 mod modules;
 mod prose;
+mod rooms;
 mod sizes;
 mod source;
 mod test_files;
@@ -88,6 +89,7 @@ pub fn run() -> Result<(), String> {
     findings.extend(prose::check(prose::scan(&files, &sources))?);
     findings.extend(dead_files::check(&sources));
     findings.extend(modules::check(&sources));
+    findings.extend(rooms::check(&sources));
     let mut tests = TestFiles::default();
     for (path, source) in &sources {
         tests.add(path, source);
