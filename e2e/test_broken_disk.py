@@ -134,7 +134,7 @@ def test_workers_outlive_a_broken_disk(broken, kind):
     job = endpoint.run({"seconds": 1})
     endpoint.wait_for(job, "IN_PROGRESS")
     disk.fail(*FAULTS[kind])
-    until(lambda: "could not keep a change" in server.log(), "the result is refused")
+    until(lambda: "endpoint change not stored" in server.log(), "the result is refused")
     assert endpoint.call("POST", "/run", json={"input": {}}).status_code == 503
     disk.work()
     assert endpoint.wait_for(job)["status"] == "COMPLETED"

@@ -1,5 +1,5 @@
-//! What every request passes, whatever its route: one spelling of its path, no panic that gets out, one error
-//! shape, one log line.
+//! The edge: what every request passes, whatever its route. It normalizes paths, catches panics, gives errors one
+//! shape, and writes one log line.
 
 mod ambiguous_head;
 mod cors;
@@ -32,19 +32,19 @@ use crate::{HttpState, fast_path, openai};
 use self::cors::Cors;
 pub use self::cors::Origins;
 
-/// What one address answers.
+/// The part of the API that one listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
-    /// Everything.
+    /// Every route.
     All,
-    /// What clients and workers ask.
+    /// The routes of clients and workers: all but those of [`Self::Management`].
     Jobs,
-    /// What operators ask: `/v1`, `/graphql`, `/console` and `/metrics`.
+    /// The routes of operators: `/v1`, `/graphql`, `/console` and `/metrics`.
     Management,
 }
 
 impl Surface {
-    /// Whether a path is of this part. Whoever watches over a server asks at any address how it is.
+    /// Whether this listener serves the path. Health probes are served by every listener.
     fn has(self, path: &str) -> bool {
         let first = path.split('/').nth(1);
         let is_management = matches!(first, Some("v1" | "graphql" | "console" | "metrics"));
@@ -66,7 +66,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// Puts the edge around the routes.
+    /// Wraps the routes in an edge.
     pub(crate) fn around(routes: Router) -> Self {
         Self { routes, fast_path: None, origins: None, surface: Surface::All }
     }
@@ -76,21 +76,22 @@ impl Edge {
         Self { fast_path: Some(state), ..self }
     }
 
-    /// Lets pages of these origins call from a browser.
+    /// Lets web pages of these origins call the server. `None`: no page may.
     #[must_use]
     pub fn with_origins(self, origins: Option<Origins>) -> Self {
         Self { origins: origins.map(Arc::new), ..self }
     }
 
-    /// The same for an address that answers a part; the rest is 404 there.
+    /// The same routes, of which this listener serves those of `surface`; the others get 404.
     #[must_use]
     pub fn restricted_to(&self, surface: Surface) -> Self {
-        // None of the fast path's routes is the management's.
+        // The fast path has no route of the management API.
         let fast_path = self.fast_path.clone().filter(|_| surface != Surface::Management);
         Self { fast_path, surface, ..self.clone() }
     }
 
-    /// Answers one request. What can be decided at once is, which keeps the request out of the future.
+    /// Returns the response to one request. Work that needs no waiting is done before the future is returned, which
+    /// keeps the request out of the future.
     pub(crate) fn answer(
         &self,
         mut request: Request,
@@ -128,7 +129,7 @@ impl Edge {
             return Box::pin(ready(ApiError::no_such_route().into_response()));
         }
         request.extensions_mut().insert(log.id.clone());
-        // What is logged meanwhile has the request's name. The fast path has no time for this: 2 000 instructions.
+        // Log lines of the handler carry the request's id. The fast path has no span: it costs 2 000 instructions.
         let trace = log.trace.as_ref().map(tracing::field::display);
         let span = tracing::info_span!("request", id = %log.id, trace);
         let response = self.routes.clone().oneshot(request).instrument(span);
@@ -152,16 +153,16 @@ impl Service<Request> for Edge {
     }
 }
 
-/// What is known of a request when it is answered.
+/// What the log and the response need to know of a request.
 struct RequestLog {
     id: RequestId,
     trace: Option<Trace>,
     method: Method,
     cors: Option<Cors>,
     is_openai: bool,
-    /// It took the fast path: where it is counted, and its route's pattern.
+    /// Set if the request took the fast path: where it is counted, and its route's pattern.
     fast_path: Option<(HttpState, &'static str)>,
-    /// When it came and its path, where that is logged.
+    /// When the request arrived and its path; `None` if the log level is above debug.
     logged: Option<(Instant, String)>,
 }
 
@@ -169,32 +170,32 @@ impl RequestLog {
     fn of(request: &Request, origins: Option<&Origins>) -> Self {
         let (id, trace) = request_id::of(request.headers());
         let cors = origins.map(|origins| Cors::of(origins, request.headers()));
-        // Neither the query nor a header is logged: secrets can be in both.
+        // Neither the query nor a header is logged: both can have secrets.
         let logged = tracing::enabled!(tracing::Level::DEBUG)
             .then(|| (Instant::now(), request.uri().path().to_owned()));
         let method = request.method().clone();
         Self { id, trace, method, cors, is_openai: false, fast_path: None, logged }
     }
 
-    /// The answer as the client gets it; none came from a handler that panicked.
+    /// Turns a handler's response into the one that the client gets. `None`: the handler panicked.
     fn close(self, answered: Option<Response>) -> Response {
         let Self { id, trace, method, .. } = self;
         if let (Some((state, pattern)), Some(response)) = (self.fast_path, &answered) {
             state.requests().count(pattern, &method, response.status());
         }
         let mut response = in_shape(answered.unwrap_or_else(|| {
-            tracing::error!(request = %id, %method, "a handler panicked");
+            tracing::error!(request = %id, %method, "handler panicked");
             ApiError::internal().into_response()
         }));
         if self.is_openai {
-            // Its 500 is a worker's.
+            // A 500 of these routes is a worker's error, not the server's.
             response = openai::reshape(response);
         } else if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
             let trace = trace.as_ref().map(tracing::field::display);
-            tracing::error!(request = %id, trace, "a request failed");
+            tracing::error!(request = %id, trace, "request failed");
         }
         if response.status() == StatusCode::UNAUTHORIZED {
-            // The router adds it where a path exists: a stranger must not learn that.
+            // The router adds `Allow` where a path exists, which a client without a key must not learn.
             response.headers_mut().remove(ALLOW);
         }
         response.headers_mut().insert(REQUEST_ID, id.header());
@@ -214,8 +215,8 @@ impl RequestLog {
     }
 }
 
-/// The URI with single slashes and none at the end of its path; none if it is that way already. Clients build
-/// both by joining a base address and a path, and a redirect would turn their POST into a GET.
+/// Returns the URI with single slashes and none at the end of its path; `None` if it has that form already. Clients
+/// join a base address and a path, and a redirect would turn their POST into a GET.
 fn with_plain_path(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     if !path.contains("//") && (path.len() <= 1 || !path.ends_with('/')) {
@@ -238,13 +239,13 @@ fn with_plain_path(uri: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// `OPTIONS` needs no key: it tells what this server knows of methods, not what exists.
+/// `OPTIONS` needs no key: the response lists the server's methods and reveals no resource.
 fn options() -> Response {
     let allow = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE, OPTIONS");
     (StatusCode::NO_CONTENT, [(ALLOW, allow)]).into_response()
 }
 
-/// Gives an error that was made below the handlers (an extractor's) the one shape.
+/// Gives an error from below the handlers (an extractor's) the one shape of errors.
 fn in_shape(response: Response) -> Response {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
@@ -262,7 +263,7 @@ fn in_shape(response: Response) -> Response {
     ApiError::new(status, code, format!("the request cannot be served: {sentence}")).into_response()
 }
 
-/// Ends in none where the handler panics; it may have done so before.
+/// Resolves to `None` if the handler panics, or has panicked before.
 struct CatchPanic {
     response: Option<BoxResponse>,
 }

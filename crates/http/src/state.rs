@@ -1,4 +1,4 @@
-//! What every handler can reach.
+//! The state that every handler gets, and the settings that it is made from.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,27 +15,27 @@ use crate::services::files::NoFiles;
 use crate::wire::body::BodyBudget;
 use crate::{FileService, Prices, RateLimits, ScrubReport};
 
-/// What the operator can set about this crate.
+/// The operator's settings of this crate.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// How often callers may ask.
+    /// The rate limits of clients.
     pub rate_limits: RateLimits,
-    /// The most bytes of request bodies in memory at once; over it requests are answered 503. What is read for answers
-    /// is bounded by the engine's settings.
+    /// Most bytes of request bodies in memory; above it the status is 503. The engine's settings bound the bytes of
+    /// responses.
     pub bytes_in_flight_max: usize,
-    /// How long a worker's question for jobs is held open while there is nothing; at most 25 000 ms.
+    /// How long a take waits for a job, in ms; at most 25 000.
     pub worker_hold_ms: u64,
-    /// Where workers from outside are told to find the server; none: where the request for their token came to.
+    /// The server's address for external workers. `None`: the address that the request for their token was sent to.
     pub workers_url: Option<String>,
-    /// Where changes are written down; none: nowhere.
+    /// The audit log. `None`: changes are not logged.
     pub audit: Option<AuditLog>,
-    /// What workers cost.
+    /// The prices of workers, for billing.
     pub prices: Prices,
     /// Whether `/metrics` needs no key.
     pub metrics_public: bool,
-    /// What is known of stored files that are read in the background; none: they are not.
+    /// The results of the background scrub of stored files. `None`: files are not scrubbed.
     pub scrub: Option<Arc<ScrubReport>>,
-    /// What polls of streams are answered where the endpoint does not say.
+    /// What polls of streams return if the endpoint sets nothing.
     pub stream_shape: StreamShape,
 }
 
@@ -55,7 +55,7 @@ impl Default for HttpSettings {
     }
 }
 
-/// What every handler can reach. Cheap to clone.
+/// The state that every handler gets. Cheap to clone; clones share it.
 #[derive(Clone)]
 pub struct HttpState {
     shared: Arc<StateInner>,
@@ -78,16 +78,16 @@ struct StateInner {
 }
 
 impl HttpState {
-    /// The state of one server.
+    /// The state of a server without files.
     pub fn new(engine: Engine, settings: &HttpSettings) -> Self {
         Self::with_files(engine, settings, Arc::new(NoFiles))
     }
 
-    /// The state of one server that keeps files.
+    /// The state of a server with files.
     pub fn with_files(engine: Engine, settings: &HttpSettings, files: Arc<dyn FileService>) -> Self {
         let limiter = RateLimiter::new(&settings.rate_limits);
         let budget = BodyBudget::new(settings.bytes_in_flight_max);
-        // The oldest workers with a limit give up after 30 s; a job answered after that is lost.
+        // The oldest workers with a timeout give up after 30 s; a job that is sent later is lost.
         let worker_hold = Duration::from_millis(settings.worker_hold_ms.min(TAKE_HOLD_MS_MAX));
         let requests = RequestCounts::default();
         let prices = settings.prices.clone();
@@ -109,7 +109,7 @@ impl HttpState {
         Self { shared: Arc::new(shared) }
     }
 
-    /// What a poll of one of the endpoint's streams is answered.
+    /// What polls of the endpoint's streams return.
     pub(crate) fn stream_shape_of(&self, endpoint: &Endpoint) -> StreamShape {
         endpoint.stream_shape.unwrap_or(self.shared.stream_shape)
     }
@@ -142,12 +142,12 @@ impl HttpState {
         &self.shared.files
     }
 
-    /// Where changes are written down.
+    /// The audit log; `None` if changes are not logged.
     pub(crate) fn audit(&self) -> Option<&AuditLog> {
         self.shared.audit.as_ref()
     }
 
-    /// Where workers from outside are told to find the server, if that was said.
+    /// The server's address for external workers, if it is set.
     pub(crate) fn workers_url(&self) -> Option<&str> {
         self.shared.workers_url.as_deref()
     }

@@ -17,15 +17,16 @@ use crate::connection::serve::serve_client;
 use crate::connection::tls::Tls;
 use crate::gate::peer::Peer;
 
-/// After a failed accept (mostly: out of file descriptors) others get time to end.
+/// Pause after a failed accept, usually for lack of file descriptors, so that open connections can end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// The log hears of failed accepts no more often than this.
+/// Least time between two log lines about failed accepts.
 const COMPLAINT_PAUSE: Duration = Duration::from_secs(10);
 
-/// Serves until `shutdown` ends, then stops accepting and returns when every open request is answered. The
-/// caller bounds how long that may take, by dropping this future.
+/// Serves until `shutdown` ends, then stops accepting and returns when every open request has its response. The caller
+/// bounds that time by dropping this future.
 ///
-/// With `tls` nothing else is spoken. There are never more than `connections_max` connections; more wait to be accepted until others end.
+/// With `tls` the listener accepts TLS only. At most `connections_max` connections are open; further ones stay in the
+/// listener's backlog until others end.
 pub async fn serve(
     listener: TcpListener,
     edge: Edge,
@@ -45,7 +46,7 @@ pub async fn serve(
         let peer = Peer::new(address.ip(), tls.is_some());
         let connection = peer.serve(serve_client(stream, tls.clone(), edge.clone(), on_closing.clone()));
         let ended = (place, open.clone());
-        // Not an async block that awaits it: that has room for it twice, 1 KB of every connection.
+        // No async block: one that awaits the connection reserves its size twice, 1 KB per connection.
         tokio::spawn(connection.map(move |()| drop(ended)));
     }
     drop(accepting);
@@ -55,11 +56,11 @@ pub async fn serve(
     all_closed.recv().await;
 }
 
-/// A listener and the room that is left for connections.
+/// A listener and its permits for connections.
 struct Acceptor {
     listener: TcpListener,
     room: Arc<Semaphore>,
-    /// When the log last heard of trouble.
+    /// When the log last got a line about a failed accept.
     complained: Option<Instant>,
 }
 
@@ -69,29 +70,29 @@ impl Acceptor {
         Self { listener, room, complained: None }
     }
 
-    /// The next connection and its place. Nothing is lost if this is dropped before its end.
+    /// Returns the next connection and its permit. Cancel-safe: no connection is lost if the future is dropped.
     async fn next(&mut self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
             let Ok(place) = Arc::clone(&self.room).acquire_owned().await else {
-                // Nobody closes this semaphore.
+                // The semaphore is never closed.
                 return std::future::pending().await;
             };
             match self.listener.accept().await {
                 Ok((stream, address)) => return (stream, address, place),
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
-                    self.complain(&error);
+                    self.log_failure(&error);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
     }
 
-    fn complain(&mut self, error: &io::Error) {
+    fn log_failure(&mut self, error: &io::Error) {
         let now = Instant::now();
         if self.complained.is_none_or(|last| now - last >= COMPLAINT_PAUSE) {
             self.complained = Some(now);
-            tracing::error!(%error, "cannot accept connections at the moment");
+            tracing::error!(%error, "cannot accept connections");
         }
     }
 }

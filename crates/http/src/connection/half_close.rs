@@ -1,17 +1,16 @@
-//! What it means that a client sends nothing more.
+//! Decides what the end of a client's sending means.
 //!
-//! A client may say with its whole request that this was all (`shutdown` of its side, as `nc -N` does), and then wait for
-//! the answer. A client that has hung up looks the same from here, until something is written to it. So the answer
-//! decides:
+//! A client may send its whole request, shut down its side (as `nc -N` does), and then wait for the response. A client
+//! that has disconnected looks the same until the server writes to it. The kind of response decides:
 //!
-//! - One that hands something over goes to those alone who are still there, and the end of sending counts as hanging up:
-//!   a worker's question for jobs, the chunks that a plain `stream` takes out, the answers under `openai`, whose callers
-//!   cancel their jobs by hanging up. See [`crate::gate::peer::hands_over`].
-//! - Every other one is made and sent. While it is waited for, such a client is told `100 Continue` now and then, which
-//!   every client of HTTP/1.1 skips: one that has hung up answers that with a reset.
+//! - A response that hands something over is for connected clients only, so the end of sending counts as a disconnect.
+//!   Such responses are a worker's take, the chunks that a plain `stream` consumes, and those under `openai`, where a
+//!   disconnect cancels the job. See [`crate::gate::peer::hands_over`].
+//! - Every other response is made and sent. Meanwhile the client gets a `100 Continue` from time to time, which every
+//!   HTTP/1.1 client skips. A client that has disconnected answers it with a reset.
 //!
-//! A connection that breaks is noticed in any case, at once or, after the end of sending, with such a word. hyper reads
-//! nothing while a request is being answered, so that is done here.
+//! A connection that breaks is noticed in either case: immediately, or after the end of sending at the next probe.
+//! hyper reads nothing while it waits for a response, so this stream does.
 
 use std::io;
 use std::pin::Pin;
@@ -23,25 +22,25 @@ use tokio::time::{Sleep, sleep};
 
 use crate::gate::peer::{self, RequestProgress};
 
-/// How much is read ahead to learn whether there is more: the beginning of a next request.
+/// Bytes of the next request that are read ahead to detect the end of sending.
 const AHEAD_BYTES: usize = 64;
 
-/// What asks a client that sends nothing more whether it is still there.
+/// Written to a client that has ended its sending, to learn whether it is still connected.
 const PROBE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-/// How long after the end of sending the first comes. Most answers are sooner; each further one comes twice as late.
+/// Time from the end of sending to the first probe; most responses are sooner. Each further probe waits twice as long.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
-/// The longest time between two.
+/// Longest time between two probes.
 const PROBE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// A stream that notices its end while a request is being answered.
+/// A stream that notices its end while a request waits for its response.
 pub(crate) struct HalfClose<S> {
     inner: S,
-    /// Read while the request before was being answered.
+    /// Bytes of the next request, read while the current one was handled.
     ahead: Vec<u8>,
     has_ended: bool,
-    /// The answer has begun: nothing may come in between.
+    /// The response has begun, so that no probe may be written.
     has_answered: bool,
-    /// Runs while a client that sends nothing more waits; boxed, because next to none does.
+    /// Runs while a client that has ended its sending waits; boxed, because few clients do.
     probing: Option<Box<Probing>>,
 }
 
@@ -57,8 +56,11 @@ impl<S> HalfClose<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> HalfClose<S> {
-    /// Looks whether the client is still there, and asks to be woken when that changes. Fails where nobody is there for
-    /// an answer that hands something over.
+    /// Checks whether the client is still there, and registers for a wake-up when that changes.
+    ///
+    /// # Errors
+    ///
+    /// `ConnectionAborted` if the response hands something over and the client has ended its sending.
     fn look(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let request = peer::request();
         if request == RequestProgress::Coming {
@@ -82,14 +84,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HalfClose<S> {
         }
     }
 
-    /// Sends a probe when one is due; fails where nobody is there to read it.
+    /// Sends a probe when one is due. Fails if the connection does not take it.
     fn probe(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let first = || Box::new(Probing { due: Box::pin(sleep(PROBE_AFTER)), pause: PROBE_AFTER });
         let probing = self.probing.get_or_insert_with(first);
         while probing.due.as_mut().poll(context).is_ready() {
             match Pin::new(&mut self.inner).poll_write(context, PROBE)? {
                 Poll::Ready(bytes) if bytes == PROBE.len() => {}
-                // It has not taken what was sent before.
+                // The client has not read the bytes that were written before.
                 _ => return Err(io::ErrorKind::ConnectionAborted.into()),
             }
             probing.pause = (probing.pause * 2).min(PROBE_PAUSE_MAX);
@@ -141,7 +143,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for HalfClose<S> {
         self.inner.is_write_vectored()
     }
 
-    /// hyper flushes in each of its turns, also where there is nothing to write.
+    /// hyper flushes each time it is polled, even with nothing to write.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.look(context)?;
         Pin::new(&mut self.inner).poll_flush(context)

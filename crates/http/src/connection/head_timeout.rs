@@ -1,5 +1,4 @@
-//! Whose turn it is on a connection, and since when: a client that does not say what it wants is not waited for
-//! for ever.
+//! Closes connections whose next request head is late: 20 s for the first one, 2 min for later ones.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,45 +14,45 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::gate::peer;
 
-/// How long a connection may be idle between requests, or take to send a later request's head. A worker whose
-/// handler blocks for long must find its connection open when it reports: its client library keeps connections
-/// for 15 s, others for 90 s, and a result posted into a closed one is lost.
+/// How long a connection may be idle between requests, or take to send a later request's head. A worker whose handler
+/// blocks must find its connection open when it reports: its client library keeps connections for 15 s, others for 90
+/// s. A result posted to a closed connection is lost.
 const HEAD_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long a new connection may take to send its first request's head: nobody connects to say nothing, except
-/// those who want to use connections up.
+/// How long a new connection may take to send its first request's head. Short, because idle new connections are a way
+/// to exhaust the server's connections.
 const FIRST_HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The client was asked nothing yet, and [`FIRST_HEAD_TIMEOUT`] runs.
+/// No request has arrived yet, and [`FIRST_HEAD_TIMEOUT`] runs.
 const NEW: u64 = u64::MAX;
-/// A request is being answered.
+/// A request waits for its response.
 const ANSWERING: u64 = u64::MAX - 1;
 
-/// The turns of one connection.
+/// The state of one connection's head timeout. Clones share it.
 ///
-/// Told by plain numbers, which somebody looks at from time to time: a timer for every head, set and taken back,
-/// cost a tenth of what is needed to read a small request and to answer it.
+/// A plain number that a task checks from time to time. A timer that is set and reset for every head would cost a tenth
+/// of a small request.
 #[derive(Clone)]
 pub(crate) struct HeadTimeout {
     began: Instant,
-    /// The client's turn since this many milliseconds after the beginning, or one of the two above.
+    /// [`NEW`], [`ANSWERING`], or the time from `began` to the end of the last response, in ms.
     state: Arc<AtomicU64>,
 }
 
 impl HeadTimeout {
-    /// Of a new connection.
+    /// The timeout of a new connection.
     pub(crate) fn new() -> Self {
         Self { began: Instant::now(), state: Arc::new(AtomicU64::new(NEW)) }
     }
 
-    /// The client has said what it wants.
+    /// A request head has arrived: the timeout stops until the response has been sent.
     pub(crate) fn answering(&self) {
         self.state.store(ANSWERING, Ordering::Relaxed);
     }
 
-    /// Ends when the client has not sent a request's head in time.
-    pub(crate) async fn patience_runs_out(&self) {
+    /// Returns when a request head is late.
+    pub(crate) async fn expired(&self) {
         loop {
-            let end = self.patience_ends();
+            let end = self.deadline();
             if end <= Instant::now() {
                 return;
             }
@@ -61,8 +60,8 @@ impl HeadTimeout {
         }
     }
 
-    /// When the client has to have sent a request's head; later if it is not its turn.
-    fn patience_ends(&self) -> Instant {
+    /// When the next request head is due. Later than now while a request waits for its response.
+    fn deadline(&self) -> Instant {
         match self.state.load(Ordering::Relaxed) {
             NEW => self.began + FIRST_HEAD_TIMEOUT,
             ANSWERING => Instant::now() + HEAD_TIMEOUT,
@@ -70,13 +69,13 @@ impl HeadTimeout {
         }
     }
 
-    /// An answer at the end of which it is the client's turn.
+    /// Restarts the timeout at the end of the response's body.
     pub(crate) fn answer(&self, response: Response<Body>) -> Response<TimedBody> {
         response.map(|body| TimedBody { body, turns: self.clone() })
     }
 }
 
-/// The body of an answer.
+/// The body of a response, whose drop restarts the timeout.
 pub(crate) struct TimedBody {
     body: Body,
     turns: HeadTimeout,

@@ -1,8 +1,8 @@
-//! What happens to a body that nobody read.
+//! Discards request bodies that no handler read (lingering close).
 //!
-//! A request can be answered before its body was sent, a refusal mostly. To close the connection then would
-//! make the kernel reset it, and a client that is still sending would see that instead of the answer. So the
-//! rest is read and thrown away, within bounds.
+//! A request, usually a refused one, can have its response before its body has arrived. If the server closed the
+//! connection then, the kernel would reset it, and a client that is still sending would see the reset instead of the
+//! response. So the rest of the body is read and discarded, within bounds.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,27 +18,27 @@ use tokio::sync::Semaphore;
 
 use crate::gate::peer;
 
-/// The most bytes that are thrown away for one request: any body that some route takes.
+/// Most bytes that are discarded for one request: the largest body of any route.
 const DISCARD_BYTES_MAX: usize = 70_000_000;
-/// The longest that it may take.
+/// Longest time to discard one body.
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(10);
-/// A sender that is silent for so long is not sending.
+/// A sender that sends nothing for this long counts as finished.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// How many bodies are thrown away at once; over it connections are reset.
+/// Bodies that are discarded concurrently; above it, connections are reset.
 static DISCARDS: Semaphore = Semaphore::const_new(256);
 
-/// A request's body, which outlives a handler that did not read it.
+/// The body of a request. If a handler drops it unread, its rest is discarded.
 pub(crate) struct LingeringBody {
     inner: Option<Incoming>,
-    /// How its request stands when all of it is here.
+    /// The progress to set when the body has arrived.
     whole: peer::RequestProgress,
-    /// The sender waits to be told that its body is wanted (`Expect: 100-continue`), which the first read does.
-    /// Without that there is nothing to throw away.
+    /// The sender waits for `100 Continue` before it sends the body (`Expect: 100-continue`), and the first read sends
+    /// that. Until then there is nothing to discard.
     unasked: bool,
 }
 
 impl LingeringBody {
-    /// Wraps a request's body, if it has one.
+    /// Wraps the body of a request, if there is one.
     pub(crate) fn body_of(request: Request<Incoming>) -> Request<axum::body::Body> {
         let (head, inner) = request.into_parts();
         let whole = if head.version < Version::HTTP_11 {

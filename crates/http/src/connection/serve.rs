@@ -1,4 +1,4 @@
-//! One connection: its requests one after another, each within bounds of size and time.
+//! Serves the requests of one connection in order, with bounds on size and time.
 
 use std::pin::pin;
 
@@ -19,10 +19,11 @@ use crate::connection::lingering_body::LingeringBody;
 use crate::connection::tls::Tls;
 use crate::connection::write_timeout::WriteTimeout;
 
-/// A request's head in bytes; over it the answer is 431.
+/// Largest request head, in bytes; above it the status is 431.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Serves a client's connection until either side ends it, or `closing` says that the server stops.
+/// Serves a client's connection until either side closes it, or until `closing` announces the shutdown and the open
+/// request has its response.
 pub(crate) async fn serve_client(
     stream: TcpStream,
     tls: Option<Tls>,
@@ -30,12 +31,12 @@ pub(crate) async fn serve_client(
     closing: watch::Receiver<()>,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "the connection closed before its first request");
+        tracing::debug!(%error, "connection closed before its first request");
         return;
     }
     match tls {
         None => serve_stream(stream, edge, closing).await,
-        // Boxed: it is larger, and all connections would be as large.
+        // Boxed: a TLS connection is larger, and all connections would get its size.
         Some(tls) => Box::pin(serve_tls_stream(stream, tls, edge, closing)).await,
     }
 }
@@ -43,11 +44,11 @@ pub(crate) async fn serve_client(
 async fn serve_tls_stream(stream: TcpStream, tls: Tls, edge: Edge, closing: watch::Receiver<()>) {
     match tls.accept(stream).await {
         Ok(stream) => serve_stream(stream, edge, closing).await,
-        Err(error) => tracing::debug!(%error, "a client could not agree on an encrypted connection"),
+        Err(error) => tracing::debug!(%error, "TLS handshake failed"),
     }
 }
 
-/// The same over any stream of bytes.
+/// Serves a connection over any stream of bytes.
 pub(crate) async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     edge: Edge,
@@ -60,23 +61,23 @@ pub(crate) async fn serve_stream(
             .map(|answered| answered.map(|response| turns.answer(response)))
     });
     let connection = http1::Builder::new()
-        // How long a head may take is seen to below.
+        // [`HeadTimeout`] bounds the time of a head, below.
         .header_read_timeout(None)
         .max_header_size(HEAD_BYTES_MAX)
-        // That is checked when a head is complete; this is what an incomplete one may fill.
+        // hyper checks that limit on a complete head; this one bounds an incomplete head.
         .max_buf_size(HEAD_BYTES_MAX)
-        // Whether a client that sends nothing more has gone is seen to by the stream.
+        // [`HalfClose`] decides whether a client that has ended its sending is gone.
         .half_close(true)
         .serve_connection(TokioIo::new(HalfClose::around(WriteTimeout::around(stream))), service);
     let mut connection = pin!(connection);
-    let mut patience = pin!(turns.patience_runs_out());
+    let mut late_head = pin!(turns.expired());
     let mut is_closing = false;
     loop {
         tokio::select! {
             biased;
             ended = &mut connection => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended early");
+                    tracing::debug!(%error, "connection ended early");
                 }
                 return;
             }
@@ -84,8 +85,8 @@ pub(crate) async fn serve_stream(
                 is_closing = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = &mut patience => {
-                tracing::debug!("a connection sent no request in time");
+            () = &mut late_head => {
+                tracing::debug!("request head timed out");
                 return;
             }
         }

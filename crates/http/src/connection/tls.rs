@@ -1,4 +1,4 @@
-//! TLS on the listening side: a certificate from files, and from newer files when they change.
+//! TLS for a listener: certificate and key come from files, and are read again when the files change.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,47 +13,47 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls::Error as RustlsError};
 
-/// How often it is looked whether the files have changed.
+/// Time between two checks of the files for changes.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long a client may take to agree on a connection.
+/// How long a TLS handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why files cannot be used.
+/// Why a certificate and its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// One of them cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {}: {cause}", path.display())]
     Unreadable {
-        /// Which one.
+        /// The file that cannot be read.
         path: PathBuf,
-        /// Why.
+        /// The error of the read.
         cause: io::Error,
     },
-    /// There is no certificate in the one, or something else.
+    /// The certificate's file has no certificate in PEM.
     #[error("{} holds no certificate in PEM (`-----BEGIN CERTIFICATE-----`)", path.display())]
     NoCertificate {
-        /// Which one.
+        /// The file without a certificate.
         path: PathBuf,
     },
-    /// There is no key in the other, or one with a password.
+    /// The key's file has no private key in PEM, or one with a password.
     #[error("{} holds no private key in PEM without a password (PKCS#8, PKCS#1 or SEC1)", path.display())]
     NoKey {
-        /// Which one.
+        /// The file without a key.
         path: PathBuf,
     },
-    /// They do not go together.
+    /// The certificate and the key do not belong together, or TLS rejects them.
     #[error("the certificate in {} and the key in {} cannot be used together: {cause}", certificate.display(), key.display())]
     Unfit {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why.
+        /// The error of the TLS library.
         cause: RustlsError,
     },
 }
 
-/// What connections are encrypted with. Cheap to clone; every clone has the latest certificate.
+/// The TLS configuration of a listener. Cheap to clone; every clone uses the latest certificate.
 #[derive(Clone)]
 pub struct Tls {
     files: Arc<CertificatePaths>,
@@ -65,7 +65,7 @@ struct CertificatePaths {
     key: PathBuf,
 }
 
-/// The bytes of both files. The key's are a secret.
+/// The bytes of both files. Those of the key are a secret.
 #[derive(PartialEq, Eq)]
 struct CertificateBytes {
     certificate: Vec<u8>,
@@ -73,8 +73,12 @@ struct CertificateBytes {
 }
 
 impl Tls {
-    /// Reads the certificate (and those that vouch for it, in the same file) and its key. Must be called inside a
-    /// tokio runtime: a task reads them again when they change.
+    /// Reads the certificate, with its chain in the same file, and the private key. Must be called inside a tokio
+    /// runtime: a task reads the files again when they change.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TlsError`] if a file cannot be read or parsed, or if the two do not belong together.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let files = CertificatePaths { certificate: certificate.to_owned(), key: key.to_owned() };
         let content = files.read()?;
@@ -84,16 +88,16 @@ impl Tls {
         Ok(tls)
     }
 
-    /// Agrees with a client on an encrypted connection.
+    /// Does the TLS handshake with a client, within 10 s.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
         tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await?
     }
 }
 
-/// Takes over what the files say whenever that changes and makes sense. Connections keep what they began with.
+/// Applies changed files. Open connections keep the certificate that they began with.
 async fn follow(tls: Tls, mut seen: CertificateBytes) {
-    // Ends when nobody accepts connections any more.
+    // Ends when no listener uses the configuration.
     while Arc::strong_count(&tls.config) > 1 {
         tokio::time::sleep(LOOK).await;
         let files = Arc::clone(&tls.files);
@@ -102,18 +106,18 @@ async fn follow(tls: Tls, mut seen: CertificateBytes) {
             Ok(content) if content == seen => continue,
             Ok(content) => content,
             Err(error) => {
-                // In the middle of being replaced, mostly.
-                tracing::warn!(%error, "the certificate's files cannot be read, going on with the one before");
+                // Usually the files are just being replaced.
+                tracing::warn!(%error, "certificate files unreadable, keeping the certificate");
                 continue;
             }
         };
         match tls.files.config(&content) {
             Ok(config) => {
                 *tls.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-                tracing::info!(path = %tls.files.certificate.display(), "new connections get the new certificate");
+                tracing::info!(path = %tls.files.certificate.display(), "certificate replaced");
             }
             Err(error) => {
-                tracing::error!(%error, "the new certificate is no good, going on with the one before");
+                tracing::error!(%error, "certificate unusable, keeping the previous one");
             }
         }
         seen = content;

@@ -1,7 +1,7 @@
-//! Hangs up on readers that do not read.
+//! Closes a connection whose peer accepts no bytes for 60 s.
 //!
-//! What is being sent takes memory, and counts against the bytes that may be in memory at once, until its reader
-//! has it. One that takes nothing at all for a while has gone, or wants to keep that memory.
+//! A response takes memory, and counts against the budget of response bytes, until its reader has it. A reader that
+//! accepts nothing for that long is gone, or is holding the memory on purpose.
 
 use std::io;
 use std::pin::Pin;
@@ -11,13 +11,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The longest that a reader may take nothing of what is ready for it.
+/// Longest time that a write may be pending.
 const STALL_MAX: Duration = Duration::from_mins(1);
 
-/// A stream whose writes fail when they have been waiting for too long.
+/// A stream whose writes fail when they have been pending for [`STALL_MAX`].
 pub(crate) struct WriteTimeout<S> {
     inner: S,
-    /// Runs while a write waits; boxed, because most connections never need it.
+    /// Runs while a write is pending; boxed, because most connections never need it.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -26,7 +26,7 @@ impl<S> WriteTimeout<S> {
         Self { inner, stalled: None }
     }
 
-    /// Lets a write's outcome pass, unless it has been pending for too long.
+    /// Passes on the result of a write, or `TimedOut` if the write has been pending for too long.
     fn watch<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;

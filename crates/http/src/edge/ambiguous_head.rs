@@ -1,5 +1,5 @@
-//! Heads that can be read in two ways. A proxy in front of the server may have read them in the other: it checked one
-//! `Authorization` and another counts here, or what it took for a body is a request here.
+//! Rejects request heads that can be read in two ways. A proxy in front of the server may have read such a head
+//! differently: it checked another `Authorization`, or took a request for a body.
 
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
@@ -9,7 +9,7 @@ use http_body::Body as _;
 
 use crate::wire::api_error::ApiError;
 
-/// A refusal, after which the connection ends: where the next request begins may be in doubt, too.
+/// A refusal, after which the connection closes: the start of the next request may be ambiguous too.
 pub(super) struct AmbiguousHead(ApiError);
 
 impl AmbiguousHead {
@@ -20,10 +20,10 @@ impl AmbiguousHead {
     }
 }
 
-/// Checks a request's head. What is wrong with a `Content-Length` was found before.
+/// Checks a request's head. hyper has rejected an invalid `Content-Length` already.
 pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
     let headers = request.headers();
-    // Mostly none comes twice, and that is known without a look at any.
+    // Usually no header is repeated, and the two lengths show that without a scan.
     if headers.len() != headers.keys_len() {
         for (name, text) in [(HOST, "`Host`"), (AUTHORIZATION, "`Authorization`")] {
             if count(headers, &name) > 1 {
@@ -32,7 +32,7 @@ pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
             }
         }
     }
-    // A body whose length is known is not in chunks.
+    // A body of known length is not chunked.
     if request.body().size_hint().exact().is_none() && !is_in_chunks_alone(headers) {
         let text = "`Transfer-Encoding` must be `chunked` and nothing else; say in `Content-Encoding` how the body is packed";
         return Err(AmbiguousHead(ApiError::bad_request("bad_transfer_encoding", text)));
@@ -44,11 +44,11 @@ fn count(headers: &HeaderMap, name: &http::HeaderName) -> usize {
     headers.get_all(name).into_iter().count()
 }
 
-/// Whether the body is in chunks and in no other form below that.
+/// Whether `chunked` is the only transfer encoding.
 fn is_in_chunks_alone(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(TRANSFER_ENCODING).into_iter();
     let chunked = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
-    // None at all is the body of no connection, such as a test's.
+    // A request without a connection, such as a test's, has no transfer encoding.
     values.next().is_none_or(chunked) && values.next().is_none()
 }
 
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_decides_comes_once() {
+    fn host_and_authorization_may_not_repeat() {
         for name in ["host", "authorization"] {
             assert_eq!(code(&[(name, "a")]), None);
             assert_eq!(
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_in_chunks_and_nothing_else() {
+    fn chunked_is_the_only_transfer_encoding() {
         for good in ["chunked", "Chunked "] {
             assert_eq!(code(&[("transfer-encoding", good)]), None, "{good}");
         }

@@ -1,7 +1,7 @@
-//! Which web pages may call the server from a browser.
+//! CORS: which web pages may call the server from a browser.
 //!
-//! Keys are sent in a header that scripts set, never by the browser itself, so credentials in the sense of CORS are
-//! not allowed; and a preflight, which carries no key, is answered before anybody asks for one.
+//! Scripts send keys in a header, never the browser itself, so credentials in the sense of CORS are not allowed. A
+//! preflight carries no key, and is answered before the key is checked.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::{
@@ -12,26 +12,26 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
-/// What is asked where a preflight does not say which headers the page wants to send.
+/// The allowed headers if a preflight does not name the headers that the page wants to send.
 const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-type");
-/// What of our answers pages may read, beside what every page may.
+/// Response headers that pages may read, beside those that every page may.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "X-Request-ID, Traceparent, RateLimit, RateLimit-Policy, Retry-After, Link, ETag, Allow, WWW-Authenticate",
 );
-/// How long a browser may remember the answer to a preflight, in seconds.
+/// How long a browser may cache the response to a preflight, in s.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// The origins whose pages may call.
+/// The origins whose web pages may call the server.
 #[derive(Clone, Debug)]
 pub enum Origins {
-    /// Every page there is.
+    /// Every origin.
     Any,
-    /// Pages from these, such as `https://app.example`.
+    /// These origins, such as `https://app.example`.
     These(Vec<String>),
 }
 
 impl Origins {
-    /// Whether and as what the origin of a request is named in the answer.
+    /// The value of `Access-Control-Allow-Origin` for a request; `None` if its origin is not allowed.
     fn admitted(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(ORIGIN)?;
         match self {
@@ -43,10 +43,10 @@ impl Origins {
     }
 }
 
-/// What the answer to a cross-origin request needs; known before the request is given away.
+/// What the response to a cross-origin request needs, taken before the request is passed on.
 pub(super) struct Cors {
     origin: Option<HeaderValue>,
-    /// Another origin would get another answer.
+    /// The response depends on the origin, so that `Vary` names it.
     varies: bool,
 }
 
@@ -55,14 +55,14 @@ impl Cors {
         Self { origin: origins.admitted(headers), varies: matches!(origins, Origins::These(_)) }
     }
 
-    /// The answer to a browser that asks whether it may send a request; none if this is another `OPTIONS`.
+    /// The response to a preflight; `None` for any other request and for other origins.
     pub(super) fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
         let asks = method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         if !asks || self.origin.is_none() {
             return None;
         }
         let mut answer = StatusCode::NO_CONTENT.into_response();
-        // Client libraries send headers of their own by the dozen; which they are does not matter here.
+        // Client libraries send many headers of their own; the server allows all of them.
         let wanted = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or(HEADERS);
         for (name, value) in [
             (ACCESS_CONTROL_ALLOW_METHODS, METHODS),
@@ -74,7 +74,7 @@ impl Cors {
         Some(answer)
     }
 
-    /// Lets the page read the answer, if its origin may.
+    /// Adds the headers that let the page read the response, if its origin is allowed.
     pub(super) fn mark(self, headers: &mut HeaderMap) {
         if self.varies {
             headers.append(VARY, HeaderValue::from_static("Origin"));

@@ -1,5 +1,5 @@
-//! Liveness and readiness, for whoever runs the server. They need no key; `/readyz?verbose` says what was looked at, a line
-//! for each, and names nothing that is stored.
+//! Liveness and readiness for operators. The probes need no key. `/readyz?verbose` has one line for each check, and
+//! names no stored resource.
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -31,7 +31,7 @@ async fn ready(State(state): State<HttpState>, RawQuery(query): RawQuery) -> Res
     }
 }
 
-/// The answer's status is that of the same question without `verbose`: a server with a damaged file still serves.
+/// The response has the status that it has without `verbose`: a server with a damaged file still serves.
 fn checks(state: &HttpState) -> Response {
     let (status, mut lines) = if state.engine().is_ready() {
         (StatusCode::OK, "ok endpoints: all are loaded\n".to_owned())

@@ -1,7 +1,7 @@
-//! Who asks, and whether they may.
+//! Authentication and authorization: which key a request carries, and what the key permits.
 //!
-//! A key's text is `ls_<id>_<secret>`. The server keeps its SHA-256 alone and looks keys up by it: what a
-//! comparison's time could tell is something about a hash, from which no key follows.
+//! A key's text is `ls_<id>_<secret>`. The server stores only its SHA-256 and looks keys up by it. The time of that
+//! comparison reveals at most something about a hash, from which no key follows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::gate::credential_cache;
 use crate::gate::peer::Peer;
 use crate::wire::api_error::ApiError;
 
-/// The id of the operator's key, whose text is not of our making.
+/// The id of the operator's key, whose text the operator chose.
 pub(crate) const OPERATOR: &str = KeyId::OPERATOR;
 
-/// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it,
-/// `Authorization: X`. None where it is empty.
+/// The credential of a request: `Authorization: Bearer X` or, as many clients and all workers send it, `Authorization:
+/// X`. `None` if it is missing or empty.
 pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
     let bare = match value.split_at_checked(6) {
@@ -36,8 +36,8 @@ pub(crate) fn credential(headers: &HeaderMap) -> Option<&[u8]> {
     (!bare.is_empty()).then_some(bare)
 }
 
-/// The key that a request carries, if it is one of ours and alive, and within its rate. Whether it permits anything
-/// is not said. To be asked once for a request, which counts as one.
+/// Returns the key that a request carries, if the key is known, active and within its rate. Does not check any
+/// permission. Must be called once per request, because each call counts against the key's rate.
 fn live_key(state: &HttpState, headers: &HeaderMap) -> Result<Arc<TrackedKey>, ApiError> {
     let text = credential(headers).ok_or_else(ApiError::unauthorized)?;
     let key = match credential_cache::known_key(text) {
@@ -70,12 +70,13 @@ fn look_up(state: &HttpState, text: &[u8]) -> Option<Arc<TrackedKey>> {
     Some(key)
 }
 
-/// The present time where it matters to a key. Most keys have no end, and the clock costs as much as all else here.
+/// The present time if the key has an expiry, else 0. Most keys have none, and reading the clock costs as much as the
+/// rest of the check.
 pub(crate) fn now_for(key: &ApiKey, state: &HttpState) -> Millis {
     key.expires_at.map_or(Millis(0), |_| state.engine().now())
 }
 
-/// Checks that a request may do `operation` to the catalog.
+/// Checks that a request may do `operation` to the catalog, and returns its key.
 pub(crate) fn authorize(
     state: &HttpState,
     headers: &HeaderMap,
@@ -86,7 +87,7 @@ pub(crate) fn authorize(
     if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(ApiError::unauthorized()) }
 }
 
-/// Checks that a request may do `operation` to some endpoint.
+/// Checks that a request may do `operation` to at least one endpoint, and returns its key.
 pub(crate) fn authorize_somewhere(
     state: &HttpState,
     headers: &HeaderMap,
@@ -99,8 +100,8 @@ pub(crate) fn authorize_somewhere(
     if key.has_scope_for(operation) { Ok(key) } else { Err(ApiError::unauthorized()) }
 }
 
-/// Checks that a request may do `operation` to the endpoint with this id or slug, and finds it. 401 comes
-/// before 404: without a key nobody learns which endpoints exist.
+/// Checks that a request may do `operation` to the endpoint with this id or slug, and returns its key and the endpoint.
+/// 401 comes before 404, so a request without a permitting key reveals no endpoint.
 pub(crate) fn authorize_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
@@ -112,17 +113,17 @@ pub(crate) fn authorize_endpoint(
         note_key(&key);
     }
     let endpoint = state.engine().endpoint(id_or_slug);
-    // What does not exist is in no key's list: a key for some endpoints does not learn which others there are.
-    let nobodys = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
-    let id = endpoint.as_ref().map_or_else(nobodys, EndpointHandle::id);
+    // An endpoint that does not exist gets an id that no key lists: a key for some endpoints learns of no others.
+    let unlisted = || id_or_slug.parse().unwrap_or_else(|_| EndpointId::mint(0));
+    let id = endpoint.as_ref().map_or_else(unlisted, EndpointHandle::id);
     if !key.permits(operation, Some(&id), now_for(&key, state)) {
         return Err(ApiError::unauthorized());
     }
     endpoint.map(|endpoint| (key, endpoint)).ok_or_else(ApiError::no_such_endpoint)
 }
 
-/// What a key permitted as an answer began that goes on and on. Asked before each piece, so that nothing follows once the
-/// key is revoked, disabled or over.
+/// What a key permitted when a long response began. Checked before each part of the response, so that nothing follows
+/// once the key is revoked, disabled or expired.
 pub(crate) struct OngoingAccess {
     key: String,
     operation: Permission,
@@ -134,14 +135,14 @@ impl OngoingAccess {
         Self { key: key.id.clone(), operation, endpoint }
     }
 
-    /// Whether the key still permits it.
+    /// Whether the key still permits the operation.
     pub(crate) fn holds(&self, state: &HttpState) -> bool {
         let key = state.engine().key(&self.key);
         key.is_some_and(|key| key.permits(self.operation, Some(&self.endpoint), now_for(&key, state)))
     }
 }
 
-/// Checks that a request carries the worker token of the endpoint with this id or slug, and finds it.
+/// Checks that a request carries the worker token of the endpoint with this id or slug, and returns the endpoint.
 pub(crate) fn authorize_worker(
     state: &HttpState,
     headers: &HeaderMap,
@@ -161,8 +162,8 @@ pub(crate) fn authorize_worker(
     Ok(endpoint)
 }
 
-/// Whether a request carries any key or token of ours, for routes that do not exist: a stranger gets 401
-/// there as everywhere.
+/// Whether a request carries any valid key or worker token. Routes that do not exist use it: a client without one gets
+/// 401 there too.
 pub(crate) fn is_known_caller(state: &HttpState, headers: &HeaderMap) -> bool {
     live_key(state, headers).is_ok() || is_any_worker(state, headers)
 }
@@ -178,11 +179,11 @@ fn hash_of(text: &[u8]) -> String {
     const_hex::encode(digest(&SHA256, text))
 }
 
-/// A key just made: the only moment at which its text is known.
+/// A new key. Its text is known at this moment only.
 pub struct MintedKey {
-    /// What the caller keeps: `ls_<id>_<secret>`, 256 random bits in the secret.
+    /// The text for the client: `ls_<id>_<secret>`, 256 random bits in the secret.
     pub text: String,
-    /// What the server keeps.
+    /// The key as the server stores it, with the hash of its text.
     pub record: ApiKey,
 }
 
@@ -192,7 +193,7 @@ impl fmt::Debug for MintedKey {
     }
 }
 
-/// Makes a key. None when the system has no random bytes to give.
+/// Makes a key. `None` if the system has no random bytes.
 pub fn mint_key(name: &str, scopes: Vec<KeyScope>, created_at: Millis) -> Option<MintedKey> {
     let mut random = [0_u8; 40];
     SystemRandom::new().fill(&mut random).ok()?;
@@ -205,8 +206,8 @@ pub fn mint_key(name: &str, scopes: Vec<KeyScope>, created_at: Millis) -> Option
     Some(MintedKey { text, record })
 }
 
-/// The record of a key text that the operator chose: it may do everything. There is one such key; another
-/// text replaces it.
+/// The stored form of the operator's key, whose text the operator chose. The key permits everything. There is one such
+/// key; another text replaces it.
 pub fn admin_key(text: &str, created_at: Millis) -> ApiKey {
     let scopes = vec![
         KeyScope::manage_all(),

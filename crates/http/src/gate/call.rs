@@ -1,4 +1,5 @@
-//! The gate that every job operation is behind: key, endpoint, rate; in this order, and before the body.
+//! The gate of every job operation. It checks the key, finds the endpoint and counts the rate, in this order, before
+//! the body is read.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 use crate::wire::route_path::RoutePath;
 
-/// What a request must have to get to an operation.
+/// What a request needs to reach an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate {
     permission: Permission,
@@ -28,21 +29,21 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A permission, and a rate limit.
+    /// A gate with a permission and a rate limit.
     pub(crate) const fn limited(permission: Permission, route: LimitedRoute) -> Self {
         Self { permission, route: Some(route) }
     }
 
-    /// A permission alone.
+    /// A gate with a permission and no rate limit.
     pub(crate) const fn free(permission: Permission) -> Self {
         Self { permission, route: None }
     }
 
-    /// Runs `operation` for a request that may pass.
+    /// Runs `operation` for a request that may pass, or returns the refusal.
     ///
-    /// What the gate decides it decides at once, so that the future is little more than the operation's own: one that
-    /// is nested in others is copied with each of them as they are made, at 1 200 instructions for a submit. An async
-    /// block that awaits what it was given has room for it twice: 3 KB for everybody who waits.
+    /// The gate decides before it returns a future, so that the future is hardly larger than the operation's own. A
+    /// nested future is copied with each one around it, at 1 200 instructions for a submit. An async block that awaits
+    /// its argument reserves the argument's size twice: 3 KB per waiting request.
     pub(crate) fn pass<H, F>(
         self,
         state: HttpState,
@@ -93,38 +94,46 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The job of the path. A text that is no job id names no job.
+    /// The job of the path.
+    ///
+    /// # Errors
+    ///
+    /// `job_not_found` if the text is no job id.
     pub(crate) fn job(&self) -> Result<JobId, ApiError> {
         self.job.ok_or_else(ApiError::no_such_job)
     }
 
-    /// What a job carries that this request submits.
+    /// The owner and key to store with a job that this request submits.
     pub(crate) fn submitter(&self) -> Submitter {
         self.key.submitter()
     }
 
-    /// The last part but one of the path, as it is.
+    /// The last segment but one of the path, not decoded.
     pub(crate) fn path_part_before_last(&self) -> &str {
         self.uri.path().rsplit('/').nth(1).unwrap_or_default()
     }
 
     /// The query parameters.
+    ///
+    /// # Errors
+    ///
+    /// `bad_query` if the query string cannot be decoded.
     pub(crate) fn query(&self) -> Result<Query, ApiError> {
         Query::of(&self.uri)
     }
 
-    /// What is needed to wait for something. The head is let go of, and with it the connection's read buffer that it
-    /// lies in: 8 KiB for everybody who waits.
+    /// Reduces the call to what a wait needs. The head is dropped, and with it the connection's read buffer of 8 KiB
+    /// that it points into.
     pub(crate) fn into_wait(self) -> (HttpState, EndpointHandle) {
         (self.state, self.endpoint)
     }
 
-    /// What the key permits here, for an answer that goes on.
+    /// The key's permission here, to be checked again during a long response.
     pub(crate) fn standing(&self, operation: Permission) -> OngoingAccess {
         OngoingAccess::of(&self.key, operation, self.endpoint.id())
     }
 
-    /// Asks for more permission than the gate did.
+    /// Checks a further permission of the key.
     pub(crate) fn require(&self, operation: Permission) -> Result<(), ApiError> {
         let now = auth::now_for(&self.key, &self.state);
         let permits = self.key.permits(operation, Some(&self.endpoint.id()), now);

@@ -1,8 +1,8 @@
 //! The last credential of a connection, and the key or worker that it belongs to.
 //!
-//! A client sends the same credential with each of its requests. To hash a key and search for it, or to check the code of
-//! a worker's token, would be 3 000 instructions of a submit and twice as many of a take. So that is done once for each
-//! connection. Whether a cached key is still as it was is checked each time.
+//! A client sends the same credential with each of its requests. Hashing and finding a key costs 3 000 instructions of
+//! a submit, and checking a worker token twice that of a take. The cache saves that for all but the first request of a
+//! connection. A cached key is checked for changes each time.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use longshore_model::EndpointId;
 
 use crate::gate::peer;
 
-/// Longer credentials are not cached: no key and no worker token is longer.
+/// Longer credentials are not cached; no key and no worker token is longer.
 const CREDENTIAL_BYTES_MAX: usize = 256;
 
 /// The last credential of one connection, at most [`CREDENTIAL_BYTES_MAX`] bytes.
@@ -21,7 +21,7 @@ pub(crate) struct CredentialCache {
     found: CachedCredential,
 }
 
-/// What a credential was found to be.
+/// What a credential belongs to.
 #[derive(Default)]
 enum CachedCredential {
     #[default]
@@ -33,7 +33,8 @@ enum CachedCredential {
 impl CredentialCache {
     fn is(&self, credential: &[u8]) -> bool {
         let differ = |(one, other): (&u8, &u8)| one ^ other;
-        // Others may share the connection behind a proxy: the time that it takes must not tell how much is alike.
+        // A proxy can share the connection between clients: the time of the comparison must not reveal how much is
+        // equal.
         self.credential.len() == credential.len()
             && self.credential.iter().zip(credential).map(differ).fold(0, |all, bits| all | bits) == 0
     }
@@ -48,7 +49,7 @@ impl CredentialCache {
     }
 }
 
-/// The key that this was when it was shown before; none if anything about the key has changed since.
+/// The key of this credential; `None` if the credential is not cached or the key has changed since.
 pub(crate) fn known_key(credential: &[u8]) -> Option<Arc<TrackedKey>> {
     peer::credential_cache(|cache| match &cache.found {
         CachedCredential::Key(key) if key.is_current() && cache.is(credential) => Some(Arc::clone(key)),
@@ -56,12 +57,12 @@ pub(crate) fn known_key(credential: &[u8]) -> Option<Arc<TrackedKey>> {
     })?
 }
 
-/// This is the text of that key.
+/// Caches this credential as that of `key`.
 pub(crate) fn keep_key(credential: &[u8], key: &Arc<TrackedKey>) {
     peer::credential_cache(|cache| cache.keep(credential, CachedCredential::Key(Arc::clone(key))));
 }
 
-/// Whether this was found to be the worker token of that endpoint when it was shown before.
+/// Whether this credential is cached as the worker token of `endpoint`.
 pub(crate) fn is_known_worker(credential: &[u8], endpoint: &EndpointId) -> bool {
     let knows = |cache: &mut CredentialCache| match &cache.found {
         CachedCredential::WorkerOf(known) => known == endpoint && cache.is(credential),
@@ -70,7 +71,7 @@ pub(crate) fn is_known_worker(credential: &[u8], endpoint: &EndpointId) -> bool 
     peer::credential_cache(knows).unwrap_or(false)
 }
 
-/// This is the worker token of that endpoint.
+/// Caches this credential as the worker token of `endpoint`.
 pub(crate) fn keep_worker(credential: &[u8], endpoint: EndpointId) {
     peer::credential_cache(|cache| cache.keep(credential, CachedCredential::WorkerOf(endpoint)));
 }

@@ -7,7 +7,7 @@ use crate::HttpState;
 use crate::gate::auth;
 use crate::wire::api_error::ApiError;
 
-/// The answer where no route is.
+/// The response where no route exists: 404, or 401 without a valid key where paths are secret.
 pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> ApiError {
     if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
         return ApiError::unauthorized();
@@ -15,7 +15,7 @@ pub(crate) async fn unknown_route(State(state): State<HttpState>, uri: Uri, head
     ApiError::no_such_route()
 }
 
-/// The answer where a route is, but not for this method.
+/// The response where a route exists, but not for this method: 405, or 401 without a valid key where paths are secret.
 pub(crate) async fn unknown_method(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> ApiError {
     if is_guarded(&uri) && !auth::is_known_caller(&state, &headers) {
         return ApiError::unauthorized();
@@ -23,7 +23,7 @@ pub(crate) async fn unknown_method(State(state): State<HttpState>, uri: Uri, hea
     ApiError::method_not_allowed()
 }
 
-/// Whether a stranger must not even learn that a path does not exist.
+/// Whether a client without a key must not learn that the path does not exist.
 fn is_guarded(uri: &Uri) -> bool {
     let first = uri.path().split('/').nth(1);
     matches!(first, Some("v1" | "v2" | "sdk" | "graphql" | "openai" | "metrics"))

@@ -1,4 +1,4 @@
-//! How often a key's owner may ask one endpoint for one operation, and how often a key may ask for anything.
+//! Rate limits: per key owner, endpoint and operation, and per key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,18 +14,18 @@ use crate::gate::sliding_window::{SlidingWindow, WINDOW_MS, WindowDecision};
 use crate::wire::api_error::ApiError;
 use crate::wire::limit_status::LimitStatus;
 
-/// Idle entries are looked for when there are this many more entries than after the last look.
+/// Idle entries are removed when there are this many more entries than after the last removal.
 const SWEEP_STEP: usize = 1_024;
 
-/// What the headers call the limit of a key.
+/// The name of a key's own limit in response headers.
 const KEY: &str = "key";
 
-/// Whether and how requests are limited.
+/// The rate limits of a server.
 #[derive(Clone, Debug)]
 pub enum RateLimits {
-    /// Not at all.
+    /// No limits, other than those of keys.
     Off,
-    /// By this table.
+    /// The limits of this table.
     On(RateTable),
 }
 
@@ -35,37 +35,37 @@ impl Default for RateLimits {
     }
 }
 
-/// One operation's limits. The effective ones grow with the endpoint's running workers.
+/// The limits of one operation. The effective limits grow with the endpoint's running workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Requests in any ten seconds.
+    /// Requests in any 10 s.
     pub per_10_s: u32,
-    /// Requests at once; 0 means any number.
+    /// Concurrent requests; 0 means no limit.
     pub concurrent: u32,
 }
 
 /// The limits per operation. The default is the specification's table.
 #[derive(Clone, Debug)]
 pub struct RateTable {
-    /// What each running worker adds: an effective limit is at least their number times this.
+    /// Requests per running worker: an effective limit is at least this number times the running workers.
     pub requests_per_worker: u32,
-    /// `POST /runsync`.
+    /// The limits of `POST /runsync`.
     pub runsync: Limit,
-    /// `POST /run`.
+    /// The limits of `POST /run`.
     pub run: Limit,
-    /// `/status` and `/status-sync` together.
+    /// The limits of `/status` and `/status-sync` together.
     pub status: Limit,
-    /// `/stream`.
+    /// The limits of `/stream`.
     pub stream: Limit,
-    /// `/cancel` and `/retry` together.
+    /// The limits of `/cancel` and `/retry` together.
     pub cancel: Limit,
-    /// `/purge-queue`.
+    /// The limits of `/purge-queue`.
     pub purge_queue: Limit,
-    /// `/openai/*`.
+    /// The limits of `/openai/*`.
     pub openai: Limit,
-    /// `/requests`.
+    /// The limits of `/requests`.
     pub requests: Limit,
-    /// `/webhooks`, and delivering them again.
+    /// The limits of `/webhooks` and of their redelivery.
     pub webhooks: Limit,
 }
 
@@ -87,7 +87,7 @@ impl Default for RateTable {
     }
 }
 
-/// A row of the table.
+/// A row of [`RateTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LimitedRoute {
     Runsync,
@@ -131,12 +131,12 @@ impl LimitedRoute {
     }
 }
 
-/// Counts what was asked, and says no.
+/// Counts requests and rejects those over a limit.
 pub(crate) struct RateLimiter {
     table: Option<RateTable>,
     started: Instant,
     usages: Mutex<KeyUsages>,
-    /// Of keys that have a limit of their own.
+    /// The windows of keys with a limit of their own, by key id.
     keys: Mutex<HashMap<String, SlidingWindow>>,
 }
 
@@ -166,8 +166,11 @@ impl RateLimiter {
         Self { table, started: Instant::now(), usages, keys: Mutex::default() }
     }
 
-    /// Counts a request of a key that has a limit of its own, or says why not. That limit was asked for: it holds
-    /// even where the others are switched off.
+    /// Counts a request of a key with a limit of its own. That limit holds even if all others are switched off.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitExceeded`] if the key is over its limit; the request is not counted.
     pub(crate) fn admit_key(&self, key: &str, rate: u32) -> Result<(), LimitExceeded> {
         self.admit_key_at(self.started.elapsed().as_millis() as u64, key, rate)
     }
@@ -187,7 +190,11 @@ impl RateLimiter {
         }
     }
 
-    /// Lets a request in, or says why not. Hold the admission until the request is answered.
+    /// Counts a request. Hold the permit until the request has its response.
+    ///
+    /// # Errors
+    ///
+    /// [`LimitExceeded`] if the rate or the concurrency is over its limit; the request is not counted.
     pub(crate) fn admit(
         &self,
         owner: OwnerNo,
@@ -196,7 +203,7 @@ impl RateLimiter {
         running_workers: u32,
     ) -> Result<RequestPermit, LimitExceeded> {
         if self.table.is_none() {
-            // Whoever switched the limits off pays for no clock.
+            // Without limits the clock is not read.
             return Ok(RequestPermit { held: None });
         }
         let now_ms = self.started.elapsed().as_millis() as u64;
@@ -260,7 +267,7 @@ impl RateLimiter {
 }
 
 impl KeyUsages {
-    /// Forgets whoever has not asked for ten seconds and waits for nothing.
+    /// Removes entries that are idle for 10 s and have no open request.
     fn sweep(&mut self, now_ms: u64) {
         self.entries = 0;
         self.by_owner.retain(|_, operations| {
@@ -275,18 +282,18 @@ impl KeyUsages {
     }
 }
 
-/// What holds a lock here cannot panic half-way; a poisoned one is as good as new.
+/// Locks a mutex. No holder can panic half-way, so that a poisoned lock is used as it is.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A request that is let in. It counts as concurrent until this is dropped.
+/// A request within its limits. It counts as concurrent until the permit is dropped.
 pub(crate) struct RequestPermit {
     held: Option<(Arc<Mutex<KeyUsage>>, LimitStatus)>,
 }
 
 impl RequestPermit {
-    /// Tells the client how it stands, and that its request is over.
+    /// Ends the request and adds the state of its limit to the response.
     pub(crate) fn close(self, mut response: Response) -> Response {
         if let Some((_, limit_status)) = &self.held {
             limit_status.write(response.headers_mut());
@@ -294,7 +301,7 @@ impl RequestPermit {
         response
     }
 
-    /// The same where the request is over at the end of the answer's body, or when its reader leaves.
+    /// As [`Self::close`], but the request ends at the end of the response's body, or when its reader disconnects.
     pub(crate) fn close_with_body(self, mut response: Response) -> Response {
         let Some((_, limit_status)) = &self.held else { return response };
         limit_status.write(response.headers_mut());
@@ -431,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn off_admits_everything_and_says_nothing() {
+    fn without_limits_everything_is_admitted_without_headers() {
         let limiter = RateLimiter::new(&RateLimits::Off);
         for _ in 0..5_000 {
             let admission = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
@@ -440,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_say_how_the_caller_stands() {
+    fn responses_carry_the_state_of_the_limit() {
         let limiter = limiter();
         let admission = limiter.admit_at(0, A, ENDPOINT, LimitedRoute::PurgeQueue, 0).ok().unwrap();
         let response = admission.close(Response::default());
@@ -455,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keys_own_limit_holds_whatever_it_asks_for_and_if_others_are_off() {
+    fn a_keys_own_limit_holds_for_all_operations_even_if_others_are_off() {
         let limiter = RateLimiter::new(&RateLimits::Off);
         for _ in 0..3 {
             limiter.admit_key_at(0, "a", 3).unwrap();
@@ -474,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_entries_are_forgotten() {
+    fn idle_entries_are_removed() {
         let limiter = limiter();
         let held = limiter.admit_at(0, OwnerNo(u32::MAX), ENDPOINT, LimitedRoute::Run, 0).ok().unwrap();
         for owner in 0..10 * SWEEP_STEP {

@@ -1,18 +1,18 @@
-//! A sliding window: how many events there were in the last ten seconds, to the millisecond.
+//! Sliding-window rate limit: counts events of the last 10 s to the millisecond. Pure: time is an argument.
 
 use std::collections::VecDeque;
 
 use longshore_planted::{Bug, planted};
 
-/// The span over which rates are counted.
+/// The length of the window, in ms.
 pub(crate) const WINDOW_MS: u64 = 10_000;
 
-/// The events of the last ten seconds. Time is an argument, in milliseconds from any fixed point.
+/// The events of the last 10 s. Times are in ms from any fixed point.
 ///
-/// Events of one millisecond share an entry, so it holds at most 10 000 of them at any rate.
+/// Events of one millisecond share an entry, so there are at most 10 000 entries.
 #[derive(Debug, Default)]
 pub(crate) struct SlidingWindow {
-    /// Millisecond and number of events, ascending.
+    /// Pairs of millisecond and number of events, ascending.
     events: VecDeque<(u64, u32)>,
     total: u32,
 }
@@ -20,14 +20,14 @@ pub(crate) struct SlidingWindow {
 /// Whether one more event fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WindowDecision {
-    /// It does, and is counted; so many more fit at this moment.
+    /// The event is counted; `left` further ones fit now.
     Admitted { left: u32 },
-    /// It does not, and is not counted; one will fit after this time.
+    /// The event is not counted; one fits after `wait_ms`.
     Refused { wait_ms: u64 },
 }
 
 impl SlidingWindow {
-    /// Counts an event at `now_ms` if there are fewer than `limit` in the ten seconds up to it.
+    /// Counts an event at `now_ms` if fewer than `limit` are in the 10 s before it.
     pub(crate) fn admit(&mut self, now_ms: u64, limit: u32) -> WindowDecision {
         self.forget(now_ms);
         if self.total >= limit + u32::from(planted(Bug::RateOneTooMany)) {
@@ -35,19 +35,19 @@ impl SlidingWindow {
         }
         self.total += 1;
         match self.events.back_mut() {
-            // A clock that stepped back counts on at its latest millisecond.
+            // If the clock steps back, the latest millisecond is used.
             Some((at, count)) if *at >= now_ms => *count += 1,
             _ => self.events.push_back((now_ms, 1)),
         }
         WindowDecision::Admitted { left: limit.saturating_sub(self.total) }
     }
 
-    /// How long until the oldest event leaves; 0 if there is none.
+    /// Time until the oldest event leaves the window, in ms; 0 without events.
     pub(crate) fn oldest_leaves_ms(&self, now_ms: u64) -> u64 {
         self.events.front().map_or(0, |(at, _)| (at + WINDOW_MS).saturating_sub(now_ms))
     }
 
-    /// Whether nothing is counted any more.
+    /// Whether no event is in the window.
     pub(crate) fn is_idle(&mut self, now_ms: u64) -> bool {
         self.forget(now_ms);
         self.events.is_empty()
@@ -63,7 +63,7 @@ impl SlidingWindow {
         }
     }
 
-    /// When enough events will have left. The limit can have sunk since they were admitted.
+    /// When enough events will have left. The limit can be lower than when they were admitted.
     fn wait_ms(&self, now_ms: u64, limit: u32) -> u64 {
         let mut left = self.total;
         for (at, count) in &self.events {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(window.admit(9_000, 2), WindowDecision::Admitted { left: 0 });
         assert_eq!(window.admit(9_999, 2), WindowDecision::Refused { wait_ms: 1 });
         assert_eq!(window.admit(10_000, 2), WindowDecision::Admitted { left: 0 });
-        // The one of 9 000 still counts: no ten seconds hold three.
+        // The event at 9 000 still counts: no 10 s hold three.
         assert_eq!(window.admit(18_999, 2), WindowDecision::Refused { wait_ms: 1 });
         assert_eq!(window.admit(19_000, 2), WindowDecision::Admitted { left: 0 });
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sunken_limit_says_when_it_is_met_again() {
+    fn a_lowered_limit_reports_when_it_is_met_again() {
         let mut window = SlidingWindow::default();
         for at in [0, 1_000, 2_000] {
             window.admit(at, 10);

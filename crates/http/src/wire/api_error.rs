@@ -1,4 +1,4 @@
-//! The one shape of an error, and the one table from domain words to statuses.
+//! The one shape of errors, and the table from the engine's errors to statuses and codes.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,8 @@ use longshore_planted::{Bug, planted};
 use crate::wire::json_body::JsonBody;
 use crate::wire::limit_status::LimitStatus;
 
-/// A request that is not done: `{"error": …, "code": …}` and no other key, because some clients ignore the
-/// status and would take an `id` or `status` in it for a job.
+/// An unsuccessful response: `{"error": …, "code": …}` and no other key. Some clients ignore the status and would take
+/// an `id` or `status` in it for a job.
 ///
 /// The text never repeats a value of the request that could be a secret.
 #[derive(Debug)]
@@ -26,17 +26,17 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
-    /// A failure with this status, code (`snake_case`) and sentence.
+    /// An error with this status, code (`snake_case`) and text.
     pub(crate) fn new(status: StatusCode, code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
         Self { status, code, text: text.into(), retry_after_s: None, limit_status: None }
     }
 
-    /// The request itself is wrong.
+    /// 400: the request is invalid.
     pub(crate) fn bad_request(code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, text)
     }
 
-    /// No key, or one that does not permit this. Says the same for all of them.
+    /// 401: no key, or a key that does not permit the request. The text is the same in all cases.
     pub(crate) fn unauthorized() -> Self {
         Self::new(
             StatusCode::UNAUTHORIZED,
@@ -70,7 +70,7 @@ impl ApiError {
         )
     }
 
-    /// What is to be changed is not what the client has seen.
+    /// 412: the resource has changed since the client read it.
     pub(crate) fn changed_meanwhile() -> Self {
         Self::new(
             StatusCode::PRECONDITION_FAILED,
@@ -84,50 +84,50 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", text)
     }
 
-    /// A body whose values are nested so deep that parsers end there.
+    /// 400: values in the body are nested deeper than parsers accept; `at` is the byte of the first bracket too deep.
     pub(crate) fn nested_too_deep(at: usize) -> Self {
         let text = format!("the body is nested deeper than {JSON_LEVELS_MAX} levels: see byte {at}");
         Self::bad_request("nested_too_deep", text)
     }
 
-    /// A body in a form that nobody here reads.
+    /// 415: the body has an unsupported encoding.
     pub(crate) fn unsupported_encoding(text: String) -> Self {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", text)
     }
 
-    /// The client did not send its body in time.
+    /// 408: the client did not send its body in time.
     pub(crate) fn body_timeout(text: &'static str) -> Self {
         Self::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", text)
     }
 
-    /// The server cannot take this now.
+    /// 503: the server cannot serve the request now; the client may retry after 1 s.
     pub(crate) fn unavailable(code: &'static str, text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, text).retry_after(1)
     }
 
-    /// A defect of ours; the log says more.
+    /// 500: a defect of the server; the log has the cause.
     pub(crate) fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed at this request")
     }
 
-    /// The client should wait so many seconds before it asks again.
+    /// Adds `Retry-After`, in s.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
 
-    /// How the client stands with the limit that it is over.
+    /// Adds the state of the limit that the client exceeded.
     pub(crate) fn limit_status(mut self, limit_status: LimitStatus) -> Self {
         self.limit_status = Some(Box::new(limit_status));
         self
     }
 
-    /// The status of the response.
+    /// The HTTP status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Whether the body came packed in a way that cannot be undone.
+    /// Whether the body has an unsupported encoding.
     pub(crate) fn is_about_packing(&self) -> bool {
         matches!(self.code, "unsupported_encoding" | "bad_gzip")
     }
@@ -137,12 +137,12 @@ impl ApiError {
         body.text("\"error\":").string(&self.text).text(",\"code\":").string(self.code);
     }
 
-    /// The sentence.
+    /// The text for people.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The code in the response.
+    /// The code for programs, `snake_case`.
     #[cfg(test)]
     pub(crate) fn code(&self) -> &'static str {
         self.code
@@ -155,25 +155,24 @@ impl From<EndpointError> for ApiError {
             EndpointError::Refused(refusal) => refusal.into(),
             EndpointError::Deleted => Self::no_such_endpoint(),
             EndpointError::Unavailable(reason) => {
-                tracing::warn!(%reason, "an endpoint could not keep a change");
-                Self::unavailable("unavailable", "the server cannot keep the change at the moment; ask again")
+                tracing::warn!(%reason, "endpoint change not stored");
+                Self::unavailable("unavailable", "the server cannot store the change; retry after 1 s")
             }
             EndpointError::Unreadable(reason) if planted(Bug::ReadErrorCalledDamage) => {
                 EndpointError::Damaged(reason).into()
             }
-            // The engine has said in the log which file it is.
+            // The engine has logged which file it is.
             EndpointError::Unreadable(_) => Self::unavailable(
                 "unreadable",
-                "what is stored of the job cannot be read from the server's disk at the moment; ask again",
+                "the stored job cannot be read from the server's disk; retry after 1 s",
             ),
-            EndpointError::NoRoom => Self::unavailable(
-                "overloaded",
-                "the server has as many bytes on their way as it may; ask again",
-            ),
+            EndpointError::NoRoom => {
+                Self::unavailable("overloaded", "too many response bytes in flight; retry after 1 s")
+            }
             EndpointError::Damaged(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "damaged",
-                "what is stored of the job is damaged on the server's disk; the server's log says which file",
+                "the stored job is damaged on the server's disk; the server's log names the file",
             ),
         }
     }
@@ -198,7 +197,7 @@ impl From<Refusal> for ApiError {
             Refusal::QueueFull => Self::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "queue_full",
-                "the endpoint's queue holds as many jobs as it may; submit again later",
+                "the endpoint's queue is full; retry after 5 s",
             )
             .retry_after(5),
         }
@@ -212,21 +211,21 @@ impl From<CatalogError> for ApiError {
             CatalogError::Conflict(text) => Self::bad_request("conflict", text),
             CatalogError::Changed => Self::changed_meanwhile(),
             CatalogError::Unavailable(reason) => {
-                tracing::warn!(%reason, "what a change of the catalog needs is not to be had");
+                tracing::warn!(%reason, "catalog change failed");
                 Self::unavailable(
                     "unavailable",
                     "the server cannot make what this needs at the moment; its log says why",
                 )
             }
             CatalogError::Store(reason) => {
-                tracing::warn!(%reason, "the catalog could not keep a change");
-                Self::unavailable("unavailable", "the server cannot keep the change at the moment; ask again")
+                tracing::warn!(%reason, "catalog change not stored");
+                Self::unavailable("unavailable", "the server cannot store the change; retry after 1 s")
             }
         }
     }
 }
 
-/// What a failure says, kept beside its response for those who say it in another shape.
+/// The text and code of an error, kept beside its response for routes whose errors have another shape.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorText {
     pub(crate) code: &'static str,

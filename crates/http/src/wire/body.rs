@@ -1,4 +1,4 @@
-//! Reads request bodies: never more than the route takes, never more at once than the server's memory allows.
+//! Reads request bodies, within the size limit of the route and the server's memory for bodies.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,25 +17,26 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body_buffer::BodyBuffer;
 use crate::wire::gunzip::Unreadable;
 
-/// A sender that is silent for so long within a body has gone.
+/// A sender that sends nothing for this long within a body counts as gone.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// A body may take this long, and longer by the time that its bytes need at the slowest rate: one that trickles must
-/// not hold its part of the memory for ever.
+/// Least time that a body may take. Larger bodies get the time that they need at the slowest rate. A slower sender must
+/// not hold its share of the budget.
 const TIME_MIN: Duration = Duration::from_secs(30);
-/// The slowest rate at which a body may come, in bytes a second.
+/// Slowest rate of a body, in bytes per s.
 const BYTES_PER_S_MIN: usize = 16 * 1024;
 
-/// How long a worker's report waits for room: longer than clients that stopped in the middle can keep theirs.
+/// How long a worker's report waits for budget: longer than a client that has stopped sending can hold its share.
 const REPORT_WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// Bodies up to this size count as they come, larger ones as a whole before they are read.
+/// Bodies up to this size are charged as they arrive, larger ones as a whole before they are read. In bytes.
 const SMALL_BYTES: usize = 64 * 1024;
 
-/// This part of the budget is for small bodies: large ones, which can be slow, must not keep those out.
+/// This share of the budget, one part in this many, is kept for small bodies, so that large and slow ones cannot
+/// exhaust it.
 const PART_FOR_SMALL: usize = 16;
 
-/// How many bytes of bodies may be in memory at once.
+/// Bounds the bytes of request bodies in memory. Clones share the budget.
 #[derive(Clone)]
 pub(crate) struct BodyBudget {
     free: Arc<Semaphore>,
@@ -51,13 +52,13 @@ impl BodyBudget {
         Self { free, bytes_max, for_small: bytes_max / PART_FOR_SMALL, wait_max: Duration::ZERO }
     }
 
-    /// The same budget for a worker's report, which waits for room: a worker that is refused three times within
-    /// five seconds throws its result away.
+    /// The same budget for a worker's report, which waits for room: a worker that is refused three times within 5 s
+    /// discards its result.
     pub(crate) fn for_reports(&self) -> Self {
         Self { wait_max: REPORT_WAIT_MAX, ..self.clone() }
     }
 
-    /// What a body takes before it is read; `announced` is the least that it will have.
+    /// Takes the budget that a body needs before it is read; `announced` is its least size in bytes.
     async fn admit(&self, announced: usize) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
         if announced <= SMALL_BYTES && self.wait_max.is_zero() {
             return Ok(None);
@@ -65,37 +66,33 @@ impl BodyBudget {
         self.take_for(announced, announced).await.map(Some)
     }
 
-    /// Takes `bytes` more for a body that has `whole` of them so far; for a report as soon as there is room.
+    /// Takes `bytes` more for a body that has `whole` bytes so far. A report waits for room.
     async fn take_for(&self, bytes: usize, whole: usize) -> Result<OwnedSemaphorePermit, ApiError> {
         let left_free = if whole > SMALL_BYTES { self.for_small } else { 0 };
         let (Ok(permits), false) = (u32::try_from(bytes), self.wait_max.is_zero()) else {
             return self.take(bytes, left_free);
         };
-        // There mostly is, and then nothing needs a timer.
+        // Usually there is room, and then no timer is needed.
         if let Ok(permit) = Arc::clone(&self.free).try_acquire_many_owned(permits) {
             return Ok(permit);
         }
         if whole > self.bytes_max {
-            // It would wait in vain, and every report behind it with it: room is given in the order of arrival.
+            // Such a request would never succeed, and would block every report behind it: the semaphore is fair.
             return self.take(bytes, left_free);
         }
         let room = Arc::clone(&self.free).acquire_many_owned(permits);
-        // Boxed, so that the others have no room for it in their futures.
+        // Boxed, to keep the wait out of the futures of other requests.
         match Box::pin(tokio::time::timeout(self.wait_max, room)).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => self.take(bytes, 0),
         }
     }
 
-    /// Takes `bytes` out of the budget if `left_free` remain, or refuses at once: a queue of clients would only move
+    /// Takes `bytes` out of the budget if `left_free` remain, or fails immediately: a queue of clients would only move
     /// the shortage.
     fn take(&self, bytes: usize, left_free: usize) -> Result<OwnedSemaphorePermit, ApiError> {
-        let shortage = || {
-            ApiError::unavailable(
-                "overloaded",
-                "the server holds as many bytes of bodies as it may; ask again",
-            )
-        };
+        let shortage =
+            || ApiError::unavailable("overloaded", "too many request bytes in flight; retry after 1 s");
         if self.free.available_permits() < bytes.saturating_add(left_free) {
             return Err(shortage());
         }
@@ -104,14 +101,19 @@ impl BodyBudget {
     }
 }
 
-/// A body in memory, and its part of the budget. Hold the permit until somebody else answers for the bytes.
+/// A body in memory, and its share of the budget. Hold the permit until another budget covers the bytes.
 #[derive(Debug)]
 pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
-/// Reads a body of at most `bytes_max`. A body in one piece is not copied.
+/// Reads a body of at most `bytes_max` bytes. A body in one piece is not copied.
+///
+/// # Errors
+///
+/// `body_too_large`, `overloaded`, the error of an unsupported encoding, or one for a sender that is too slow or
+/// disconnects.
 pub(crate) async fn read(
     mut body: Body,
     bytes_max: usize,
@@ -122,7 +124,7 @@ pub(crate) async fn read(
         return Err(ApiError::body_too_large(bytes_max));
     }
     let mut held = budget.admit(announced).await?;
-    // Of the wait for it: what is here already took no time.
+    // The time starts with the wait for the body: what has arrived already took none.
     let mut began = None;
     let mut whole = Bytes::new();
     // Boxed, so that a body in one piece has no room for it in its future.
@@ -160,12 +162,12 @@ pub(crate) async fn read(
     Ok(ReadBody { bytes, permit })
 }
 
-/// How long a body may take until so many bytes of it are here.
+/// How long a body may take until this many bytes have arrived.
 fn time_max(bytes: usize) -> Duration {
     TIME_MIN + Duration::from_secs((bytes / BYTES_PER_S_MIN) as u64)
 }
 
-/// The next piece; `began` is when one was first waited for.
+/// Returns the next piece. `began` is when the first piece was awaited.
 async fn next_data(body: &mut Body, began: &mut Option<Instant>) -> Result<Option<Bytes>, ApiError> {
     loop {
         if body.is_end_stream() {
@@ -175,7 +177,7 @@ async fn next_data(body: &mut Body, began: &mut Option<Instant>) -> Result<Optio
             Poll::Ready(frame) => frame,
             Poll::Pending => {
                 began.get_or_insert_with(Instant::now);
-                // Boxed, so that a body that is here has no room for it in its future.
+                // Boxed, so that a body that has arrived needs no room for the timer in its future.
                 Box::pin(tokio::time::timeout(SILENCE_MAX, body.frame()))
                     .await
                     .map_err(|_| ApiError::body_timeout("the body stopped before its end"))?
@@ -193,7 +195,7 @@ async fn next_data(body: &mut Body, began: &mut Option<Instant>) -> Result<Optio
     }
 }
 
-/// Why no more of a body comes.
+/// Why a body ended early.
 fn broken(error: &axum::Error) -> ApiError {
     match Unreadable::of(error) {
         Some(unreadable @ Unreadable::Encoding) => ApiError::unsupported_encoding(unreadable.to_string()),
@@ -202,7 +204,7 @@ fn broken(error: &axum::Error) -> ApiError {
     }
 }
 
-/// The next frame if it is here already, as all of a small body mostly is: then nothing needs a timer.
+/// The next frame if it has arrived, as all of a small body usually has: then no timer is needed.
 async fn what_is_here(body: &mut Body) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *body).poll_frame(context))).await
 }

@@ -1,13 +1,13 @@
-//! The known name that is closest to an unknown one.
+//! Finds the known name that is closest to an unknown one.
 
-/// Longer names get no suggestion: the comparison takes time and memory in the product of both lengths.
+/// Longer names get no suggestion: the comparison takes time and memory proportional to the product of both lengths.
 const CHARS_MAX: usize = 64;
-/// The lowest similarity of a suggestion, from 0 for no letter in common to 1 for the same name. `rn` is two thirds
-/// of `run`.
+/// Lowest similarity of a suggestion, from 0 for no letter in common to 1 for the same name. `rn` is two thirds of
+/// `run`.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// The name among `known` that is most similar to `name` in any case, by the Damerau-Levenshtein distance. None
-/// where no name is similar, or `name` is longer than 64 characters.
+/// Returns the name among `known` that is most similar to `name`, ignoring case, by the Damerau-Levenshtein distance.
+/// `None` if no name is similar, or if `name` is longer than 64 characters.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.chars().nth(CHARS_MAX).is_some() {
         return None;

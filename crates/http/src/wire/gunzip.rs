@@ -1,7 +1,7 @@
-//! `Content-Encoding` of requests: what is packed with gzip is unpacked while it is read.
+//! `Content-Encoding` of requests: gzip bodies are unpacked while they are read.
 //!
-//! Unpacked in pieces as the reader takes them, so that the reader's bounds (of a body's size, of the bytes in memory)
-//! are bounds of what came out, and whoever sends a little that becomes very much is refused as early.
+//! A body is unpacked piece by piece as its reader takes it. The reader's bounds (size of a body, bytes in memory) hold
+//! for the unpacked bytes, so that a small body that unpacks to a large one is refused as early.
 
 use std::error::Error as _;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use http::header::CONTENT_ENCODING;
 use http_body::{Body as HttpBody, Frame};
 use thiserror::Error;
 
-/// After so many bytes the thread is others' for a moment.
+/// Unpacked bytes after which the task yields its thread.
 const TURN_BYTES: usize = 1_000_000;
 
 /// Why a body cannot be unpacked.
@@ -29,7 +29,7 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// Finds it in the error of a body, among its causes.
+    /// Finds the error among the causes of a body's error.
     pub(crate) fn of(error: &axum::Error) -> Option<Self> {
         let mut cause = error.source();
         while let Some(error) = cause {
@@ -42,8 +42,8 @@ impl Unreadable {
     }
 }
 
-/// Lets a request's body be read as its sender means it. One that cannot be unpacked says so when it is read: before that,
-/// nobody knows whether its sender may learn anything here.
+/// Wraps the request's body according to its `Content-Encoding`. A body that cannot be unpacked fails when it is read:
+/// before authentication the sender must not learn anything.
 pub(crate) fn unpack(request: &mut Request) {
     if request.body().is_end_stream() {
         return;
@@ -66,10 +66,10 @@ pub(crate) fn unpack(request: &mut Request) {
     });
 }
 
-/// A body that was packed.
+/// A gzip body, unpacked as it is read.
 enum Packed {
     Gzip(Box<Gunzip>),
-    /// Kept for its end: what is not read is thrown away, so that its sender can read the refusal.
+    /// Kept until this body ends: an unread rest is discarded, so that the sender can read the refusal.
     Unknown(#[expect(dead_code, reason = "its end is what it is kept for")] Body),
 }
 
@@ -92,12 +92,12 @@ impl HttpBody for Packed {
 
 struct Gunzip {
     packed: Body,
-    /// Of what came, what is not unpacked yet.
+    /// Packed bytes that have arrived and are not unpacked yet.
     input: Bytes,
     decoder: MultiGzDecoder<Vec<u8>>,
     has_begun: bool,
     has_ended: bool,
-    /// Unpacked in this turn.
+    /// Bytes that were unpacked since the task last yielded.
     turn_bytes: usize,
 }
 
@@ -107,7 +107,7 @@ impl Gunzip {
         Self { packed, input: Bytes::new(), decoder, has_begun: false, has_ended: false, turn_bytes: 0 }
     }
 
-    /// The next piece of what was packed: 32 KiB or little more; none at the end.
+    /// The next piece of packed bytes, of 32 KiB or little more; `None` at the end.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, axum::Error>> {
         loop {
             let out = std::mem::take(self.decoder.get_mut());
@@ -138,7 +138,7 @@ impl Gunzip {
         self.has_begun = true;
         match self.decoder.write(&self.input) {
             Ok(taken) if taken > 0 => self.input.advance(taken),
-            // What was taken before is still to be had.
+            // Bytes that were unpacked before are still in the buffer.
             Ok(_) if !self.decoder.get_ref().is_empty() => {}
             Ok(_) | Err(_) => return Err(self.spoiled()),
         }
@@ -147,7 +147,7 @@ impl Gunzip {
 
     fn end(&mut self) -> Result<(), axum::Error> {
         self.has_ended = true;
-        // Nothing at all is nothing, packed or not.
+        // An empty body is empty, packed or not.
         if self.has_begun && self.decoder.try_finish().is_err() {
             return Err(self.spoiled());
         }
@@ -181,7 +181,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// What is read of a body that comes in pieces of this size; the code and status of a refusal.
+    /// What a body in pieces of this size unpacks to; the code and status if it is refused.
     async fn read(
         encodings: &[&'static str],
         packed: &[u8],

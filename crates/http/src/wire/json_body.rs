@@ -1,4 +1,4 @@
-//! Writes JSON answers: small parts into one buffer, payloads spliced in as they are.
+//! Writes JSON responses: small parts go into one buffer, payloads are inserted without a copy.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,10 +11,10 @@ use http::header::CONTENT_TYPE;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use longshore_engine::BudgetPermit;
 
-/// From this size on a payload is sent from where it lies instead of being copied beside its envelope.
+/// From this size in bytes on, a payload is sent from where it is instead of being copied.
 pub(crate) const SHARED_BYTES_MIN: usize = 16 * 1024;
 
-/// A JSON text under construction. Whoever writes sees to it that the parts make one JSON value.
+/// A JSON text under construction. The caller makes sure that the parts form one JSON value.
 #[derive(Debug, Default)]
 pub(crate) struct JsonBody {
     done: Vec<Bytes>,
@@ -27,19 +27,19 @@ impl JsonBody {
         Self::with_room_for(256)
     }
 
-    /// One of so many bytes: where that is exact, nothing is moved at the end.
+    /// A body with room for this many bytes; with the exact size, no byte is moved at the end.
     pub(crate) fn with_room_for(bytes: usize) -> Self {
         Self { done: Vec::new(), tail: Vec::with_capacity(bytes), held: BudgetPermit::default() }
     }
 
-    /// Appends text as it is: braces, names, literals.
+    /// Appends text without a change: braces, names, literals.
     pub(crate) fn text(&mut self, text: &str) -> &mut Self {
         self.tail.extend_from_slice(text.as_bytes());
         self
     }
 
-    /// Holds this part of the room in memory until the last byte of the whole is let go of: what was said so far was made
-    /// from what takes it.
+    /// Holds this permit until the last byte of the body is dropped, because the body was made from the bytes that the
+    /// permit covers.
     pub(crate) fn hold(&mut self, held: &BudgetPermit) -> &mut Self {
         if !held.is_nothing() {
             self.held = held.clone();
@@ -47,25 +47,25 @@ impl JsonBody {
         self
     }
 
-    /// The buffer at the end, for those who write into one.
+    /// The buffer at the end of the body, for callers that write into a buffer.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.tail
     }
 
-    /// Appends a string with its quotes.
+    /// Appends a string with its quotes and escapes.
     pub(crate) fn string(&mut self, text: &str) -> &mut Self {
-        // Writing a `str` into memory has nothing that could fail.
+        // Serializing a `str` into memory cannot fail.
         let _infallible = serde_json::to_writer(&mut self.tail, text);
         self
     }
 
-    /// Appends a number.
+    /// Appends an integer.
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
         let _infallible = serde_json::to_writer(&mut self.tail, &number);
         self
     }
 
-    /// Appends a payload: JSON text that is not looked at.
+    /// Appends a payload: JSON text that is not parsed.
     pub(crate) fn raw(&mut self, payload: &Bytes) -> &mut Self {
         if payload.len() < SHARED_BYTES_MIN {
             self.tail.extend_from_slice(payload);
@@ -76,7 +76,7 @@ impl JsonBody {
         self
     }
 
-    /// The whole as one piece.
+    /// Returns the body as one piece of bytes.
     #[cfg(test)]
     pub(crate) fn into_bytes(self) -> Bytes {
         let mut whole = Vec::new();
@@ -86,8 +86,9 @@ impl JsonBody {
         Bytes::from(whole)
     }
 
-    /// A response that runs `taken` when the connection has taken the body to its end, and not when the reader
-    /// hangs up before. It has no `Content-Length`: a body of known length is let go before its end is known.
+    /// Returns a response that calls `taken` when the connection has read the body to its end, but not if the reader
+    /// disconnects before. The response has no `Content-Length`: hyper drops a body of known length before its end is
+    /// known.
     pub(crate) fn into_response_then(self, taken: impl FnOnce() + Send + 'static) -> Response {
         let body = Body::new(NotifyingBody {
             pieces: self.into_pieces(),
@@ -97,7 +98,7 @@ impl JsonBody {
         as_json(Response::new(body))
     }
 
-    /// The pieces in their order.
+    /// The parts of the body in order.
     pub(crate) fn into_parts(mut self) -> Vec<Bytes> {
         if !self.tail.is_empty() {
             self.done.push(self.held.around(Bytes::from(self.tail)));
@@ -120,7 +121,7 @@ impl IntoResponse for JsonBody {
     }
 }
 
-/// An answer that is JSON already.
+/// A response whose body is JSON already.
 pub(crate) fn json(text: Bytes) -> Response {
     as_json(Response::new(Body::from(text)))
 }
@@ -130,7 +131,7 @@ fn as_json(mut response: Response) -> Response {
     response
 }
 
-/// A body of known pieces, last first.
+/// A body of known parts, stored last first.
 struct SegmentedBody {
     pieces: Vec<Bytes>,
 }
@@ -174,7 +175,8 @@ impl HttpBody for NotifyingBody {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         if !self.yielded {
-            // Let the connection write what it has: on a dead one that fails, and nobody asks again.
+            // Lets the connection write what it has: on a broken connection that fails, and the body is not polled
+            // again.
             self.yielded = true;
             context.waker().wake_by_ref();
             return Poll::Pending;

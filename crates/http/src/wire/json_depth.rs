@@ -1,14 +1,15 @@
-//! How deep JSON is nested.
+//! Measures how deep JSON is nested.
 //!
-//! The server skips values without going into them, whatever their depth. Others do not: a document of two thousand levels
-//! ends Python's parser, and with it everything that came in the same answer.
+//! The server skips values without recursion, whatever their depth. Other parsers fail: a document of two thousand
+//! levels ends Python's parser, and with it the whole response that contains the document.
 
 use longshore_model::limits::JSON_LEVELS_MAX;
 use memchr::{memchr2, memchr2_iter};
 
-/// Where a JSON text goes deeper than allowed: the first bracket that does. What is no JSON is for its parser to refuse.
+/// The byte of the first bracket that is nested deeper than allowed; `None` if there is none. Invalid JSON is not
+/// detected here.
 pub(crate) fn too_deep_at(text: &[u8]) -> Option<usize> {
-    // What is opened is closed again. Nearly all documents are too short, and most others have too few brackets.
+    // Every bracket is closed again. Nearly all documents are too short, and most others have too few brackets.
     if text.len() <= 2 * JSON_LEVELS_MAX {
         return None;
     }
@@ -27,7 +28,7 @@ pub(crate) fn too_deep_at(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The quote that ends a string; none if nothing does.
+/// The index of the quote that ends a string; `None` if there is none.
 fn end_of_string(text: &[u8], mut from: usize) -> Option<usize> {
     loop {
         let at = from + memchr2(b'"', b'\\', text.get(from..)?)?;
@@ -91,7 +92,7 @@ mod tests {
     proptest! {
         #![proptest_config(cases(100))]
 
-        /// As another parser counts, which goes 127 levels deep.
+        /// The depth as another parser counts it, which accepts 127 levels.
         #[test]
         fn any_json_is_as_deep_as_it_is(value in json(&["a", "[", "{"]), around in 0_usize..600) {
             fn levels_of(value: &Value) -> usize {

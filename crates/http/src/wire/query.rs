@@ -1,4 +1,4 @@
-//! Query parameters: unknown ones are fine, known ones are checked.
+//! Query parameters: unknown ones are ignored, known ones are checked.
 
 use axum::extract::Query as AxumQuery;
 use http::Uri;
@@ -23,17 +23,17 @@ impl Query {
         self.pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Every value of a parameter that may come several times.
+    /// Every value of a repeatable parameter.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a query has this switch on.
+    /// Whether a switch is on.
     pub(crate) fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some("true" | "1" | ""))
     }
 
-    /// A parameter that is one of some words, if it is there.
+    /// The value of a parameter that must be one of `words`; `None` if it is absent.
     pub(crate) fn word(&self, name: &str, words: &[&'static str]) -> Result<Option<&'static str>, ApiError> {
         let Some(sent) = self.get(name) else { return Ok(None) };
         let known = words.iter().copied().find(|word| *word == sent);
@@ -44,7 +44,7 @@ impl Query {
         })
     }
 
-    /// A parameter that is an integer from `min` to `max`, if it is there.
+    /// The value of a parameter that must be an integer from `min` to `max`; `None` if it is absent.
     pub(crate) fn integer(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, ApiError> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Points in time as answers show them.
+//! Points in time as responses show them.
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
@@ -6,19 +6,19 @@ use jiff::fmt::temporal::Pieces;
 use jiff::tz::Offset;
 use longshore_model::Millis;
 
-/// The first moment in UTC. `jiff::Timestamp` ends a day before `DateTime` does, and 9999-12-31 is a common end.
+/// Bounds parsed times. `jiff::Timestamp` ends a day before `DateTime` does, and 9999-12-31 is a common end.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
-/// No offset from UTC is longer (RFC 3339, section 5.6).
+/// The largest offset from UTC (RFC 3339, section 5.6).
 const OFFSET_SECONDS_MAX: i32 = 86_399;
 
-/// The time in UTC, to the millisecond: `2026-01-31T23:59:59.000Z`. Times after the year 9999 are its last moment.
+/// The time in UTC, to the millisecond: `2026-01-31T23:59:59.000Z`. Times after the year 9999 become its last moment.
 pub(crate) fn rfc3339(at: Millis) -> String {
     let since = SignedDuration::from_millis(i64::try_from(at.0).unwrap_or(i64::MAX));
     format!("{:.3}Z", EPOCH.saturating_add(since))
 }
 
-/// The moment that a text names, in any offset from UTC; parts of a millisecond are dropped. None if it names none
-/// from 1970 on.
+/// Parses a time with any offset from UTC; parts of a millisecond are dropped. `None` if the text is no time from 1970
+/// on.
 pub(crate) fn parse_rfc3339(text: &str) -> Option<Millis> {
     let pieces = Pieces::parse(text).ok().filter(|pieces| pieces.time_zone_annotation().is_none())?;
     let offset = pieces.to_numeric_offset().map(Offset::seconds)?;

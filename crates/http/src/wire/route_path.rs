@@ -1,11 +1,11 @@
-//! The parameters in the paths of jobs and workers.
+//! The path parameters of jobs and workers.
 
 use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 
-/// The parameters of a path. A parameter is empty where the path does not have it or it is no text: the handler refuses
+/// The parameters of a path. A parameter is empty if the path does not have it or it is not UTF-8. The handler refuses
 /// such a path after it has checked the key, not before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoutePath<'a> {
@@ -14,7 +14,7 @@ pub(crate) struct RoutePath<'a> {
     pub job: &'a str,
 }
 
-/// The same, from axum's router.
+/// The parameters of a path, extracted by axum's router.
 #[derive(Debug, Default)]
 pub(crate) struct RoutedPath {
     endpoint: String,

@@ -1,4 +1,4 @@
-//! Server-sent events: how they are written, and answers that go on.
+//! Server-sent events: their format, and responses made of them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,18 +14,18 @@ use http_body::{Body as HttpBody, Frame};
 
 use crate::wire::json_body::JsonBody;
 
-/// The content type.
+/// The content type of server-sent events.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-/// How long an answer is silent before it says that it is still there: proxies and clients hang up on silent ones.
+/// Longest silence of a response before it sends a comment: proxies and clients close silent responses.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// A comment. Clients skip it.
+/// A comment, which clients skip.
 pub(crate) const COMMENT: &[u8] = b": keep-alive\n\n";
 
-/// Proxies that collect answers before they pass them on are asked not to.
+/// Asks proxies not to buffer the response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Whether a request wants events.
+/// Whether a request accepts events.
 pub(crate) fn are_wanted(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|range| {
@@ -34,7 +34,7 @@ pub(crate) fn are_wanted(headers: &HeaderMap) -> bool {
     })
 }
 
-/// JSON text without line breaks, which would end a `data:` line. In JSON they are white space wherever they stand.
+/// Returns JSON text without line breaks, which would end a `data:` line. In JSON, line breaks are white space only.
 pub(crate) fn on_one_line(json: Bytes) -> Bytes {
     let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
     if !json.iter().any(is_break) {
@@ -43,10 +43,10 @@ pub(crate) fn on_one_line(json: Bytes) -> Bytes {
     json.iter().map(|byte| if is_break(byte) { b' ' } else { *byte }).collect()
 }
 
-/// What comes next in an answer, and whoever says so; none at its end.
+/// The future of the next bytes of a response and the source that makes further ones; `None` at the end.
 pub(crate) type Next<S> = Pin<Box<dyn Future<Output = Option<(Vec<Bytes>, S)>> + Send>>;
 
-/// An answer of events that are made as the connection takes them: while it takes nothing, nothing is made.
+/// A response of events that are made as the connection takes them: while it takes nothing, nothing is made.
 pub(crate) fn answer<S: Send + Unpin + 'static>(source: S, next: fn(S) -> Next<S>) -> Response {
     let body = EventStream { pieces: Vec::new(), making: Some(next(source)), next };
     let mut response = Response::new(Body::new(body));
@@ -58,7 +58,7 @@ pub(crate) fn answer<S: Send + Unpin + 'static>(source: S, next: fn(S) -> Next<S
 }
 
 struct EventStream<S> {
-    /// Pieces that are ready, last first.
+    /// Pieces that are ready, stored last first.
     pieces: Vec<Bytes>,
     making: Option<Next<S>>,
     next: fn(S) -> Next<S>,
