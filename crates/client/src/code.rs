@@ -12,22 +12,27 @@ use serde_json::value::RawValue;
 use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
 
-/// A slow line takes this long for the largest archive.
+/// Time to upload the largest archive over a slow line.
 const UPLOAD_TIME_MAX: Duration = Duration::from_hours(1);
 
-/// One deployed state of a folder.
+/// One deployed version of a folder.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CodeVersion {
-    /// Lower-case hex of the SHA-256 of its archive.
+    /// Lower-case hex of the SHA-256 of the version's archive.
     pub hash: String,
-    /// The folder on the server that it is in.
+    /// The folder on the server that has the version.
     pub workdir: String,
-    /// The command line that runs it there.
+    /// The command line that runs the version there.
     pub command: Vec<String>,
 }
 
 impl Client {
-    /// Sends the archive of a folder, a gzipped tar; `sent` counts its bytes on the way.
+    /// Uploads the archive of a folder, a gzipped tar, as a version under `name`; `sent` counts the archive's bytes as
+    /// they are sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn keep_code(
         &self,
         name: &str,
@@ -43,11 +48,19 @@ impl Client {
     }
 
     /// The versions under a name, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn code_versions(&self, name: &str) -> Result<Vec<CodeVersion>, ClientError> {
         self.transport.json(RequestBuilder::get(&format!("/v1/code?name={name}"))).await
     }
 
-    /// The same as JSON text.
+    /// The versions under a name, newest first, each as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn code_versions_text(&self, name: &str) -> Result<Vec<Box<RawValue>>, ClientError> {
         self.transport.json(RequestBuilder::get(&format!("/v1/code?name={name}"))).await
     }

@@ -1,40 +1,40 @@
-//! What can go wrong between a client and its server.
+//! The errors of calls to a server.
 
-/// A call did not succeed.
+/// Why a call did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server said no, and why.
+    /// The server refused the request.
     #[error("{message} (HTTP {status}, {code})")]
     Refused {
         /// The HTTP status.
         status: u16,
-        /// The reason as a word for programs, for example `unknown_endpoint`.
+        /// The reason for programs, for example `endpoint_not_found`.
         code: String,
-        /// The reason as a sentence for people.
+        /// The reason for people.
         message: String,
     },
-    /// No connection, or it broke.
+    /// The server cannot be reached, or the connection broke.
     #[error("cannot reach {url}: {cause}")]
     Unreachable {
-        /// The address that was tried.
+        /// The address of the request.
         url: String,
-        /// The innermost reason.
+        /// The innermost cause.
         cause: String,
     },
-    /// No answer came in time.
+    /// No response came in time.
     #[error("{url} did not answer within {seconds} s")]
     TimedOut {
-        /// The address that was asked.
+        /// The address of the request.
         url: String,
-        /// How long the client waited.
+        /// How long the client waited, in s.
         seconds: u64,
     },
-    /// The answer is not what this client understands: most likely not a Longshore server, or another version.
-    #[error("{url} gave an answer that makes no sense here: {cause}")]
+    /// The response is not one that this client understands: usually the server is another program or version.
+    #[error("{url} gave an unexpected response: {cause}")]
     Unexpected {
-        /// The address that was asked.
+        /// The address of the request.
         url: String,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         cause: String,
     },
     /// The server's address or the key cannot be used in a request.
@@ -43,7 +43,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the server answered that there is no such thing.
+    /// Whether the server answered 404.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }

@@ -1,4 +1,4 @@
-//! A worker from outside: takes jobs and reports their results.
+//! An external worker: takes jobs and reports their results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::segment::segment;
 use crate::transport::{RequestBuilder, Transport};
 use crate::{Client, ClientError};
 
-/// The server holds a question for jobs this long at most.
+/// Longest time that the server holds a take.
 const HOLD_MAX: Duration = Duration::from_secs(25);
 
-/// What a worker from outside needs to know.
+/// The server's settings for an external worker.
 #[derive(Deserialize)]
 struct WorkerToken {
     token: String,
     env: BTreeMap<String, String>,
 }
 
-/// A job in a worker's hands.
+/// A job that was delivered to the worker.
 #[derive(Debug, Deserialize)]
 pub struct TakenJob {
-    /// Its id.
+    /// The job's id, to report its result with.
     pub id: String,
     /// The input: JSON text.
     pub input: Box<RawValue>,
@@ -40,7 +40,11 @@ pub struct ExternalWorker {
 }
 
 impl Client {
-    /// A new worker of an endpoint whose workers come from outside.
+    /// Returns a new worker of an endpoint with external workers.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn external_worker(&self, endpoint: &str) -> Result<ExternalWorker, ClientError> {
         let path = format!("/v1/endpoints/{}/worker-token", segment(endpoint));
         let given: WorkerToken = self.transport.json(RequestBuilder::post(&path, Bytes::new())).await?;
@@ -61,7 +65,11 @@ impl Client {
 }
 
 impl ExternalWorker {
-    /// The next job; none where there was nothing for a while.
+    /// Takes the next job. `None` if there was none until the server ended the take, after at most 25 s.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn take(&self) -> Result<Option<TakenJob>, ClientError> {
         let url = format!("{}&job_in_progress=0", self.take_url);
         let text = self.transport.bytes(RequestBuilder::new(Method::GET, &url).held(HOLD_MAX)).await?;
@@ -73,7 +81,11 @@ impl ExternalWorker {
             .map_err(|error| ClientError::Unexpected { url, cause: error.to_string() })
     }
 
-    /// Reports a job's output: JSON text.
+    /// Reports a job's output, which is JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn done(&self, job: &str, output: &str) -> Result<(), ClientError> {
         let url = format!("{}&isStream=false", self.done_url.replace("$ID", job));
         let body = Bytes::from(format!("{{\"output\":{output}}}"));

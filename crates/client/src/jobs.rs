@@ -11,123 +11,128 @@ use crate::segment::segment;
 use crate::transport::RequestBuilder;
 use crate::{Client, ClientError, wire};
 
-/// A job's record.
+/// A job as the server shows it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
-    /// Its id.
+    /// The id, unique on the server.
     #[serde(deserialize_with = "wire::parsed")]
     pub id: JobId,
-    /// Its state.
+    /// The state when the server answered.
     #[serde(deserialize_with = "wire::state")]
     pub status: JobState,
-    /// The result, or the latest progress value while it runs: JSON text.
+    /// The output, or the latest progress value of a running job: JSON text. `None` without one.
     #[serde(default)]
     pub output: Option<Box<RawValue>>,
-    /// Why it failed.
+    /// The error of a job that failed; `None` otherwise.
     #[serde(default)]
     pub error: Option<String>,
-    /// Milliseconds in the queue before the current attempt.
+    /// Time in the queue before the current attempt, in ms.
     #[serde(default)]
     pub delay_time: Option<u64>,
-    /// Milliseconds of execution.
+    /// Time of execution, in ms.
     #[serde(default)]
     pub execution_time: Option<u64>,
-    /// The worker that holds it, or held it last.
+    /// The worker that runs the job, or ran it last.
     #[serde(default)]
     pub worker_id: Option<String>,
-    /// Its place in the line while it waits, 1 for the next; [`Client::status`] and [`Client::status_sync`] tell it.
+    /// The position of a queued job, 1 is next; `None` unless [`Client::status`] or [`Client::status_sync`] returned
+    /// it.
     #[serde(default)]
     pub position: Option<u64>,
-    /// Automatic re-dispatches.
+    /// Automatic retries so far.
     #[serde(default)]
     pub retries: u32,
-    /// The record as the server wrote it: JSON text.
+    /// The whole job as JSON text, as the server wrote it.
     #[serde(skip)]
     pub text: Bytes,
 }
 
-/// One piece of a job's stream.
+/// One chunk of a job's stream.
 #[derive(Debug, Deserialize)]
 pub struct Chunk {
     /// What the handler yielded: JSON text.
     pub output: Box<RawValue>,
-    /// What it says beside that: JSON text.
+    /// The metrics of the chunk: JSON text; `None` without them.
     pub metrics: Option<Box<RawValue>>,
 }
 
-/// Some chunks, and where the job stands.
+/// Some chunks, and the job's state.
 #[derive(Debug, Deserialize)]
 pub struct StreamPage {
-    /// The job's state. Once it is terminal and the page is empty, nothing more comes.
+    /// The job's state. If it is terminal and the page is empty, the stream has ended.
     #[serde(deserialize_with = "wire::state")]
     pub status: JobState,
-    /// The chunks, in order.
+    /// The chunks in order.
     pub stream: Vec<Chunk>,
 }
 
-/// Some of an endpoint's jobs, newest first.
+/// A page of an endpoint's jobs, newest first.
 #[derive(Debug, Deserialize)]
 pub struct JobPage {
-    /// Their records: JSON text.
+    /// The jobs, each as JSON text.
     pub requests: Vec<Box<RawValue>>,
-    /// Asks for those after them; none where these are the last.
+    /// The cursor of the next page; `None` on the last page.
     pub cursor: Option<String>,
 }
 
-/// What became of a queue.
+/// The result of a purge.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Purged {
-    /// How many jobs were removed.
+    /// How many jobs were cancelled.
     pub removed: u64,
 }
 
-/// An endpoint's numbers.
+/// Counts of an endpoint's jobs and workers.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Health {
-    /// Its jobs.
+    /// The counts of jobs by state.
     pub jobs: HealthJobs,
-    /// Its workers.
+    /// The counts of workers by state.
     pub workers: HealthWorkers,
 }
 
-/// How many jobs there are, or were.
+/// Counts of jobs by state.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HealthJobs {
-    /// Completed, ever.
+    /// Jobs that completed since the endpoint was made.
     pub completed: u64,
-    /// Failed or timed out, ever.
+    /// Jobs that failed or timed out since the endpoint was made.
     pub failed: u64,
-    /// Held by a worker now.
+    /// Jobs that are running.
     pub in_progress: u64,
-    /// Waiting now.
+    /// Jobs that are queued.
     pub in_queue: u64,
-    /// Re-dispatched or retried, ever.
+    /// Retries since the endpoint was made, automatic and by clients.
     pub retried: u64,
 }
 
-/// Workers by condition.
+/// Counts of workers by state.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct HealthWorkers {
-    /// Hold no job.
+    /// Workers that hold no job.
     pub idle: u32,
-    /// Started, have not asked for a job yet.
+    /// Workers that have started and not taken a job yet.
     pub initializing: u32,
-    /// Could take a job at once.
+    /// Workers that could take a job immediately.
     pub ready: u32,
-    /// Hold at least one job.
+    /// Workers that hold at least one job.
     pub running: u32,
-    /// Wanted, but without a place.
+    /// Workers that are wanted and cannot be placed.
     pub throttled: u32,
-    /// Keep crashing.
+    /// Workers that crash repeatedly.
     pub unhealthy: u32,
 }
 
 impl Client {
-    /// Hands in a job. `request` is the whole request body, as JSON text; the same one with the same
-    /// `idempotency_key` makes no second job.
+    /// Submits a job. `request` is the whole request body, as JSON text. A second submit with the same body and the
+    /// same `idempotency_key` returns the first job.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn run(
         &self,
         endpoint: &str,
@@ -138,7 +143,11 @@ impl Client {
         self.job(RequestBuilder { idempotency_key, ..RequestBuilder::post(&path, request) }).await
     }
 
-    /// Hands in a job and waits for its end; answers the job as it is when `wait` has passed.
+    /// Submits a job and waits for its end; returns the job as it is when `wait` has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn runsync(
         &self,
         endpoint: &str,
@@ -150,20 +159,32 @@ impl Client {
         self.job(RequestBuilder { idempotency_key, ..RequestBuilder::post(&path, request).held(wait) }).await
     }
 
-    /// A job as it is.
+    /// Returns a job as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn status(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
         self.job(RequestBuilder::get(&format!("/v2/{}/status/{job}?position=true", segment(endpoint)))).await
     }
 
-    /// A job once it has ended, or as it is when `wait` has passed.
+    /// Returns a job when it has ended, or as it is when `wait` has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn status_sync(&self, endpoint: &str, job: JobId, wait: Duration) -> Result<Job, ClientError> {
         let path =
             format!("/v2/{}/status-sync/{job}?position=true&wait={}", segment(endpoint), wait.as_millis());
         self.job(RequestBuilder::get(&path).held(wait)).await
     }
 
-    /// Chunks of a job's stream from `offset` on, without draining it. Held for up to `wait` while the job is
-    /// live and there is none.
+    /// Returns chunks of a job's stream from `offset` on, and consumes none. Waits up to `wait` if a job that has not
+    /// ended has no chunk there.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn stream(
         &self,
         endpoint: &str,
@@ -172,39 +193,63 @@ impl Client {
         wait: Duration,
     ) -> Result<StreamPage, ClientError> {
         let wait_ms = wait.as_millis();
-        // The mount for client SDKs says the job's state along with the chunks.
+        // The mount of the client libraries returns the job's state with the chunks.
         let path = format!("/sdk/v2/{}/stream/{job}?offset={offset}&wait={wait_ms}", segment(endpoint));
         self.transport.json(RequestBuilder::get(&path).held(wait)).await
     }
 
-    /// Cancels a job; answers it as it is then.
+    /// Cancels a job and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn cancel(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
         self.job(RequestBuilder::post(&format!("/v2/{}/cancel/{job}", segment(endpoint)), Bytes::new())).await
     }
 
-    /// Runs a job that failed or timed out once more.
+    /// Retries a job that failed or timed out, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn retry(&self, endpoint: &str, job: JobId) -> Result<Job, ClientError> {
         self.job(RequestBuilder::post(&format!("/v2/{}/retry/{job}", segment(endpoint)), Bytes::new())).await
     }
 
-    /// Removes what waits in an endpoint's queue.
+    /// Cancels all queued jobs of an endpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn purge(&self, endpoint: &str) -> Result<Purged, ClientError> {
         self.transport
             .json(RequestBuilder::post(&format!("/v2/{}/purge-queue", segment(endpoint)), Bytes::new()))
             .await
     }
 
-    /// An endpoint's numbers.
+    /// Returns the counts of an endpoint's jobs and workers.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn health(&self, endpoint: &str) -> Result<Health, ClientError> {
         self.transport.json(RequestBuilder::get(&format!("/v2/{}/health", segment(endpoint)))).await
     }
 
-    /// An endpoint's numbers as the server wrote them: JSON text.
+    /// Returns the counts of an endpoint's jobs and workers as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn health_text(&self, endpoint: &str) -> Result<Box<RawValue>, ClientError> {
         self.transport.json(RequestBuilder::get(&format!("/v2/{}/health", segment(endpoint)))).await
     }
 
-    /// An endpoint's jobs, newest first: `query` is `status=…&limit=…&cursor=…`, any of them.
+    /// Returns a page of an endpoint's jobs, newest first: `query` is `status=…&limit=…&cursor=…`, each part optional.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn requests(&self, endpoint: &str, query: &str) -> Result<JobPage, ClientError> {
         self.transport.json(RequestBuilder::get(&format!("/v2/{}/requests?{query}", segment(endpoint)))).await
     }

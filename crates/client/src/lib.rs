@@ -1,5 +1,4 @@
-//! A lean typed client of a Longshore server: the job interface, the management API, and what a
-//! worker from outside says.
+//! A typed client of a Longshore server: the job interface, the management API, and the requests of an external worker.
 //!
 //! Payloads stay JSON text ([`serde_json::value::RawValue`]): numbers keep their digits on the way through.
 
@@ -33,7 +32,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at `base_url` (`http://host:port`, with or without a trailing slash).
+    /// Returns a client of the server at `base_url` (`http://host:port`, with or without a trailing slash).
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unusable`] if the address or the key cannot be used in a request.
     pub fn new(base_url: &str, api_key: &str) -> Result<Self, ClientError> {
         Ok(Self { transport: Transport::new(base_url, api_key)? })
     }

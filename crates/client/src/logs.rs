@@ -1,4 +1,4 @@
-//! What workers print.
+//! The logs of workers.
 
 use std::fmt::Write as _;
 
@@ -8,25 +8,33 @@ use crate::segment::segment;
 use crate::transport::{RequestBuilder, ResponseStream};
 use crate::{Client, ClientError};
 
-/// A line longer than this comes in pieces.
+/// Longer lines are returned in parts.
 const LINE_BYTES_MAX: usize = 1_000_000;
 
-/// The lines of a worker's log, as they come.
+/// The lines of a worker's log, in order.
 pub struct LogLines {
     pieces: ResponseStream,
-    /// What came after the last whole line.
+    /// Bytes after the last whole line.
     rest: Vec<u8>,
 }
 
 impl Client {
-    /// The workers of an endpoint, and with `ended` those whose logs are still there: JSON text.
+    /// Returns the workers of an endpoint, each as JSON text; with `ended` also those that have ended and have a log.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn workers(&self, endpoint: &str, ended: bool) -> Result<Vec<Box<RawValue>>, ClientError> {
         let path = format!("/v1/endpoints/{}/workers?ended={ended}", segment(endpoint));
         self.transport.json(RequestBuilder::get(&path)).await
     }
 
-    /// A worker's log: its last `tail` lines, or all of it, and with `follow` what comes then, until the worker
+    /// Reads a worker's log: its last `tail` lines, or all of it. With `follow` further lines come until the worker
     /// ends.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn worker_log(
         &self,
         endpoint: &str,
@@ -44,7 +52,11 @@ impl Client {
 }
 
 impl LogLines {
-    /// The next line, without its end; none when the log has ended. May be dropped and called again.
+    /// Returns the next line, without its line break; `None` at the end of the log. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn next(&mut self) -> Result<Option<String>, ClientError> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {

@@ -14,70 +14,70 @@ use crate::segment::segment;
 use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
 
-/// A template, as the server shows it. Values of its environment are never shown.
+/// A template as the server shows it, without the values of its environment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Template {
-    /// Its id.
+    /// The id, which endpoints name.
     pub id: TemplateId,
-    /// Its name.
+    /// The name, unique on the server.
     pub name: String,
 }
 
-/// What a template is to be. Only what is set is sent; on an update the rest stays as it is.
+/// The fields of a template to make or to change. Only fields with a value are sent; on an update the others stay.
 ///
 /// Not `Debug`: the values of `env` are secrets.
 #[derive(Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TemplateSpec {
-    /// A unique name.
+    /// A name that is unique on the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The container image; a label for process workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_name: Option<String>,
-    /// The command line's beginning.
+    /// The first part of the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docker_entrypoint: Option<Vec<String>>,
-    /// The command line's end.
+    /// The last part of the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docker_start_cmd: Option<Vec<String>>,
-    /// The folder in which a process worker runs.
+    /// The folder that a process worker runs in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
-    /// The worker's environment; replaces the old one as a whole.
+    /// The worker's environment; replaces the previous one as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, String>>,
-    /// Whether it is meant for endpoints.
+    /// Whether the template is for endpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_serverless: Option<bool>,
 }
 
-/// An endpoint, as the server shows it.
+/// An endpoint as the server shows it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
-    /// Its id.
+    /// The id, the endpoint's first address under `/v2`.
     pub id: EndpointId,
-    /// Its name.
+    /// The name, for people.
     pub name: String,
-    /// Its second address under `/v2`.
+    /// The second address under `/v2`.
     #[serde(default)]
     pub slug: Option<String>,
-    /// What its workers run.
+    /// The template of the workers.
     pub template_id: TemplateId,
-    /// Counts changes that replace workers.
+    /// The number of changes that replaced workers.
     pub version: u32,
-    /// Workers kept even when there is nothing to do.
+    /// Workers that run even without jobs.
     pub workers_min: u32,
-    /// The most workers.
+    /// Most workers that run at a time.
     pub workers_max: u32,
-    /// How many it had before it was paused.
+    /// The limits before the endpoint was paused; `None` if it is not paused.
     #[serde(default)]
     pub paused_from: Option<PausedFrom>,
 }
 
-/// What an endpoint is to be. Only what is set is sent; on an update the rest stays as it is.
+/// The fields of an endpoint to make or to change. Only fields with a value are sent; on an update the others stay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EndpointSpec {
@@ -87,82 +87,98 @@ pub struct EndpointSpec {
     /// A second address under `/v2`, unique.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slug: Option<String>,
-    /// What its workers run.
+    /// The template of the workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template_id: Option<TemplateId>,
-    /// Who runs its workers.
+    /// What runs the workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// Workers kept even when there is nothing to do.
+    /// Workers that run even without jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers_min: Option<u32>,
-    /// The most workers; 0 pauses the endpoint.
+    /// Most workers that run at a time; 0 pauses the endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers_max: Option<u32>,
-    /// Seconds a worker may idle before it is stopped.
+    /// How long a worker may be idle before it is stopped, in s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout: Option<u32>,
     /// What makes the fleet grow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaler_type: Option<ScalerType>,
-    /// Seconds or jobs, by `scaler_type`.
+    /// Seconds or jobs, depending on `scaler_type`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaler_value: Option<u32>,
-    /// The longest a job may run unless its policy says otherwise.
+    /// Longest execution of a job whose policy sets nothing, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_timeout_ms: Option<u64>,
-    /// Automatic re-dispatches of one job.
+    /// Most automatic retries of one job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u8>,
-    /// What causes them.
+    /// The failures that are retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_on: Option<Vec<RetryOn>>,
-    /// When a change counts as kept.
+    /// When a change counts as durable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// Jobs at once on one worker that the scaler counts on.
+    /// Concurrent jobs of one worker that the scaler expects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// How long a finished `/run` job is kept.
+    /// How long an ended `/run` job is kept, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_retention_ms: Option<u64>,
-    /// How long a finished `/runsync` job is kept.
+    /// How long an ended `/runsync` job is kept, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync_result_retention_ms: Option<u64>,
-    /// Over it, submits are refused.
+    /// Most queued jobs; above it submits are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_queue_length: Option<u64>,
-    /// From a job's stop signal to SIGTERM for its worker.
+    /// Time from a job's stop signal to SIGTERM for its worker, in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_grace_ms: Option<u64>,
-    /// What polls of streams are answered.
+    /// What polls of streams return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_shape: Option<StreamShape>,
-    /// The most memory of one worker, in bytes.
+    /// Most memory of one worker, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// The most processors that one worker uses at a time.
+    /// Most processors that one worker uses at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vcpus: Option<f64>,
 }
 
 impl Client {
-    /// Every template.
+    /// Returns every template.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn templates(&self) -> Result<Vec<Template>, ClientError> {
         self.manage(Method::GET, "/v1/templates", &()).await
     }
 
-    /// One template.
+    /// Returns the template with this id.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn template(&self, id: TemplateId) -> Result<Template, ClientError> {
         self.manage(Method::GET, &format!("/v1/templates/{id}"), &()).await
     }
 
-    /// Makes a template.
+    /// Makes a template and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn create_template(&self, spec: &TemplateSpec) -> Result<Template, ClientError> {
         self.manage(Method::POST, "/v1/templates", spec).await
     }
 
-    /// Changes a template.
+    /// Changes a template and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn update_template(
         &self,
         id: TemplateId,
@@ -172,26 +188,46 @@ impl Client {
     }
 
     /// Deletes a template that no endpoint uses.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn delete_template(&self, id: TemplateId) -> Result<(), ClientError> {
         self.delete(&format!("/v1/templates/{id}")).await
     }
 
-    /// Every endpoint.
+    /// Returns every endpoint of the server.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn endpoints(&self) -> Result<Vec<Endpoint>, ClientError> {
         self.manage(Method::GET, "/v1/endpoints", &()).await
     }
 
-    /// One endpoint, by id or slug.
+    /// Returns the endpoint with this id or slug.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn endpoint(&self, id_or_slug: &str) -> Result<Endpoint, ClientError> {
         self.manage(Method::GET, &format!("/v1/endpoints/{}", segment(id_or_slug)), &()).await
     }
 
-    /// Makes an endpoint.
+    /// Makes an endpoint and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn create_endpoint(&self, spec: &EndpointSpec) -> Result<Endpoint, ClientError> {
         self.manage(Method::POST, "/v1/endpoints", spec).await
     }
 
-    /// Changes an endpoint.
+    /// Changes an endpoint and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn update_endpoint(
         &self,
         id: EndpointId,
@@ -201,6 +237,10 @@ impl Client {
     }
 
     /// Deletes an endpoint with its jobs and stops its workers.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn delete_endpoint(&self, id: EndpointId) -> Result<(), ClientError> {
         self.delete(&format!("/v1/endpoints/{id}")).await
     }

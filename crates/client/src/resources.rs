@@ -1,4 +1,4 @@
-//! The management API (`/v1`) as it is written: any field of a resource goes in and comes out as JSON text.
+//! The management API (`/v1`) with resources as JSON text: any field can be sent and is returned.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::segment::segment;
 use crate::transport::RequestBuilder;
 use crate::{Client, ClientError};
 
-/// A job that is running may take this long to end when an endpoint is deleted with it.
+/// How long the running jobs of an endpoint may take to end when it is drained and deleted.
 const DRAIN_TIME_MAX: Duration = Duration::from_hours(1);
 
-/// What there are many of.
+/// A kind of resource that the management API lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collection {
-    /// Queues with workers.
+    /// Endpoints: queues with workers.
     Endpoints,
-    /// What workers run.
+    /// Templates: what the workers of endpoints run.
     Templates,
-    /// Who may ask.
+    /// API keys: what clients may do.
     Keys,
 }
 
@@ -36,7 +36,7 @@ impl Collection {
 }
 
 impl fmt::Display for Collection {
-    /// One of them, in words.
+    /// The name of one resource of the kind, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Endpoints => "endpoint",
@@ -47,22 +47,38 @@ impl fmt::Display for Collection {
 }
 
 impl Client {
-    /// Every record of a collection.
+    /// Returns every resource of a collection, each as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn list(&self, of: Collection) -> Result<Vec<Box<RawValue>>, ClientError> {
         self.transport.json(RequestBuilder::get(of.path())).await
     }
 
-    /// One record; `query` is empty or asks for more to be shown in it.
+    /// Returns one resource; `query` is empty or selects what else to show.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn get(&self, of: Collection, id: &str, query: &str) -> Result<Box<RawValue>, ClientError> {
         self.transport.json(RequestBuilder::get(&format!("{}/{}?{query}", of.path(), segment(id)))).await
     }
 
-    /// Makes a record of the members of a JSON object.
+    /// Makes a resource from the members of a JSON object, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn create(&self, of: Collection, members: Bytes) -> Result<Box<RawValue>, ClientError> {
         self.transport.json(RequestBuilder::post(of.path(), members)).await
     }
 
-    /// Changes the members that are sent.
+    /// Changes the fields that are sent, and returns the resource.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn update(
         &self,
         of: Collection,
@@ -75,7 +91,11 @@ impl Client {
             .await
     }
 
-    /// Deletes a record. With `drain` the running jobs of an endpoint end first.
+    /// Deletes a resource. With `drain` the running jobs of an endpoint end first.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn delete_from(&self, of: Collection, id: &str, drain: bool) -> Result<(), ClientError> {
         let path = format!("{}/{}{}", of.path(), segment(id), if drain { "?drain=true" } else { "" });
         let wait = if drain { DRAIN_TIME_MAX } else { Duration::ZERO };
@@ -83,8 +103,12 @@ impl Client {
     }
 
     /// Whether the server knows the key, whatever it permits.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn knows_the_key(&self) -> Result<bool, ClientError> {
-        // No such route: strangers hear 401 there as everywhere, holders of a key 404.
+        // There is no such route: the server answers 401 without a valid key, and 404 with one.
         match self.transport.bytes(RequestBuilder::get("/v1")).await {
             Err(ClientError::Refused { status: 401, .. }) => Ok(false),
             Ok(_) | Err(ClientError::Refused { status: 404, .. }) => Ok(true),
@@ -92,7 +116,11 @@ impl Client {
         }
     }
 
-    /// The server's numbers, in the text form of Prometheus.
+    /// Returns the server's metrics, in the text format of Prometheus.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] if the server refuses the request, cannot be reached or does not answer in time.
     pub async fn metrics(&self) -> Result<String, ClientError> {
         let page = self.transport.bytes(RequestBuilder::get("/metrics")).await?;
         Ok(String::from_utf8_lossy(&page).into_owned())

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// A name as one segment of a path: what would lead elsewhere is escaped, such as the `/` in a slug.
+/// A name as one segment of a path. Characters that would change the path are escaped, such as the `/` in a slug.
 pub fn segment(name: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    // Dots alone would be a step in the path.
+    // A segment of dots alone would be a step in the path.
     let is_step = matches!(name, "." | "..");
     if !is_step && name.bytes().all(is_plain) {
         return Cow::Borrowed(name);
@@ -16,7 +16,7 @@ pub fn segment(name: &str) -> Cow<'_, str> {
         if is_plain(byte) && !is_step {
             escaped.push(char::from(byte));
         } else {
-            // Writing into memory cannot fail.
+            // Formatting into memory cannot fail.
             let _infallible = write!(escaped, "%{byte:02X}");
         }
     }

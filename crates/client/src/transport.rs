@@ -1,4 +1,4 @@
-//! One request, one JSON answer.
+//! Requests to a server and their responses.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::ClientError;
 use crate::upload_body::UploadBody;
 
-/// How long a call may take beyond what it was told to wait for.
+/// How long a call may take in addition to the wait that it asks for.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sends requests to one server with one key.
@@ -30,17 +30,17 @@ pub(crate) struct Transport {
     authorization: HeaderValue,
 }
 
-/// A request on its way.
+/// A request that is not sent yet.
 pub(crate) struct RequestBuilder<'a> {
     pub(crate) method: Method,
     pub(crate) path: &'a str,
     pub(crate) body: Option<Bytes>,
-    /// How long the server was asked to hold the request.
+    /// How long the server may hold the request.
     pub(crate) wait: Duration,
-    /// The same request with the same key makes no second job.
+    /// A second submit with the same key and body returns the first job.
     pub(crate) idempotency_key: Option<&'a str>,
     pub(crate) content_type: &'static str,
-    /// Counts the bytes of the body that are on their way.
+    /// Counts the bytes of the body that were passed to the connection.
     pub(crate) sent: Option<Arc<AtomicU64>>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> RequestBuilder<'a> {
     }
 }
 
-/// The error body of every Longshore answer.
+/// The error body of every Longshore response.
 #[derive(serde::Deserialize)]
 struct ErrorBody {
     error: String,
@@ -88,7 +88,7 @@ impl Transport {
             )));
         }
         let mut authorization = HeaderValue::from_str(&format!("Bearer {api_key}"))
-            .map_err(|_| ClientError::Unusable("the API key has characters that no key has".into()))?;
+            .map_err(|_| ClientError::Unusable("the API key has invalid characters".into()))?;
         authorization.set_sensitive(true);
         let connector =
             HttpsConnectorBuilder::new().with_webpki_roots().https_or_http().enable_http1().build();
@@ -100,7 +100,7 @@ impl Transport {
         &self.base_url
     }
 
-    /// Sends a call and reads the whole answer; a status other than 2xx is an error.
+    /// Sends a call and reads the whole response. A status other than 2xx is an error.
     pub(crate) async fn bytes(&self, call: RequestBuilder<'_>) -> Result<Bytes, ClientError> {
         let url = self.url(&call);
         let limit = call.wait + ANSWER_TIMEOUT;
@@ -117,7 +117,7 @@ impl Transport {
         if status.is_success() { Ok(body) } else { Err(refusal(status, &body)) }
     }
 
-    /// Sends a call and hands out the answer's body piece by piece, for as long as the server sends.
+    /// Sends a call and returns the response's body as a stream of pieces.
     pub(crate) async fn pieces(&self, call: RequestBuilder<'_>) -> Result<ResponseStream, ClientError> {
         let url = self.url(&call);
         let sent = self.http.request(self.request(call)?);
@@ -134,7 +134,7 @@ impl Transport {
     }
 
     fn url(&self, call: &RequestBuilder<'_>) -> String {
-        // Workers are handed whole addresses.
+        // Workers get whole addresses.
         if call.path.starts_with("http") {
             call.path.to_owned()
         } else {
@@ -157,7 +157,7 @@ impl Transport {
             .map_err(|error| ClientError::Unusable(format!("`{url}` is not an address: {error}")))
     }
 
-    /// Sends a call and reads a JSON answer.
+    /// Sends a call and parses its JSON response.
     pub(crate) async fn json<T: DeserializeOwned>(&self, call: RequestBuilder<'_>) -> Result<T, ClientError> {
         let url = self.url(&call);
         let body = self.bytes(call).await?;
@@ -166,14 +166,14 @@ impl Transport {
     }
 }
 
-/// A body that comes piece by piece.
+/// The body of a response, in pieces.
 pub(crate) struct ResponseStream {
     url: String,
     body: Incoming,
 }
 
 impl ResponseStream {
-    /// The next piece; none at the end.
+    /// The next piece; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|error| unreachable(&self.url, &error))?;
@@ -189,7 +189,7 @@ fn unreachable(url: &str, error: &dyn Error) -> ClientError {
     ClientError::Unreachable { url: url.to_owned(), cause: innermost(error) }
 }
 
-/// An answer with an error status, in words.
+/// The error of a response with an error status.
 fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     let refusal = serde_json::from_slice::<ErrorBody>(body).unwrap_or_else(|_| ErrorBody {
         error: status.canonical_reason().unwrap_or("an error without a text").to_lowercase(),
@@ -214,7 +214,7 @@ mod tests {
 
     use crate::{Client, ClientError};
 
-    /// A server that gives one answer to whoever connects first; returns its address and what it was asked.
+    /// Starts a server that sends one response to the first connection; returns the server's address, and the request.
     async fn one_answer(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_at_the_address_is_said_with_the_address() {
+    async fn an_unreachable_address_is_named_in_the_error() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);

@@ -1,4 +1,4 @@
-//! A request's body that can be watched on its way.
+//! A request's body that counts the bytes that were sent.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// As much as is handed to the connection at once where somebody watches.
+/// Most bytes that are passed to the connection in one piece when they are counted.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// See the module.
+/// The rest of a body, sent whole or in counted pieces.
 pub(crate) struct UploadBody {
     pub(crate) left: Bytes,
-    /// Where what was handed over is counted.
+    /// The counter of the bytes that were passed to the connection.
     pub(crate) sent: Option<Arc<AtomicU64>>,
 }
 
