@@ -35,7 +35,7 @@ pub use self::cors::Origins;
 /// The part of the API that one listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
-    /// Every route.
+    /// Every route of the server.
     All,
     /// The routes of clients and workers: all but those of [`Self::Management`].
     Jobs,

@@ -1,5 +1,5 @@
-//! The job interface, on two mounts: `/v2/{endpoint}` to the letter of the specification, `/sdk/v2/{endpoint}`
-//! for the official client libraries. They differ in what `/stream` answers, and in nothing else.
+//! The job interface, on two mounts: `/v2/{endpoint}` as the specification says, `/sdk/v2/{endpoint}` for the official
+//! client libraries. Only the responses of `/stream` differ.
 
 mod chunk;
 mod control;
@@ -51,12 +51,12 @@ pub(crate) fn status(state: &HttpState, path: RoutePath<'_>, request: Request) -
     STATUS.pass(state.clone(), path, request, status::status)
 }
 
-/// The operations to the letter of the specification.
+/// The operations as the specification says.
 pub(crate) fn group() -> Group {
     mount("/v2/{endpoint}", StreamFormat::Specified)
 }
 
-/// The same for the official client libraries.
+/// The operations for the official client libraries.
 pub(crate) fn sdk_group() -> Group {
     mount("/sdk/v2/{endpoint}", StreamFormat::Sdk)
 }
@@ -75,7 +75,7 @@ fn submits(prefix: &str) -> Vec<Operation> {
     vec![
         Operation::hot("Run", &Method::POST, &fast_routes::RUN, prefix)
             .summary("hands in a job")
-            .about("Answers at once, when the job is on disk.")
+            .about("Answers as soon as the job is durable.")
             .takes("JobRequest")
             .gives("Job")
             .with(openapi::RUN)
@@ -92,7 +92,7 @@ fn submits(prefix: &str) -> Vec<Operation> {
     ]
 }
 
-/// Some client libraries ask with GET and others with POST.
+/// Some client libraries use GET and others POST.
 fn looks(prefix: &str, mount: StreamFormat) -> Vec<Operation> {
     let streams = move |call| stream::stream(call, mount);
     let at = |path: &str| format!("{prefix}{path}");
@@ -174,7 +174,7 @@ fn hooks(prefix: &str) -> Vec<Operation> {
             .rated(),
         Operation::post("RedeliverWebhook", at("/{webhook}/redeliver"), gated(again, webhooks::redeliver))
             .summary("delivers a webhook again")
-            .about("One that is on its way goes on.")
+            .about("A call in flight goes on.")
             .gives("RedeliveredWebhook")
             .rated(),
     ]

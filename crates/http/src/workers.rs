@@ -1,7 +1,7 @@
-//! The worker protocol: how handlers written for the official worker SDK fetch jobs and bring results.
+//! The worker protocol: how handlers written for the official worker SDK take jobs and report results.
 //!
-//! Everything is told apart by its path alone. Query parameters are optional, headers besides the token mean
-//! nothing, and bodies are raw bytes whatever their content type says.
+//! The path alone selects the operation. Query parameters are optional, headers other than the token are ignored, and
+//! bodies are raw bytes whatever their content type.
 
 mod characters;
 mod chunks;
@@ -39,7 +39,7 @@ use crate::gate::fallback;
 use crate::wire::BoxResponse;
 use crate::wire::route_path::RoutePath;
 
-/// The workers' one mount.
+/// The mount of the worker protocol.
 const MOUNT: &str = "/v2/";
 
 pub(crate) fn routes() -> Router<HttpState> {
@@ -55,12 +55,12 @@ pub(crate) fn routes() -> Router<HttpState> {
         .route(PING.pattern(MOUNT), PING.on_all())
 }
 
-/// Ends the connection with its answer. A worker whose handler blocks does not see that an idle connection was
-/// closed meanwhile, by a proxy or by a server that restarted: it posts its result there, once, and the result
-/// is lost. With nothing idle it posts to a fresh connection.
+/// Closes the connection after the response. A worker whose handler blocks does not notice that a proxy or a restarted
+/// server has closed its idle connection: it posts its result there once, and the result is lost. Without an idle
+/// connection the worker opens a new one.
 ///
-/// A worker that watches its connections says so with `Connection: keep-alive`, which the SDK never sends, and
-/// keeps them.
+/// A worker that watches its connections sends `Connection: keep-alive`, which the SDK never does; its connection stays
+/// open.
 async fn close(question: Request, next: Next) -> Response {
     let keeps = asks_to_keep(question.headers());
     closing_unless(keeps, next.run(question).await)
@@ -119,7 +119,7 @@ pub(crate) fn ping(state: &HttpState, path: RoutePath<'_>, request: Request) -> 
     Box::pin(ping::ping(state, path, &head).map(IntoResponse::into_response))
 }
 
-/// A question that takes what it answers. `HEAD` would take it too, and show nobody.
+/// A poll removes what it returns. `HEAD` would remove it too, and return nothing.
 fn polled(question: MethodRouter<HttpState>) -> MethodRouter<HttpState> {
     question.head(only_get)
 }

@@ -24,7 +24,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// The origins whose web pages may call the server.
 #[derive(Clone, Debug)]
 pub enum Origins {
-    /// Every origin.
+    /// Every origin is allowed.
     Any,
     /// These origins, such as `https://app.example`.
     These(Vec<String>),

@@ -9,7 +9,7 @@ use super::routes::ROUTES;
 use crate::fast_route::FastRoute;
 use crate::wire::route_path::RoutePath;
 
-/// A route, and the parameters that its path has; empty where the route has no such parameter.
+/// A matched route, and the parameters of its path; empty if the route has no such parameter.
 pub(super) struct RouteMatch<'a> {
     pub route: &'static FastRoute,
     /// The pattern that matched.
@@ -25,12 +25,12 @@ impl RouteMatch<'_> {
     }
 }
 
-/// A route on one of its mounts, taken apart for comparison.
+/// A route on one of its mounts, parsed for comparison.
 struct MountedRoute {
     route: &'static FastRoute,
     pattern: &'static str,
     is_sdk: bool,
-    /// The segment behind the endpoint's name.
+    /// The segment after the endpoint's name.
     operation: &'static str,
     has_worker: bool,
     has_job: bool,
@@ -44,7 +44,7 @@ static TABLE: LazyLock<Vec<MountedRoute>> = LazyLock::new(|| {
 });
 
 impl MountedRoute {
-    /// None for a pattern without an operation.
+    /// `None` for a pattern without an operation.
     fn new(route: &'static FastRoute, pattern: &'static str) -> Option<Self> {
         let (is_sdk, rest) = mount(pattern)?;
         let mut segments = rest.split('/').skip(1);
@@ -55,13 +55,13 @@ impl MountedRoute {
     }
 }
 
-/// Whether a path is on the mount of the client libraries, and what follows the mount.
+/// Whether a path is on the mount of the client libraries, and the rest of the path after the mount.
 fn mount(path: &str) -> Option<(bool, &str)> {
     let specified = path.strip_prefix("/v2/").map(|rest| (false, rest));
     specified.or_else(|| path.strip_prefix("/sdk/v2/").map(|rest| (true, rest)))
 }
 
-/// The route of a request; none for every request that the router has to look at.
+/// The route of a request; `None` for every request that the router must match.
 pub(super) fn find<'a>(method: &Method, path: &'a str) -> Option<RouteMatch<'a>> {
     let (is_sdk, rest) = mount(path)?;
     let mut segments = rest.split('/');
@@ -83,7 +83,7 @@ pub(super) fn find<'a>(method: &Method, path: &'a str) -> Option<RouteMatch<'a>>
     Some(RouteMatch { route: found.route, pattern: found.pattern, endpoint, worker, job })
 }
 
-/// An endpoint's name with its slashes. None where anything else in the path is escaped.
+/// An endpoint's name with its slashes unescaped. `None` if anything else in the path is escaped.
 fn unescaped<'a>(name: &'a str, path: &str) -> Option<Cow<'a, str>> {
     if !path.contains('%') {
         return Some(Cow::Borrowed(name));

@@ -356,7 +356,7 @@ impl From<LimitExceeded> for ApiError {
                 ("rate_limited", format!("over {rate} {name} requests in 10 seconds; ask again later"))
             }
             Reason::Concurrency => {
-                ("concurrency_limited", format!("too many {name} requests at once; let some end first"))
+                ("concurrency_limited", format!("too many concurrent {name} requests; let some end first"))
             }
         };
         Self::new(StatusCode::TOO_MANY_REQUESTS, code, text)

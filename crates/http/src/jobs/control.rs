@@ -7,7 +7,7 @@ use crate::gate::call::Call;
 use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 
-/// `POST /cancel/{job}`. A terminal job stays as it is, and the answer shows that.
+/// `POST /cancel/{job}`. A terminal job stays as it is, and the response shows its state.
 pub(super) async fn cancel(call: Call) -> Result<Response, ApiError> {
     let job = call.endpoint.cancel(call.job()?).await?;
     Ok(job_response::brief(job.id, job.state))

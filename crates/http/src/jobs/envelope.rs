@@ -1,7 +1,7 @@
-//! What is around a job's input: found once, checked, and left as it is.
+//! The envelope of a job's input: parsed once, checked, and left unchanged.
 //!
-//! The worker is to see the request's members byte for byte, so no value is rebuilt. Values are skipped without
-//! recursion, whatever their depth.
+//! The worker gets the request's members byte for byte, so no value is rebuilt. Values are skipped without recursion,
+//! whatever their depth.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,11 +17,11 @@ use serde_json::value::RawValue;
 use crate::wire::api_error::ApiError;
 use crate::wire::json_depth::too_deep_at;
 
-/// The most members of an object that is looked into.
+/// Most members of an object that is parsed.
 const MEMBERS_MAX: usize = 256;
-/// Most objects have no more.
+/// Room for members; most objects have no more.
 const MEMBERS_USUAL: usize = 8;
-/// What the server says of a job itself, or what breaks the worker's bookkeeping; dropped from a request.
+/// Names that the server sets itself, or that break the worker's bookkeeping; dropped from a request.
 const RESERVED: [&str; 4] = ["id", "status", "delayTime", "self"];
 
 /// The fields of an `s3Config`.
@@ -38,16 +38,16 @@ pub(super) struct Envelope {
     pub(super) ttl_ms: Option<u32>,
 }
 
-/// What a worker would see of this body of a submit: the members, without the braces around them; none where the
-/// submit is refused. Public for those who count its instructions.
+/// Returns what a worker would see of this body of a submit: the members without their braces; `None` if the submit is
+/// refused. Public for the crate that counts instructions.
 pub fn members_of_submit(body: &Bytes) -> Option<Bytes> {
     parse(body, |_| Ok(None), |_| true).ok().map(|envelope| envelope.members)
 }
 
-/// Checks a request's body. The text of a failure says where, never what: there may be secrets in it.
+/// Checks a request's body. The text of an error names the place, never the value, which may be a secret.
 ///
-/// `seal` makes the member that is kept in place of an `s3Config`, if that is not to be kept as it is. `may_be_called` says
-/// whether there may ever be a call to the address of a webhook.
+/// `seal` returns the member that is stored instead of an `s3Config`, if it must not be stored as it is.
+/// `may_be_called` returns whether the server may ever call the address of a webhook.
 pub(super) fn parse(
     body: &Bytes,
     seal: impl FnOnce(&str) -> Result<Option<String>, ApiError>,
@@ -83,10 +83,10 @@ pub(super) fn parse(
     let policy = policy(members.present("policy"))?;
     let sealed = config.map(seal).transpose()?.flatten();
     let members_text = if let Some(sealed) = sealed {
-        // In front, where it is found at a glance.
+        // First, so that it is found without a scan.
         Bytes::from(members.rewritten(sealed.into_bytes(), Some("s3Config")))
     } else if members.are_plain() {
-        // `text` is the object and nothing else: what is between its first and last byte are the members.
+        // `text` is the object and nothing else: the members are between its first and last byte.
         body.slice_ref(text[1..text.len() - 1].trim_ascii().as_bytes())
     } else {
         Bytes::from(members.rewritten(Vec::new(), None))
@@ -108,8 +108,8 @@ fn not_json(error: &serde_json::Error) -> ApiError {
     ApiError::bad_request("bad_json", format!("the body is not JSON: see line {line}, column {column}"))
 }
 
-/// Checks the fields that have a meaning; others are between the client and its worker. Null stands for a field that is
-/// not there, as it does everywhere in a request.
+/// Checks the fields that the server uses; others are between the client and its worker. `null` counts as an absent
+/// field, as everywhere in a request.
 fn check_s3_config(raw: &str) -> Result<(), ApiError> {
     let refused = |text: String| Err(ApiError::bad_request("bad_s3_config", text));
     if !raw.starts_with('{') {
@@ -119,7 +119,7 @@ fn check_s3_config(raw: &str) -> Result<(), ApiError> {
     let is_wrong = |name: &&str| members.present(name).is_some_and(|value| !value.starts_with('"'));
     match S3_FIELDS.iter().find(|name| is_wrong(name)) {
         None => Ok(()),
-        // What it is instead may be a secret.
+        // The value may be a secret.
         Some(name) => refused(format!("`s3Config.{name}` must be a string")),
     }
 }
@@ -171,7 +171,7 @@ fn webhook(raw: Option<&str>, may_be_called: impl FnOnce(&Uri) -> bool) -> Resul
     if may_be_called(&url) { Ok(true) } else { Err(webhook_never_allowed()) }
 }
 
-/// An address at which nobody is ever called.
+/// The error for an address that the server never calls.
 pub(crate) fn webhook_never_allowed() -> ApiError {
     ApiError::bad_request(
         "webhook_never_allowed",
@@ -192,8 +192,8 @@ pub(crate) fn web_address(url: &str) -> Option<Uri> {
     (is_web && url.authority().is_some_and(has_host_and_port)).then_some(url)
 }
 
-/// Whether there is a host, and after it a port or nothing. Without this a port over 65535 would be taken for
-/// none, and somebody else be called.
+/// Whether there is a host, and after it a port or nothing. Without this check a port above 65535 would count as none,
+/// and another receiver would be called.
 fn has_host_and_port(authority: &Authority) -> bool {
     let whole = authority.as_str();
     let place = whole.rsplit_once('@').map_or(whole, |(_, place)| place);
@@ -201,32 +201,32 @@ fn has_host_and_port(authority: &Authority) -> bool {
     !authority.host().is_empty() && (port.is_empty() || authority.port_u16().is_some())
 }
 
-/// An object's members in their order, values as text.
+/// An object's members in order, values as text.
 struct EnvelopeMembers<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl EnvelopeMembers<'_> {
-    /// The last value under this name: where a name comes twice, that is the one that every parser takes.
+    /// The last value with this name: of a repeated name, every parser takes the last value.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
 
-    /// The value under this name, unless it is null.
+    /// The value with this name, unless it is `null`.
     fn present(&self, name: &str) -> Option<&str> {
         self.get(name).filter(|value| *value != "null")
     }
 
-    /// Whether the members can be used as they stand.
+    /// Whether the members can be used unchanged.
     fn are_plain(&self) -> bool {
         (0..self.0.len()).all(|at| self.is_kept(at))
     }
 
-    /// Whether the server wants this member: it is not its own business, and no later one has its name.
+    /// Whether the member is passed on: it is not one of the server's, and no later one has its name.
     fn is_kept(&self, at: usize) -> bool {
         let name = &self.0[at].0;
         !RESERVED.contains(&name.as_ref()) && self.0[at + 1..].iter().all(|(later, _)| later != name)
     }
 
-    /// The kept members as JSON text behind what is there already, values untouched, without the one that it stands for.
+    /// Appends the kept members to `text` as JSON, values unchanged, except the member named `without`.
     fn rewritten(&self, mut text: Vec<u8>, without: Option<&str>) -> Vec<u8> {
         for (at, (name, value)) in self.0.iter().enumerate() {
             if !self.is_kept(at) || without == Some(name.as_ref()) {
@@ -235,7 +235,7 @@ impl EnvelopeMembers<'_> {
             if !text.is_empty() {
                 text.push(b',');
             }
-            // Writing a string into memory cannot fail.
+            // Serializing a string into memory cannot fail.
             let _infallible = serde_json::to_writer(&mut text, name);
             text.push(b':');
             text.extend_from_slice(value.as_bytes());
@@ -362,7 +362,7 @@ mod tests {
                 assert!(text.contains(&format!("`s3Config.{field}` must be a string")), "{text}");
             }
         }
-        // As it stands: null is no field, others are not ours.
+        // Unchanged: `null` is no field, and the server ignores other fields.
         let body = r#""input":{},"s3Config":{"accessId" : null, "bucketName":"b\u0020","region":1.0}"#;
         assert_eq!(members(&format!("{{{body}}}")), body);
     }
@@ -544,7 +544,7 @@ mod tests {
         })
     }
 
-    /// Whatever came in: a failure, or members that make a JSON object with an `input`.
+    /// Checks the result for any input: an error, or members that form a JSON object with an `input`.
     fn holds(body: &[u8]) -> Result<(), TestCaseError> {
         if let Ok(envelope) = parse(&Bytes::copy_from_slice(body), |_| Ok(None), |_| true) {
             let text = [b"{", envelope.members.as_ref(), b"}"].concat();

@@ -1,4 +1,4 @@
-//! `stream` as server-sent events: a job from its first chunk to its end in one answer.
+//! `stream` as server-sent events: a job from its first chunk to its end in one response.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next, on_one_line};
 
-/// How long the answer waits for what comes first.
+/// Longest wait for the first event.
 const FIRST_PATIENCE: Duration = Duration::from_secs(2);
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The answer: events for chunks with their offset as `id`, `event: status` whenever the job stands otherwise, and in
-/// the end `event: done` with the record. Who was cut off says with `Last-Event-ID` what it has. What is damaged is refused as
-/// by any other answer if it comes first, and else is the last word, as `event: error`.
+/// The response: events for chunks with their offset as `id`, `event: status` for each change of the job's state, and
+/// finally `event: done` with the job. A reader that was disconnected sends `Last-Event-ID` to go on. Damaged data is
+/// refused like in any other response if it comes first, and otherwise ends the response with `event: error`.
 pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, ApiError> {
     let job = call.job()?;
     let offset = match last_event_id(&call.headers)? {
@@ -36,7 +36,7 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
         None => offset.unwrap_or(0),
     };
     let mut follower = call.endpoint.follow(job, offset).await?;
-    // How the job stands, a chunk or the end: nothing that is long in coming.
+    // The first event is the state, a chunk or the end, none of which takes long.
     let first = timeout(FIRST_PATIENCE, follower.next()).await.ok().transpose()?;
     let standing = call.standing(Permission::ReadJobs);
     let following = Following { follower, standing, state: call.state, first, over: false };
@@ -44,7 +44,7 @@ pub(super) async fn events(call: Call, offset: Option<u64>) -> Result<Response, 
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
-    // Browsers leave it out where there is none; others send it empty.
+    // Browsers omit the header without an id; other clients send it empty.
     let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
     let digits = value.as_bytes().iter().all(u8::is_ascii_digit);
     let number = value.to_str().ok().filter(|_| digits).and_then(|text| text.parse().ok());
@@ -52,18 +52,18 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     number.map(Some).ok_or_else(refusal)
 }
 
-/// An answer that goes on.
+/// A response in progress.
 struct Following {
     follower: Follower,
     standing: OngoingAccess,
     state: HttpState,
-    /// What came before the answer began.
+    /// The bytes of the events that came before the response began.
     first: Option<FollowEvent>,
     over: bool,
 }
 
 impl Following {
-    /// The next events. The answer just ends where the server cannot go on: the reader comes back with the last id.
+    /// The next events. The response ends if the server cannot go on: the reader comes back with the last id.
     fn next(mut self) -> Next<Self> {
         Box::pin(async move {
             if self.over {
@@ -86,7 +86,7 @@ impl Following {
                     body.text("}").end_event();
                 }
                 Ok(Err(error)) => {
-                    tracing::debug!(%error, "a followed job cannot be followed any longer");
+                    tracing::debug!(%error, "following a job failed");
                     return None;
                 }
                 Ok(Ok(FollowEvent::Chunks(chunks))) => self.write_chunks(chunks, &mut body)?,
@@ -110,14 +110,14 @@ impl Following {
         Some(())
     }
 
-    /// A payload on its way to a reader; none while there are as many of those as there may be.
+    /// A payload in flight to a reader; `None` while the budget of response bytes is used up.
     fn sendable(&self, payload: Bytes) -> Option<Bytes> {
         self.state.engine().answers().charge(on_one_line(payload)).ok()
     }
 }
 
 fn write_record(event: &str, mut job: JobSnapshot, body: &mut JsonBody) {
-    // What is written on one line is a copy.
+    // A text that is rewritten to one line is a copy.
     job.output = job.output.take().map(|output| job.room.around(on_one_line(output)));
     body.event(event).text("{");
     job_response::write_members(job, body);

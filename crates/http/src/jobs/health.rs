@@ -1,4 +1,4 @@
-//! `health`: an endpoint's numbers.
+//! `health`: counts of an endpoint's jobs and workers.
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{FleetStatus, Health};
@@ -40,7 +40,7 @@ fn written(health: &Health, status: &FleetStatus) -> JsonBody {
     body
 }
 
-/// Why workers are held back, where some are.
+/// Why workers are held back; `None` if none is.
 fn reasons(body: &mut JsonBody, status: &FleetStatus) {
     let reasons = [
         ("throttled", status.throttled_because.as_ref()),

@@ -1,4 +1,4 @@
-//! The `Idempotency-Key` header: a client's promise that two submits are the same one.
+//! The `Idempotency-Key` header: two submits with the same key and body are one job.
 
 use http::{HeaderMap, HeaderName};
 use longshore_model::Idempotency;
@@ -9,7 +9,7 @@ use crate::wire::api_error::ApiError;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The key of a request, if it has one.
+/// The key of a request, if there is one.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<Box<str>>, ApiError> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
     match value.to_str() {
@@ -21,7 +21,7 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<Box<str>>, ApiError> {
     }
 }
 
-/// The promise: this key stands for this body.
+/// Returns the stored form of the header: the key, and the first half of the SHA-256 of the body.
 pub(super) fn of(key: Box<str>, body: &[u8]) -> Idempotency {
     let mut fingerprint = [0; 16];
     for (to, from) in fingerprint.iter_mut().zip(digest(&SHA256, body).as_ref()) {
@@ -54,7 +54,7 @@ mod tests {
         let print = |body: &[u8]| of("k".into(), body).fingerprint;
         assert_eq!(print(b"{}"), print(b"{}"));
         assert_ne!(print(b"{}"), print(b"{ }"));
-        // The first half of the SHA-256 of nothing.
+        // The first half of the SHA-256 of an empty text.
         assert_eq!(print(b"")[..4], [0xe3, 0xb0, 0xc4, 0x42]);
     }
 }

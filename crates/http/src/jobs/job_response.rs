@@ -1,4 +1,4 @@
-//! Answers that show a job.
+//! Responses that show a job.
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{JobSnapshot, write_record_members};
@@ -6,7 +6,7 @@ use longshore_model::{JobId, JobState};
 
 use crate::wire::json_body::JsonBody;
 
-/// The members of a job's record, without braces. The output goes last, and from where it lies.
+/// Writes the members of a job, without braces. The output comes last, and is not copied.
 pub(super) fn write_members(mut job: JobSnapshot, body: &mut JsonBody) {
     let output = job.output.take();
     body.hold(&job.room);
@@ -16,7 +16,7 @@ pub(super) fn write_members(mut job: JobSnapshot, body: &mut JsonBody) {
     }
 }
 
-/// A job's whole record, with its place in the line if that is told.
+/// A whole job, with its position in the queue if it is given.
 pub(super) fn whole(job: JobSnapshot, position: Option<u64>) -> Response {
     let mut body = JsonBody::new();
     body.text("{");
@@ -30,7 +30,7 @@ pub(super) fn whole(job: JobSnapshot, position: Option<u64>) -> Response {
 
 /// A job's id and state alone.
 pub(super) fn brief(id: JobId, state: JobState) -> Response {
-    // Neither an id nor a state has anything to escape.
+    // Neither an id nor a state has characters to escape.
     let (before, between, state, after) = (r#"{"id":""#, r#"","status":""#, state.as_str(), r#""}"#);
     let around = before.len() + between.len() + state.len() + after.len();
     let mut body = JsonBody::with_room_for(around + id.text_len());

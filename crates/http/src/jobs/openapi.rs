@@ -1,4 +1,4 @@
-//! The job interface as the API's document shows it: its parameters and schemas.
+//! The job interface in the API's document: its parameters and schemas.
 
 use longshore_model::JobState;
 use longshore_model::limits::{
@@ -29,22 +29,22 @@ const IDEMPOTENCY_KEY: Parameter = header(
     "the same request with the same key makes no second job",
 );
 
-/// `/run`.
+/// The parameters of `/run`.
 pub(super) const RUN: &[Parameter] = &[IDEMPOTENCY_KEY];
-/// `/runsync`.
+/// The parameters of `/runsync`.
 pub(super) const RUN_SYNC: &[Parameter] = &[WAIT, IDEMPOTENCY_KEY];
-/// `/status`.
+/// The parameters of `/status`.
 pub(super) const STATUS: &[Parameter] = &[
     query(
         "ttl",
         ParameterKind::Integer { min: STATUS_TTL_MS_MIN, max: TTL_MS_MAX, default: None },
-        "deletes the job so many milliseconds from now",
+        "deletes the job this many milliseconds from now",
     ),
     POSITION,
 ];
-/// `/status-sync`.
+/// The parameters of `/status-sync`.
 pub(super) const STATUS_SYNC: &[Parameter] = &[WAIT, POSITION];
-/// `/stream`.
+/// The parameters of `/stream`.
 pub(super) const STREAM: &[Parameter] = &[
     wait_ms(0, STREAM_WAIT_MS_DEFAULT),
     query(
@@ -58,11 +58,11 @@ pub(super) const STREAM: &[Parameter] = &[
         "the last chunk that came; the events go on after it",
     ),
 ];
-/// `/stream`.
+/// How `/stream` answers with events.
 pub(super) const EVENTS: &str = "The answer is an array, or an object if the endpoint's `streamShape` says so. With `Accept: text/event-stream` the job is followed to its end: every chunk is an \
     event with its offset as `id`, `event: status` has the record whenever the job stands otherwise, and `event: done` \
     has it in the end. `event: error` is the last one where what is next is damaged.";
-/// `/requests`.
+/// The parameters of `/requests`.
 pub(super) const REQUESTS: &[Parameter] = &[
     query("status", ParameterKind::Made(states), "only jobs in this state"),
     query(
@@ -120,7 +120,7 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Who submitted a job.
+/// The owner and key that submitted a job.
 fn job_submitter() -> Vec<(&'static str, Value)> {
     let owner = json!({ "type": "string", "description": "the owner of the key that submitted it" });
     let key = json!({
@@ -171,7 +171,7 @@ fn job() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Where that is asked for.
+/// The position, which is shown on request.
 fn job_place() -> Vec<(&'static str, Value)> {
     vec![("position", json!({ "type": "integer", "minimum": 1 }))]
 }
@@ -185,7 +185,7 @@ fn job_times() -> Vec<(&'static str, Value)> {
     vec![("createdAt", time()), ("startedAt", later()), ("completedAt", later())]
 }
 
-/// A job's id.
+/// The schema of a job's id.
 pub(super) fn job_id() -> Value {
     let pattern = "^(sync-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
     json!({ "type": "string", "pattern": pattern })

@@ -1,4 +1,4 @@
-//! `status` and `status-sync`: how a job stands, and with `?position=true` its place in the line while it waits.
+//! `status` and `status-sync`: a job, and with `?position=true` the position of a queued job.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::job_response;
 use crate::gate::call::Call;
 use crate::wire::api_error::ApiError;
 
-/// `GET|POST /status/{job}`. With `?ttl=N` the job is deleted N ms from now, which takes more than the
-/// permission to read.
+/// `GET|POST /status/{job}`. With `?ttl=N` the job is deleted N ms from now, which needs more than the permission to
+/// read.
 pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
     let (job, query) = (call.job()?, call.query()?);
     let ttl_ms = query.integer("ttl", STATUS_TTL_MS_MIN, TTL_MS_MAX)?;
@@ -28,7 +28,7 @@ pub(super) async fn status(call: Call) -> Result<Response, ApiError> {
     Ok(job_response::whole(job, position))
 }
 
-/// `GET|POST /status-sync/{job}`: held until the job is terminal or `wait` passed.
+/// `GET|POST /status-sync/{job}`: held until the job is terminal or `wait` has passed.
 pub(super) async fn status_sync(call: Call) -> Result<Response, ApiError> {
     let (job, query) = (call.job()?, call.query()?);
     let wait_ms = query.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
@@ -40,7 +40,7 @@ pub(super) async fn status_sync(call: Call) -> Result<Response, ApiError> {
     Ok(job_response::whole(job, position))
 }
 
-/// Where a job is in the line, if that is asked for and it waits. One that is taken in this moment has no place any more.
+/// The position of a queued job, if it was requested. A job that is taken at this moment has none.
 async fn position(
     endpoint: &EndpointHandle,
     job: &JobSnapshot,

@@ -1,4 +1,4 @@
-//! `stream`: what a job yields while it runs.
+//! `stream`: the chunks of a job's stream.
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 use crate::wire::sse;
 
-/// An answer holds no further chunk once it has this many bytes of them.
+/// A response gets no further chunk once its chunks have this many bytes.
 const ANSWER_BYTES: usize = 20_000_000;
 
-/// Where a poll comes in.
+/// The mount of a poll, which decides the format of its response.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StreamFormat {
-    /// To the letter of the specification, unless the endpoint or the server says otherwise.
+    /// As the specification says, unless the endpoint or the server is set otherwise.
     Specified,
-    /// For the official client libraries, which read objects only.
+    /// The format of the official client libraries, which read objects only.
     Sdk,
 }
 
-/// `GET|POST /stream/{job}`: drains the chunks, or with `?offset=N` reads from there and leaves them. Waits for
-/// the next chunk up to `?wait=` ms: clients ask again without a pause, and give up after ten seconds. A reader that
-/// accepts `text/event-stream` gets all there is and will be, as events.
+/// `GET|POST /stream/{job}`: consumes the chunks, or with `?offset=N` reads from there and consumes none. Waits for the
+/// next chunk up to `?wait=` ms: clients ask again without a pause, and give up after 10 s. A reader that accepts
+/// `text/event-stream` gets all present and future chunks as events.
 pub(super) async fn stream(call: Call, mount: StreamFormat) -> Result<Response, ApiError> {
     let job = call.job()?;
     let query = call.query()?;
@@ -43,7 +43,7 @@ pub(super) async fn stream(call: Call, mount: StreamFormat) -> Result<Response, 
         None => StreamFrom::Drained,
     };
     if let StreamFrom::Drained = from {
-        // Chunks that nobody reads would be lost.
+        // Chunks that no client reads would be lost.
         peer::hands_over();
     }
     let (state, endpoint) = call.into_wait();
@@ -55,14 +55,14 @@ pub(super) async fn stream(call: Call, mount: StreamFormat) -> Result<Response, 
     let (body, next_offset) = written(&page, shape);
     match (from, next_offset) {
         (StreamFrom::Drained, Some(next_offset)) => {
-            // A reader that hangs up before it has them finds them again.
+            // A reader that disconnects before it has the chunks finds them again.
             Ok(body.into_response_then(move || endpoint.consume(job, next_offset)))
         }
         _ => Ok(body.into_response()),
     }
 }
 
-/// The answer, and the offset after its last chunk.
+/// The response, and the offset after its last chunk.
 fn written(page: &StreamPage, shape: StreamShape) -> (JsonBody, Option<u64>) {
     let mut bytes = 0;
     let fitting = page.chunks.iter().take_while(|chunk| {
@@ -74,8 +74,8 @@ fn written(page: &StreamPage, shape: StreamShape) -> (JsonBody, Option<u64>) {
     let mut body = JsonBody::new();
     body.hold(&page.room);
     if shape == StreamShape::Object {
-        // Clients stop at the first terminal state, and chunks that come after it are lost on them: it shows with the last
-        // of them.
+        // Clients stop at the first terminal state, and would miss later chunks: the terminal state is shown with the
+        // last chunks.
         let all_here = !page.more && chunks.len() == page.chunks.len();
         let state = page.job.row.state;
         let state = if state.is_terminal() && !all_here { JobState::InProgress } else { state };

@@ -1,4 +1,4 @@
-//! `run` and `runsync`: a job comes in.
+//! `run` and `runsync`: a client submits a job.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::gate::call::Call;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, ReadBody};
 
-/// A body up to this size gives its part of the bytes budget back before it is durable; the number of requests
-/// at once bounds those.
+/// Largest body in bytes that gives its share of the body budget back before it is durable; the number of concurrent
+/// requests bounds those.
 const SMALL_BODY_BYTES: usize = 64 * 1024;
 
-/// `POST /run`: answers when the job is durable.
-#[expect(clippy::manual_async_fn, reason = "that has room for its arguments twice")]
+/// `POST /run`: the response is sent when the job is durable.
+#[expect(clippy::manual_async_fn, reason = "an async fn reserves the size of its arguments twice")]
 pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, ApiError>> + Send {
     async move {
         let (submission, permit) = read(&mut call, false).await?;
@@ -30,7 +30,7 @@ pub(super) fn run(mut call: Call) -> impl Future<Output = Result<Response, ApiEr
     }
 }
 
-/// `POST /runsync`: answers when the job is terminal, or as it is when `wait` passed.
+/// `POST /runsync`: the response is sent when the job is terminal, or when `wait` has passed.
 pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
     let wait_ms = call.query()?.integer("wait", WAIT_MS_MIN, WAIT_MS_MAX)?.unwrap_or(WAIT_MS_DEFAULT);
     let wait = Duration::from_millis(wait_ms);
@@ -40,12 +40,12 @@ pub(super) async fn runsync(mut call: Call) -> Result<Response, ApiError> {
         drop(permit);
         endpoint.submit_and_wait(submission, wait).await?
     } else {
-        // The wait is long and the body is the store's by then: its bytes must not count until the end.
+        // The wait is long and the store has the body by then: the body must not count until the end.
         let accepted = endpoint.submit(submission).await?;
         drop(permit);
         endpoint.wait(accepted.id, wait).await?
     };
-    // Never refused for its size: whoever waited would not even learn the job's id.
+    // Never refused for its size: the client would not even learn the job's id.
     Ok(job_response::whole(job, None))
 }
 

@@ -1,4 +1,4 @@
-//! `webhooks`: what became of an endpoint's webhooks, and delivering them again.
+//! `webhooks`: the state of an endpoint's webhook calls, and their redelivery.
 
 use axum::response::{IntoResponse as _, Response};
 use longshore_engine::{Delivery, DeliveryAttempt, DeliveryFilter, DeliveryState, parse_webhook_id};
@@ -35,7 +35,7 @@ pub(super) const LIST: &[Parameter] = &[
 pub(super) const REDELIVER: &[Parameter] = &[SINCE];
 const SINCE: Parameter = query("since", ParameterKind::Time, "only webhooks that were tried then or later");
 
-/// `GET /webhooks?job=&state=&since=&limit=&cursor=`: the one that was tried last comes first.
+/// `GET /webhooks?job=&state=&since=&limit=&cursor=`: latest attempt first.
 pub(super) async fn list(call: Call) -> Result<Response, ApiError> {
     let query = call.query()?;
     let limit = query.integer("limit", 1, REQUESTS_LIMIT_MAX as u64)?;
@@ -61,7 +61,7 @@ pub(super) async fn redeliver(call: Call) -> Result<Response, ApiError> {
     Ok(axum::Json(json!({ "id": id, "job": job, "event": event, "state": "PENDING" })).into_response())
 }
 
-/// `POST /webhooks/redeliver?since=`: all that failed since then.
+/// `POST /webhooks/redeliver?since=`: redelivers all calls that have failed since then.
 pub(super) async fn redeliver_failed(call: Call) -> Result<Response, ApiError> {
     let since = since(&call.query()?)?;
     let (redelivered, gone) = call.endpoint.redeliver_failed(since).await?;
@@ -126,7 +126,7 @@ fn attempt(attempt: &DeliveryAttempt) -> Value {
     })
 }
 
-/// The schemas of these operations.
+/// The schemas of the webhook operations.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let or_null = |mut schema: Value| {
         schema["nullable"] = json!(true);

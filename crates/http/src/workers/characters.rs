@@ -1,7 +1,7 @@
-//! Characters of a string as JSON writes them.
+//! The characters of a JSON string's content.
 
-/// The length of the first character of a string's content. A surrogate pair in two escapes is one character; so is
-/// half a pair on its own.
+/// The length in bytes of the first character of a string's content. A surrogate pair in two escapes is one character,
+/// and so is half a pair.
 pub(super) fn character_bytes(content: &[u8]) -> usize {
     let length = match content {
         [b'\\', b'u', ..] => match (surrogate(content, 0xD800), content.get(6..)) {
@@ -17,7 +17,7 @@ pub(super) fn character_bytes(content: &[u8]) -> usize {
     length.min(content.len())
 }
 
-/// Whether the content starts with an escape of the kind of surrogate that begins at `base`.
+/// Whether the content starts with an escape of a surrogate of the kind that begins at `base`.
 fn surrogate(content: &[u8], base: u16) -> bool {
     let digits = content.strip_prefix(b"\\u").and_then(|rest| rest.get(..4));
     let number = digits

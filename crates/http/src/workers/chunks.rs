@@ -1,4 +1,4 @@
-//! The chunk that a worker posts, and the chunks that become of it: as it is shown, none is over the limit.
+//! Splits the chunk that a worker posts into chunks that, as clients see them, are within the limit.
 
 use bytes::Bytes;
 use longshore_engine::{Chunk, Seam};
@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 
 use super::pieces::{Piece, Rooms, pieces};
 
-/// `{"output":` and `}`.
+/// The length of `{"output":` and `}`, in bytes.
 const FRAME_BYTES: usize = 11;
-/// `,"metrics":`.
+/// The length of `,"metrics":`, in bytes.
 const METRICS_FRAME_BYTES: usize = 11;
-/// A limit below this is taken for this.
+/// Least limit, in bytes; a lower one counts as this one.
 const LIMIT_MIN: usize = 128;
 
-/// An object with these two members and no others.
+/// An object with exactly these two members.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Both<'a> {
@@ -24,16 +24,16 @@ struct Both<'a> {
     metrics: &'a RawValue,
 }
 
-/// Output and metrics of a value that is an object with exactly these two, the second one an object.
+/// The output and metrics of a value that is an object with exactly these two members, the second one an object.
 pub(crate) fn within(value: &Bytes) -> Option<(Bytes, Bytes)> {
-    // A list could be read as such an object, too.
+    // serde would accept a list as such an object, too.
     let both: Both<'_> = value.starts_with(b"{").then(|| serde_json::from_slice(value).ok())??;
     let share = |raw: &RawValue| value.slice_ref(raw.get().as_bytes());
     both.metrics.get().starts_with('{').then(|| (share(both.output), share(both.metrics)))
 }
 
-/// The chunk that a report means. The SDK posts what a handler yields as the `output`, also where the handler means a
-/// chunk with metrics.
+/// The chunk that a report stands for. The SDK posts what a handler yields as the `output`, even if the handler yields
+/// a chunk with metrics.
 pub(super) fn posted(output: Bytes, metrics: Option<Bytes>) -> Chunk {
     let (output, metrics) = match metrics {
         Some(metrics) => (output, Some(metrics)),
@@ -45,10 +45,12 @@ pub(super) fn posted(output: Bytes, metrics: Option<Bytes>) -> Chunk {
     Chunk { output, metrics, ..Chunk::default() }
 }
 
-/// The chunk in parts that are at most `limit` bytes as they are shown; the chunk itself if it is short enough.
+/// Splits the chunk into parts of at most `limit` bytes as clients see them; returns the chunk itself if it is short
+/// enough.
 ///
-/// The metrics go with the first part. Where they alone are too long, they are split like an output; a chunk that has
-/// only more of one of the two has an empty value of its kind for the other output, and no metrics.
+/// The metrics go with the first part. Metrics that are too long are split like an output. If output and metrics have
+/// different numbers of parts, the missing outputs are empty values of the output's kind, and the missing metrics are
+/// absent.
 pub(crate) fn split(chunk: Chunk, limit: usize) -> Vec<Chunk> {
     let limit = limit.max(LIMIT_MIN);
     let metrics_bytes = chunk.metrics.as_ref().map_or(0, Bytes::len);
@@ -60,7 +62,7 @@ pub(crate) fn split(chunk: Chunk, limit: usize) -> Vec<Chunk> {
     let half = room / 2;
     let metrics_room = match (metrics_bytes <= half, chunk.output.len() <= half) {
         (true, _) => metrics_bytes,
-        // The other outputs may be `null`.
+        // The output of later parts may be `null`.
         (false, true) => room - chunk.output.len().max(4),
         (false, false) => half,
     };
@@ -72,7 +74,7 @@ pub(crate) fn split(chunk: Chunk, limit: usize) -> Vec<Chunk> {
     joined(outputs, metrics.unwrap_or_default(), &chunk.output)
 }
 
-/// Chunks of the pieces, side by side.
+/// Pairs the pieces of output and metrics.
 fn joined(outputs: Vec<Piece>, metrics: Vec<Piece>, whole: &[u8]) -> Vec<Chunk> {
     let count = outputs.len().max(metrics.len());
     let (mut outputs, mut metrics) = (outputs.into_iter(), metrics.into_iter());
@@ -91,7 +93,7 @@ fn joined(outputs: Vec<Piece>, metrics: Vec<Piece>, whole: &[u8]) -> Vec<Chunk> 
     (0..count).map(chunk).collect()
 }
 
-/// What adds nothing to a value of this kind.
+/// The empty value of this kind, which adds nothing to it.
 fn nothing_like(whole: &[u8]) -> Piece {
     let json: &[u8] = match whole.first() {
         Some(b'"') => b"\"\"",

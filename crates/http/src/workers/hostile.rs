@@ -1,4 +1,4 @@
-//! What a worker that lost its mind may send: bodies, chunks, queries; and what must hold of the jobs it gets.
+//! Hostile input of workers: bodies, chunks and queries; and what must hold of the jobs that they report on.
 
 use bytes::Bytes;
 use longshore_engine::{Chunk, TakenJob};
@@ -18,8 +18,8 @@ use crate::wire::json_depth::too_deep_at;
 
 const NAMES: Names = &["output", "output", "metrics", "error", "status", "stopPod", "IN_PROGRESS", "a"];
 
-/// Python's encoder at work: JSON in which a number may be one of those that JSON does not know. Beside it what it
-/// means: the same with `null` there.
+/// JSON as Python's encoder writes it, in which a number may be one that JSON does not have; and the same text with
+/// `null` in its place.
 fn pythonic() -> impl Strategy<Value = (String, String)> {
     let foreign = prop::sample::select(vec!["NaN", "Infinity", "-Infinity"]);
     let leaf = prop_oneof![
@@ -47,7 +47,7 @@ fn raw(text: &[u8]) -> serde_json::Result<&RawValue> {
     serde_json::from_slice(text)
 }
 
-/// What must hold of any report that is taken: what is kept of it is JSON, from within the body or repaired.
+/// Checks what must hold of any accepted report: what is stored of it is JSON, from within the body or repaired.
 fn holds(body: &[u8]) -> Result<(), TestCaseError> {
     let body = Bytes::copy_from_slice(body);
     let Ok(report) = ReportBody::parse(&body) else {
@@ -76,12 +76,12 @@ fn holds(body: &[u8]) -> Result<(), TestCaseError> {
             prop_assert_eq!(report.error.as_ref(), Some(text));
         }
     }
-    // Whatever the report says can be said of a job.
+    // Any text of the report can be stored as a job's error.
     let _ = report.into_word();
     Ok(())
 }
 
-/// What is shown of a chunk.
+/// A chunk as clients see it.
 fn shown(chunk: &Chunk) -> String {
     let text = |json: &Bytes| String::from_utf8(json.to_vec()).unwrap();
     match &chunk.metrics {
@@ -90,7 +90,7 @@ fn shown(chunk: &Chunk) -> String {
     }
 }
 
-/// The text that the parts of an output were, by what is noted beside them.
+/// The text that the parts of an output were split from, with the notes beside them.
 fn rejoined(parts: &[Chunk]) -> String {
     let mut whole = String::new();
     for Chunk { output, seam, .. } in parts {
@@ -121,7 +121,7 @@ fn members(text: &str) -> Members<'_> {
         .unwrap()
 }
 
-/// Whether two texts mean the same, whatever the order of members. What cannot be cut has become its text.
+/// Whether two texts have the same value, in any order of members. A value that cannot be split has become its text.
 fn same(whole: &str, joined: &str) -> bool {
     let (whole, joined) = (whole.trim(), joined.trim());
     if whole == joined {
@@ -148,7 +148,7 @@ fn same(whole: &str, joined: &str) -> bool {
     }
 }
 
-/// The parts of a chunk are short enough and hold, put together, what it held.
+/// Checks that the parts of a chunk are short enough and have the chunk's content when joined.
 fn splits(output: &str, metrics: Option<&str>, limit: usize) -> Result<(), TestCaseError> {
     let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
     let chunk = Chunk { metrics: metrics.map(bytes), ..Chunk::from(bytes(output)) };

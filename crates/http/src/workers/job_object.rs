@@ -4,15 +4,15 @@ use longshore_engine::TakenJob;
 
 use crate::wire::json_body::{JsonBody, SHARED_BYTES_MIN};
 
-/// What the server says of a job has no more.
+/// Room for the server's members of a job, in bytes.
 const AROUND_BYTES_MAX: usize = 128;
 
-/// One job as a JSON object: what the server says of it, then its submitted members as they are.
+/// Writes one job as a JSON object: the server's members, then its submitted members unchanged.
 ///
-/// The members never hold the names that the server sets, and always hold `input`, without which a worker
-/// refuses the job.
+/// The submitted members never have the names that the server sets, and always have `input`. A worker rejects a job
+/// without `input`.
 pub(super) fn one(job: &TakenJob) -> JsonBody {
-    // Members that are sent from where they lie need none of the room.
+    // Members that are sent without a copy need no room.
     let mut body = JsonBody::with_room_for(AROUND_BYTES_MAX + job.members.len().min(SHARED_BYTES_MIN));
     write(&mut body, job);
     body.hold(&job.room);

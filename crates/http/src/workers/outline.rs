@@ -1,33 +1,33 @@
-//! Where the long arrays and objects of a JSON text are, and the long members of those objects: found in one pass, so
-//! that a text of any depth is cut in a time that grows with its length alone.
+//! Finds the long arrays and objects of a JSON text, and the long members of those objects, in one pass. A text of any
+//! depth is then split in time proportional to its length.
 
 use std::collections::HashMap;
 
 use super::python_json::string_end;
 use super::scan::{value_end, word_end};
 
-/// Arrays and objects that are nested deeper are not looked into.
+/// Arrays and objects that are nested deeper are not searched.
 const DEPTH_MAX: usize = 512;
 
-/// The long arrays and objects of a text, by where they begin.
+/// The long arrays and objects of a text, by the byte at which they begin.
 pub(super) type Outline = HashMap<usize, Container>;
 
-/// An array or an object.
+/// One long array or object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Container {
     pub(super) end: usize,
-    /// The longest name of a member, with its quotes.
+    /// The longest name of a member, in bytes with its quotes.
     pub(super) name_bytes_max: usize,
-    /// The long members, in their order.
+    /// The long members in order.
     pub(super) long: Vec<Member>,
     /// Bytes of the other members.
     pub(super) short_bytes: usize,
 }
 
-/// A member of an object.
+/// A long member of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
-    /// Where its name begins.
+    /// The byte at which the member's name begins.
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -41,12 +41,12 @@ impl Member {
 struct Open {
     start: usize,
     is_object: bool,
-    /// Where the present member begins.
+    /// The byte at which the current member begins.
     member: Option<usize>,
     container: Container,
 }
 
-/// The arrays and objects that are longer than `long_bytes`; a member is long at the 32nd part of that.
+/// Returns the arrays and objects longer than `long_bytes`. A member is long from the 32nd part of that on.
 pub(super) fn outline(text: &[u8], long_bytes: usize) -> Outline {
     let (mut found, mut open): (Outline, Vec<Open>) = (HashMap::new(), Vec::new());
     let mut at = 0;
@@ -82,7 +82,7 @@ pub(super) fn outline(text: &[u8], long_bytes: usize) -> Outline {
             }
             _ => at = word_end(text, at).max(at + 1),
         }
-        // A value has ended.
+        // The end of a value.
         if let Some(Open { member, container, .. }) = open.last_mut()
             && let Some(start) = member.take()
         {

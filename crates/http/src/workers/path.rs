@@ -1,19 +1,19 @@
-//! What a worker says in its URL: who it is, which job it means, and its query.
+//! The worker's id, the job and the query in the URL of a worker's request.
 //!
-//! Workers append `&name=value` to the address they were given, whether or not that holds a `?`. Where it does
-//! not, the last path segment is `worker&job_in_progress=0`: everything from the first `&` on is query.
+//! Workers append `&name=value` to their address, whether or not it has a `?`. Without a `?` the last path segment is
+//! `worker&job_in_progress=0`: everything from the first `&` on is query.
 
 use std::borrow::Cow;
 
 use longshore_model::JobId;
 use longshore_model::limits::TAKE_SLOTS_MAX;
 
-/// A path segment without the query that was stuck to it.
+/// A path segment without an appended query.
 pub(super) fn segment(raw: &str) -> &str {
     raw.split_once('&').map_or(raw, |(segment, _)| segment)
 }
 
-/// The query of a worker's request. Every parameter is optional and unknown ones mean nothing.
+/// The query of a worker's request. Every parameter is optional and unknown ones are ignored.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkerQuery<'a> {
     stuck: &'a str,
@@ -21,14 +21,14 @@ pub(super) struct WorkerQuery<'a> {
 }
 
 impl<'a> WorkerQuery<'a> {
-    /// The query proper and what was stuck to the last segment. Nothing in it is an error.
+    /// Parses the query proper and the query that was appended to the last segment. No content is an error.
     pub fn parse(last_segment: &'a str, query: Option<&'a str>) -> Self {
         let stuck = last_segment.split_once('&').map_or("", |(_, stuck)| stuck);
         Self { stuck, proper: query.unwrap_or_default() }
     }
 
     fn get(&self, name: &str) -> Option<Cow<'a, str>> {
-        // An address may already carry an older value; what the worker appended comes last.
+        // The address may have an older value; the value that the worker appended comes last.
         last_value(self.proper, name).or_else(|| last_value(self.stuck, name))
     }
 
@@ -44,7 +44,7 @@ impl<'a> WorkerQuery<'a> {
         }
     }
 
-    /// Whether the worker says that it holds jobs: `job_in_progress`. Very old workers do not say.
+    /// Whether the worker says that it holds jobs: `job_in_progress`. `None`: very old workers do not send it.
     pub fn says_busy(&self) -> Option<bool> {
         match &*self.get("job_in_progress")? {
             "0" => Some(false),
@@ -53,14 +53,14 @@ impl<'a> WorkerQuery<'a> {
         }
     }
 
-    /// The jobs that a ping lists: `job_id`, separated by commas, absent when there are none. Ids that no job
-    /// of ours can have are left out: older workers repeat what other workers wrote to a shared file.
+    /// The jobs that a ping lists: `job_id`, separated by commas, absent without jobs. Ids of a foreign form are
+    /// skipped: older workers repeat what other workers wrote to a shared file.
     pub fn job_ids(&self) -> Vec<JobId> {
         let listed = self.get("job_id").unwrap_or_default();
         listed.split(',').filter_map(|id| id.trim().parse().ok()).collect()
     }
 
-    /// Why the worker's self-check failed, if this is the one ping that says so.
+    /// Why the worker's self-check failed; `None` unless this is the one ping that reports it.
     pub fn unfit_reason(&self) -> Option<String> {
         if self.get("status")? != "unhealthy" {
             return None;
@@ -140,7 +140,7 @@ mod tests {
         assert!(query("status=unhealthy").unfit_reason().unwrap().contains("no reason given"));
     }
 
-    /// The last value of `a`, as a decoder of whole queries tells it.
+    /// The last value of `a`, according to a decoder of whole queries.
     fn last_a(text: &str) -> Option<String> {
         let pairs = form_urlencoded::parse(text.as_bytes());
         pairs.filter(|(name, _)| name == "a").last().map(|(_, value)| value.into_owned())

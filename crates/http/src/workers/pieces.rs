@@ -1,9 +1,10 @@
-//! Cuts a JSON value into values that are short enough: a string between its characters, an array between its elements,
-//! an object at its longest member, and those inside each other the same way.
+//! Splits a JSON value into values that are short enough: a string between its characters, an array between its
+//! elements, an object at its longest member, and nested values in the same way.
 //!
-//! The text is written piece by piece from left to right. Where a piece is full, all that is open is closed, and opened
-//! again in the next one. The longest member of an object that is cut comes after the others, so that those are in the
-//! first piece. What cannot be cut (a number, a long name, very deep nesting) comes as a string of its JSON text.
+//! The text is written piece by piece from left to right. When a piece is full, all open arrays and objects are closed,
+//! and opened again in the next piece. The longest member of a split object comes after the others, so that those are
+//! in the first piece. A value that cannot be split (a number, a long name, very deep nesting) becomes a string of its
+//! JSON text.
 
 use bytes::Bytes;
 
@@ -11,31 +12,31 @@ use super::characters::character_bytes;
 use super::outline::{Container, Member, Outline, outline};
 use super::scan::{skip_space, value_end};
 
-/// The least room that anything can be cut for.
+/// Least room for a part of a value, in bytes.
 const ROOM_MIN: usize = 40;
-/// The longest character of a string as JSON writes it, and two quotes.
+/// The longest character of a string in JSON, and two quotes, in bytes.
 const STRING_BYTES_MIN: usize = 14;
 
-/// A part of a value.
+/// One part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) json: Bytes,
     /// Bytes at the start that open again what the piece before has closed.
     pub(super) head: usize,
-    /// Bytes at the end that close what the next piece goes on with.
+    /// Bytes at the end that close what the next piece continues.
     pub(super) tail: usize,
-    /// Between it and the piece before stands a comma.
+    /// A comma separates the piece from the one before.
     pub(super) after_comma: bool,
 }
 
-/// How long pieces may be: the first one, and each of the others.
+/// The length limits of pieces, in bytes: of the first one, and of each other one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rooms {
     pub(super) first: usize,
     pub(super) rest: usize,
 }
 
-/// The value in pieces; the value itself if it is short enough.
+/// Splits the value into pieces; returns the value itself if it is short enough.
 pub(super) fn pieces(json: Bytes, rooms: Rooms) -> Vec<Piece> {
     if json.len() <= rooms.first {
         return vec![Piece { json, head: 0, tail: 0, after_comma: false }];
@@ -64,14 +65,14 @@ struct Level<'a> {
     name_bytes_max: usize,
     /// The name of the member that is being written.
     name: Option<&'a [u8]>,
-    /// It has an item, in whatever piece.
+    /// The array or object has an item in some piece.
     has_items: bool,
-    /// It has one in this piece.
+    /// The array or object has an item in this piece.
     has_items_here: bool,
 }
 
 impl Level<'_> {
-    /// What it takes to open it in another piece, and to close it.
+    /// Bytes that opening it in another piece and closing it take.
     fn reopening_bytes(&self) -> usize {
         2 + self.longest_name()
     }
@@ -90,7 +91,7 @@ struct Cutter<'a> {
     outline: &'a Outline,
     rooms: Rooms,
     open: Vec<Level<'a>>,
-    /// What it takes to open and close all that is open, at most.
+    /// Most bytes that opening and closing all open arrays and objects take.
     reopening_bytes: usize,
     piece: Vec<u8>,
     head: usize,
@@ -99,13 +100,13 @@ struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    /// What can be written before the piece must be closed.
+    /// Bytes that fit before the piece must be closed.
     fn left(&self) -> usize {
         let room = if self.done.is_empty() { self.rooms.first } else { self.rooms.rest };
         room.saturating_sub(self.piece.len() + self.open.len())
     }
 
-    /// What an item may take of a piece that is begun for it.
+    /// Bytes that an item may take of a new piece.
     fn left_in_next(&self) -> usize {
         let name_bytes = self.open.last().map_or(0, Level::longest_name);
         (self.rooms.rest + name_bytes).saturating_sub(self.reopening_bytes)
@@ -116,14 +117,15 @@ impl<'a> Cutter<'a> {
         (self.rooms.rest.min(self.rooms.first) / 2).saturating_sub(self.reopening_bytes)
     }
 
-    /// Writes an element, a member or the whole value. `starts_here`: it is cut rather than moved to the next piece.
+    /// Writes an element, a member or the whole value. `starts_here`: the item is split rather than moved to the next
+    /// piece.
     fn item(&mut self, name: Option<&'a [u8]>, start: usize, end: usize, starts_here: bool) {
         let name_bytes = name.map_or(0, |name| name.len() + 1);
         let comma = usize::from(self.open.last().is_some_and(|level| level.has_items_here));
         let bytes = name_bytes + end - start;
         let cuts_here = bytes > self.left_in_next() || (starts_here && self.can_cut(start));
         let needed = if cuts_here { bytes.min(name_bytes + STRING_BYTES_MIN) } else { bytes };
-        // Before the value itself there is nothing that could be cut off.
+        // Before the value itself there is nothing to split off.
         if comma + needed > self.left() && !self.open.is_empty() {
             self.cut(false);
         }
@@ -135,12 +137,12 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Whether a value that would fit the next piece can be begun in this one.
+    /// Whether a value that would fit the next piece can begin in this one.
     fn can_cut(&self, start: usize) -> bool {
         self.text.get(start) == Some(&b'"') || self.outline.contains_key(&start)
     }
 
-    /// What comes before an item.
+    /// Writes what separates an item from the one before, and its name.
     fn begin(&mut self, name: Option<&'a [u8]>) {
         let Some(level) = self.open.last_mut() else { return };
         if level.has_items_here {
@@ -171,7 +173,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Writes a string of this content.
+    /// Writes a string with this content.
     fn string(&mut self, content: &[u8]) {
         self.piece.push(b'"');
         let mut rest = content;
@@ -213,7 +215,7 @@ impl<'a> Cutter<'a> {
         self.pop();
     }
 
-    /// The longest members come last; as many of the others as fit are written before.
+    /// The longest members come last; as many of the others as fit are written before them.
     fn object(&mut self, mut at: usize, container: &Container) {
         self.push(true, container.name_bytes_max);
         let mut last = container.long.clone();
@@ -247,7 +249,7 @@ impl<'a> Cutter<'a> {
         self.pop();
     }
 
-    /// Writes the member that begins here, and answers where it ends.
+    /// Writes the member that begins here, and returns the byte at which it ends.
     fn member(&mut self, start: usize, end: Option<usize>, starts_here: bool) -> usize {
         let text = self.text;
         let name_end = value_end(text, start);
@@ -363,7 +365,7 @@ mod tests {
                 format!(r#"{{"text":"{}"}}"#, x(12)),
             ]
         );
-        // Also where each of them would fit a piece.
+        // Holds even where each of them would fit a piece.
         let two = format!(r#"{{"a":"{}","b":"{}"}}"#, x(30), x(20));
         assert_eq!(
             cut(&two, 50),

@@ -1,5 +1,5 @@
-//! The heartbeat. It is a hint: what it lists can be old, so it never changes a job that is over, and its
-//! worker learns nothing from the answer.
+//! The heartbeat of a worker. Its job list can be old, so a ping never changes a terminal job, and its response tells
+//! the worker nothing.
 
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -12,7 +12,7 @@ use crate::gate::auth;
 use crate::wire::api_error::ApiError;
 use crate::wire::route_path::RoutePath;
 
-/// `GET ping/{worker}?job_id=a%2Cb`, and once, from a worker that is about to exit, `status=unhealthy`.
+/// `GET ping/{worker}?job_id=a%2Cb`; with `status=unhealthy` once, from a worker that is about to exit.
 pub(super) fn ping(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -29,7 +29,7 @@ pub(super) fn ping(
             None => endpoint.ping(worker, Some(jobs)).await,
         };
         if let Err(EndpointError::Unavailable(reason)) = noted {
-            // A 5xx would make the worker repeat this ping later, with a list that is old by then.
+            // A 5xx would make the worker repeat this ping later, with an old list.
             tracing::debug!(reason, "a ping was not heard");
         }
         Ok(StatusCode::OK)

@@ -1,8 +1,8 @@
-//! What a worker holds open: the question for jobs and the question for jobs to stop.
+//! The requests of a worker that are held open: takes, and polls for jobs to stop.
 //!
-//! A worker asks again the moment it is answered, up to two thousand times a second, whatever the answer. So
-//! "nothing" is said only after a hold, a refusal only after a pause, and where the worker shall wait for the
-//! server it hears 429, the one answer at which it pauses by itself.
+//! A worker asks again immediately after each response, up to two thousand times per s. So an empty response comes only
+//! after a hold, and a refusal only after a pause. A worker that should wait for the server gets 429, the one status
+//! after which the worker pauses by itself.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 use crate::wire::route_path::RoutePath;
 
-/// No poll is answered with nothing or an error sooner than this.
+/// Least time to an empty response or an error.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a worker that hears 429 stays away, in seconds: a number of its own, told here for others.
+/// The pause of a worker after 429, in s: fixed in the SDK, sent for other workers.
 const WORKER_BACKS_OFF_S: u64 = 5;
 
-/// `GET job-take/{worker}`: one job as an object.
+/// `GET job-take/{worker}`: returns one job as an object.
 pub(super) fn take(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -35,7 +35,7 @@ pub(super) fn take(
     poll(state, path, head, |query| TakePoll { most: None, says_busy: query.says_busy() })
 }
 
-/// `GET job-take-batch/{worker}?batch_size=N`: up to so many jobs as an array.
+/// `GET job-take-batch/{worker}?batch_size=N`: returns at most N jobs as an array.
 pub(super) fn take_batch(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -46,7 +46,7 @@ pub(super) fn take_batch(
     poll(state, path, head, take)
 }
 
-/// `GET job-stop/{worker}`: the jobs that the worker must stop.
+/// `GET job-stop/{worker}`: returns the jobs that the worker must stop.
 pub(super) fn stop(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -55,9 +55,9 @@ pub(super) fn stop(
     poll(state, path, head, |_| StopPoll)
 }
 
-/// A question that is held open.
+/// A request that is held open.
 trait Poll: Send {
-    /// The answer; none if there was nothing when the hold was over.
+    /// The response; `None` if there was nothing until the end of the hold.
     fn ask(
         self,
         endpoint: EndpointHandle,
@@ -66,16 +66,16 @@ trait Poll: Send {
     ) -> impl Future<Output = Result<Option<JsonBody>, EndpointError>> + Send;
 }
 
-/// For jobs.
+/// A request for jobs.
 struct TakePoll {
-    /// How many may come, as an array. Without it one comes, as an object: the oldest workers fail at an array where
-    /// they asked for one job.
+    /// The most jobs to return as an array. `None`: one job as an object, because the oldest workers fail at an array
+    /// where they asked for one job.
     most: Option<u32>,
     says_busy: Option<bool>,
 }
 
 impl Poll for TakePoll {
-    #[expect(clippy::manual_async_fn, reason = "that has room for its arguments twice")]
+    #[expect(clippy::manual_async_fn, reason = "an async fn reserves the size of its arguments twice")]
     fn ask(
         self,
         endpoint: EndpointHandle,
@@ -95,7 +95,7 @@ impl Poll for TakePoll {
     }
 }
 
-/// For jobs to stop.
+/// A request for jobs to stop.
 struct StopPoll;
 
 impl Poll for StopPoll {
@@ -119,8 +119,8 @@ impl Poll for StopPoll {
     }
 }
 
-/// What can be decided is decided at once, so that the future keeps nothing of the head: that lies in the
-/// connection's read buffer, 8 KiB for every worker that waits.
+/// What needs no waiting is decided before the future is returned, so that the future keeps nothing of the head: the
+/// head points into the connection's read buffer, 8 KiB per waiting worker.
 fn poll<Q: Poll>(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -131,7 +131,7 @@ fn poll<Q: Poll>(
     let hold = state.worker_hold();
     let question = question(&WorkerQuery::parse(path.worker, head.uri.query()));
     let admitted = admit(state, path, &head.headers);
-    // Jobs for a worker that has gone would be lost until it is missed.
+    // Jobs for a disconnected worker would be lost until its lease ends.
     peer::hands_over();
     async move {
         let answer = match admitted {
@@ -140,7 +140,7 @@ fn poll<Q: Poll>(
         };
         match answer {
             Ok(Some(body)) => return body.into_response(),
-            // An early "nothing" is a worker that is draining: it gets none, however often it asks.
+            // An early empty result means that the worker is drained: it gets no job, however often it asks.
             Ok(None) => sleep_until(began + PAUSE.min(hold)).await,
             Err(_) => sleep_until(began + PAUSE).await,
         }
@@ -148,7 +148,7 @@ fn poll<Q: Poll>(
     }
 }
 
-/// Who asks, and of which endpoint.
+/// The worker that asks, and its endpoint.
 fn admit(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -156,7 +156,7 @@ fn admit(
 ) -> Result<(EndpointHandle, WorkerId), ApiError> {
     let endpoint = auth::authorize_worker(state, headers, path.endpoint)?;
     let worker = segment(path.worker).parse().map_err(|_| {
-        tracing::warn!(endpoint = %endpoint.id(), "a worker calls itself what cannot be a worker's id");
+        tracing::warn!(endpoint = %endpoint.id(), "worker id invalid");
         ApiError::bad_request(
             "bad_worker_id",
             "the path's last part is not a worker id: 1 to 128 of `A-Za-z0-9_-.:`",
@@ -171,7 +171,7 @@ fn refused(error: EndpointError) -> ApiError {
             ApiError::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "unavailable",
-                "the server hands out no jobs at the moment; ask again",
+                "the server delivers no jobs at the moment; retry later",
             )
             .retry_after(WORKER_BACKS_OFF_S)
         }

@@ -1,14 +1,14 @@
-//! JSON as Python writes it: `NaN`, `Infinity` and `-Infinity` where a number should be.
+//! JSON as Python writes it, with `NaN`, `Infinity` and `-Infinity` as numbers.
 
 use serde::Deserialize;
 
 use bytes::Bytes;
 
-/// What Python's encoder writes for floats that JSON does not know. Each becomes `null`.
+/// What Python's encoder writes for floats that JSON does not have. Each becomes `null`.
 const FOREIGN_NUMBERS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
 
-/// Reads `body` with `read`. If that fails and there are foreign numbers in it, reads it once more with `null` in
-/// their place; every other byte stays as it is.
+/// Reads `body` with `read`. If that fails and the body has such numbers, reads it again with `null` in their place;
+/// every other byte stays as it is.
 pub(crate) fn read_json<T>(
     body: &Bytes,
     read: impl Fn(&Bytes) -> serde_json::Result<T>,
@@ -19,7 +19,7 @@ pub(crate) fn read_json<T>(
     })
 }
 
-/// The text with `null` for every foreign number outside its strings; none if there is none.
+/// The text with `null` for every such number outside its strings; `None` if there is none.
 fn without_foreign_numbers(text: &[u8]) -> Option<Vec<u8>> {
     let mut repaired: Option<Vec<u8>> = None;
     let mut copied_until = 0;
@@ -46,7 +46,7 @@ fn without_foreign_numbers(text: &[u8]) -> Option<Vec<u8>> {
     repaired
 }
 
-/// The index after the string that opens at `start`, or the end of the text if it never closes.
+/// The index after the string that opens at `start`, or the end of the text if the string is not closed.
 pub(super) fn string_end(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < text.len() {
@@ -59,8 +59,8 @@ pub(super) fn string_end(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The text of a JSON string; the raw text between the quotes where it holds something that is not Unicode
-/// (half a surrogate pair).
+/// The text of a JSON string; the raw text between the quotes if it has something that is not Unicode (half a surrogate
+/// pair).
 pub(crate) fn plain_text(json_string: &str) -> String {
     let mut reader = serde_json::Deserializer::from_str(json_string);
     String::deserialize(&mut reader).unwrap_or_else(|_| json_string.trim_matches('"').to_owned())

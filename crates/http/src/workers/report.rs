@@ -1,9 +1,9 @@
-//! What a worker posts about a job: its result, how far it is, a chunk of its stream.
+//! A worker's reports: its result, its progress, a chunk of its stream.
 //!
-//! A worker tries again only after a 5xx, three times within five seconds; any other refusal is the end of its
-//! result. So every report of a worker that is let in is answered 200, also one that counts for nothing (the
-//! job is unknown, over, or another worker's) and one that cannot be read (then the job fails and says why).
-//! Only a server that could not keep it says 503.
+//! A worker retries only after a 5xx, three times within 5 s; after any other refusal its result is lost. So every
+//! report of an authorized worker is answered 200, even one that does not count (an unknown or terminal job, or another
+//! worker's) and one that cannot be read (the job fails with the reason). Only a server that cannot store the report
+//! returns 503.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
@@ -24,7 +24,7 @@ use crate::wire::body::{self, BodyBudget, ReadBody};
 use crate::wire::json_body::json;
 use crate::wire::route_path::RoutePath;
 
-/// `POST job-done/{worker}/{job}`: a result, or with the status `IN_PROGRESS` how far the job is.
+/// `POST job-done/{worker}/{job}`: a result, or a progress value with the status `IN_PROGRESS`.
 pub(super) fn done(
     state: &HttpState,
     path: RoutePath<'_>,
@@ -37,7 +37,7 @@ pub(super) fn done(
         let Some(reporter) = reporter? else { return Ok(noted()) };
         match read(body, &budget).await? {
             Ok(body) => reporter.result(&body.bytes).await,
-            // Boxed, here and below: every result would carry around what few of them need.
+            // Boxed, here and below: few results need it, and every future would reserve its size.
             Err(too_long) => Box::pin(reporter.fail(too_long)).await,
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn stream(
     }
 }
 
-/// The body, or the reason for which the job must fail because there is too much of it.
+/// The body, or the error of a job whose report is too large.
 async fn read(body: Body, budget: &BodyBudget) -> Result<Result<ReadBody, String>, ApiError> {
     let sent = body.size_hint().exact().filter(|bytes| *bytes > WORKER_BODY_BYTES_MAX as u64);
     match body::read(body, WORKER_BODY_BYTES_MAX, budget).await {
@@ -73,7 +73,7 @@ async fn read(body: Body, budget: &BodyBudget) -> Result<Result<ReadBody, String
             };
             Ok(Err(format!("the worker's report {what}: upload it to storage and return a link")))
         }
-        // Any other refusal would be the end of its result, and nobody would learn why.
+        // Any other refusal would lose the result without an error for the client.
         Err(failure) if failure.is_about_packing() => {
             Ok(Err(format!("the worker's report cannot be read: {}", failure.text())))
         }
@@ -89,7 +89,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    /// None where the path cannot name a worker and a job of ours.
+    /// `None` if the path names no valid worker and job.
     fn of(state: &HttpState, path: RoutePath<'_>, headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let endpoint = auth::authorize_worker(state, headers, path.endpoint)?;
         Ok(match (path.worker.parse(), segment(path.job).parse()) {
@@ -113,8 +113,8 @@ impl Reporter {
         };
         let answer = answer(kept)?;
         if refresh && let Err(error) = self.endpoint.request_replacement(self.worker.clone()).await {
-            // The result is kept; the worker goes on until it asks again or is scaled down.
-            tracing::warn!(worker = %self.worker, %error, "a worker that asked to be replaced was not");
+            // The result is stored; the worker goes on until it asks again or is scaled down.
+            tracing::warn!(worker = %self.worker, %error, "worker not replaced");
         }
         Ok(answer)
     }
@@ -140,10 +140,10 @@ impl Reporter {
     }
 }
 
-/// What the worker hears.
+/// The response to the worker.
 fn answer(kept: Result<(), EndpointError>) -> Result<Response, ApiError> {
     match kept {
-        // A job or an endpoint that is gone: the worker cannot do anything about it.
+        // The job or the endpoint is deleted: the worker can do nothing about it.
         Ok(()) | Err(EndpointError::Refused(_) | EndpointError::Deleted) => Ok(noted()),
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,6 @@
-//! What a worker posts to `job-done` and `job-stream`: a JSON object around an output that is not looked into.
+//! The body of a post to `job-done` and `job-stream`: a JSON object around an output that is not parsed.
 //!
-//! The header says form data and the text may hold Python's `NaN`; both are ignored here: only bytes count.
+//! The header says form data and the text may have Python's `NaN`. Only the bytes count.
 
 use std::fmt;
 
@@ -20,16 +20,16 @@ pub(super) struct ReportBody {
     pub output: Option<Bytes>,
     /// The `metrics` member, JSON text, if it is an object.
     pub metrics: Option<Bytes>,
-    /// The `error` member as plain text, unless it is one of Python's falsy values.
+    /// The `error` member as plain text; `None` for one of Python's falsy values.
     pub error: Option<String>,
-    /// `"status": "IN_PROGRESS"`: this is not a result but a word on how far the job is.
+    /// `"status": "IN_PROGRESS"`: this is a progress value, not a result.
     pub in_progress: bool,
     /// `"stopPod": true`: the worker asks to be replaced.
     pub stop_pod: bool,
 }
 
 impl ReportBody {
-    /// Reads a post's body.
+    /// Parses the body of a post.
     pub fn parse(body: &Bytes) -> serde_json::Result<Self> {
         if let Some(at) = too_deep_at(body) {
             // Lists of jobs show outputs: one that ends its reader's parser would hide the others.
@@ -50,7 +50,7 @@ impl ReportBody {
         })
     }
 
-    /// What it says of the job. An error decides, whatever the status says.
+    /// What the report says of its job. An error decides, whatever the status is.
     pub fn into_word(self) -> ReportKind {
         match self {
             Self { error: Some(error), output, .. } => ReportKind::Over(Outcome::Failed { error, output }),
@@ -62,17 +62,17 @@ impl ReportBody {
     }
 }
 
-/// What a report says of its job.
+/// The content of a report.
 #[derive(Debug)]
 pub(super) enum ReportKind {
-    /// It is over.
+    /// The job has ended.
     Over(Outcome),
-    /// It is so far: JSON text.
+    /// The job's progress value: JSON text.
     Progress(Bytes),
 }
 
-/// The text for clients of an `error` member: a string's content, or the JSON text of anything else. None for
-/// what Python takes for "no error".
+/// The text for clients of an `error` member: a string's content, or the JSON text of any other value. `None` for
+/// Python's falsy values.
 fn error_text(raw: &RawValue) -> Option<String> {
     let json = raw.get();
     match json.as_bytes().first()? {
@@ -87,7 +87,7 @@ fn error_text(raw: &RawValue) -> Option<String> {
     }
 }
 
-/// The members that matter, still as text. Of a repeated member the last one counts, as in Python.
+/// The members that the server uses, as text. Of a repeated member the last one counts, as in Python.
 #[derive(Default)]
 struct ReportMembers<'a> {
     output: Option<&'a RawValue>,

@@ -1,8 +1,8 @@
-//! Finds the ends of values in JSON text, without building anything of them. What is no JSON ends somewhere.
+//! Finds the ends of values in JSON text without parsing them. For invalid JSON the result is some index in the text.
 
 use super::python_json::string_end;
 
-/// The first byte from `at` on that is no white space.
+/// The index of the first byte from `at` on that is not white space.
 pub(super) fn skip_space(text: &[u8], at: usize) -> usize {
     let is_space = |byte: &&u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
     at + text.get(at..).map_or(0, |rest| rest.iter().take_while(is_space).count())
