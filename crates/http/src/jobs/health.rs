@@ -99,7 +99,7 @@ mod tests {
             serde_json::from_slice::<serde_json::Value>(bytes.as_ref()).unwrap()["reasons"].clone()
         };
         let crashed = FleetStatus { last_crash: Some("code 3".into()), ..FleetStatus::default() };
-        assert!(said(crashed.clone()).is_null(), "none is held back any more");
+        assert!(said(crashed.clone()).is_null(), "a reason without held-back workers");
         let unhealthy = FleetStatus { unhealthy: 1, ..crashed };
         assert_eq!(said(unhealthy.clone()), serde_json::json!({ "unhealthy": "code 3" }));
         let both = FleetStatus { throttled: 2, throttled_because: Some("no \"GPU\"".into()), ..unhealthy };

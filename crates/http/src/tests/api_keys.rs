@@ -1,4 +1,4 @@
-//! Keys as their owners manage them.
+//! API keys, managed through the management API.
 
 use serde_json::json;
 
@@ -72,7 +72,7 @@ async fn a_key_over_its_rate_is_told_when_to_come_again() {
     for (method, path) in [("POST", "/v2/demo/run"), ("GET", "/v1/endpoints"), ("GET", "/v1/nowhere")] {
         let answer = server.send(request(method, path, Some(&key), "")).await;
         if path == "/v1/nowhere" {
-            // Nobody learns from it; that it is a key of ours is known.
+            // The refusal reveals only that the key is valid.
             assert_eq!(answer.status, 401);
             continue;
         }
@@ -157,7 +157,7 @@ async fn a_key_has_an_owner_and_its_jobs_carry_both() {
         assert_eq!((answer.status.as_u16(), answer.json()["owner"].clone()), (200, json!(owner)));
         assert_eq!(submitted(&text).await, (json!(owner), json!(id)));
     }
-    // What was submitted before stays with the owner of that time.
+    // Jobs that were submitted before stay with the owner of that time.
     let all = server.ask("GET", "/v2/demo/requests", "").await.json();
     let owners: Vec<_> =
         all["requests"].as_array().unwrap().iter().map(|job| job["owner"].as_str().unwrap()).collect();

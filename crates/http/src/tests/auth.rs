@@ -1,4 +1,4 @@
-//! Keys: who gets in, and what a stranger learns.
+//! Authentication: which requests are served, and what a request without a key reveals.
 
 use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
 
@@ -8,7 +8,7 @@ use crate::mint_key;
 const BODY: &[u8] = br#"{"input":{}}"#;
 const JOB: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
 
-/// Adds a key, and answers its text.
+/// Adds a key, and returns its text.
 async fn add(fixture: &Fixture, scope: KeyScope, change: impl FnOnce(&mut ApiKey)) -> String {
     let mut minted = mint_key("a test's", vec![scope], Millis(0)).unwrap();
     change(&mut minted.record);
@@ -56,7 +56,7 @@ async fn without_a_key_everything_is_401() {
         &format!("GET /sdk/v2/demo/stream/{JOB}"),
         &format!("POST /v2/demo/cancel/{JOB}"),
         &format!("POST /v2/demo/retry/{JOB}"),
-        // What does not exist is not told from what does.
+        // A resource that does not exist is refused like one that does.
         "POST /v2/no-such-endpoint/run",
         "GET /v2/demo/no-such-operation",
         "GET /v2",
@@ -124,7 +124,7 @@ async fn a_key_does_what_its_scopes_say() {
         assert_eq!(status(&fixture, head, &manage).await, 401, "{head}");
         assert_eq!(status(&fixture, head, &jobs_here).await, 200, "{head}");
     }
-    // A key for some endpoints does not learn which others there are.
+    // A key for some endpoints does not learn which others exist.
     assert_eq!(status(&fixture, "POST /v2/no-such/run", &jobs_here).await, 401);
 }
 
@@ -168,7 +168,7 @@ async fn a_body_is_not_read_before_the_key_is_checked() {
         (with_key("POST /v2/demo/run\nidempotency-key:"), 400),
     ] {
         let mut wire = fixture.server.connect().await;
-        // Nothing but the head is ever sent.
+        // The client sends the head only.
         wire.send(&format!("{head}\nexpect: 100-continue\ncontent-length: 1000"), None).await;
         assert_eq!(wire.answer(false).await.status, status, "{head}");
     }

@@ -1,4 +1,4 @@
-//! Every route against every kind of key: who may do what, and what others learn (nothing).
+//! Every route with every kind of key: which requests are served; all others are 401 and reveal nothing.
 
 mod references;
 
@@ -116,8 +116,8 @@ const ROUTES: &str = "
     POST    /v2/{endpoint}/job-stream/{worker}/{job}   work
 ";
 
-/// Who may do what. `yes`: it is done. `-`: 401, whether or not what the path names exists, before the body is
-/// read, and nothing changes. `here` is the endpoint of the path, `elsewhere` another one.
+/// The expected result per kind of key. `yes`: served. `-`: 401, whether or not the path's resource exists, before the
+/// body is read, without a change. `here` is the endpoint of the path, `elsewhere` another one.
 const MATRIX: &str = "
                                      | open | list | look | manage | change | read | jobs | work   | some | any
     no header                        | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
@@ -155,7 +155,7 @@ const MATRIX: &str = "
     elsewhere's token, our name      | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
 ";
 
-/// One row of the table: a kind of key, and what it may do.
+/// One row of the table: a kind of key, and what it permits.
 struct KeyKind {
     name: &'static str,
     may: BTreeSet<&'static str>,
@@ -195,18 +195,18 @@ pub(super) fn patterns() -> Vec<(&'static str, &'static str)> {
     routes().iter().map(|route| (route.method, route.pattern)).collect()
 }
 
-/// A server with everything that the routes name.
+/// A server with every resource that the routes name.
 struct World {
     server: Direct,
-    /// Not used by an endpoint, so that it can be deleted.
+    /// Used by no endpoint, so that it can be deleted.
     template: String,
-    /// Of nobody who asks.
+    /// The id of a key that sends none of the requests.
     key: String,
     auth: String,
     volume: String,
     waiting: String,
     failed: String,
-    /// Of a job that ended.
+    /// The id of a job that has ended.
     webhook: String,
 }
 
@@ -236,7 +236,7 @@ impl World {
         Self { server, template, key, auth, volume, waiting, failed, webhook }
     }
 
-    /// The route's path with what exists, or (`missing`) with what does not.
+    /// The route's path with resources that exist, or (`missing`) that do not.
     fn path(&self, route: Route, missing: bool) -> String {
         const NO_JOB: &str = "0190163d-8694-739b-aea5-966c26f8ad90";
         let job = if route.pattern.contains("/retry/") { &self.failed } else { &self.waiting };
@@ -259,12 +259,12 @@ impl World {
             .replace("/v1/code", "/v1/code?name=demo")
     }
 
-    /// A body with which the route does something.
+    /// A body with which the route succeeds.
     fn body(&self, route: Route) -> String {
         match route.pattern.rsplit('/').next().unwrap() {
             "containerregistryauth" => r#"{"name":"new","username":"u","password":"p"}"#.to_owned(),
             "networkvolumes" => r#"{"name":"new","size":1}"#.to_owned(),
-            // No worker is there to answer anything better.
+            // No worker is connected that could give another response.
             "{*route}" => "[]".to_owned(),
             "templates" => r#"{"name":"new"}"#.to_owned(),
             "endpoints" => format!(r#"{{"templateId":"{}","provider":"external"}}"#, self.template),
@@ -342,7 +342,7 @@ impl World {
         value.map(String::into_bytes)
     }
 
-    /// Adds a key, and answers its text.
+    /// Adds a key, and returns its text.
     async fn add(&self, scopes: Vec<KeyScope>, change: impl FnOnce(&mut ApiKey)) -> String {
         let mut minted = mint_key("a test's", scopes, Millis(0)).unwrap();
         change(&mut minted.record);
@@ -363,7 +363,7 @@ fn off_by_one(token: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn the_table_has_every_route_of_the_server() {
-    // The router itself says which paths it has, and a method that none of them takes, which methods.
+    // The router itself reports its paths, and for a method that none of them has, the methods of each.
     let shown = format!("{:?}", crate::routes());
     let paths: BTreeSet<&str> =
         shown.split('"').filter(|text| text.starts_with('/') && !text.contains("__private")).collect();
@@ -401,7 +401,7 @@ async fn whoever_may_not_gets_401_and_changes_nothing() {
                 }
                 let answer = world.server.send(asked).await;
                 let what = format!("{} on {method} {} (missing: {missing})", kind.name, route.pattern);
-                // A method that a path does not take needs a known caller, and no more.
+                // A method that a path does not have needs any valid key.
                 if method == "PUT" && answer.status == 405 {
                     assert!(kind.may.len() > 1 || IN_FORCE.contains(&kind.name), "{what}");
                     continue;
@@ -416,7 +416,7 @@ async fn whoever_may_not_gets_401_and_changes_nothing() {
     assert!(refused > 2_000, "only {refused}");
 }
 
-/// Keys that are known and alive, and may do nothing here.
+/// Keys that are valid and permit nothing here.
 const IN_FORCE: [&str; 5] = [
     "a key without scopes",
     "manage elsewhere",
@@ -450,7 +450,7 @@ async fn whoever_may_is_served_and_learns_what_does_not_exist() {
             let expected = match route.takes {
                 _ if !names_something || route.pattern == "/openai/v1/{*route}" => continue,
                 "some" => 404,
-                // Tokens are for one endpoint, and so are keys that name some.
+                // A token is for one endpoint, and so is a key that names some.
                 "work" => 401,
                 _ if kind.name.split([' ', ',']).any(|word| word == "here") => 401,
                 _ => 404,

@@ -1,4 +1,4 @@
-//! What a connection remembers of its client is never more than what a stranger would be told.
+//! A connection's cached credential never gives more than the same credential on a new connection.
 
 use longshore_model::{ApiKey, KeyScope, Millis};
 
@@ -27,12 +27,12 @@ async fn a_key_that_changes_does_so_at_once_for_those_who_are_connected() {
         (key.record.clone(), 200),
     ] {
         fixture.engine.put_key(change.clone()).await.unwrap();
-        // The second time it is known.
+        // The second request finds the key in the cache.
         for _ in 0..2 {
             assert_eq!(wire.ask(&with(RUN, &key.text), BODY).await.status, status, "{change:?}");
         }
     }
-    // Another key with the same text takes its place.
+    // Another key with the same text replaces it.
     let other = ApiKey { id: "other".to_owned(), disabled: true, ..key.record.clone() };
     fixture.engine.put_key(other).await.unwrap();
     assert_eq!(wire.ask(&with(RUN, &key.text), BODY).await.status, 401);

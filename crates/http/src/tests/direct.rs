@@ -1,5 +1,5 @@
-//! The router without a socket, on a clock that stands still: a request is answered at once, however long it would
-//! have been held, and nothing changes but by requests.
+//! The router without a socket, with a paused clock: every response comes immediately, however long it would be held,
+//! and only requests cause changes.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -40,7 +40,7 @@ impl Runtime for TimeStandsStill {
     }
 }
 
-/// A server with two endpoints, `demo` and `other`, that workers from outside may work for.
+/// A server with two endpoints, `demo` and `other`, that external workers may work for.
 pub(super) struct Direct {
     pub(super) engine: Engine,
     pub(super) endpoint: EndpointId,
@@ -48,7 +48,7 @@ pub(super) struct Direct {
     pub(super) edge: Edge,
 }
 
-/// An answer, its body read.
+/// A response with its whole body.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
@@ -57,12 +57,12 @@ pub(super) struct Reply {
 }
 
 impl Direct {
-    /// Must run in a runtime whose time is paused.
+    /// A server with a new store. Must run in a runtime whose time is paused.
     pub(super) async fn start() -> Self {
         Self::start_on(Arc::new(MemoryStore::new())).await
     }
 
-    /// With an empty store that outlives the server.
+    /// A server with an empty store that outlives the server.
     pub(super) async fn start_on(store: Arc<MemoryStore>) -> Self {
         let mut direct = Self::bare(store).await;
         let template = direct.manage("/v1/templates", r#"{"name":"t","env":{"TOKEN":"Hush, hush!"}}"#).await;
@@ -77,7 +77,7 @@ impl Direct {
         direct
     }
 
-    /// On a store that such a server has filled.
+    /// A server with a store that such a server has filled.
     pub(super) async fn again_on(store: Arc<MemoryStore>) -> Self {
         let mut direct = Self::bare(store).await;
         let id = |slug| direct.engine.endpoint(slug).unwrap().record().id;
@@ -95,7 +95,7 @@ impl Direct {
             vault: Arc::default(),
             webhook_log: Arc::new(MemoryWebhookLog::default()),
             settings: EngineSettings::default(),
-            // The tests name receivers on this machine, so that no name is looked up.
+            // The tests name receivers on this computer, so that no name is looked up.
             webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },
             workers: WorkerSettings::default(),
         };
@@ -124,7 +124,7 @@ impl Direct {
         reply.json()
     }
 
-    /// Everything that clients can see of what is kept.
+    /// All stored data that clients can see.
     pub(super) async fn content(&self) -> Vec<Bytes> {
         let mut content = Vec::new();
         for path in ["/v1/templates", "/v1/endpoints?includeWorkers=true"] {
@@ -166,7 +166,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The code of an error, which must be of the one shape, or of GraphQL's where `/graphql` refuses a query.
+    /// The code of an error, which must have the one shape, or that of GraphQL if `/graphql` refuses a query.
     pub(super) fn code(&self) -> String {
         let body = self.json();
         if body.get("errors").is_some() {
@@ -189,7 +189,7 @@ impl Reply {
         body["code"].as_str().unwrap().to_owned()
     }
 
-    /// The code of a query's refusal: it names no field and shows no data, for nothing was looked up.
+    /// The code of a refused query, which names no field and shows no data, because nothing was looked up.
     pub(super) fn graphql_code(&self) -> String {
         assert_eq!(self.status, 400, "{self:?}");
         let body = self.json();
@@ -202,7 +202,7 @@ impl Reply {
     }
 }
 
-/// A body that notices that somebody wants it.
+/// A body that records whether it was read.
 pub(super) struct Watched {
     body: Bytes,
     read: Arc<AtomicBool>,

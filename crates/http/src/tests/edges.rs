@@ -1,4 +1,4 @@
-//! What the edge adds to answers: names of requests, traces, and what browsers ask for; and what each address answers.
+//! What the edge adds to responses: request ids, traces and CORS headers; and which routes each listener serves.
 
 use http::{HeaderMap, Request};
 
@@ -23,7 +23,7 @@ fn cors_headers(headers: &HeaderMap) -> usize {
 #[tokio::test(start_paused = true)]
 async fn answers_carry_the_senders_name_and_trace() {
     let server = Direct::start().await;
-    // Past the router and through it, refused and served.
+    // With and without the router, refused and served.
     for (method, path) in
         [("POST", "/v2/demo/run"), ("GET", "/v2/demo/health"), ("GET", "/v1/none"), ("GET", "/healthz")]
     {
@@ -77,11 +77,11 @@ async fn pages_of_known_origins_may_call_and_read() {
         let answer = server.send(asks(origin)).await;
         assert_eq!((cors_headers(&answer.headers), answer.header("vary")), (0, Some("Origin")), "{origin}");
     }
-    // A page reads refusals, too: it is told that its key is wrong, not that the network is down.
+    // A page can read refusals too, so that it sees a wrong key instead of a network error.
     let answer = server.send(with("POST", "/v2/demo/run", &[("origin", PAGE)])).await;
     assert_eq!((answer.status.as_u16(), answer.header("access-control-allow-origin")), (401, Some(PAGE)));
     assert!(answer.header("access-control-expose-headers").unwrap().contains("Retry-After"));
-    // Who is no browser hears nothing of it.
+    // A client that is no browser gets no CORS header.
     let answer = server.ask("GET", "/v2/demo/health", "").await;
     assert_eq!(cors_headers(&answer.headers), 0);
 }
@@ -110,7 +110,7 @@ async fn each_address_answers_its_part() {
         }
         assert_eq!(server.ask("POST", "/v2/demo/run", r#"{"input":{}}"#).await.status, jobs);
         assert_eq!(server.ask("GET", "/healthz", "").await.status, 200);
-        // Neither with nor without a key.
+        // Neither with a key nor without.
         let stranger = server.send(request("GET", "/v1/endpoints", None, "")).await.status;
         assert_eq!(stranger, if management == 200 { 401 } else { 404 });
         assert_eq!(server.send(request("GET", "/v1/endpoints", Some(ADMIN), "")).await.status, management);

@@ -45,14 +45,14 @@ fn head(job: JobId, query: &str, headers: &str) -> String {
     format!("GET /v2/demo/stream/{job}{query}\naccept: text/event-stream{headers}")
 }
 
-/// The whole answer of a job that is over.
+/// The whole response for a terminal job.
 async fn read(fixture: &Fixture, job: JobId, query: &str, headers: &str) -> Vec<Event> {
     let answer = fixture.ask(&head(job, query, headers), "").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
     parse(answer.text())
 }
 
-/// Somebody who follows a job.
+/// A client that follows a job.
 struct Reader {
     wire: Wire,
     seen: String,
@@ -66,7 +66,7 @@ impl Reader {
         Self { wire, seen: String::new() }
     }
 
-    /// Everything up to and with the next event that has this text in it.
+    /// Everything up to and including the next event that has this text.
     async fn until(&mut self, text: &str) -> Vec<Event> {
         let reading = async {
             while !self.seen.contains(text) {
@@ -249,7 +249,7 @@ async fn a_job_that_is_deleted_ends_the_answer() {
     assert_eq!(fixture.ask(&format!("GET /v2/demo/status/{job}?ttl=1000"), "").await.status, 200);
     let refused = timeout(DEADLINE, async {
         loop {
-            // Each change of the row is told; the last thing is that there is none.
+            // Each change of the row is an event; the last one is the deletion.
             if let Err(error) = follower.next().await {
                 return error;
             }

@@ -1,4 +1,4 @@
-//! Requests on the fast path are answered and counted as the router would.
+//! Requests on the fast path get the responses and counts that the router would give.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ const ASKED: [(&str, &str, &str); 12] = [
     ("GET", "/v2/{}/ping/w1?job_id=JOB", ""),
 ];
 
-/// The tests below ask for every route of the list by every method.
+/// The tests below send every method to every route of the list.
 #[test]
 fn every_route_of_the_list_is_asked() {
     let in_list = ROUTES.iter().flat_map(|route| {
@@ -45,7 +45,7 @@ async fn ask(direct: &Direct, key: &str, method: &str, path: &str, body: &str) -
     direct.send(request(method, &path.replace("JOB", JOB), Some(key), body.to_owned())).await
 }
 
-/// The names of the headers, and whether the connection is to end. The length is told on the wire in any case.
+/// The names of the headers, and whether the connection closes. The length is always sent on the wire.
 fn shape(headers: &HeaderMap) -> (Vec<&str>, Option<&[u8]>) {
     let names =
         headers.keys().map(http::HeaderName::as_str).filter(|name| *name != "content-length").collect();
@@ -54,7 +54,7 @@ fn shape(headers: &HeaderMap) -> (Vec<&str>, Option<&[u8]>) {
 
 /// The lines of `/metrics` that count requests of a route of jobs and workers.
 async fn counted(direct: &Direct) -> Vec<(String, u64)> {
-    // A page is good for a second.
+    // A page is fresh for 1 s.
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     let page = direct.ask("GET", "/metrics", "").await.body;
     let page = String::from_utf8(page.to_vec()).unwrap();

@@ -1,4 +1,4 @@
-//! A server with an engine behind it, one endpoint, and a worker that does what a test says.
+//! A server with an engine, one endpoint, and a worker that does what a test tells it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Fixture {
         Self::with(&HttpSettings::default(), "").await
     }
 
-    /// With these settings, and further members of the endpoint's record.
+    /// A server with these settings, and further members of the endpoint.
     pub(super) async fn with(settings: &HttpSettings, members: &str) -> Self {
         let blobs = Arc::new(MemoryBlobs::new());
         let parts = EngineParts {
@@ -44,7 +44,7 @@ impl Fixture {
             vault: Arc::default(),
             webhook_log: Arc::new(MemoryWebhookLog::default()),
             settings: EngineSettings::default(),
-            // The tests name receivers on this machine, so that no name is looked up.
+            // The tests name receivers on this computer, so that no name is looked up.
             webhooks: WebhookSettings { allow_private: true, ..WebhookSettings::default() },
             workers: WorkerSettings::default(),
         };
@@ -66,7 +66,7 @@ impl Fixture {
         ask(&self.server, head, body).await
     }
 
-    /// A request that is not in order; its status and code.
+    /// Sends an invalid request; returns its status and code.
     pub(super) async fn refusal(&self, head: &str, body: &str) -> (u16, String) {
         let answer = self.ask(head, body).await;
         (answer.status, answer.code())
@@ -86,7 +86,7 @@ impl Fixture {
         id
     }
 
-    /// The next job, once there is one.
+    /// The next job, when there is one.
     pub(super) async fn take(&self) -> TakenJob {
         let ask = TakeRequest { slots: 1, says_busy: None, hold_ms: 20_000 };
         let mut jobs = timeout(DEADLINE, self.endpoint.take(worker(), ask)).await.unwrap().unwrap();
@@ -109,11 +109,11 @@ impl Fixture {
         self.endpoint.append(worker(), job, chunks).await.unwrap();
     }
 
-    /// Waits until a poll finds what a job yielded: others who wait for it have been woken by then.
+    /// Waits until a poll finds what a job yielded: other waiters have been woken by then.
     pub(super) async fn until_read(&self, job: JobId) {
         let path = format!("GET /v2/demo/stream/{job}?offset=0&wait=20000");
         assert_ne!(self.ask(&path, "").await.text(), "[]");
-        // Whoever was woken has had a turn after this.
+        // Tasks that were woken have run after this.
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
@@ -125,7 +125,7 @@ impl Fixture {
         answer.json()["status"].as_str().unwrap().to_owned()
     }
 
-    /// Waits for the next millisecond: ids tell the order of creation to the millisecond.
+    /// Waits for the next millisecond: ids are ordered by creation to the millisecond.
     pub(super) async fn next_millisecond(&self) {
         let now = self.engine.now();
         while self.engine.now() == now {
@@ -133,7 +133,7 @@ impl Fixture {
         }
     }
 
-    /// Waits until `/status` answers this HTTP status.
+    /// Waits until `/status` returns this HTTP status.
     pub(super) async fn until_status_is(&self, job: JobId, status: u16) {
         let reached = async {
             while self.ask(&format!("GET /v2/demo/status/{job}"), "").await.status != status {

@@ -1,4 +1,4 @@
-//! Whole conversations of requests that nobody means well with, against the whole router and a real engine.
+//! Sequences of hostile requests to the whole router with a real engine.
 
 use axum::body::Body;
 use http::{HeaderValue, Request, StatusCode};
@@ -74,7 +74,7 @@ const QUERIES: &[&str] = &[
     "a&b",
 ];
 
-/// One request, in words that stand for what the conversation has made so far.
+/// One request, in words that stand for resources that the sequence has made.
 #[derive(Clone, Debug)]
 struct Ask {
     method: &'static str,
@@ -86,7 +86,7 @@ struct Ask {
 }
 
 fn ask() -> impl Strategy<Value = Ask> {
-    // What a worker has to answer is held until one does.
+    // A request that a worker has to answer is held until one does.
     let patterns =
         || patterns().into_iter().filter(|(_, path)| !path.ends_with("{*route}")).collect::<Vec<_>>();
     let known = prop::sample::select(patterns()).prop_map(|(method, path)| (method, path.to_owned()));
@@ -151,7 +151,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     })
 }
 
-/// A body with which a route does something.
+/// A body with which a route succeeds.
 fn fitting(path: &str) -> &'static str {
     match path.rsplit('/').next() {
         Some("run" | "runsync") => GOOD[0],
@@ -162,7 +162,7 @@ fn fitting(path: &str) -> &'static str {
     }
 }
 
-/// What the conversation has made so far.
+/// The resources that the sequence has made.
 struct Conversation {
     server: Direct,
     jobs: Vec<String>,
@@ -195,7 +195,7 @@ impl Conversation {
         };
         let body = String::from_utf8(ask.body.clone())
             .map_or_else(|_| ask.body.clone(), |body| body.replace("$TEMPLATE", &self.template).into_bytes());
-        // What is no URI and no header's value does not get through to the router.
+        // A text that is no URI or no header value does not reach the router.
         uri.parse::<http::Uri>().ok()?;
         let mut request = request(ask.method, &uri, key.as_deref(), body);
         if let Some((name, value)) = &ask.header {
@@ -205,7 +205,7 @@ impl Conversation {
     }
 }
 
-/// What must hold of any answer.
+/// Checks what must hold of any response.
 fn is_well_formed(ask: &Ask, reply: &Reply) {
     assert!(!reply.status.is_server_error(), "{ask:?}: {reply:?}");
     assert!(!reply.status.is_redirection() && !reply.status.is_informational(), "{ask:?}: {reply:?}");
@@ -228,7 +228,7 @@ fn is_well_formed(ask: &Ask, reply: &Reply) {
         assert!(is_ping || is_text, "{ask:?}: {reply:?}");
     }
     let text = String::from_utf8_lossy(&reply.body);
-    // Nothing that an id can be by chance.
+    // A text that no id can have by chance.
     assert!(!text.contains("Hush, hush!"), "a secret got out: {ask:?}: {reply:?}");
 }
 

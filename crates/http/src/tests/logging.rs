@@ -1,4 +1,4 @@
-//! What the log says of requests, and what it must not.
+//! What the log has about requests, and what it must not have.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use longshore_store::MemoryStore;
 use super::direct::Direct;
 use super::fixture::Fixture;
 
-/// What was logged.
+/// The text that was logged.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -41,8 +41,8 @@ async fn a_request_is_one_line_without_its_secrets() {
         .finish();
     let _here = tracing::subscriber::set_default(subscriber);
     let fixture = Fixture::start().await;
-    // Another test may have met the log line while this subscriber came up, and noted that nobody listens: by now the
-    // line is known, and who listens is asked anew.
+    // Another test may have reached the log line while this subscriber was being installed, and cached that no
+    // subscriber wants it. The line is registered by now, so the cache is rebuilt.
     fixture.server.ask("GET /v2/demo/health", b"").await;
     tracing::callsite::rebuild_interest_cache();
     let body =
@@ -70,7 +70,7 @@ async fn a_start_names_endpoints_with_a_reserved_slug_and_they_go_on() {
     let body = format!(r#"{{"slug":"old","templateId":{template},"provider":"external"}}"#);
     let made = direct.ask("POST", "/v1/endpoints", &body).await.json();
     let id = made["id"].as_str().unwrap().to_owned();
-    // As a server did that did not know better.
+    // As an older server wrote it.
     let rename = |endpoint: &mut longshore_model::Endpoint| {
         endpoint.slug = Some("serverless".to_owned());
         Ok::<_, longshore_engine::CatalogError>(())

@@ -1,4 +1,4 @@
-//! The routes of OpenAI's clients, with workers that answer in every way that is known of real ones.
+//! The routes of OpenAI's clients, with workers that respond in every known way.
 
 use bytes::Bytes;
 use longshore_engine::TakenJob;
@@ -13,7 +13,7 @@ use crate::workers::split;
 const CHAT: &str = "POST /v2/demo/openai/v1/chat/completions";
 const STREAMED: &str = r#"{"model":"m","stream":true}"#;
 
-/// Asks, and lets a worker do its part meanwhile.
+/// Sends a request, and lets a worker do its part meanwhile.
 async fn asked<F: Future<Output = ()>>(
     fixture: &Fixture,
     head: &str,
@@ -41,7 +41,7 @@ async fn input_of(fixture: &Fixture, head: &str, body: &str) -> Value {
     object["input"].clone()
 }
 
-/// An error in the shape of OpenAI's: its status, type, code and message.
+/// An error in OpenAI's shape: its status, type, code and message.
 fn error_of(answer: &Answer) -> (u16, String, Value, String) {
     let error = &answer.json()["error"];
     let text = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
@@ -200,7 +200,7 @@ async fn what_fails_later_is_an_event() {
         let fixture = &fixture;
         async move {
             fixture.yield_chunks(job, &["\"data: {\\\"half\""]).await;
-            // The chunk is out before the end is known.
+            // The chunk is sent before the end is known.
             fixture.until_read(job).await;
             fixture.fail(job, "it broke").await;
         }

@@ -1,5 +1,4 @@
-//! Very many clients that wait for their results at once, on connections of memory instead of sockets: a process has
-//! too few of those.
+//! Many clients that wait for results concurrently, on in-memory connections: a process has too few sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +12,17 @@ use super::fixture::{Fixture, with_key};
 use crate::connection::serve::serve_stream;
 use crate::{HttpSettings, HttpState, RateLimits, router};
 
-/// A client's socket holds as much as a request and an answer.
+/// Buffer size of a client's socket, in bytes: a request and its response.
 const SOCKET_BYTES: usize = 1_024;
-/// The most that a wait may cost: the buffers of a connection, the request, its future and its job; with the two ends
-/// of what is a socket here.
+/// Most bytes that a wait may cost: a connection's buffers, the request, its future and its job, with both ends of the
+/// in-memory socket.
 const BYTES_PER_WAIT_MAX: u64 = 40_000;
 
-/// So many come at once.
+/// Clients that connect concurrently.
 const AT_A_TIME: usize = 1_000;
 
-/// How many: `LONGSHORE_PARKED`, or a number that takes no time. Only if asked for, this process's memory is looked at:
-/// other tests use it too.
+/// Number of clients: `LONGSHORE_PARKED`, or a small number. The process's memory is measured only if the variable is
+/// set, because other tests use memory too.
 fn asked_for() -> Option<usize> {
     std::env::var("LONGSHORE_PARKED").ok()?.parse().ok()
 }

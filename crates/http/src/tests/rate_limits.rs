@@ -33,7 +33,7 @@ async fn a_third_purge_in_ten_seconds_is_429() {
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=10).contains(&wait));
     assert!(answer.header("ratelimit").unwrap().starts_with("\"purge-queue\";r=0;t="));
-    // Other operations, mounts of the same operation, and other owners are each their own matter.
+    // Other operations and other owners have limits of their own; mounts of one operation share one.
     assert_eq!(fixture.ask("POST /sdk/v2/demo/purge-queue", "").await.status, 429);
     assert_eq!(fixture.ask("GET /v2/demo/health", "").await.status, 200);
     let mut other = admin_key("another", longshore_model::Millis(0));

@@ -1,4 +1,4 @@
-//! A store whose rows fit their columns and make no sense: the server lives with them.
+//! A store whose rows are well-formed and inconsistent: the server survives them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::direct::{Direct, request};
 
-/// Numbers at which sums and differences go wrong.
+/// Numbers at which sums and differences overflow.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -98,7 +98,7 @@ async fn live_with(rows: Vec<JobRow>, counters: Counters, stream: StreamRow) {
             } else {
                 server.ask(method, &path, body).await
             };
-            // An endpoint that gave out its last number is full; it is never out of order.
+            // An endpoint that used its last sequence number is full, and never out of order.
             let is_full = answer.status == 429 && answer.code() == "queue_full";
             assert!(is_full || answer.status.as_u16() < 429, "{method} {path}: {answer:?}");
         }
@@ -123,7 +123,7 @@ proptest! {
             reserved_seq: counts[4],
             purged_until: Millis(counts[5]),
         };
-        // Larger ones are refused by the store that reads them from a disk.
+        // The store refuses larger ones when it reads them from a disk.
         let stream = StreamRow { next: counts[0] >> 1, consumed: counts[1] >> 1 };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(live_with(rows, counters, stream));

@@ -1,4 +1,4 @@
-//! The fixture, spoken to as its workers and its operator do.
+//! The fixture with the requests of its workers and its operator.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::fixture::{Fixture, with_key};
 use super::wire::{Answer, Served};
 use crate::HttpSettings;
 
-/// How long an empty poll is held.
+/// How long an empty take is held.
 pub(super) const HOLD_MS: u64 = 300;
 
 pub(super) struct Server {
@@ -65,14 +65,14 @@ impl Server {
         format!("{method} /v2/{}/{path}", self.endpoint)
     }
 
-    /// Hands in a job; its id.
+    /// Submits a job, and returns its id.
     pub(super) async fn run(&self, body: &str) -> String {
         let answer = self.client("POST run", body).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// Hands in a job and gives it to a worker; its id.
+    /// Submits a job and delivers it to a worker; returns its id.
     pub(super) async fn running(&self, worker: &str) -> String {
         let job = self.run(r#"{"input": {}}"#).await;
         let taken = self.worker(&format!("GET job-take/{worker}?"), b"").await;
@@ -80,7 +80,7 @@ impl Server {
         job
     }
 
-    /// A worker's report; it is always answered 200.
+    /// A worker's report; the response is always 200.
     pub(super) async fn report(&self, path: &str, body: impl AsRef<[u8]>) {
         let answer = self.worker(&format!("POST {path}?&isStream=false"), body.as_ref()).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -91,7 +91,7 @@ impl Server {
         self.client(&format!("GET status/{job}"), "").await.json()
     }
 
-    /// Numbers of `/health`.
+    /// The counts of `/health`.
     pub(super) async fn health(&self) -> Value {
         self.client("GET health", "").await.json()
     }

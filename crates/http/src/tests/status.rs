@@ -106,7 +106,7 @@ async fn an_unknown_job_is_404() {
             assert_eq!(refusal, (404, "job_not_found".to_owned()), "{operation} {job}");
         }
     }
-    // A job of another endpoint is unknown here; so is one without its prefix.
+    // A job of another endpoint is unknown here; so is an id without its prefix.
     let job = fixture.ask("POST /v2/demo/runsync?wait=1000", r#"{"input":{}}"#).await.json();
     let bare = job["id"].as_str().unwrap().strip_prefix("sync-").unwrap().to_owned();
     assert_eq!(fixture.refusal(&format!("GET /v2/demo/status/{bare}"), "").await.0, 404);

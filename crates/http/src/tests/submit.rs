@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::fixture::{Fixture, with_key};
 use super::wire::DEADLINE;
 
-/// A body whose length is exact.
+/// A body of known length.
 fn body_of(bytes: usize) -> String {
     let around = r#"{"input":{"a":""}}"#.len();
     format!(r#"{{"input":{{"a":"{}"}}}}"#, "x".repeat(bytes - around))
@@ -164,7 +164,7 @@ async fn an_idempotency_key_stands_for_one_job() {
     assert_eq!(longest.status, 200);
     let longer = submit(&"k".repeat(256), r#"{"input":{}}"#).await;
     assert_eq!((longer.status, longer.code().as_str()), (400, "bad_idempotency_key"));
-    // The job shows as it is by now.
+    // The response shows the job as it is now.
     let job = fixture.take().await.row.id;
     fixture.complete(job, "1").await;
     let again = submit("k", r#"{"input":{"a":1}}"#).await.json();

@@ -28,9 +28,9 @@ async fn serve_routes(routes: Router) -> Served {
     Served::start(crate::Edge::around(routes)).await
 }
 
-/// A server that reads at `/read` and refuses without reading at `/refuse`.
+/// A server that reads the body at `/read` and refuses without reading at `/refuse`.
 async fn reader() -> Served {
-    // A sixteenth is for small bodies.
+    // A sixteenth of the budget is for small bodies.
     let budget = BodyBudget::new(2 * BODY_BYTES_MAX * 16 / 15 + 1);
     let read = move |body: Body| async move { count(body, &budget).await };
     let routes = Router::new()
@@ -67,7 +67,7 @@ async fn a_refused_sender_can_finish_and_reads_the_refusal() {
     let body = vec![b'x'; 20_000_000];
     for route in ["/refuse", "/read"] {
         let mut wire = server.connect().await;
-        // All of it is written before anything is read, as simple clients do.
+        // Writes all of it before reading anything, as simple clients do.
         let answer = timeout(DEADLINE, wire.ask(&format!("POST {route}"), &body)).await.unwrap();
         let expected = if route == "/refuse" { (401, "unauthorized") } else { (413, "body_too_large") };
         assert_eq!((answer.status, answer.code().as_str()), expected);
@@ -182,7 +182,7 @@ async fn bytes_over_the_servers_budget_are_turned_away() {
     let mut holders = Vec::new();
     for _ in 0..2 {
         let mut holder = server.connect().await;
-        // The 100 shows that the server has begun to read, and counts the bytes.
+        // The 100 shows that the server has begun to read and has charged the bytes.
         holder.send("POST /read\nexpect: 100-continue\ncontent-length: 1000000", None).await;
         assert_eq!(holder.answer(false).await.status, 100);
         holders.push(holder);
@@ -261,7 +261,7 @@ async fn a_reader_that_takes_nothing_is_hung_up_on() {
     let mut wire = server.connect().await;
     wire.send("GET /", None).await;
     tokio::time::sleep(Duration::from_secs(90)).await;
-    // A stop waits for open answers: none is left.
+    // A shutdown waits for open requests: there is none.
     timeout(Duration::from_secs(1), server.stop()).await.unwrap().unwrap();
     assert_eq!(taken.load(Ordering::SeqCst), 0);
 }
@@ -323,7 +323,7 @@ async fn a_stop_lets_open_requests_end() {
     timeout(DEADLINE, serving).await.unwrap().unwrap();
 }
 
-/// A server whose answer is `bytes` long and counts how often it was taken.
+/// A server whose response is `bytes` long and that counts how often a response was taken.
 async fn answering(bytes: usize) -> (Served, Arc<AtomicUsize>) {
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&taken);
@@ -360,7 +360,7 @@ async fn an_answer_that_the_reader_leaves_does_not_count_as_taken() {
     let mut some = [0; 1_000];
     tokio::io::AsyncReadExt::read_exact(&mut wire.stream, &mut some).await.unwrap();
     drop(wire);
-    // A stop ends when the connection has: after that nothing can be taken any more.
+    // A shutdown ends when the connection has: after that no response can be taken.
     timeout(DEADLINE, server.stop()).await.unwrap().unwrap();
     assert_eq!(taken.load(Ordering::SeqCst), 0);
 }

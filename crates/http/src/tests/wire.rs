@@ -1,4 +1,4 @@
-//! A client that says exactly what a test wants on the wire.
+//! A client that sends exactly the bytes that a test needs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::Edge;
 
-/// A test that waits for longer than this waits for nothing.
+/// Longest wait of a test; a longer one is a failure.
 pub(super) const DEADLINE: Duration = Duration::from_mins(2);
 
 /// A served edge.
@@ -25,7 +25,7 @@ impl Served {
         Self::with_room_for(usize::MAX, edge).await
     }
 
-    /// With so many connections at once.
+    /// A server that accepts at most this many concurrent connections.
     pub(super) async fn with_room_for(connections_max: usize, edge: Edge) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -37,7 +37,7 @@ impl Served {
         Self { address, stop, serving }
     }
 
-    /// Asks the server to end; the task ends when it has.
+    /// Starts the shutdown of the server; the task ends when the server has.
     pub(super) fn stop(self) -> JoinHandle<()> {
         self.stop.send(()).unwrap();
         self.serving
@@ -47,7 +47,7 @@ impl Served {
         Wire { stream: TcpStream::connect(self.address).await.unwrap(), received: Vec::new() }
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a connection of its own.
     pub(super) async fn ask(&self, head: &str, body: &[u8]) -> Answer {
         self.connect().await.ask(head, body).await
     }

@@ -1,4 +1,4 @@
-//! Words that nobody means well with: keys, query parameters, cursors, idempotency keys.
+//! Hostile words: keys, query parameters, cursors, idempotency keys.
 
 use axum::http::HeaderMap;
 use http::HeaderValue;
@@ -13,7 +13,7 @@ use crate::wire::query::Query;
 
 const TOKENS: &[&[u8]] = &[b"Bearer", b"bearer ", b" ", b"\t", b"ls_", b"lsw_", b"_", b"\xff", b","];
 
-/// Carries a conversation out in a time that stands still.
+/// Runs a sequence of requests with a paused clock.
 fn in_paused_time<T>(conversation: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
@@ -35,7 +35,7 @@ proptest! {
         if let Some(credential) = credential(&headers) {
             prop_assert!(!credential.is_empty() && value.ends_with(credential) || value.trim_ascii().ends_with(credential));
             prop_assert_eq!(credential.trim_ascii(), credential);
-            // The scheme without more is no credential, but it is one behind another scheme.
+            // The scheme alone is no credential, but it is one after another scheme.
             prop_assert!(!value.trim_ascii().eq_ignore_ascii_case(b"bearer"));
         }
     }

@@ -1,4 +1,4 @@
-//! The worker protocol over a socket. The traps are those of the protocol's description, by number.
+//! The worker protocol over a socket. Numbers are those of the traps in the protocol's description.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::server::{HOLD_MS, Server};
 use super::wire::Wire;
 
-/// Longer than a test on a busy machine takes.
+/// Longer than any test takes on a busy computer.
 const LONG_HOLD_MS: u64 = 25_000;
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn trap_4_tokens_come_raw_or_as_bearer_and_keys_are_no_tokens() {
     let other = server.manage("POST /v1/endpoints", &other).await.json();
     let line = format!("GET /v2/{}/ping/w1\nauthorization: {}", other["id"].as_str().unwrap(), server.token);
     assert_eq!(server.served().ask(&line, b"").await.status, 401);
-    // The token opens no other door.
+    // The token permits nothing else.
     let answer = server.served().ask(&server.head("GET health", &server.token), b"").await;
     assert_eq!(answer.status, 401);
 }
@@ -280,7 +280,7 @@ async fn trap_18_a_worker_from_outside_that_asks_to_be_replaced_and_is_not_goes_
     let job = server.running("w1").await;
     server.report(&format!("job-done/w1/{job}"), r#"{"output": 1, "stopPod": true}"#).await;
     assert_eq!(server.record(&job).await["status"], "COMPLETED");
-    // Nobody replaces a worker from outside: one that asks again was not.
+    // The server does not replace an external worker, so a worker that asks for it stays.
     let next = server.run(r#"{"input": {}}"#).await;
     assert_eq!(server.worker("GET job-take/w1", b"").await.json()["id"], next.as_str());
 }
@@ -371,7 +371,7 @@ async fn metrics_of_a_chunk_are_shown_wherever_it_is() {
     );
 }
 
-/// A worker's question for a job that the server holds open: it counts as idle.
+/// A worker's take that the server holds open; the worker counts as idle.
 async fn open_question(server: &Server, worker: &str) -> Wire {
     let mut question = server.served().connect().await;
     question.send(&server.worker_head(&format!("GET job-take/{worker}?gpu=X")), None).await;
@@ -379,7 +379,7 @@ async fn open_question(server: &Server, worker: &str) -> Wire {
     question
 }
 
-/// Waits for `condition`; a test that waits too long fails.
+/// Waits for `condition`; a wait that is too long fails the test.
 async fn until(condition: impl AsyncFn() -> bool) {
     let deadline = Instant::now() + super::wire::DEADLINE;
     while !condition().await {

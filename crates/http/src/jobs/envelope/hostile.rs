@@ -1,4 +1,4 @@
-//! Envelopes that nobody means well with.
+//! Hostile envelopes of submits.
 
 use longshore_hostile::{JSON_TOKENS, Names, cases, json, mutated, object};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ const GOOD: &[&str] = &[
     r#"{"id":1,"input":{"n":18446744073709551617,"n":1e400},"input":{"b":[[[]]]},"self":{}}"#,
 ];
 
-/// An envelope with what a client means to send, in any order.
+/// An envelope with fields that clients send, in any order.
 fn envelope() -> impl Strategy<Value = String> {
     (object(NAMES), object(NAMES), json(NAMES), any::<bool>()).prop_map(|(input, policy, other, known)| {
         let name = if known { "webhook" } else { "more" };
@@ -37,7 +37,7 @@ fn envelope() -> impl Strategy<Value = String> {
     })
 }
 
-/// The members of a JSON object by the other way to read one: through a map of texts.
+/// The members of a JSON object according to another reader: a map of texts.
 fn read_otherwise(body: &[u8]) -> Option<Vec<(String, String)>> {
     struct Pairs(Vec<(String, String)>);
 
@@ -68,7 +68,7 @@ fn read_otherwise(body: &[u8]) -> Option<Vec<(String, String)>> {
     Some(serde_json::from_slice::<Pairs>(body).ok()?.0)
 }
 
-/// What of a request its worker is to see. Of a name that comes twice the last one counts, and it stays where it is.
+/// The members of a request that its worker gets. Of a repeated name the last value counts, at its own place.
 fn to_deliver(mut members: Vec<(String, String)>) -> Vec<(String, String)> {
     let names: Vec<String> = members.iter().map(|(name, _)| name.clone()).collect();
     let mut at = 0;
@@ -79,7 +79,7 @@ fn to_deliver(mut members: Vec<(String, String)>) -> Vec<(String, String)> {
     members
 }
 
-/// What must hold of any body: it is refused with a 400, or its members are those of the body, byte for byte and
+/// Checks what must hold of any body: it is refused with 400, or its members are those of the body, byte for byte and
 /// in order, without the server's own.
 fn holds(body: &[u8]) -> Result<(), TestCaseError> {
     let envelope = match parse(&Bytes::copy_from_slice(body), |_| Ok(None), |_| true) {
@@ -100,7 +100,7 @@ fn holds(body: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What every JSON parser takes must not be refused as "no JSON".
+/// A body that every JSON parser accepts must not be refused as "not JSON".
 fn agrees(body: &[u8]) -> Result<(), TestCaseError> {
     if let (Ok(serde_json::Value::Object(object)), Err(failure)) =
         (serde_json::from_slice(body), parse(&Bytes::copy_from_slice(body), |_| Ok(None), |_| true))

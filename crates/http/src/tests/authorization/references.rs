@@ -1,4 +1,4 @@
-//! Every field that names something, against every kind of key and everything that it could name.
+//! Every field that names a resource, with every kind of key and every resource that it could name.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::management::fields::{Access, Resource};
 use crate::management::tables;
 use crate::{graphql, mint_key};
 
-/// The fields that name something, each with how it can be sent: `rest` in a PATCH and a POST to `/update`, `graphql`
-/// under the mutation's name. `operator` stands for fields that only a key with `manage` for all may send.
+/// The fields that name a resource, each with how it is sent: `rest` in a PATCH and a POST to `/update`, `graphql`
+/// under the mutation's name. `operator` stands for fields that only a key with `manage` for all endpoints may send.
 const FIELDS: &str = "
     endpoint  templateId               Template       rest graphql:saveEndpoint graphql:updateEndpointTemplate
     endpoint  networkVolumeId          NetworkVolume  rest graphql:saveEndpoint
@@ -24,7 +24,7 @@ const FIELDS: &str = "
     scope     endpointIds              Endpoint       operator
 ";
 
-/// Fields whose names end in `Id` or `Ids` and that name nothing of this server.
+/// Fields whose names end in `Id` or `Ids` and that name no resource of this server.
 const PLAIN: [&str; 4] = ["gpuTypeIds", "cpuFlavorIds", "dataCenterIds", "dataCenterId"];
 
 /// What becomes of a request of a kind of key (manage or read, then for which endpoints) that names something. `own`: one
@@ -56,7 +56,7 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// How a template names the code of this name. Of `missing` code the server's files know nothing.
+/// How a template names the code of this name. The server's files have no `missing` code.
 fn code(name: &str) -> String {
     let names = ["own", "shared", "every", "foreign", "spare"];
     let digit =
@@ -64,7 +64,7 @@ fn code(name: &str) -> String {
     format!("code:{}", digit.repeat(64))
 }
 
-/// Kind of key, what it names, and the status.
+/// Kind of key, named resource, and expected status.
 fn cases() -> Vec<(&'static str, &'static str, u16)> {
     let mut lines = MATRIX.lines().map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
     let head = lines.by_ref().find(|cells| cells.len() > 1).unwrap();
@@ -77,10 +77,10 @@ fn cases() -> Vec<(&'static str, &'static str, u16)> {
     .collect()
 }
 
-/// A server with one of everything that could be named. `demo` is the endpoint `here`.
+/// A server with one of each resource that can be named. `demo` is the endpoint `here`.
 struct World {
     server: Direct,
-    /// The template of `here`, and of nobody else.
+    /// The template of `here` alone.
     template: String,
 }
 
@@ -193,7 +193,7 @@ async fn a_key_names_what_its_endpoints_use_or_share_and_nothing_else() {
                 let is_code = resource == Resource::Code;
                 let expected = match (kind, named, status) {
                     (_, "shared" | "every", 200) if is_code && kind != "manage" => 401,
-                    // GraphQL is for keys that look at everything.
+                    // GraphQL is for keys that may read the whole catalog.
                     (kind, _, _)
                         if way.starts_with("graphql") && !kind.contains("read") && kind != "manage" =>
                     {
@@ -210,7 +210,7 @@ async fn a_key_names_what_its_endpoints_use_or_share_and_nothing_else() {
                 for answer in world.send(row, way, &value, &key).await {
                     let what = format!("{kind} names {named} in {} by {way}: {answer:?}", row.field);
                     if way.starts_with("graphql") && expected == 400 {
-                        // Queries that fail in the middle are answered so.
+                        // The response to a query that fails half-way.
                         assert_eq!(answer.status, 200, "{what}");
                         assert!(answer.json()["errors"].is_array(), "{what}");
                     } else {
@@ -242,7 +242,7 @@ async fn only_a_key_for_all_says_with_whom_something_is_shared() {
             assert_eq!(answer.status, status, "{kind}: {answer:?}");
         }
     }
-    // Others that it is shared with are shown to a key for all alone.
+    // Other endpoints that share a resource are shown to a key for all endpoints only.
     let both = json!({ "endpoints": ["demo", "other"] }).to_string();
     assert_eq!(world.server.ask("PATCH", &path, &both).await.status, 200);
     let own = json!([world.server.endpoint]);
@@ -271,7 +271,7 @@ async fn a_template_is_changed_by_keys_that_manage_every_endpoint_with_it() {
     for id in [&foreign, &spare, &shared, &"nosuchtemplate".to_owned()] {
         assert_eq!(change(id, &here).await, 401, "{id}");
     }
-    // A name that is taken is refused, and no more is said.
+    // A name that is taken is refused without further details.
     let path = format!("/v1/templates/{own}");
     let taken = world.server.send(request("PATCH", &path, Some(&here), r#"{"name":"foreign"}"#)).await;
     assert_eq!(taken.status, 400, "{taken:?}");
@@ -280,7 +280,7 @@ async fn a_template_is_changed_by_keys_that_manage_every_endpoint_with_it() {
         world.server.send(request("PATCH", "/v1/endpoints/demo", Some(&here), r#"{"slug":"Other"}"#)).await;
     assert_eq!(taken.status, 400, "{taken:?}");
     assert!(!String::from_utf8_lossy(&taken.body).contains(world.server.other.as_str()), "{taken:?}");
-    // From the moment on that another's endpoint uses it, too.
+    // Holds from the moment on that another owner's endpoint uses the resource, too.
     let body = json!({ "templateId": own }).to_string();
     assert_eq!(world.server.ask("PATCH", "/v1/endpoints/other", &body).await.status, 200);
     assert_eq!(change(&own, &here).await, 401);
@@ -314,7 +314,7 @@ async fn what_something_is_shared_with_is_checked_and_kept_as_ids() {
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (400, "bad_field"), "{path} {bad}");
         }
     }
-    // An endpoint that is gone stays in the list, which can be sent back; it is nobody's.
+    // A deleted endpoint stays in the list, which can be sent back; the endpoint has no owner.
     let body = json!({ "endpoints": ["other"] }).to_string();
     assert_eq!(world.server.ask("PATCH", &volume, &body).await.status, 200);
     assert_eq!(world.server.ask("DELETE", "/v1/endpoints/other", "").await.status, 204);
