@@ -40,7 +40,7 @@ fn written(health: &Health, status: &FleetStatus) -> JsonBody {
     body
 }
 
-/// Why workers are held back; `None` if none is.
+/// Writes why workers are held back; writes nothing if none is.
 fn reasons(body: &mut JsonBody, status: &FleetStatus) {
     let reasons = [
         ("throttled", status.throttled_because.as_ref()),

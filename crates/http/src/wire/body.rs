@@ -32,8 +32,7 @@ const REPORT_WAIT_MAX: Duration = Duration::from_mins(1);
 /// Bodies up to this size are charged as they arrive, larger ones as a whole before they are read. In bytes.
 const SMALL_BYTES: usize = 64 * 1024;
 
-/// This share of the budget, one part in this many, is kept for small bodies, so that large and slow ones cannot
-/// exhaust it.
+/// The budget divided by this number is kept for small bodies, so that large and slow ones cannot exhaust it.
 const PART_FOR_SMALL: usize = 16;
 
 /// Bounds the bytes of request bodies in memory. Clones share the budget.
