@@ -207,7 +207,8 @@ impl Auditor {
             return;
         };
         // Each piece may be long under way, and the connection may be gone before its reader notices.
-        let since_ms = over.ms.max(following.heard_ms).max(job.life.began.1.ms);
+        let arrived_ms = exchange.arrived.map_or(0, |arrived| arrived.ms);
+        let since_ms = over.ms.max(following.heard_ms).max(job.life.began.1.ms).max(arrived_ms);
         let now_ms = self.ledger.now.ms;
         if !self.is_smooth(since_ms, now_ms) {
             return;

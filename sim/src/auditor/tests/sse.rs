@@ -135,6 +135,13 @@ fn offsets_go_on_after_an_explicit_retry() {
 }
 
 #[test]
+fn a_reader_that_comes_late_is_told_the_end_soon_after_it_came() {
+    let mut story = over();
+    let id = story.wait(200_000).follow("a", Some(2), "event: do");
+    story.lose(id).is_fine();
+}
+
+#[test]
 fn a_reader_is_told_the_end_soon() {
     let mut story = over();
     let id = story.follow("a", Some(2), ": still here\n\n");
