@@ -160,7 +160,7 @@ def test_what_is_not_whole_is_refused_and_nothing_is_overwritten(tmp_path, fresh
     refused = longshore("restore", folder, "--data-dir", server.data, code=1)
     assert "is there already" in refused.stderr, refused
     refused = longshore("backup", "--data-dir", tmp_path, "--to", tmp_path / "x", code=1)
-    assert "name the data folder of a server" in refused.stderr, refused
+    assert "name the data directory of a server" in refused.stderr, refused
 
     new = tmp_path / "new"
 

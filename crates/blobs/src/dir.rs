@@ -1,7 +1,7 @@
-//! Blobs as files of a local folder.
+//! Blobs as files of a local directory.
 //!
-//! A blob is written under a temporary name in `.tmp`, synced, renamed to its own name, and the folder that now
-//! names it is synced too. What a crash left in `.tmp` is removed at the next opening.
+//! A blob is written under a temporary name in `.tmp`, synced and renamed to its own name; then its directory is synced.
+//! The next opening removes the files that a crash left in `.tmp`.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
@@ -17,35 +17,38 @@ use longshore_direct_io::{Direct, PAGE_BYTES, Pages};
 use crate::name::checked;
 use crate::{BlobError, BlobFuture, Blobs};
 
-/// No blob's name starts with a dot.
+/// The directory of temporary files. No blob's name starts with a dot.
 const TEMPORARY: &str = ".tmp";
-/// Whoever holds a shared lock of this file in the folder keeps every blob where it is: no blob's name starts with a dot.
+/// The file in the blob directory whose shared lock keeps the server from deleting blobs. No blob's name starts with a dot.
 pub const COPY_LOCK: &str = ".hold";
-/// Blobs to delete when nobody holds them any more. More than these are found as orphans when the server starts.
+/// Limit of the deletions that wait for the end of a copy. Further blobs are deleted as orphans at the next start.
 const WAITING_MAX: usize = 100_000;
-/// Written at once: disks are faster with more, up to this.
+/// Bytes per write. Larger writes are not faster.
 const PIECE_BYTES: usize = 2 << 20;
 
-/// Blobs in a folder that no other process writes to. Must be used inside a Tokio runtime.
+/// Blobs in a directory that no other process writes to. Clones share the directory. Must be used inside a Tokio runtime.
 #[derive(Clone, Debug)]
 pub struct DirBlobs {
     root: Arc<Path>,
     temporary: Arc<AtomicU64>,
-    /// Folders whose names are known to be on disk.
+    /// Folders whose directory entries are durable.
     durable: Arc<Mutex<HashSet<PathBuf>>>,
     deletions: Arc<Mutex<Deletions>>,
 }
 
-/// What is to be deleted while somebody makes a copy.
+/// The deletions that wait for the end of a copy.
 #[derive(Debug)]
 struct Deletions {
-    /// See [`COPY_LOCK`].
-    hold: File,
+    /// The file of [`COPY_LOCK`].
+    copy_lock: File,
     waiting: HashSet<PathBuf>,
 }
 
 impl DirBlobs {
-    /// Opens the folder, creating it if need be. Blocks shortly.
+    /// Opens the directory, creating it if it is missing. Blocks while temporary files are removed.
+    ///
+    /// # Errors
+    /// [`BlobError::Io`] or [`BlobError::Full`] if the directory cannot be created or written.
     pub fn open(root: &Path) -> Result<Self, BlobError> {
         let temporary = root.join(TEMPORARY);
         let cleared = match fs::remove_dir_all(&temporary) {
@@ -55,20 +58,17 @@ impl DirBlobs {
         let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty());
         let named = cleared.and_then(|()| sync_folder(parent.unwrap_or(Path::new("."))));
         named.map_err(|error| {
-            let folder = root.display();
-            BlobError::from_io(
-                &format!("the folder {folder} cannot be used, check its owner and rights"),
-                &error,
-            )
+            let what = format!("the directory {} cannot be used, check its owner and rights", root.display());
+            BlobError::from_io(&what, &error)
         })?;
-        let hold =
+        let copy_lock =
             File::options().write(true).create(true).truncate(false).mode(0o600).open(root.join(COPY_LOCK));
-        let hold = hold.map_err(|error| BlobError::from_io(COPY_LOCK, &error))?;
-        let deletions = Arc::new(Mutex::new(Deletions { hold, waiting: HashSet::new() }));
+        let copy_lock = copy_lock.map_err(|error| BlobError::from_io(COPY_LOCK, &error))?;
+        let deletions = Arc::new(Mutex::new(Deletions { copy_lock, waiting: HashSet::new() }));
         Ok(Self { root: root.into(), temporary: Arc::default(), durable: Arc::default(), deletions })
     }
 
-    /// Does file work on a blocking thread.
+    /// Runs file operations on a blocking thread.
     fn blocking<T: Send + 'static>(
         &self,
         name: &str,
@@ -81,7 +81,9 @@ impl DirBlobs {
             let task = tokio::task::spawn_blocking(move || {
                 work(&blobs, &blobs.root.join(&name)).map_err(|error| BlobError::from_io(&name, &error))
             });
-            task.await.unwrap_or_else(|error| Err(BlobError::Io(format!("the work did not finish: {error}"))))
+            task.await.unwrap_or_else(|error| {
+                Err(BlobError::Io(format!("a file operation did not finish: {error}")))
+            })
         })
     }
 
@@ -90,7 +92,7 @@ impl DirBlobs {
         let temporary = self.root.join(TEMPORARY).join(number.to_string());
         let written = self.write_through(&temporary, path, bytes);
         if written.is_err() {
-            // Gives the space back now; if even that fails, the next opening does.
+            // Frees the space. If the removal fails too, the next opening removes the file.
             let _ = fs::remove_file(&temporary);
         }
         written
@@ -105,7 +107,7 @@ impl DirBlobs {
         sync_folder(folder)
     }
 
-    /// Creates a folder below the root so that a power cut cannot take it.
+    /// Creates a folder below the root, durably.
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
         if folder == &*self.root || self.durable_folders().contains(folder) {
             return Ok(());
@@ -113,7 +115,7 @@ impl DirBlobs {
         let parent = folder.parent().unwrap_or(&self.root);
         self.create_folder(parent)?;
         match fs::create_dir(folder) {
-            // That it is there does not mean that its name was synced.
+            // The entry of an existing folder may not be synced yet.
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => sync_folder(parent)?,
         }
@@ -121,12 +123,12 @@ impl DirBlobs {
         Ok(())
     }
 
-    /// Refuses to say of anything that it is missing while the whole folder is: its disk may not be mounted.
+    /// Fails if the root is not the directory that was opened: a blob is not missing while its disk is not mounted.
     fn check_there(&self) -> io::Result<()> {
         fs::metadata(self.root.join(TEMPORARY)).map(drop).map_err(|error| {
             io::Error::new(
                 error.kind(),
-                format!("the folder {} is not as it was opened: {error}", self.root.display()),
+                format!("the directory {} is not the one that was opened: {error}", self.root.display()),
             )
         })
     }
@@ -135,22 +137,22 @@ impl DirBlobs {
         self.deletions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Deletes a blob, and those that waited; or lets it wait, too, while somebody holds all of them.
+    /// Deletes a blob and the blobs of waiting deletions. While a copy is made, the deletion waits instead.
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut deletions = self.deletions();
-        if deletions.hold.try_lock().is_err() {
+        if deletions.copy_lock.try_lock().is_err() {
             if deletions.waiting.len() < WAITING_MAX {
                 deletions.waiting.insert(path.to_owned());
             }
             return Ok(());
         }
         for path in std::mem::take(&mut deletions.waiting) {
-            // What stays is an orphan, and found at the next start.
+            // A file that stays is an orphan, which the next start deletes.
             let _ = fs::remove_file(path);
         }
         let removed = fs::remove_file(path);
-        // It goes with the file at the latest.
-        let _ = deletions.hold.unlock();
+        // The lock is released with the file at the latest.
+        let _ = deletions.copy_lock.unlock();
         removed
     }
 
@@ -187,13 +189,13 @@ impl Blobs for DirBlobs {
     }
 
     fn folders(&self) -> BlobFuture<'_, Vec<String>> {
-        // Any name will do: the work looks at the root.
+        // The name is only checked: the operation reads the root.
         self.blocking("root", |blobs, _| entries(&blobs.root, fs::FileType::is_dir))
     }
 }
 
-/// Makes a new file of these bytes. A blob is large, and nobody gains from a copy of it in the kernel's cache that takes
-/// longer to make than the disk to write.
+/// Creates a file with these bytes and syncs it. Writes past the page cache, because a copy of a large blob there takes
+/// longer than the disk's write and is seldom read.
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = File::create(path)?;
     let (mut direct, mut pages, mut at) = (Direct::to_write(path), Pages::default(), 0);
@@ -223,13 +225,13 @@ fn read(path: &Path) -> io::Result<Bytes> {
 fn absent_is_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
-        // A part of the path that is a file means the same: no such blob.
+        // If a parent is a file, there is no such blob either.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The names of a folder's entries of one kind, sorted; those that no blob can have are not ours and left out.
+/// Returns the names of a folder's entries of one kind, ascending. Leaves out names that are invalid for a blob.
 fn entries(folder: &Path, kind: impl Fn(&fs::FileType) -> bool) -> io::Result<Vec<String>> {
     let Some(entries) = absent_is_none(fs::read_dir(folder))? else { return Ok(Vec::new()) };
     let mut names = Vec::new();

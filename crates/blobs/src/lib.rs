@@ -1,11 +1,10 @@
-//! Big payloads as files beside the store.
+//! Large payloads as files beside the store.
 //!
-//! A row holds small payloads itself; a big one would hold up every commit behind it, so its bytes become a blob
-//! first and the row keeps the name. The order is what makes it safe: put the blob, then commit the row; commit the
-//! row's deletion, then delete the blob. A crash in between leaves a blob without a row, never a row without a
-//! blob; [`Blobs::list`] finds such orphans.
+//! A large payload in a row would delay every later commit, so its bytes become a blob and the row has the blob's name.
+//! The order makes this safe: put the blob, then commit the row; commit the row's deletion, then delete the blob. A crash
+//! in between leaves a blob without a row, never a row without a blob. [`Blobs::list`] finds such orphans.
 //!
-//! [`DirBlobs`] keeps them in a local folder, [`MemoryBlobs`] in memory for tests and the simulator.
+//! [`DirBlobs`] stores blobs in a local directory, [`MemoryBlobs`] in memory for tests and the simulator.
 
 mod dir;
 mod memory;
@@ -20,21 +19,21 @@ use bytes::Bytes;
 pub use dir::{COPY_LOCK, DirBlobs};
 pub use memory::MemoryBlobs;
 
-/// What a [`Blobs`] method returns: boxed, so that the engine can hold any of them behind one pointer.
+/// The future that a [`Blobs`] method returns. It is boxed, so that the engine can use any implementation as `dyn Blobs`.
 pub type BlobFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, BlobError>> + Send + 'a>>;
 
-/// Why a blob could not be kept, read or deleted.
+/// Why a [`Blobs`] call failed. After a failed put the name has its former bytes, all of the new ones, or none.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BlobError {
-    /// The name is not one that a blob can have.
+    /// The name is not a valid blob name. The text is the name, truncated to 255 characters.
     #[error(
         "`{0}` cannot name a blob: it must be like `7/x.input`, of letters, digits and `_ - . :`, no part starting with a dot"
     )]
     Name(String),
-    /// The disk is full.
-    #[error("the disk of the blob folder is full: {0}; free some space on it")]
+    /// The disk is full. Retry when there is free space.
+    #[error("the disk of the blob directory is full: {0}; free some space on it")]
     Full(String),
-    /// Reading or writing failed.
+    /// A file operation failed. The text names the blob and the cause.
     #[error("a blob cannot be read or written: {0}")]
     Io(String),
 }
@@ -50,24 +49,27 @@ impl BlobError {
     }
 }
 
-/// A place for blobs. Cheap to share; every method may be called from many tasks at once.
+/// A storage of blobs. One value serves the whole process; every method may be called from many tasks concurrently.
 ///
-/// A name is one or more parts joined by `/`, such as `7/x.input`; each part is of `A-Z a-z 0-9 _ - . :`
-/// and starts with no dot. Whoever chooses names never reuses one for other bytes.
+/// A name is one or more parts joined by `/`, such as `7/x.input`, of at most 255 bytes. Each part consists of
+/// `A-Z a-z 0-9 _ - . :` and does not start with a dot. The engine never reuses a name for other bytes.
+///
+/// Every method fails with [`BlobError::Name`] for an invalid name and with [`BlobError::Io`] if a file operation fails.
 pub trait Blobs: Send + Sync + 'static {
-    /// Keeps the bytes. When this returns `Ok`, neither a crash nor a power cut can lose them; after an error or a
-    /// crash before that, the name has either all of them or nothing.
+    /// Stores the bytes under the name. `Ok` means that neither a crash nor a power cut can lose the bytes. After an error
+    /// or a crash the name has either all of them or none.
     fn put(&self, name: &str, bytes: Bytes) -> BlobFuture<'_, ()>;
 
-    /// The bytes, if the name has some.
+    /// Returns the bytes of a blob; `None` if there is no such blob.
     fn get(&self, name: &str) -> BlobFuture<'_, Option<Bytes>>;
 
-    /// Removes the blob. No such blob: nothing happens.
+    /// Deletes a blob. Succeeds if there is no such blob.
     fn delete(&self, name: &str) -> BlobFuture<'_, ()>;
 
-    /// The full names of all blobs directly in a folder, sorted: `list("7")` answers `7/x.input` and its like.
+    /// Returns the full names of all blobs directly in a folder, ascending: `list("7")` returns names such as
+    /// `7/x.input`. Empty if there is no such folder.
     fn list(&self, folder: &str) -> BlobFuture<'_, Vec<String>>;
 
-    /// The first parts of all names that have more than one, sorted: what [`Blobs::list`] can be asked for.
+    /// Returns the first parts of all names with more than one part, ascending: the arguments for [`Blobs::list`].
     fn folders(&self) -> BlobFuture<'_, Vec<String>>;
 }

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use crate::name::checked;
 use crate::{BlobError, BlobFuture, Blobs};
 
-/// Blobs without a disk. They are gone with the last handle.
+/// Blobs in memory. They are gone when this value is dropped.
 #[derive(Debug, Default)]
 pub struct MemoryBlobs {
     blobs: Mutex<BTreeMap<String, Bytes>>,
 }
 
 impl MemoryBlobs {
-    /// No blobs yet.
+    /// Creates an empty storage.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,11 +1,11 @@
-//! Which names are safe to become paths.
+//! The check that a blob's name is safe as a path.
 
 use crate::BlobError;
 
-/// The longest name in bytes: what file systems take for one part.
+/// Limit of the length of a name in bytes: the limit of file systems for one part of a path.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The name, if it stays inside the folder on every file system.
+/// Returns the name if its path stays inside the directory on every file system.
 pub(crate) fn checked(name: &str) -> Result<&str, BlobError> {
     let safe = name.len() <= NAME_BYTES_MAX && name.split('/').all(part_is_safe);
     if safe { Ok(name) } else { Err(BlobError::Name(name.chars().take(NAME_BYTES_MAX).collect())) }

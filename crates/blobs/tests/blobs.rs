@@ -1,4 +1,4 @@
-//! What every place for blobs does, and what only a folder can get wrong.
+//! The behaviour of every storage of blobs, and failures of the directory.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -21,7 +21,7 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_put_can_be_got_and_deleted() {
+async fn a_blob_is_put_read_and_deleted() {
     on_each(async |blobs| {
         let big: Bytes = (0..20_000_000_u32).map(|i| (i >> 3) as u8).collect::<Vec<_>>().into();
         for (name, bytes) in [("7/1.input", big), ("7/2.input", Bytes::new()), ("top", "x".into())] {
@@ -75,7 +75,7 @@ async fn no_name_leads_out_of_the_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_tasks_put_at_once() {
+async fn many_tasks_put_concurrently() {
     let dir = TempDir::new().unwrap();
     let blobs = DirBlobs::open(dir.path()).unwrap();
     let puts: Vec<_> = (0..64_u8)
@@ -97,7 +97,7 @@ async fn many_tasks_put_at_once() {
 async fn blobs_are_there_after_reopening_and_leftovers_are_not() {
     let dir = TempDir::new().unwrap();
     DirBlobs::open(dir.path()).unwrap().put("7/1.input", "kept".into()).await.unwrap();
-    // What a crash between write and rename leaves.
+    // A crash between write and rename leaves this file.
     fs::write(dir.path().join(".tmp/0"), "half").unwrap();
     let blobs = DirBlobs::open(dir.path()).unwrap();
     assert_eq!(count_of_files(&dir.path().join(".tmp")), 0);
@@ -106,7 +106,7 @@ async fn blobs_are_there_after_reopening_and_leftovers_are_not() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_while_somebody_holds_the_blobs_goes_afterwards() {
+async fn deletions_wait_while_the_copy_lock_is_held() {
     let dir = TempDir::new().unwrap();
     let blobs = DirBlobs::open(dir.path()).unwrap();
     for name in ["7/old", "7/again", "7/other"] {
@@ -139,13 +139,13 @@ async fn a_failed_put_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn nothing_is_missing_while_the_whole_folder_is() {
+async fn no_blob_is_reported_missing_while_the_directory_is() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("blobs");
     let blobs = DirBlobs::open(&root).unwrap();
     blobs.put("7/x", Bytes::from_static(b"kept")).await.unwrap();
     assert_eq!(blobs.get("7/y").await.unwrap(), None);
-    // Its disk is not mounted any more.
+    // The disk is unmounted.
     fs::rename(&root, dir.path().join("away")).unwrap();
     fs::create_dir(&root).unwrap();
     assert!(matches!(blobs.get("7/x").await, Err(BlobError::Io(_))));
@@ -168,7 +168,7 @@ fn count_of_files(folder: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn nobody_else_can_look_into_the_folder() {
+async fn other_users_cannot_read_the_directory() {
     let dir = TempDir::new().unwrap();
     let root = dir.path().join("blobs");
     DirBlobs::open(&root).unwrap().put("7/1.input", Bytes::from_static(b"x")).await.unwrap();

@@ -1,8 +1,7 @@
-//! The power goes at any moment: a blob that was acknowledged is whole when it comes back, and no name ever leads to
-//! half a blob.
+//! A power cut at any moment: every acknowledged blob is whole afterwards, and no name has a part of a blob.
 //!
-//! As in the store's tests, a program of its own writes and deletes blobs while its disk is recorded, and the folder
-//! is rebuilt and opened as every cut could have left it.
+//! As in the store's tests, a separate process writes and deletes blobs while its disk is recorded. The directory is
+//! rebuilt and opened as each cut may have left it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,11 +17,11 @@ const SEED: &str = "LONGSHORE_TEST_POWER_CUT_SEED";
 const FAILING: &str = "LONGSHORE_TEST_POWER_CUT_FAILING";
 const BLOBS: u64 = 36;
 const BLOBS_PER_LIFE: u64 = 12;
-/// What is wrong with a failing disk at times: lines for `disk.c`.
+/// The faults of a failing disk: lines for `disk.c`.
 const FAULTS: [&str; 5] =
     ["sync EIO", "sync EIO /folder", "write EIO", "write ENOSPC\ncreate ENOSPC", "create EIO"];
 
-/// A name and the only bytes that it ever has.
+/// Returns the name and the bytes of blob `number`.
 fn blob(number: u64) -> (String, Bytes) {
     let bytes = [0, 1, 511, 3_000, 9_000][number as usize % 5];
     (format!("{}/{number}.input", number / 3), vec![number as u8; bytes].into())
@@ -45,7 +44,7 @@ async fn the_program_that_is_recorded() {
         if failing && random.below(3) == 0 {
             disk.fail(FAULTS[random.below(FAULTS.len() as u64) as usize]).unwrap();
         }
-        // Two at once: the second is there or not, nobody waits for it.
+        // Two concurrent puts: the second may fail.
         let ((name, bytes), (beside, other)) = (blob(number), blob(number + BLOBS));
         let second = tokio::spawn({
             let blobs = blobs.clone();
@@ -71,7 +70,7 @@ async fn the_program_that_is_recorded() {
     }
 }
 
-/// What must be there at each step.
+/// Returns the blobs that must exist after each step.
 fn promises(steps: &[Step]) -> Vec<Vec<u64>> {
     let mut kept = BTreeMap::new();
     let after = |step: &Step| {
@@ -83,7 +82,7 @@ fn promises(steps: &[Step]) -> Vec<Vec<u64>> {
     steps.iter().map(after).collect()
 }
 
-/// The blobs that are there, each of them whole; then one more is put.
+/// Returns the blobs in the directory, each checked to be whole; then puts one more.
 fn open(files: &Files) -> Result<Vec<u64>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -104,7 +103,7 @@ fn open(files: &Files) -> Result<Vec<u64>, String> {
     })
 }
 
-/// Cuts everywhere; what was wrong.
+/// Cuts the record after every step, with every loss. Returns the violations.
 #[expect(clippy::print_stdout, reason = "figures of a test")]
 fn cut_everywhere<'a>(steps: &'a [Step], disk: impl Fn() -> Disk<'a> + Sync) -> Vec<String> {
     let (promises, cuts) = (promises(steps), AtomicUsize::new(0));

@@ -1,10 +1,9 @@
-//! Large reads and writes of files go past the kernel's cache.
+//! Large reads and writes of files past the page cache (`O_DIRECT`).
 //!
-//! Half a mebibyte behind the end of a file, written and synced, takes 0.5 ms and 76 us of processor time this way and
-//! 0.65 ms and 162 us through the cache; where the kernel has to find memory for the cache first, several times as
-//! much. Below some 64 KiB the cache is faster: its pages are written by the sync, which the disk is waited for anyway.
+//! Half a mebibyte, written and synced, takes half the processor time this way. Below about 64 KiB the page cache is
+//! faster: its pages are written by the sync, which is waited for in both cases.
 //!
-//! Not every file system has such a way. Each operation here says so, and the caller goes through the cache.
+//! Not every file system supports `O_DIRECT`. Each operation reports that, and the caller then uses the page cache.
 
 mod pages;
 
@@ -17,20 +16,20 @@ use rustix::fs::OFlags;
 
 pub use pages::{PAGE_BYTES, Pages};
 
-/// A way past the cache into one file, if its file system has one.
+/// One file, opened for reads or writes past the page cache. Unusable if the file system does not support that.
 #[derive(Debug)]
 pub struct Direct {
     file: Option<File>,
 }
 
 impl Direct {
-    /// For writing to the file at this path.
+    /// Opens the file at this path for writing.
     #[must_use]
     pub fn to_write(path: &Path) -> Self {
         Self::open(File::options().write(true), path)
     }
 
-    /// For reading the file at this path.
+    /// Opens the file at this path for reading.
     #[must_use]
     pub fn to_read(path: &Path) -> Self {
         Self::open(File::options().read(true), path)
@@ -40,16 +39,22 @@ impl Direct {
         Self { file: options.custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path).ok() }
     }
 
-    /// Writes whole pages of [`Pages`], from a multiple of [`PAGE_BYTES`] on. False if that is not possible here:
-    /// nothing more than what was to be written has been then.
+    /// Writes the whole pages of a [`Pages`] at offset `at`, a multiple of [`PAGE_BYTES`]. Returns `false` if the file
+    /// system does not support the write; a part of the pages may then be written.
+    ///
+    /// # Errors
+    /// Any other error of the write.
     pub fn write(&mut self, pages: &[u8], at: u64) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         let written = file.write_all_at(pages, at);
         Ok(self.if_possible(written)?.is_some())
     }
 
-    /// Reads from the beginning of the file until these pages are full or the file has ended; answers how many bytes
-    /// that were. None if that is not possible here.
+    /// Reads from the start of the file until `pages` are full or the file ends. Returns the number of bytes; `None` if
+    /// the file system does not support the read.
+    ///
+    /// # Errors
+    /// Any other error of the read.
     pub fn read(&mut self, pages: &mut Pages) -> io::Result<Option<usize>> {
         let Some(file) = &self.file else { return Ok(None) };
         let read = read_to_end(file, pages.bytes_mut());
@@ -58,7 +63,7 @@ impl Direct {
 
     fn if_possible<T>(&mut self, done: io::Result<T>) -> io::Result<Option<T>> {
         match done {
-            // This disk has larger sectors, or the file system takes the flag and not what follows.
+            // The disk has larger sectors, or the file system accepts the flag but not the operation.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 self.file = None;
                 Ok(None)
@@ -77,7 +82,7 @@ fn read_to_end(file: &File, pages: &mut [u8]) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
-        // Behind a part of a page nothing follows, and nothing could be read from there on.
+        // A partial page is the end of the file. A read from an unaligned offset would fail.
         if at % PAGE_BYTES != 0 {
             break;
         }
@@ -90,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_through_the_cache_see_what_went_past_it_and_the_other_way_round() {
+    fn cached_and_direct_reads_see_each_others_writes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let cached = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         cached.write_all_at(&[1; 3 * PAGE_BYTES + 5], 0).unwrap();
         let mut pages = Pages::default();
         pages.begin(2 * PAGE_BYTES).extend_from_slice(&[2; 2 * PAGE_BYTES]);
-        // Some file systems, such as older ones in memory, have no such way: then nothing is written.
+        // Some file systems, such as older ones in memory, do not support it: then nothing is written.
         let is_possible = Direct::to_write(&path).write(pages.bytes(), PAGE_BYTES as u64).unwrap();
         let expected = if is_possible { 2 } else { 1 };
         let mut read = [0; 3 * PAGE_BYTES + 5];
@@ -113,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_go_past_the_cache_is_said_and_not_tried_again() {
+    fn an_unsupported_operation_is_reported_and_not_retried() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         File::create(&path).unwrap();

@@ -1,8 +1,8 @@
-//! Memory for what goes past the cache: it begins and ends on a multiple of a page.
+//! Page-aligned memory for direct reads and writes.
 
 use bytes::Bytes;
 
-/// What goes past the cache begins and ends on a multiple of this, in the file and in memory.
+/// The alignment in bytes of direct reads and writes, in the file and in memory.
 pub const PAGE_BYTES: usize = 4096;
 
 /// Memory for bytes that begin on a multiple of [`PAGE_BYTES`].
@@ -13,7 +13,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Empty, with room for so many bytes; what is appended to this is in [`Self::bytes`].
+    /// Empties the pages, reserves memory for `bytes` bytes, and returns the buffer to append to. Append at most `bytes`
+    /// bytes: a reallocation would lose the alignment.
     pub fn begin(&mut self, bytes: usize) -> &mut Vec<u8> {
         self.memory.clear();
         self.memory.reserve(bytes.next_multiple_of(PAGE_BYTES) + PAGE_BYTES);
@@ -22,30 +23,30 @@ impl Pages {
         &mut self.memory
     }
 
-    /// Fills the last page up with zeros; answers how many bytes there were without them.
+    /// Fills the last page with zeros. Returns the number of bytes before them.
     pub fn end(&mut self) -> usize {
         let bytes = self.bytes().len();
         self.fill(bytes);
         bytes
     }
 
-    /// Zeros up to the end of the page that so many bytes reach.
+    /// Extends with zeros, or truncates, to the end of the page that `bytes` bytes reach.
     pub fn fill(&mut self, bytes: usize) {
         self.memory.resize(self.start + bytes.next_multiple_of(PAGE_BYTES), 0);
     }
 
-    /// What was appended.
+    /// Returns the appended bytes, including zeros that filled the last page.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..]
     }
 
-    /// The same, to be written to.
+    /// Returns the appended bytes, to be overwritten.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..]
     }
 
-    /// The first so many of the bytes, or all that there are, without a copy.
+    /// Returns the first `bytes` bytes, or all if there are fewer, without a copy.
     #[must_use]
     pub fn into_bytes(self, bytes: usize) -> Bytes {
         let end = (self.start + bytes).min(self.memory.len());
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_appended_begins_on_a_page() {
+    fn appended_bytes_begin_on_a_page() {
         let mut pages = Pages::default();
         for bytes in [1_usize, 5000, 100, 1 << 20] {
             pages.begin(bytes).extend((0..bytes).map(|at| at as u8));

@@ -1,4 +1,4 @@
-//! What a bad disk, or a hand in the wrong folder, does to files at rest.
+//! Damages files at rest, as a bad disk or a mistaken user does.
 
 use crate::files::Files;
 use crate::random::Random;
@@ -6,10 +6,10 @@ use crate::random::Random;
 const PAGE_BYTES: usize = 4096;
 
 impl Files {
-    /// Damages one of the files with such a name: flips a bit, zeroes a page, cuts it, or removes it. Says what was done;
-    /// `None` if there is no such file.
-    pub fn damage(&mut self, random: &mut Random, is_meant: impl Fn(&str) -> bool) -> Option<String> {
-        let names: Vec<String> = self.files.keys().filter(|name| is_meant(name)).cloned().collect();
+    /// Damages one of the files whose name passes `filter`: flips a bit, zeroes a page, truncates or removes the file.
+    /// Returns a description of the damage; `None` if there is no such file.
+    pub fn damage(&mut self, random: &mut Random, filter: impl Fn(&str) -> bool) -> Option<String> {
+        let names: Vec<String> = self.files.keys().filter(|name| filter(name)).cloned().collect();
         let name = names.get(random.below(names.len() as u64) as usize)?.clone();
         let content = self.files.get_mut(&name)?;
         let at = random.below(content.len() as u64) as usize;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_damage_changes_one_file_that_is_meant() {
+    fn every_damage_changes_one_matching_file() {
         let mut whole = Files::default();
         whole.files.insert("log/1".into(), vec![7; 10_000]);
         whole.files.insert("log/2".into(), vec![7; 10]);

@@ -1,4 +1,4 @@
-//! What of a recorded folder is durable, and what a power cut may leave of the rest.
+//! The model of a recorded folder: its durable content, and what a power cut may leave of the rest.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,48 +6,48 @@ use crate::files::Files;
 use crate::random::Random;
 use crate::record::{Op, Step};
 
-/// A disk writes this much at once or not at all.
+/// Bytes that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 
-/// What a power cut does to what was not synced.
+/// What a power cut does to changes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It is all there, as after a crash of the program alone.
+    /// Every change is kept, as after a crash of the program alone.
     Nothing,
-    /// None of it is there.
+    /// Every change is lost.
     Everything,
-    /// Each write and each name is there or not.
+    /// Each write and each name is kept or lost.
     Writes,
-    /// Each sector is there or not; files may have grown without their content.
+    /// Each sector is kept or lost; files may have grown without their content.
     Sectors,
-    /// All is there but the end of each file's last write.
+    /// Every change is kept but the end of each file's last write.
     Tail,
-    /// Some of it is there, written in another order.
+    /// Some changes are kept, applied in another order.
     Order,
 }
 
 impl Loss {
-    /// Every kind.
+    /// Every kind of loss.
     pub const ALL: [Self; 6] =
         [Self::Nothing, Self::Everything, Self::Writes, Self::Sectors, Self::Tail, Self::Order];
 }
 
-/// A folder on a disk, as far as the record was followed.
+/// A folder on a disk after the steps of a record that were applied.
 #[derive(Debug)]
 pub struct Disk<'a> {
-    /// Decides what a failed sync left on disk; without it, nothing.
+    /// Decides which sectors a failed sync left on disk; `None` leaves none.
     given_up: Option<Random>,
     /// Whether syncs are ignored.
     lies: bool,
     nodes: Vec<Node<'a>>,
     /// The latest node of each inode.
     inodes: HashMap<u64, usize>,
-    /// When the syncs under way began, and on what.
+    /// The node and the first step of each sync in flight.
     syncs: HashMap<u64, (usize, u64)>,
     steps: u64,
 }
 
-/// A file or folder: what is durable, what happened since (with its step), and what programs see.
+/// A file or folder: the durable content, the later changes with their steps, and the content that programs see.
 #[derive(Debug)]
 enum Node<'a> {
     File { durable: Vec<u8>, pending: Vec<(u64, Change<'a>)>, live: Vec<u8> },
@@ -62,12 +62,12 @@ enum Change<'a> {
     Length(usize),
 }
 
-/// A name leads to a node from now on, or to nothing.
+/// A change of a folder: the name gets another node, or is removed.
 #[derive(Clone, Debug)]
 struct Naming(String, Option<usize>);
 
 impl<'a> Disk<'a> {
-    /// A disk before the first step. What a failed sync should have covered is lost.
+    /// Returns a disk before the first step. The changes that a failed sync should have covered are lost.
     pub fn new() -> Self {
         Self {
             given_up: None,
@@ -79,21 +79,21 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// What a failed sync should have covered is on disk or not, sector by sector.
+    /// Returns a disk on which a failed sync leaves some of the sectors that it should have covered.
     #[must_use]
     pub fn failed_syncs_leave_some(mut self, seed: u64) -> Self {
         self.given_up = Some(Random(seed));
         self
     }
 
-    /// A disk that says that it has synced, and has not.
+    /// Returns a disk that ignores syncs and reports success.
     #[must_use]
     pub fn lying(mut self) -> Self {
         self.lies = true;
         self
     }
 
-    /// Follows the record by one step.
+    /// Applies the next step of the record.
     pub fn apply(&mut self, step: &'a Step) {
         self.steps += 1;
         match &step.op {
@@ -136,7 +136,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// A folder that a power cut may leave now. The same seed answers the same.
+    /// Returns a folder that a power cut at this step may leave. The same seed returns the same folder.
     pub fn cut(&self, loss: Loss, seed: u64) -> Files {
         let mut left = Files::default();
         if !self.nodes.is_empty() {
@@ -211,7 +211,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// What a name leads to as the program sees it.
+    /// Returns the node of a path as programs see it.
     fn lookup(&self, path: &str) -> Option<usize> {
         let parts = path.split('/').filter(|part| !part.is_empty());
         parts.into_iter().try_fold(0, |folder, part| match &self.nodes[folder] {
@@ -228,7 +228,7 @@ impl Default for Disk<'_> {
 }
 
 impl Node<'_> {
-    /// What happened before the step is durable.
+    /// Makes the changes before the step durable.
     fn settle(&mut self, before: u64) {
         match self {
             Self::File { durable, pending, .. } => {
@@ -247,8 +247,8 @@ impl Node<'_> {
         }
     }
 
-    /// A sync failed. A file's changes count as written from now on, whatever became of them; names are kept in
-    /// the file system's journal, which tries again.
+    /// Applies a failed sync. A file's pending changes count as written, and no later sync writes them. Names are in the
+    /// file system's journal, which retries.
     fn give_up(&mut self, random: Option<&mut Random>) {
         let Self::File { durable, pending, .. } = self else { return };
         let changes: Vec<Change<'_>> = pending.drain(..).map(|(_, change)| change).collect();
@@ -271,7 +271,7 @@ impl Change<'_> {
         }
     }
 
-    /// The change's parts, none of which crosses the border of a sector.
+    /// Splits the change at the borders of sectors.
     fn sectors(self) -> Vec<Self> {
         let Self::Write { at, mut data } = self else { return vec![self] };
         let (mut at, mut parts) = (at, Vec::new());
@@ -284,7 +284,7 @@ impl Change<'_> {
     }
 }
 
-/// Applies to the content what a power cut leaves of the pending changes.
+/// Applies the pending changes that a power cut leaves to the content.
 fn lose(content: &mut Vec<u8>, pending: &[Change<'_>], loss: Loss, random: &mut Random) {
     match loss {
         Loss::Nothing => pending.iter().for_each(|change| change.apply(content)),

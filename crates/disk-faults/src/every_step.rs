@@ -1,12 +1,13 @@
-//! Cutting a record at every step.
+//! Checks a record after every step.
 
 use crate::disk::Disk;
 use crate::record::Step;
 
-/// Neighbours are judged by the same thread: what a cut leaves there is often the same.
+/// Consecutive steps that one thread checks: cuts after neighbouring steps often leave the same folder.
 const NEIGHBOURS: usize = 16;
 
-/// Follows the record with a disk and calls `judge` after every step, with the number of steps so far, on all cores.
+/// Applies the record to a disk and calls `judge` after every step with the number of steps so far. Uses all cores; each
+/// step is judged once.
 pub fn after_every_step<'a>(
     steps: &'a [Step],
     disk: impl Fn() -> Disk<'a> + Sync,

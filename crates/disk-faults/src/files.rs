@@ -1,4 +1,4 @@
-//! What is in a folder.
+//! The content of a folder as a value.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,17 @@ use tempfile::TempDir;
 /// The content of a folder: files by their name relative to it, and the names of folders in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Files {
-    /// The files.
+    /// The content of each file, by its path in the folder.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The folders, those above before those below.
+    /// The paths of all folders, parents before children.
     pub folders: Vec<String>,
 }
 
 impl Files {
-    /// Makes the folder real, in memory where there is such a place: it need not survive anything.
+    /// Writes the content to a new temporary folder, in memory if `/dev/shm` exists.
+    ///
+    /// # Errors
+    /// Any error of creating or writing a file.
     pub fn rebuild(&self) -> io::Result<TempDir> {
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };

@@ -1,21 +1,21 @@
-//! For tests: a disk that is recorded, cut off at any moment, and broken on command.
+//! Disk faults for tests: records the disk operations of a program, simulates power cuts, and injects errors.
 //!
 //! ```text
 //! program ──► disk.c, preloaded ──► the real folder
-//!                  │ record                         the folder as a power cut could have left it
+//!                  │ record                         a folder that a power cut may have left
 //!                  ▼                                                 ▲
-//!             Step, Step, Step … ──► Disk: what is durable, what is not ──► one of them, by Loss and seed
+//!             Step, Step, Step … ──► Disk: durable and pending changes ──► one such folder, by Loss and seed
 //! ```
 //!
-//! `disk.c` stands between a program and the C library; it writes down every change of a folder and every sync, and
-//! lets them fail when its control file says so. [`record()`] runs a test in this way. [`Disk`] follows such a record step by step. At every step
-//! [`Disk::cut`] makes up a folder that a power cut at this moment may leave: what was synced is there, the rest is
-//! kept, dropped, torn or reordered at random. The test rebuilds the folder and opens it.
+//! `disk.c` is preloaded between a program and the C library. It records every change of a folder and every sync, and
+//! makes operations fail as its control file says. [`record()`] runs a test in this way. [`Disk`] applies such a record
+//! step by step. After any step [`Disk::cut`] returns a folder that a power cut may leave: synced changes are there, the
+//! others are kept, lost, torn or reordered at random. The test rebuilds the folder and opens it.
 //!
 //! The model is harsher than a good file system: a name is durable only after a sync of its folder, and pages reach
 //! the disk in any order, in sectors of 512 bytes.
 //!
-//! [`Files::damage`] does to files at rest what a bad disk does, or a hand in the wrong folder.
+//! [`Files::damage`] damages files at rest.
 //!
 //! The black-box tests in `e2e/` use `disk.c` alone.
 

@@ -1,4 +1,4 @@
-//! Running a program on a disk that is recorded: a test of the running test program, in a process of its own.
+//! Runs a test of the current test program in a process of its own, on a recorded disk.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -17,7 +17,10 @@ const RECORD: &str = "DISK_FAULTS_RECORD";
 const CONTROL: &str = "DISK_FAULTS_CONTROL";
 const CONTROL_BYTES: usize = 256;
 
-/// Runs the test with this name with a [`Recorded`] folder and answers everything that happened to the folder.
+/// Runs the test with this name with a [`Recorded`] folder. Returns the steps of the folder, in order.
+///
+/// # Errors
+/// If `disk.c` cannot be compiled or the test fails; the text is the output of the compiler or of the test.
 pub fn record(test: &str, environment: &[(&str, String)]) -> io::Result<Vec<Step>> {
     let dir = TempDir::new()?;
     let outside = dir.path().canonicalize()?;
@@ -36,7 +39,7 @@ pub fn record(test: &str, environment: &[(&str, String)]) -> io::Result<Vec<Step
     read(&log)
 }
 
-/// With `cc`, which `ring` needs as well.
+/// Compiles `disk.c` with `cc`, which the build of `ring` needs as well.
 fn compile(folder: &Path) -> io::Result<PathBuf> {
     let library = folder.join("disk.so");
     let arguments = ["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", SOURCE, "-o"];
@@ -47,10 +50,10 @@ fn compile(folder: &Path) -> io::Result<PathBuf> {
     Ok(library)
 }
 
-/// What the program that is recorded has: a folder, a way to put remarks into the record, and power over its disk.
+/// The recorded program's handle: its folder, marks in the record, and faults of its disk.
 #[derive(Debug)]
 pub struct Recorded {
-    /// The folder; it is empty.
+    /// The path of the recorded folder, which is empty at first.
     pub folder: PathBuf,
     marks: fs::File,
     control: fs::File,
@@ -58,7 +61,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// None in a program that is not recorded.
+    /// Returns the handle; `None` in a program that is not recorded. The inner error is that of opening a file.
     pub fn here() -> Option<io::Result<Self>> {
         let path = |name| std::env::var_os(name).map(PathBuf::from);
         let (folder, control, log) = (path(FOLDER)?, path(CONTROL)?, path(RECORD)?);
@@ -70,17 +73,27 @@ impl Recorded {
         Some(open())
     }
 
-    /// Puts a remark among the steps of the record. Never fails for what [`Recorded::fail`] says.
+    /// Adds a mark to the record. [`Recorded::fail`] does not affect it.
+    ///
+    /// # Errors
+    /// If the mark cannot be written.
     pub fn mark(&self, remark: &str) -> io::Result<()> {
         (&self.marks).write_all(remark.as_bytes())
     }
 
-    /// What has happened so far. An error if the last of it is just being written down.
+    /// Returns the steps so far.
+    ///
+    /// # Errors
+    /// If the record cannot be read, or its last entry is being written.
     pub fn so_far(&self) -> io::Result<Vec<Step>> {
         read(&self.log)
     }
 
-    /// From now on these operations fail, and no others: lines as described in `disk.c`, such as `sync EIO .log`.
+    /// Makes these operations fail from now on, and no others: lines as described in `disk.c`, such as `sync EIO .log`.
+    /// An empty text ends all failures.
+    ///
+    /// # Errors
+    /// If the lines are longer than 256 bytes or cannot be written.
     pub fn fail(&self, lines: &str) -> io::Result<()> {
         let mut bytes = [0; CONTROL_BYTES];
         let text = bytes.get_mut(..lines.len()).ok_or(io::ErrorKind::InvalidInput)?;

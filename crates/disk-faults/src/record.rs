@@ -1,31 +1,30 @@
-//! Reading what `disk.c` wrote down.
+//! Reads the record that `disk.c` writes.
 
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a program writes into a file of this name, directly in the recorded folder, is no content but a remark
-/// between the steps: [`Step::mark`].
+/// The file in the recorded folder for marks: each write to it is a [`Step::mark`] and no content.
 pub(crate) const MARKS: &str = ".marks";
 
-/// Something that happened to the folder.
+/// One change of the recorded folder, or a mark.
 #[derive(Debug)]
 pub struct Step {
-    /// When, on the machine's steady clock.
+    /// The time on the computer's monotonic clock.
     pub time: Duration,
-    /// What.
+    /// The recorded operation.
     pub(crate) op: Op,
 }
 
 impl Step {
-    /// The program's remark, if this is one.
+    /// Returns the text of a mark; `None` for any other step.
     pub fn mark(&self) -> Option<&str> {
         if let Op::Marked(text) = &self.op { Some(text) } else { None }
     }
 }
 
-/// What happened. Files and folders are known by their inode; names are relative to the recorded folder.
+/// A recorded operation. Files and folders are identified by their inode; names are relative to the recorded folder.
 #[derive(Debug)]
 pub(crate) enum Op {
     /// A file was created.
@@ -36,17 +35,17 @@ pub(crate) enum Op {
     Written { file: u64, at: u64, data: Vec<u8> },
     /// A file was cut or extended to a length.
     Truncated { file: u64, length: u64 },
-    /// A sync began: it covers what happened to the file before.
+    /// A sync began: it covers the earlier changes of the file.
     SyncBegan { file: u64, sync: u64 },
     /// That sync succeeded.
     SyncEnded { sync: u64 },
-    /// A sync failed: what it should have covered may be on disk or not, and no later sync makes up for it.
+    /// A sync failed: the changes that it should have covered may be on disk or not, and no later sync writes them.
     SyncFailed { file: u64 },
-    /// A file got another name.
+    /// A file was renamed.
     Renamed { from: String, to: String },
     /// A file or folder was removed.
     Removed { name: String },
-    /// The program wrote a remark.
+    /// The program wrote a mark.
     Marked(String),
 }
 

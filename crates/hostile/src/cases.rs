@@ -1,9 +1,9 @@
-//! How many inputs a property gets.
+//! The configuration of property tests.
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// `few` inputs in an ordinary run, as many as `PROPTEST_CASES` says in a longer one. Inputs that failed are kept in
-/// a file beside the test's source and tried first from then on.
+/// Returns the configuration of a property test: `few` inputs, or `PROPTEST_CASES` if it is set. The seeds of failing inputs
+/// are stored in a file beside the test's source and run first from then on.
 pub fn cases(few: u32) -> Config {
     let persistence = FileFailurePersistence::WithSource("regressions");
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(few);

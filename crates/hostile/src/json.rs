@@ -1,17 +1,17 @@
-//! JSON texts by their grammar (RFC 8259), with a liking for its edges.
+//! Strategies for JSON texts by the grammar of RFC 8259, with many edge cases.
 //!
-//! They are texts and not values, because no value holds what the grammar allows: a number of a thousand digits,
-//! half of a surrogate pair, a name that comes twice.
+//! The strategies generate texts and not values, because no value type represents all that the grammar allows: a number
+//! of a thousand digits, half of a surrogate pair, a duplicate name.
 
 use proptest::prelude::*;
 
-/// The depth of the deepest texts: recursion that is not bounded by then ends in a crash.
+/// Limit of the nesting of generated texts. Unbounded recursion overflows the stack at this depth.
 pub const DEPTH: usize = 20_000;
 
-/// Names that a parser under test looks for. Objects get them more often than others.
+/// Member names that the parser under test reads. Generated objects have them more often than other names.
 pub type Names = &'static [&'static str];
 
-/// Any JSON text.
+/// Generates any JSON text.
 pub fn json(names: Names) -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         2 => prop::sample::select(vec!["null", "true", "false", "{}", "[]", "[ ]"]).prop_map(str::to_owned),
@@ -28,12 +28,12 @@ pub fn json(names: Names) -> impl Strategy<Value = String> {
     prop_oneof![40 => tree, 1 => deep()]
 }
 
-/// Any JSON object.
+/// Generates any JSON object as text.
 pub fn object(names: Names) -> impl Strategy<Value = String> {
     members(names, json(names), 0..6).prop_map(|members| format!("{{{members}}}"))
 }
 
-/// Any JSON number, also one that no type holds.
+/// Generates any JSON number as text, including numbers out of the range of every type.
 pub fn number() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<i64>().prop_map(|number| number.to_string()),
@@ -44,7 +44,7 @@ pub fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Any JSON string with its quotes; characters as they are, in escapes, and in halves.
+/// Generates any JSON string with its quotes: plain characters, escapes, and halves of surrogate pairs.
 pub fn string() -> impl Strategy<Value = String> {
     let letter = prop_oneof![
         6 => any::<char>().prop_map(as_it_is_or_escaped),
@@ -63,7 +63,7 @@ fn as_it_is_or_escaped(letter: char) -> String {
     }
 }
 
-/// Members in their order, names as often as they like.
+/// Generates the members of an object; names may repeat.
 fn members(
     names: Names,
     value: impl Strategy<Value = String>,

@@ -1,8 +1,7 @@
-//! Hostile input, for the tests of the other crates alone.
+//! Hostile input for the property tests of the other crates.
 //!
-//! Three kinds find different defects: any bytes (what is not a document at all), spoiled documents (a valid one
-//! with a few bytes changed, which gets far into a parser before it is wrong), and documents that are valid and
-//! at the edge of what is (numbers that no type holds, half a character, a thousand brackets).
+//! Three kinds of input find different defects: random bytes; mutated documents, which are valid up to a changed byte deep
+//! inside; and valid documents with extreme content, such as numbers out of range, half a character or a thousand brackets.
 
 mod cases;
 mod json;
@@ -14,7 +13,7 @@ pub use mutate::{JSON_TOKENS, mutated};
 
 use proptest::prelude::*;
 
-/// Any bytes, most of them few.
+/// Generates random bytes: mostly fewer than 64, at most 1 999.
 pub fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => prop::collection::vec(any::<u8>(), 0..64),
@@ -22,7 +21,7 @@ pub fn bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Any text, most of it short; control characters, and characters outside of the basic plane.
+/// Generates text of at most 23 characters, with control characters and characters outside of the basic plane.
 pub fn text() -> impl Strategy<Value = String> {
     let letter = prop_oneof![6 => any::<char>(), 2 => proptest::char::range('\0', '\x7f')];
     prop::collection::vec(letter, 0..24).prop_map(String::from_iter)

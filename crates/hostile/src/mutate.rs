@@ -1,9 +1,9 @@
-//! Valid documents with a few bytes changed.
+//! A strategy for valid documents with a few bytes changed.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// What spoils JSON, or looks like it.
+/// Byte sequences that make JSON invalid or change its structure.
 pub const JSON_TOKENS: &[&[u8]] = &[
     b"{",
     b"}",
@@ -46,7 +46,7 @@ enum Mutation {
     Cut { at: Index },
 }
 
-/// Documents of this kind, spoiled in up to five places; a few are left whole. `tokens` are inserted beside any
+/// Generates documents of `valid` with up to five mutations; some stay unchanged. Insertions are one of `tokens` or random
 /// bytes.
 pub fn mutated(
     valid: impl Strategy<Value = impl Into<Vec<u8>> + std::fmt::Debug>,

@@ -1,9 +1,9 @@
-//! Goes a hot path a number of times and ends at once. `cargo xtask instructions` runs this under valgrind, once and
-//! twice as long: the difference is what the path costs, and everything around it cancels out.
+//! Runs a hot path a number of times and exits. `cargo xtask instructions` runs this program under valgrind with two
+//! numbers: the difference is the cost of the path, without startup and teardown.
 //!
 //! usage: longshore-hot-paths PATH TIMES
 
-#![expect(clippy::print_stderr, reason = "it is run by hand: what cannot be printed need not go on")]
+#![expect(clippy::print_stderr, reason = "a command-line tool reports usage errors on stderr")]
 
 mod envelope;
 mod queue;

@@ -1,4 +1,4 @@
-//! Where mistakes are planted: one per thread, for a simulated world runs in one thread.
+//! The planted mistake of each thread. A simulated world runs in one thread.
 
 use core::cell::Cell;
 use std::thread_local;
@@ -9,12 +9,12 @@ thread_local! {
     static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
 }
 
-/// From now on this thread makes this mistake, and no other.
+/// Plants one mistake in this thread and removes any other; `None` removes it.
 pub fn plant(bug: Option<Bug>) {
     PLANTED.set(bug);
 }
 
-/// Whether this mistake is made.
+/// Whether this mistake is planted in this thread.
 pub fn planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }

@@ -1,26 +1,26 @@
-//! The mistakes, each of a kind that a programmer could make.
+//! The mistakes that can be planted. A programmer could make each of them.
 
 /// Defines the mistakes with their names.
 macro_rules! bugs {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A mistake.
+        /// A mistake that can be planted in the server.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Bug {
             $($(#[$doc])* $name,)*
         }
 
         impl Bug {
-            /// Every mistake.
+            /// Every mistake, in the order of definition.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its name.
+            /// Returns the name of the variant.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*
                 }
             }
 
-            /// The one of this name.
+            /// Returns the mistake with this name; `None` if there is none.
             pub fn parse(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|bug| bug.name() == name)
             }
@@ -36,27 +36,27 @@ bugs! {
     KeysNotLoaded,
 
     // Delivery.
-    /// A worker that is to end gets jobs all the same.
+    /// A drained worker gets jobs.
     DrainedWorkerTakes,
-    /// A job that comes back from a lost worker goes to the end of the line.
+    /// A job of a lost worker is requeued at the end of its queue.
     RequeuedAtBack,
-    /// A redispatch counts as two retries.
+    /// A requeue counts as two retries.
     RetryCountedTwice,
-    /// A job runs once more often than it may.
+    /// A job runs one attempt more than its limit.
     OneRunTooMany,
-    /// A delivery whose answer got lost counts as a retry.
+    /// An unconfirmed delivery counts as a retry.
     LostAnswerCounted,
-    /// Jobs that were dropped together are handed out together again.
+    /// Jobs that were dropped in one batch are delivered in one batch again.
     DroppedInBatches,
-    /// A job whose input could not be read is one that its worker lost.
+    /// A job whose input cannot be read counts as lost by its worker.
     ReadErrorCounted,
-    /// The jobs that run at a crash are nobody's afterwards.
+    /// The leases of running jobs are not restored after a crash.
     LeaseNotLoaded,
-    /// A managed worker that went silent loses its jobs but is left running.
+    /// A managed worker whose lease ended loses its jobs but is not stopped.
     HungWorkerKept,
 
     // Reports.
-    /// A result counts although nobody has taken the job since it was submitted or retried.
+    /// A result counts although no worker has taken the job since its submit or retry.
     UntakenResultAccepted,
     /// A result counts although the job was cancelled.
     ResultAfterCancel,
@@ -68,31 +68,31 @@ bugs! {
     TimeoutFromSubmit,
     /// A restart forgets the execution timeouts of running jobs.
     TimeoutNotLoaded,
-    /// The ttl begins anew when a job goes back to the queue.
+    /// A requeue restarts the ttl.
     TtlRestarts,
     /// A retry grants no new ttl.
     TtlNotRenewed,
-    /// `/status?ttl=` is checked and then forgotten.
+    /// `/status?ttl=` is checked but not applied.
     TtlIgnored,
 
     // Retry and purge.
-    /// A retried job shows the output or error of its first run.
+    /// A retried job shows the output or error of its earlier attempt.
     OutcomeNotCleared,
-    /// A retried job's stream begins with the chunks of its first run.
+    /// A retried job's stream begins with the chunks of its earlier attempt.
     StreamNotReset,
-    /// A purge also hits jobs that come after it while the clock stands still.
+    /// A purge also cancels later jobs of the same millisecond.
     PurgeHitsNewJobs,
 
     // Streams.
     /// The chunks of an attempt that did not finish stay.
     ChunksOfLostAttempt,
-    /// The last chunk of every drained page is drained again.
+    /// The last chunk of every consumed page is returned again.
     DrainedTwice,
-    /// A reader of events who comes back misses a chunk.
+    /// A follower that reconnects misses a chunk.
     ResumeSkipsOne,
-    /// A reader of events who comes back gets its last chunk again.
+    /// A follower that reconnects gets its last chunk again.
     ResumeRepeatsOne,
-    /// A reader of events is told the end before the chunks that it has not got yet.
+    /// A follower gets the end before the remaining chunks.
     EndBeforeChunks,
 
     // Damage on the disk.
@@ -100,48 +100,48 @@ bugs! {
     DamagedOutputServed,
     /// A job whose output is damaged is shown without an output.
     DamagedOutputOmitted,
-    /// A page of a stream is empty where its first chunk is damaged.
+    /// A page of a stream is empty if its first chunk is damaged.
     DamagedChunkOmitted,
-    /// What cannot be read now is answered as if it were damaged.
+    /// A failed read is reported as damage.
     ReadErrorCalledDamage,
 
     // Durability.
-    /// The reply leaves before the commit.
+    /// The reply is released before the commit.
     ReplyBeforeCommit,
-    /// After a failed commit the machine goes on as if it had succeeded.
+    /// After a failed commit the queue continues as if the commit had succeeded.
     FailedCommitForgotten,
     /// The counters' row is written only when it reserves numbers.
     CountersNotKept,
-    /// A file is deleted although the job that needs it can still be retried.
+    /// A large input is deleted although its job can still be retried.
     InputDeletedAtEnd,
-    /// At the start, the files of finished jobs are taken for strays.
+    /// At the start, the files of finished jobs are deleted as orphans.
     OutputSwept,
 
     // Waits.
-    /// Whoever waits for a job's end is not woken.
+    /// The waiters of a job's end are not woken.
     WaitNotWoken,
 
     // Webhooks.
-    /// That a webhook call is owed is not written down.
+    /// A pending webhook call is not stored.
     HookNotKept,
-    /// That a webhook call was accepted is not written down.
+    /// The acceptance of a webhook call is not stored.
     HookNotSettled,
     /// Failed webhook calls are not counted.
     HookWithoutEnd,
-    /// A failed webhook call is made again at once.
+    /// A failed webhook call is retried without a delay.
     HookAtOnce,
 
     // The fleet.
-    /// Workers of an earlier server are not looked after.
+    /// Adopted workers of an earlier server are not supervised.
     AdoptedForgotten,
-    /// The last idle worker stays for ever.
+    /// The last idle worker is never stopped.
     OneIdleKept,
-    /// Workers that must go are stopped with the jobs they run.
+    /// Drained workers are stopped while they run jobs.
     DrainKills,
-    /// Workers that still have to end take up no room.
+    /// Workers that are stopping do not count towards the limit.
     TooManyWorkers,
 
     // Rates.
-    /// One request more than the limit is let in.
+    /// One request more than the limit is accepted.
     RateOneTooMany,
 }

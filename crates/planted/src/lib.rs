@@ -1,8 +1,8 @@
 //! Mistakes that can be planted in the server, to see whether the simulator finds them.
 //!
-//! A place where such a mistake could be made asks [`planted`]. Without the feature of that name, which the
-//! server refuses to be built with, the answer is a constant `false` and nothing of the mistake is compiled in.
-//! With it, `plant` chooses one mistake for the calling thread; worlds on other threads have their own.
+//! The code that could make such a mistake calls [`planted`]. Without the feature `planted` the function is a constant
+//! `false`, so the mistakes are not compiled in; the server does not build with the feature. With it, `plant` chooses one
+//! mistake for the calling thread.
 #![no_std]
 
 #[cfg(feature = "planted")]
@@ -19,7 +19,7 @@ pub use bug::Bug;
 /// Whether mistakes can be planted in this build.
 pub const ARMED: bool = cfg!(feature = "planted");
 
-/// Whether this mistake is made.
+/// Whether this mistake is planted: never without the feature `planted`.
 #[cfg(not(feature = "planted"))]
 pub const fn planted(_: Bug) -> bool {
     false

@@ -10,14 +10,15 @@ use longshore_model::{
 
 use crate::BlobRef;
 
-/// Changes that are kept together or not at all, applied in order.
+/// Writes that are committed together or not at all, applied in order. All belong to one shard.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The strongest that any change in the batch asks for.
+    /// The strongest durability that any write of the batch needs.
     pub durability: Durability,
-    /// The changes.
+    /// The writes, in the order in which they take effect.
     pub writes: Vec<Write>,
-    /// What it rests on, see [`Store::commit`](crate::Store::commit); none for who waits for every answer.
+    /// The commit chain, see [`Store::commit`](crate::Store::commit). `None` for a sender with one batch in flight at a
+    /// time: the batch depends on no other.
     pub chain: Option<u64>,
 }
 
@@ -26,59 +27,58 @@ pub struct Batch {
 pub enum Write {
     /// Inserts a job or replaces its row.
     PutJob(Box<JobRow>),
-    /// Removes a job with its input, outcome, stream, chunks and hook. No such job: nothing happens.
+    /// Removes a job with its input, outcome, stream, chunks and webhook call. Without such a job nothing happens.
     DeleteJob(JobKey),
-    /// Keeps a job's input: the members of the submitted JSON object, without the outer braces.
+    /// Stores a job's input: the members of the submitted JSON object, without the outer braces.
     PutInput(JobKey, Payload),
-    /// Replaces a job's outcome.
+    /// Inserts or replaces a job's output and error.
     PutOutcome(JobKey, OutcomeRow),
-    /// Removes a job's outcome.
+    /// Removes a job's output and error.
     ClearOutcome(JobKey),
-    /// Adds a chunk; its offset is larger than that of every chunk before.
+    /// Adds a chunk. Its offset must be larger than that of every stored chunk of the job.
     AppendChunk(JobKey, ChunkRow),
     /// Removes a job's chunks; its stream row stays.
     DropChunks(JobKey),
-    /// Replaces a job's stream row.
+    /// Inserts or replaces a job's stream row.
     PutStream(JobKey, StreamRow),
     /// Removes a job's stream row and chunks.
     DeleteStream(JobKey),
-    /// Replaces what is owed to a job's webhook.
+    /// Inserts or replaces a job's pending webhook call.
     PutWebhook(WebhookRow),
-    /// Nothing is owed any more.
+    /// Removes a job's pending webhook call.
     DeleteWebhook(JobKey),
-    /// Replaces an endpoint's counters.
+    /// Inserts or replaces an endpoint's counters.
     PutCounters(EndpointNo, Counters),
     /// Inserts or replaces an endpoint.
     PutEndpoint(Box<Endpoint>),
-    /// Removes an endpoint's record and counters (its jobs are removed before, in slices).
+    /// Removes an endpoint and its counters. Earlier batches removed its jobs.
     DeleteEndpoint(EndpointNo),
-    /// Inserts or replaces a template.
+    /// Inserts or replaces a template, by its id.
     PutTemplate(Box<Template>),
-    /// Removes a template.
+    /// Removes the template with this id.
     DeleteTemplate(longshore_model::TemplateId),
-    /// Inserts or replaces a key.
+    /// Inserts or replaces an API key, by its id.
     PutKey(Box<ApiKey>),
-    /// Removes the key with this id.
+    /// Removes the API key with this id.
     DeleteKey(String),
     /// Inserts or replaces a named setting of the installation.
     PutSetting(String, Bytes),
-    /// Inserts or replaces the small record of this kind with this id. The bytes are JSON, and the store's caller's
-    /// business.
+    /// Inserts or replaces the JSON row of this kind with this id. The store does not parse the bytes.
     PutJsonRow(JsonRowKind, String, Bytes),
-    /// Removes the small record of this kind with this id.
+    /// Removes the JSON row of this kind with this id.
     DeleteJsonRow(JsonRowKind, String),
 }
 
-/// Bytes that belong to a job.
+/// The bytes of a job's input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// In the row itself.
+    /// The bytes are in the log record itself.
     Inline(Bytes),
-    /// In a file beside the store; the row holds the reference.
+    /// The bytes are in a file beside the log; the row has its name and length.
     Blob(BlobRef),
 }
 
-/// How a job's run came out, or how far it is.
+/// A job's output and error as stored. While the job runs: its latest progress value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeRow {
     /// The output as JSON text, byte for byte; the latest progress value while the job runs.
@@ -87,66 +87,66 @@ pub struct OutcomeRow {
     pub error: Option<Box<str>>,
 }
 
-/// Where a job's stream stands.
+/// The offsets of a job's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamRow {
     /// The offset that the next chunk gets.
     pub next: u64,
-    /// Chunks below this offset were drained by a plain poll.
+    /// The consumed offset: chunks below it were read by a destructive `/stream` poll.
     pub consumed: u64,
 }
 
 /// One chunk of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkRow {
-    /// Its number, from 0 per job.
+    /// The chunk's number, from 0 per job.
     pub offset: u64,
-    /// Its JSON text as the worker sent it.
+    /// The chunk's JSON text as the worker sent it.
     pub bytes: Bytes,
 }
 
-/// A webhook call that is owed.
+/// A pending webhook call. At most one per job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookRow {
-    /// The job it reports.
+    /// The job whose end is reported.
     pub job: JobKey,
-    /// Attempts made so far.
+    /// The number of attempts made.
     pub attempts: u32,
-    /// When the next one is due.
+    /// The time from which the next attempt is due.
     pub due_at: Millis,
 }
 
-/// A small record: JSON that the store keeps and does not read.
+/// A small row of JSON, which the store does not parse.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JsonRow {
-    /// What it is about.
+    /// The kind of resource that the row describes.
     pub kind: JsonRowKind,
-    /// Its id, unique within the kind.
+    /// The id, unique within the kind.
     pub id: String,
-    /// The record as JSON text.
+    /// The value as JSON text.
     pub json: Bytes,
 }
 
 impl fmt::Debug for JsonRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The JSON may hold secrets.
-        f.debug_struct("RecordRow").field("kind", &self.kind).field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("JsonRow").field("kind", &self.kind).field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// What is not a job: small, read once at start.
+/// All resources, JSON rows and settings. Read once, at start.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    /// Endpoints, those being deleted included.
+    /// Endpoints in the order of creation, those being deleted included.
     pub endpoints: Vec<Endpoint>,
-    /// Templates.
+    /// Templates in the order of creation.
     pub templates: Vec<Template>,
-    /// Keys.
+    /// API keys in the order of creation.
     pub keys: Vec<ApiKey>,
-    /// Small records of every kind, in the order of creation within a kind.
+    /// JSON rows of every kind, in the order of creation within a kind.
     pub json_rows: Vec<JsonRow>,
     /// Settings of the installation by name.
     pub settings: BTreeMap<String, Bytes>,
-    /// The largest endpoint number that was ever given out; 0 before the first.
+    /// The largest endpoint number that was ever assigned, 0 before the first. Numbers of deleted endpoints count.
     pub last_endpoint_no: u32,
 }

@@ -1,29 +1,29 @@
-//! References to files beside the store.
+//! References to payloads in files beside the log, and the checksums in the names of these files.
 
 use std::hash::Hasher as _;
 
 use twox_hash::XxHash3_64;
 
-/// What a name ends with that says what is in its file: this and 16 hexadecimal digits.
+/// A name that carries a checksum ends with this text and the XXH3 64 of the file as 16 hexadecimal digits.
 const SUM: &str = ".sum-";
 
-/// Names a file of the blob folder.
+/// The name and length of a file in the directory of large payloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobRef {
-    /// Its name; never reused for other bytes. Older ones do not end with the checksum.
+    /// The name, never reused for other bytes. Names that 0.1.0 gave have no checksum.
     pub name: Box<str>,
-    /// Its length.
+    /// The file's length in bytes.
     pub bytes: u64,
 }
 
 impl BlobRef {
-    /// For a file of these bytes: the name is to begin like this, and ends with their checksum.
+    /// Returns the reference for a file of `bytes`. The name begins with `stem` and ends with the checksum of `bytes`.
     pub fn new(stem: &str, bytes: &[u8]) -> Self {
         let sum = XxHash3_64::oneshot(bytes);
         Self { name: format!("{stem}{SUM}{sum:016x}").into(), bytes: bytes.len() as u64 }
     }
 
-    /// Why these bytes are not those that were kept.
+    /// Compares `bytes` with the length and the checksum. Returns what is wrong, or `None` if nothing is.
     pub fn damage(&self, bytes: &[u8]) -> Option<String> {
         let mut check = BlobCheck::new(&self.name, self.bytes);
         check.add(bytes);
@@ -31,38 +31,41 @@ impl BlobRef {
     }
 }
 
-/// Compares what is read of a file, piece by piece, with what was kept in it.
+/// Compares a file, read in parts, with the length and the checksum of its reference.
 pub struct BlobCheck {
-    /// The bytes that are to come.
-    bytes: u64,
-    /// Those that came.
-    read: u64,
-    /// The checksum, if it is known.
+    bytes_expected: u64,
+    bytes_read: u64,
+    /// `None` for a name without a checksum: then only the length is compared.
     sum: Option<u64>,
     hasher: XxHash3_64,
 }
 
 impl BlobCheck {
-    /// Of a file with such a name, of so many bytes.
+    /// Starts the check of the file `name`, which must have `bytes` bytes.
     pub fn new(name: &str, bytes: u64) -> Self {
-        Self { bytes, read: 0, sum: sum_in(name), hasher: XxHash3_64::new() }
+        Self { bytes_expected: bytes, bytes_read: 0, sum: sum_in(name), hasher: XxHash3_64::new() }
     }
 
-    /// The next bytes.
+    /// Adds the next bytes of the file.
     pub fn add(&mut self, bytes: &[u8]) {
-        self.read += bytes.len() as u64;
+        self.bytes_read += bytes.len() as u64;
         if self.sum.is_some() {
             self.hasher.write(bytes);
         }
     }
 
-    /// That there is no more. What is wrong, in words that follow the file's name.
+    /// Ends the check after the last byte of the file.
+    ///
+    /// # Errors
+    /// What is wrong, as a text to be put behind the file's name.
     pub fn end(self) -> Result<(), String> {
-        if self.read != self.bytes {
-            return Err(format!("has {} bytes instead of {}", self.read, self.bytes));
+        if self.bytes_read != self.bytes_expected {
+            return Err(format!("has {} bytes instead of {}", self.bytes_read, self.bytes_expected));
         }
         match self.sum {
-            Some(sum) if sum != self.hasher.finish() => Err("is damaged: its checksum is another one".into()),
+            Some(sum) if sum != self.hasher.finish() => {
+                Err("is damaged: its checksum differs from the one in its name".into())
+            }
             _ => Ok(()),
         }
     }
@@ -78,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_other_bytes_are_noticed() {
+    fn a_changed_byte_or_length_is_noticed() {
         let bytes: Vec<u8> = (0..3_000_u32).map(|number| (number * 7) as u8).collect();
         let blob = BlobRef::new("7/x.input", &bytes);
         assert!(blob.name.starts_with("7/x.input.sum-") && blob.bytes == 3_000, "{blob:?}");
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_an_older_program_says_nothing_of_the_bytes() {
+    fn a_name_without_a_checksum_checks_only_the_length() {
         for name in ["7/x.input", "7/x.output.0123456789abcdef", "7/x.sum-12", "7/x.sum-0123456789abcdeg", ""]
         {
             assert_eq!(BlobRef { name: name.into(), bytes: 3 }.damage(b"abc"), None, "{name}");

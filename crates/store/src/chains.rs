@@ -1,4 +1,4 @@
-//! Batches that rest on others: what comes after a failure is not to be kept without what failed.
+//! Commit chains: after a batch failed, the later batches of its chain fail too.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,18 @@ use longshore_model::ShardId;
 
 use crate::StoreError;
 
-/// The last failure of each shard. For stores to keep: what [`Store::commit`](crate::Store::commit) promises of batches
-/// that are on their way together.
+/// The failed chain of each shard. A store uses it to keep the promise of [`Store::commit`](crate::Store::commit) about
+/// batches that are in flight together.
 #[derive(Clone, Debug, Default)]
 pub struct CommitChains {
     failed: BTreeMap<ShardId, (u64, StoreError)>,
 }
 
 impl CommitChains {
-    /// Whether nothing failed that a batch of this chain may rest on; else what it was.
+    /// Checks a batch before it is written. A batch without a chain always passes.
+    ///
+    /// # Errors
+    /// The error of the failed batch, if a batch of this chain or of a larger one failed.
     pub fn check(&self, shard: ShardId, chain: Option<u64>) -> Result<(), StoreError> {
         match (chain, self.failed.get(&shard)) {
             (Some(chain), Some((failed, error))) if chain <= *failed => Err(error.clone()),
@@ -22,7 +25,7 @@ impl CommitChains {
         }
     }
 
-    /// A batch of this chain failed.
+    /// Records that a batch of this chain failed. The error of the largest chain is kept; `None` changes nothing.
     pub fn fail(&mut self, shard: ShardId, chain: Option<u64>, error: &StoreError) {
         let Some(chain) = chain else { return };
         let failed = self.failed.entry(shard).or_insert_with(|| (chain, error.clone()));
@@ -31,7 +34,7 @@ impl CommitChains {
         }
     }
 
-    /// The shard has a new owner, who counts from the start.
+    /// Forgets the failure of a shard that gets a new owner: its chains count from the start.
     pub fn begin(&mut self, shard: ShardId) {
         self.failed.remove(&shard);
     }
@@ -42,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rests_on_a_failure_fails_until_its_sender_has_heard_of_it() {
+    fn later_batches_of_a_failed_chain_fail_until_a_larger_chain_starts() {
         let mut chains = CommitChains::default();
         let (ours, other) = (ShardId(1), ShardId(2));
         assert!(chains.check(ours, Some(0)).is_ok());

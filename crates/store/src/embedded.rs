@@ -1,15 +1,15 @@
-//! Rows in an append-only log of a local folder.
+//! The store of a single server: rows in an append-only log of a local directory.
 //!
 //! ```text
-//! commit ──► inbox ──► a writer thread: drain → check epochs → one frame ──► one sync ──► index → answers
-//!                 └──► another one, while the first waits for its sync: the same
-//!                 └──► in the quiet: what the oldest segment still has goes to the end, the segment goes
-//! reads  ──► index, in memory: what is where ──► the file, on blocking threads
+//! commit ──► request queue ──► a writer thread: drain → check epochs → one frame ──► one sync ──► index → replies
+//!                         ├──► another writer thread, while the first one syncs: the same
+//!                         └──► while no sync is in flight: copy live records of the oldest segment, remove the segment
+//! reads  ──► index, in memory: the place of each record ──► the file, on blocking threads
 //! ```
 //!
-//! What is in the folder is described in `format.rs`. The log is all there is: the index is made from it when the folder
-//! is opened. A log that a crash tore recovers by itself: every frame has a checksum, what follows the last whole one
-//! was acknowledged to nobody. Where something acknowledged is missing the log is refused.
+//! `format.rs` describes the files. Everything durable is in the log; opening the directory builds the index from it. A
+//! log that a crash tore recovers by itself: every frame has a checksum, and the frames behind the last whole one were
+//! not acknowledged. A log in which an acknowledged frame is missing is refused.
 
 mod blob_file;
 mod compaction;
@@ -51,7 +51,7 @@ use crate::{
 
 /// The store of a single server. Must be used inside a Tokio runtime.
 ///
-/// Dropping it waits until everything that was handed over is written, then frees the folder.
+/// Dropping it waits until all requests are written, then unlocks the directory.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     readers: ReadPool,
@@ -59,28 +59,34 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Opens the folder, creating it if need be. Blocks: the log is read, but for large payloads.
+    /// Opens the data directory `dir`, creating it if it is missing. Blocks while the log is read; large payloads are not.
     ///
-    /// The folder belongs to this store until it is dropped: a second one gets [`StoreError::Unusable`], and so
-    /// does whoever opens a folder that is damaged, or that a newer version or another program wrote.
+    /// The directory is locked until the store is dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] if another store has the directory open, if it is damaged, or if a newer version or
+    /// another program wrote it.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Self::open_with(dir, SegmentLimits::default())
     }
 
-    /// As [`Self::open`], with a log that is cut in another way.
+    /// Opens the data directory like [`Self::open`], with other sizes of the log's segments.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
     pub fn open_with(dir: &Path, limits: SegmentLimits) -> Result<Self, StoreError> {
-        let folder = DataDir::open(dir)?;
-        let hold = folder.copy_lock()?;
-        let recovered = recovery::recover(&folder.log(), limits).map_err(|error| folder.refuse(error))?;
-        let log = Log::open(&folder.log(), limits, recovered).map_err(|error| folder.refuse(error))?;
+        let data_dir = DataDir::open(dir)?;
+        let copy_lock = data_dir.copy_lock()?;
+        let recovered = recovery::recover(&data_dir.log(), limits).map_err(|error| data_dir.refuse(error))?;
+        let log = Log::open(&data_dir.log(), limits, recovered).map_err(|error| data_dir.refuse(error))?;
         let shared = Arc::clone(log.shared());
-        let committer = GroupCommit::new(log, &shared);
-        let reclaim = Compaction::new(Arc::clone(&shared), limits, hold);
-        let writer = WriterPool::start(folder, committer, reclaim)?;
+        let group_commit = GroupCommit::new(log, &shared);
+        let compaction = Compaction::new(Arc::clone(&shared), limits, copy_lock);
+        let writer = WriterPool::start(data_dir, group_commit, compaction)?;
         Ok(Self { readers: ReadPool::new(shared), writer })
     }
 
-    /// Reads what lies in this folder, which is the one that was opened, in the background of everything else.
+    /// Returns a scrub of the stored files, see [`Scrub`]. `dir` must be the directory that was opened.
     pub fn scrub(&self, dir: &Path) -> Scrub {
         Scrub::new(self.readers.shared(), dir)
     }
@@ -88,15 +94,15 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn claim_shards(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>> {
-        Box::pin(self.writer.ask(move |reply| Request::Claim(shards, reply)))
+        Box::pin(self.writer.request(move |reply| Request::Claim(shards, reply)))
     }
 
     fn release_shards(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
-        Box::pin(self.writer.ask(move |reply| Request::Release(shards, reply)))
+        Box::pin(self.writer.request(move |reply| Request::Release(shards, reply)))
     }
 
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()> {
-        Box::pin(self.writer.ask(move |reply| Request::Commit(Commit { shard, epoch, batch }, reply)))
+        Box::pin(self.writer.request(move |reply| Request::Commit(Commit { shard, epoch, batch }, reply)))
     }
 
     fn catalog(&self) -> StoreFuture<'_, Catalog> {

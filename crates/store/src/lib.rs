@@ -1,7 +1,7 @@
-//! Where rows are kept.
+//! Durable storage of rows.
 //!
-//! [`Store`] is what the engine needs of a database: claim the shards, load an endpoint's rows, commit a batch
-//! all or nothing, and read payloads. The store knows rows; it does not know what a queue does with them.
+//! [`Store`] is the engine's interface to a database: claim shards, load an endpoint's rows, commit a batch
+//! all or nothing, and read payloads. The store reads and writes rows; the rules of queues are in `longshore-queue`.
 
 mod batch;
 mod blob;
@@ -23,76 +23,79 @@ pub use embedded::{
 };
 pub use memory::MemoryStore;
 
-/// What a [`Store`] method returns: boxed, so that the engine can hold any store behind one pointer.
+/// The future that a [`Store`] method returns. It is boxed, so that the engine can use any store as `dyn Store`.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Why a store could not do what was asked. After any of these nothing of the batch is kept. (If
-/// the disk fails so badly that a half-done commit cannot even be undone, a crash right then may keep all of it.)
+/// Why a [`Store`] call failed. Nothing of the batch is applied. Only if the disk fails while a failed commit is undone
+/// may a crash keep all of the batch.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else has claimed the shard since.
+    /// Another owner has claimed the shard. Stop serving the shard; a retry cannot succeed.
     #[error("shard {} has a newer owner (our epoch {}, current {})", .shard.0, .ours.0, .current.0)]
     StaleEpoch {
         /// The shard of the batch.
         shard: ShardId,
         /// The epoch that the batch was committed under.
         ours: Epoch,
-        /// The epoch of the present owner.
+        /// The epoch of the current owner.
         current: Epoch,
     },
-    /// The disk is full. What is on it stays readable.
+    /// The disk is full. Reads still work; retry when there is free space.
     #[error("the disk is full: {0}")]
     Full(String),
-    /// Reading or writing failed.
+    /// An operation on a file failed, or the writer threads have stopped. The text names the cause.
     #[error("the store cannot read or write: {0}")]
     Io(String),
-    /// A row says something that no version of this program writes.
-    #[error("a stored row makes no sense: {0}")]
+    /// The log has bytes that no version of this program writes. The text names the file and the byte.
+    #[error("corrupt row in the store: {0}")]
     Corrupt(String),
-    /// The data folder cannot be used; the text says why and what to do.
+    /// The data directory cannot be used. The text names the cause and what to do.
     #[error("{0}")]
     Unusable(String),
 }
 
-/// A place for rows. Cheap to share; every method may be called from many tasks at once.
+/// A database of rows. One value serves the whole process; every method may be called from many tasks concurrently.
+///
+/// Every method fails with [`StoreError::Io`] or [`StoreError::Corrupt`] if a file cannot be read or written.
 pub trait Store: Send + Sync + 'static {
-    /// Takes over the shards: their epochs grow by one, and commits under older ones are refused from now on.
-    /// Answers the new epochs in the order of `shards`.
+    /// Takes over the shards: raises the epoch of each by one, durably. Commits under older epochs fail from then on with
+    /// [`StoreError::StaleEpoch`]. Returns the new epochs in the order of `shards`.
     fn claim_shards(&self, shards: Vec<ShardId>) -> StoreFuture<'_, Vec<Epoch>>;
 
-    /// Lets the shards go. A later commit under these epochs is refused.
+    /// Gives up the shards that are still owned under these epochs. A later commit under one of the epochs fails with
+    /// [`StoreError::StaleEpoch`].
     fn release_shards(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()>;
 
-    /// Writes a batch, all or nothing, in order. When this returns `Ok`, a crash cannot undo the batch (with
-    /// [`longshore_model::Durability::Buffered`]: a killed process cannot; a power cut may within 100 ms).
+    /// Writes a batch, all or nothing, in order. `Ok` means that a crash cannot undo the batch. With
+    /// [`longshore_model::Durability::Buffered`] the death of the process cannot; a power cut within 100 ms may.
     ///
-    /// Several batches of a shard may be on their way. They take effect in the order in which this was called. Where
-    /// one fails, those of its chain that come after it fail too: they rest on it. Whoever has heard of the failure,
-    /// and has nothing on its way any more, goes on with a larger chain. See [`CommitChains`].
+    /// Several batches of a shard may be in flight. They take effect in the order of the calls. A batch depends on the
+    /// earlier batches of its chain: when one fails, all later ones of that chain fail with the same error. A sender
+    /// that has received the failure, and has no batch in flight, starts a larger chain. See [`CommitChains`].
     fn commit(&self, shard: ShardId, epoch: Epoch, batch: Batch) -> StoreFuture<'_, ()>;
 
-    /// Every endpoint, template, key, small record and setting, in the order of creation.
+    /// Returns every endpoint, template, key, JSON row and setting, each kind in the order of creation.
     fn catalog(&self) -> StoreFuture<'_, Catalog>;
 
-    /// An endpoint's counters; the default where none were written yet.
+    /// Returns an endpoint's counters; all are 0 if none were written.
     fn counters(&self, endpoint: EndpointNo) -> StoreFuture<'_, Counters>;
 
-    /// An endpoint's jobs with a sequence number over `after_seq`, ascending, at most `limit`.
+    /// Returns an endpoint's jobs whose sequence number is larger than `after_seq`, ascending, at most `limit`.
     fn jobs(&self, endpoint: EndpointNo, after_seq: u64, limit: usize) -> StoreFuture<'_, Vec<JobRow>>;
 
-    /// The webhook calls that an endpoint owes, ascending by job.
+    /// Returns an endpoint's pending webhook calls, ascending by job.
     fn webhooks(&self, endpoint: EndpointNo) -> StoreFuture<'_, Vec<WebhookRow>>;
 
-    /// A job's input.
+    /// Returns a job's input; `None` if none is stored.
     fn input(&self, job: JobKey) -> StoreFuture<'_, Option<Payload>>;
 
-    /// A job's output and error.
+    /// Returns a job's output and error; `None` if neither is stored.
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>>;
 
-    /// Where a job's stream stands.
+    /// Returns the offsets of a job's stream; `None` if none are stored.
     fn stream(&self, job: JobKey) -> StoreFuture<'_, Option<StreamRow>>;
 
-    /// A job's chunks from `offset` on, ascending; stops after the chunk that brings the answer to `bytes_max`,
-    /// and answers at least one chunk where there is one.
+    /// Returns a job's chunks from `offset` on, ascending. Stops after the chunk with which the result has `bytes_max`
+    /// bytes or more, so at least one chunk is returned if one is stored.
     fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>>;
 }

@@ -1,9 +1,8 @@
-//! Rows in memory: the reference for what a store does, and the store of tests and of the simulator.
+//! Rows in memory: the reference implementation of a store, for tests and the simulator.
 //!
-//! It forgets everything when the last handle is dropped; a "restart" in a test is a second [`claim_shards`] on the same
-//! store.
+//! The rows are gone when the store is dropped. A "restart" in a test is a second [`claim_shards`] on the same store.
 //!
-//! [`claim_shards`]: Store::claim
+//! [`claim_shards`]: Store::claim_shards
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -19,25 +18,25 @@ use crate::{
     WebhookRow, Write,
 };
 
-/// A store without a disk.
+/// A store in memory. A commit is immediately "durable", so commit chains never fail.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     tables: Mutex<Tables>,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        // Nothing in here panics half-way through a change, so what a poisoned lock guards is whole.
+        // No change of the tables panics half-way, so a poisoned lock guards valid tables.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Another store with the same rows in it, as they are now.
+/// Copies the current rows into another store. The two are independent.
 impl Clone for MemoryStore {
     fn clone(&self) -> Self {
         Self { tables: Mutex::new(self.tables().clone()) }
@@ -60,7 +59,7 @@ struct Tables {
     templates: Vec<Template>,
     keys: Vec<ApiKey>,
     settings: BTreeMap<String, bytes::Bytes>,
-    /// With the number of records created before each.
+    /// Each with the number of JSON rows created before it.
     records: BTreeMap<(JsonRowKind, String), (u64, bytes::Bytes)>,
     records_created: u64,
 }
@@ -188,7 +187,7 @@ fn put<T, Id: PartialEq>(items: &mut Vec<T>, item: T, id: impl Fn(&T) -> &Id) {
     }
 }
 
-/// The answer is there already.
+/// Returns a future that is ready.
 fn answer<T: Send + 'static>(result: Result<T, StoreError>) -> StoreFuture<'static, T> {
     Box::pin(ready(result))
 }
@@ -202,7 +201,7 @@ impl Store for MemoryStore {
     fn release_shards(&self, shards: Vec<(ShardId, Epoch)>) -> StoreFuture<'_, ()> {
         let mut tables = self.tables();
         for (shard, epoch) in shards {
-            // Somebody else may own it by now: then there is nothing to let go.
+            // Another owner may have claimed the shard.
             if tables.epoch(shard) == epoch {
                 tables.raise_epoch(shard);
             }

@@ -1,13 +1,13 @@
-//! Master keys, and the file that they are kept in.
+//! Master keys and their file.
 //!
-//! A file of keys has one a line, and comments:
+//! A key file has one key per line, and comments:
 //!
 //! ```text
 //! # longshore secrets key 3f9a1c20
 //! lsk_8d5f…64 hex digits…
 //! ```
 //!
-//! The first key seals; the others open what was sealed before.
+//! The first key seals. All keys open.
 
 use std::fmt;
 
@@ -17,43 +17,46 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::NoRandom;
 use crate::seal::bytes_of;
 
-/// How the text of a key begins.
+/// The start of the text of a key.
 const PREFIX: &str = "lsk_";
 const KEY_BYTES: usize = 32;
-/// Of the hash that a key's id is taken from.
+/// Bytes of the hash that are the key's id.
 const ID_BYTES: usize = 4;
 
-/// A key that secrets are sealed under.
+/// A key of 256 bits that seals secrets. Its id is derived from a hash of the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MasterKey {
     id: String,
     bytes: [u8; KEY_BYTES],
 }
 
-/// What is wrong with keys.
+/// Why the text of a key file was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// A line that is no key. What it says is not shown.
+    /// A word is not a key. The error does not show the word, which may be a damaged key.
     #[error(
         "line {line} is not a key: it must be `lsk_` and 64 digits of 0-9 and a-f; `longshore secrets new-key` makes one"
     )]
     Line {
-        /// Counted from 1.
+        /// The number of the line, counted from 1.
         line: usize,
     },
-    /// No key at all.
+    /// The text contains no key.
     #[error("there is no key in it; `longshore secrets new-key` makes one")]
     Empty,
-    /// The same key twice.
+    /// The text contains a key twice.
     #[error("key {id} is there twice; remove one of them")]
     Twice {
-        /// Its id.
+        /// The id of the duplicate key.
         id: String,
     },
 }
 
 impl MasterKey {
-    /// A new key.
+    /// Generates a random key.
+    ///
+    /// # Errors
+    /// [`NoRandom`] if the kernel provides no random numbers.
     pub fn mint() -> Result<Self, NoRandom> {
         let mut bytes = [0; KEY_BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandom)?;
@@ -65,7 +68,11 @@ impl MasterKey {
         Self { id: const_hex::encode(&hash.as_ref()[..ID_BYTES]), bytes }
     }
 
-    /// The keys of a file, or of a variable: one a line or between commas; from `#` on a line is a comment.
+    /// Parses the keys of a file or an environment variable, in their order: one per line, or separated by commas or
+    /// blanks. From `#` on a line is a comment.
+    ///
+    /// # Errors
+    /// [`KeyError`] if a word is not a key, a key is there twice, or there is none.
     pub fn read_all(text: &str) -> Result<Vec<Self>, KeyError> {
         let mut keys: Vec<Self> = Vec::new();
         for (at, line) in text.lines().enumerate() {
@@ -86,12 +93,12 @@ impl MasterKey {
         Some(Self::of(bytes.try_into().ok()?))
     }
 
-    /// What the key is called in sealed texts. Nothing of the key follows from it.
+    /// Returns the key's id, 8 hexadecimal digits, which sealed texts contain. The key cannot be derived from it.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The key as it is kept in a file. A secret.
+    /// Returns the key as text for a key file. The text is a secret.
     pub fn text(&self) -> String {
         format!("{PREFIX}{}", const_hex::encode(self.bytes))
     }
@@ -122,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_named_by_its_line_alone() {
+    fn an_invalid_key_is_named_by_its_line_alone() {
         let key = MasterKey::mint().unwrap().text();
         for (text, expected) in [
             (format!("{key}\n{}", &key[..67]), KeyError::Line { line: 2 }),
@@ -141,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_what_is_on_disk() {
+    fn the_id_of_a_key_never_changes() {
         assert_eq!(MasterKey::of([7; 32]).id(), "16b83863");
     }
 }

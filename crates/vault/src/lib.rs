@@ -1,14 +1,14 @@
-//! Secrets at rest: texts sealed under keys that are kept elsewhere.
+//! Secrets at rest: texts sealed under keys that are stored elsewhere.
 //!
-//! A sealed text stands where the secret stood:
+//! A sealed text takes the place of the secret:
 //!
 //! ```text
 //! longshore-sealed:1:<key id>:<hex of salt (16 bytes) ∥ ciphertext ∥ tag (16 bytes)>
 //! ```
 //!
-//! Each text has a key of its own, HKDF-SHA-256 of the master key and the salt, and AES-256-GCM under it. What the
-//! text is about (its context) is authenticated and not kept: a sealed text opens only in its own place, so nobody
-//! who can write to the disk moves a secret to where he can read it. The reasons are in `docs/adr`.
+//! Each text is sealed with AES-256-GCM under a key of its own: HKDF-SHA-256 of the master key and the salt. The place of
+//! the text (its context) is authenticated and not stored. A sealed text opens only in its own place, so an attacker with
+//! write access to the disk cannot move a secret to a readable place. The reasons are in ADR 0012.
 
 mod key;
 mod seal;
@@ -18,14 +18,14 @@ use std::fmt;
 
 pub use key::{KeyError, MasterKey};
 
-/// How every sealed text begins.
+/// The start of every sealed text.
 const SEALED: &str = "longshore-sealed:";
 /// The version of the format.
 const VERSION: &str = "1:";
-/// Before a text that was never sealed and begins like one of ours.
+/// The prefix of an unsealed text that itself begins with [`SEALED`] or this prefix.
 const PLAIN: &str = "longshore-plain:";
 
-/// The keys: the first one seals, all of them open. Without any, texts stay as they are.
+/// The master keys of a server: the first one seals, all of them open. Without keys texts are stored unsealed.
 #[derive(Clone, Default)]
 pub struct Keyring {
     keys: Vec<MasterKey>,
@@ -34,26 +34,26 @@ pub struct Keyring {
 /// Why a sealed text could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Its key is not here.
-    #[error("it is sealed under key {key}, which is not among the keys given ({}); give that key, too", list(.given))]
+    /// The key of the text is not in the keyring. Add the key.
+    #[error("the secret is sealed under key {key}, which is not among the keys given ({}); give that key, too", list(.given))]
     UnknownKey {
-        /// The id of the key.
+        /// The id of the text's key.
         key: String,
-        /// The ids of those that are.
+        /// The ids of the keys in the keyring.
         given: Vec<String>,
     },
-    /// Its bytes are not what was sealed, or not in this place.
-    #[error("it does not open under key {key}: it was damaged, or put here from elsewhere")]
+    /// The text was changed, or moved to another context.
+    #[error("the secret does not open under key {key}: damaged, or moved from another place")]
     Damaged {
-        /// The id of the key.
+        /// The id of the text's key.
         key: String,
     },
-    /// It begins like a sealed text, and goes on otherwise.
-    #[error("it is no sealed text of a version that this program knows")]
+    /// The text begins like a sealed one, but has no known version or no key id.
+    #[error("not a sealed secret, or sealed in an unknown format version")]
     Unknown,
 }
 
-/// The system has no random numbers to give.
+/// The kernel provides no random numbers, so no key or sealed text can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system has no random numbers to give")]
 pub struct NoRandom;
@@ -63,7 +63,7 @@ fn list(ids: &[String]) -> String {
 }
 
 impl Keyring {
-    /// With these keys, of which the first seals.
+    /// Creates a keyring. The first key seals, all of them open.
     pub fn new(keys: Vec<MasterKey>) -> Self {
         Self { keys }
     }
@@ -73,24 +73,30 @@ impl Keyring {
         !self.keys.is_empty()
     }
 
-    /// The ids of the keys, the one that seals first.
+    /// Returns the ids of the keys, the sealing key's first.
     pub fn key_ids(&self) -> Vec<String> {
         self.keys.iter().map(|key| key.id().to_owned()).collect()
     }
 
-    /// The text as it is to be kept at `context`.
+    /// Returns the text to store at `context`: sealed under the first key, or plain without keys.
+    ///
+    /// # Errors
+    /// [`NoRandom`] if the kernel provides no random numbers.
     pub fn seal<'a>(&self, context: &str, text: &'a str) -> Result<Cow<'a, str>, NoRandom> {
         match self.keys.first() {
             Some(key) => {
                 let sealed = seal::seal(key, context, text.as_bytes())?;
                 Ok(Cow::Owned(format!("{SEALED}{VERSION}{}:{sealed}", key.id())))
             }
-            None if is_ours(text) => Ok(Cow::Owned(format!("{PLAIN}{text}"))),
+            None if has_prefix(text) => Ok(Cow::Owned(format!("{PLAIN}{text}"))),
             None => Ok(Cow::Borrowed(text)),
         }
     }
 
-    /// The text that is kept at `context` as `kept`.
+    /// Opens `kept`, the text stored at `context`. A text that was never sealed is returned unchanged.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the key is unknown, the text is damaged, or its version is unknown.
     pub fn open<'a>(&self, context: &str, kept: &'a str) -> Result<Cow<'a, str>, OpenError> {
         if let Some(text) = kept.strip_prefix(PLAIN) {
             return Ok(Cow::Borrowed(text));
@@ -104,7 +110,7 @@ impl Keyring {
         opened.map(Cow::Owned).ok_or_else(|| OpenError::Damaged { key: id.to_owned() })
     }
 
-    /// Whether `kept` should be sealed anew: there is a key, and it is not under the first one.
+    /// Whether `kept` should be sealed again: there is a key, and `kept` is not sealed under the first one.
     pub fn is_stale(&self, kept: &str) -> bool {
         self.keys.first().is_some_and(|key| {
             let id = kept.strip_prefix(SEALED).and_then(|rest| rest.strip_prefix(VERSION)?.split(':').next());
@@ -113,23 +119,23 @@ impl Keyring {
     }
 }
 
-/// Whether a text is sealed, or begins as if it were.
+/// Whether a stored text has the prefix of sealed texts.
 pub fn is_sealed(kept: &str) -> bool {
     kept.starts_with(SEALED)
 }
 
-fn is_ours(text: &str) -> bool {
+fn has_prefix(text: &str) -> bool {
     text.starts_with(SEALED) || text.starts_with(PLAIN)
 }
 
-/// An id as an error shows it, whatever the disk says.
+/// Truncates an id for an error: the stored text may be damaged and long.
 fn excerpt(id: &str) -> String {
     id.chars().take(16).collect()
 }
 
 impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vault").field("key_ids", &self.key_ids()).finish_non_exhaustive()
+        f.debug_struct("Keyring").field("key_ids", &self.key_ids()).finish_non_exhaustive()
     }
 }
 
@@ -153,11 +159,11 @@ mod tests {
         );
         assert_eq!(vault.open("template/a/env/TOKEN", &kept).unwrap(), "hush");
         let moved = vault.open("template/b/env/TOKEN", &kept).unwrap_err();
-        assert!(moved.to_string().contains("put here from elsewhere"), "{moved}");
+        assert!(moved.to_string().contains("moved from another place"), "{moved}");
     }
 
     #[test]
-    fn the_same_text_is_never_sealed_the_same() {
+    fn two_seals_of_one_text_differ() {
         let vault = Keyring::new(vec![key()]);
         assert_ne!(vault.seal("c", "hush").unwrap(), vault.seal("c", "hush").unwrap());
     }
@@ -195,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_disk_can_be_opened_for_ever() {
+    fn a_stored_text_of_format_1_opens() {
         // Made by another implementation of the format.
         let kept = "longshore-sealed:1:16b83863:\
                     000102030405060708090a0b0c0d0e0f7ab7d6732425cf73138b52db4e511c540ba43c55";
@@ -204,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_a_key_or_a_secret() {
+    fn debug_output_shows_no_key() {
         let one = key();
         let vault = Keyring::new(vec![one.clone()]);
         let shown = format!("{vault:?} {one:?}");

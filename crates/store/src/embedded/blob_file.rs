@@ -1,4 +1,4 @@
-//! The files of large payloads, for who checks or copies them all.
+//! The files of large payloads: paths and checks, for verify, scrub and salvage.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,22 +9,25 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::BlobCheck;
 
-/// Their folder in a data folder.
+/// The directory of large payloads in a data directory.
 pub(super) const BLOBS: &str = "blobs";
 
-/// Read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Reads all of a large payload; what is wrong with it, if something is.
+/// Reads a large payload and compares it with its length and checksum. Returns the number of bytes read.
+///
+/// # Errors
+/// What is wrong with the payload.
 pub(super) fn check_blob(folder: &Path, name: &str, bytes: u64) -> Result<u64, String> {
-    let path = blob_path(folder, name).ok_or("this is no name of a payload")?;
+    let path = blob_path(folder, name).ok_or("not a name of a payload")?;
     let mut check = BlobCheck::new(name, bytes);
     let read = read_pieces(&path, |piece| check.add(piece));
     let read = read.map_err(|error| format!("the payload cannot be read: {error}"))?;
     check.end().map_err(|what| format!("the payload {what}")).map(|()| read)
 }
 
-/// Where a large payload is; `None` if its name leads out of the folder.
+/// Returns the path of a large payload; `None` if its name leads out of the directory.
 pub(super) fn blob_path(folder: &Path, name: &str) -> Option<PathBuf> {
     let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     (is_inside && !name.is_empty()).then(|| folder.join(name))
@@ -45,7 +48,8 @@ fn read_pieces(path: &Path, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
     }
 }
 
-/// So that the disk is asked. Where that cannot be, what is in memory is read.
+/// Drops a range of a file from the page cache, so that it is read from the disk. A failure is ignored: the range is then
+/// read from memory.
 pub(super) fn drop_from_memory(file: &File, at: u64, bytes: u64) {
     if let Some(bytes) = NonZeroU64::new(bytes) {
         let _ = fadvise(file, at, Some(bytes), Advice::DontNeed);

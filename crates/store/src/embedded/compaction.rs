@@ -1,8 +1,8 @@
-//! Giving space back: what is still needed of the oldest segment is written again at the end of the log, in small
-//! steps between commits; then the segment goes.
+//! Compaction: copies the live records of the oldest segment to the end of the log, in small steps between commits, then
+//! removes the segment.
 //!
-//! Most jobs are gone before their segment is the oldest, so there is seldom anything to write. What says that
-//! something is gone is dropped with the oldest segment: there is nothing older for it to be about.
+//! Most jobs are deleted before their segment is the oldest, so there are few records to copy. Deletions in the oldest
+//! segment are not copied: no older record exists that they could delete.
 
 mod live_records;
 
@@ -18,37 +18,41 @@ use super::log::limits::SegmentLimits;
 use super::read::pool::ReadShared;
 use crate::StoreError;
 
-/// Looked at, or written again, between two commits; twice what the commits wrote, if that is more.
+/// Bytes that one step scans or copies. A step after commits of more than half of this takes twice their bytes, so that
+/// compaction keeps up with the writers.
 const STEP_BYTES: u64 = 256 << 10;
-/// After a failure, or while somebody keeps the segments where they are.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Pause after a failed step, or while a copy of the log holds its segments.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The compaction of one log. Volatile: after a restart it begins again with the oldest segment.
 #[derive(Debug)]
 pub(super) struct Compaction {
     shared: Arc<ReadShared>,
     limits: SegmentLimits,
-    /// See [`names::COPY_LOCK`](super::log::names::HOLD).
-    hold: File,
-    /// Where it goes on.
+    /// The file of [`COPY_LOCK`](super::log::names::COPY_LOCK).
+    copy_lock: File,
+    /// The next record to look at.
     next: Option<Cursor>,
+    /// The end of a pause.
     not_before: Option<Instant>,
 }
 
 impl Compaction {
-    /// For a log that these limits hold for.
-    pub fn new(shared: Arc<ReadShared>, limits: SegmentLimits, hold: File) -> Self {
-        Self { shared, limits, hold, next: None, not_before: None }
+    /// Starts a compaction with the log's limits and the open file of its copy lock.
+    pub fn new(shared: Arc<ReadShared>, limits: SegmentLimits, copy_lock: File) -> Self {
+        Self { shared, limits, copy_lock, next: None, not_before: None }
     }
 
-    /// Whether there is too much in the log that nobody needs.
+    /// Whether the log has too many dead bytes and no pause is on.
     pub fn is_due(&self, log: &Log) -> bool {
         self.not_before.is_none_or(|time| Instant::now() >= time) && self.due(log).is_some()
     }
 
-    /// One step, if there is too much in the log that nobody needs. Whether another one should follow soon. In the quiet:
-    /// what is written and not settled may be newer than what the index says is needed.
+    /// Does one step if one is due. Returns whether another one should follow soon.
+    ///
+    /// No frame may be pending: one could replace a record that the index shows as live.
     pub fn step(&mut self, log: &mut Log, committed_bytes: u64) -> bool {
+        assert!(log.is_settled(), "compaction while a sync is in flight");
         if !self.is_due(log) {
             return false;
         }
@@ -59,17 +63,17 @@ impl Compaction {
             _ => self.copy_live(log, oldest, STEP_BYTES.max(committed_bytes * 2)).map(|()| true),
         };
         done.unwrap_or_else(|error| {
-            tracing::warn!(%error, "space of the log could not be given back, trying again soon");
+            tracing::warn!(%error, "log compaction failed, retrying");
             self.pause()
         })
     }
 
     fn pause(&mut self) -> bool {
-        self.not_before = Some(Instant::now() + AGAIN_AFTER);
+        self.not_before = Some(Instant::now() + RETRY_AFTER);
         false
     }
 
-    /// The slot of the oldest segment and what is needed of it, if there is too much that is not.
+    /// Returns the slot of the oldest segment and its live bytes if the log has too many dead bytes.
     fn due(&self, log: &Log) -> Option<(usize, u64)> {
         let index = self.shared.index();
         let (bytes, live) = index.segments.bytes();
@@ -79,20 +83,20 @@ impl Compaction {
         Some((slot, segment.live_bytes))
     }
 
-    /// The oldest segments of which nothing is needed go.
+    /// Removes the oldest segments that have no live record, unless a copy of the log is made.
     fn retire(&mut self, log: &mut Log) -> Result<bool, StoreError> {
-        // Whoever makes a copy of the log holds a shared lock.
-        if self.hold.try_lock().is_err() {
+        // A process that copies the log holds a shared lock.
+        if self.copy_lock.try_lock().is_err() {
             return Ok(self.pause());
         }
         let result = self.retire_unheld(log);
-        // It goes with the file at the latest.
-        let _ = self.hold.unlock();
+        // The lock is released with the file at the latest.
+        let _ = self.copy_lock.unlock();
         result.map(|()| true)
     }
 
     fn retire_unheld(&mut self, log: &mut Log) -> Result<(), StoreError> {
-        let first_needed = {
+        let first_live = {
             let index = self.shared.index();
             let mut slots = index.segments.slots();
             let first = slots.find(|&slot| {
@@ -100,10 +104,10 @@ impl Compaction {
             });
             first.and_then(|slot| index.segments.get(slot)).map(|segment| segment.number)
         };
-        let Some(first_needed) = first_needed else { return Ok(()) };
-        log.drop_before(first_needed)?;
+        let Some(first_live) = first_live else { return Ok(()) };
+        log.drop_before(first_live)?;
         loop {
-            let retired = self.shared.index().segments.pop_before(first_needed);
+            let retired = self.shared.index().segments.pop_before(first_live);
             match retired {
                 Some(segment) => log.retire(segment)?,
                 None => return Ok(()),
@@ -111,20 +115,22 @@ impl Compaction {
         }
     }
 
-    /// Writes some of what is needed again.
+    /// Copies live records of the oldest segment to the end of the log.
     fn copy_live(&mut self, log: &mut Log, oldest: usize, bytes: u64) -> Result<(), StoreError> {
         let Some(source) = Source::new(&self.shared, oldest) else { return Ok(()) };
         let mut next = self.next.filter(|next| next.is_in(&source)).unwrap_or_else(|| source.start());
         let mut frame = log.blank_frame();
         if let Err(error) = source.collect(&mut frame, &mut next, bytes) {
-            log.unused(frame);
+            log.recycle(frame);
             return Err(error);
         }
         if frame.is_empty() {
-            log.unused(frame);
+            log.recycle(frame);
             source.expect_more(next)?;
         } else {
+            let live_before = self.shared.index().segments.bytes().1;
             log.append(frame, Durability::Buffered)?;
+            assert_eq!(live_before, self.shared.index().segments.bytes().1, "a copy changes no live byte");
         }
         self.next = Some(next);
         Ok(())

@@ -1,5 +1,4 @@
-//! A log as whoever copies it has to see it: while the server goes on, none of its files goes, and what is durable now is
-//! all that counts.
+//! Copying the log of a running server: no segment is removed meanwhile, and the copy ends where the log was durable.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,44 +9,49 @@ use super::log::end_file::EndFile;
 use super::log::names;
 use crate::StoreError;
 
-/// A file of a log.
+/// A segment file to copy.
 #[derive(Clone, Debug)]
 pub struct HeldFile {
-    /// Its name in the folder of the log.
+    /// The file's name in the log's directory.
     pub name: String,
-    /// Where it is.
+    /// The file's full path.
     pub path: PathBuf,
-    /// How many of its bytes belong to the copy; what follows is still being written.
+    /// The number of bytes to copy from the start of the file. Bytes behind them may still be written.
     pub bytes: u64,
 }
 
-/// A log whose files stay where they are until this is dropped. It grows meanwhile.
+/// A log of which no segment is removed until this value is dropped. The log grows meanwhile.
 #[derive(Debug)]
 pub struct HeldLog {
-    // The system drops the lock with the file.
-    _hold: Option<File>,
-    /// What to copy, oldest first.
+    // The kernel releases the lock when the file is closed.
+    _copy_lock: Option<File>,
+    /// The files to copy, the oldest segment first.
     pub files: Vec<HeldFile>,
 }
 
-/// Holds the log of a data folder, also that of a running server. Waits until no file of it is on its way out.
+/// Holds the log of the data directory `dir`, also that of a running server. Waits while the server removes a segment.
 ///
-/// The copy ends where the log was durable when it was held: a reader that is slower than the writer could otherwise see
-/// a later frame without the ones before it, which is what damage looks like.
+/// The copy ends where the log was durable when it was held. A reader that is slower than the writer could otherwise see
+/// a later frame without the earlier ones, which would look like damage.
+///
+/// # Errors
+/// [`StoreError::Unusable`] if `dir` has no log or the log cannot be locked; [`StoreError::Corrupt`] if `log-end` is
+/// damaged.
 pub fn hold_log(dir: &Path) -> Result<HeldLog, StoreError> {
     let log = dir.join(names::LOG);
-    let unusable = |what: String| StoreError::Unusable(format!("the data folder {} {what}", dir.display()));
+    let unusable =
+        |what: String| StoreError::Unusable(format!("the data directory {} {what}", dir.display()));
     if !log.is_dir() {
-        return Err(unusable("has no `log`; name the data folder of a server".to_owned()));
+        return Err(unusable("has no `log`; name the data directory of a server".to_owned()));
     }
-    let hold = match File::open(log.join(names::COPY_LOCK)) {
-        Ok(hold) => Some(hold),
-        // No server has opened it.
+    let copy_lock = match File::open(log.join(names::COPY_LOCK)) {
+        Ok(file) => Some(file),
+        // No server has opened the directory.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(unusable(format!("cannot be read: {error}"))),
     };
-    if let Some(hold) = &hold {
-        hold.lock_shared().map_err(|error| unusable(format!("cannot be held: {error}")))?;
+    if let Some(file) = &copy_lock {
+        file.lock_shared().map_err(|error| unusable(format!("cannot be locked for a copy: {error}")))?;
     }
     let end = EndFile::read(&log)?;
     let mut files = Vec::new();
@@ -61,7 +65,7 @@ pub fn hold_log(dir: &Path) -> Result<HeldLog, StoreError> {
             _ => files.push(HeldFile { name, path, bytes }),
         }
     }
-    Ok(HeldLog { _hold: hold, files })
+    Ok(HeldLog { _copy_lock: copy_lock, files })
 }
 
 #[cfg(test)]
@@ -98,7 +102,7 @@ mod tests {
             assert_eq!(verify(&copy).unwrap().damages, [], "round {round}");
             let opened = EmbeddedStore::open_with(&copy, limits).unwrap();
             let settings = opened.catalog().await.unwrap().settings;
-            // The note of the last commit is written behind its answer.
+            // The durable end is noted after the reply of a commit: the last commit may be missing.
             let number = |name: &str| settings.get(name).map(|value| u32::from(value[0]));
             for name in ["s0", "s1", "s2", "s3"] {
                 assert_eq!(number(name), Some(round), "{name}");
@@ -107,9 +111,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_log_is_no_data_folder() {
+    fn a_directory_without_a_log_is_no_data_directory() {
         let dir = tempfile::tempdir().unwrap();
         let error = hold_log(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("name the data folder of a server"), "{error}");
+        assert!(error.contains("name the data directory of a server"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! A look inside: the records of a log as lines of JSON. Changes nothing, and needs no lock: what is written meanwhile
-//! is seen or not.
+//! Prints the records of a log as lines of JSON, for debugging. Changes nothing and takes no lock: records that are written
+//! meanwhile may be missing.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,8 +18,11 @@ use super::log::segment::SegmentHeader;
 use super::recovery::scan::{ReadWindow, frame_at};
 use crate::StoreError;
 
-/// Writes a line of JSON for every record in the log of a data folder, in the order in which they were written: where
-/// it is, and what it says. Payloads are lengths, and of the catalog's values only the ids are shown: they hold secrets.
+/// Writes a line of JSON for every record in the log of the data directory `dir`, in the order of writing: its place and
+/// its fields. Shows only the lengths of payloads and the ids of catalog values, which may contain secrets.
+///
+/// # Errors
+/// If the log cannot be read, a record is malformed, or `out` fails.
 pub fn dump(dir: &Path, out: &mut impl Write) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::Io(format!("cannot read the log: {error}"));
     let log = dir.join(names::LOG);

@@ -1,8 +1,8 @@
-//! What is where: everything that the store knows without reading the log.
+//! The index: the place of every live record, in memory. Derived from the log.
 //!
-//! Jobs, payloads and chunks are places. Small things that are read as a whole are kept as values, each with the place of
-//! its record, so that its segment is known to be needed. The same code fills it when the log is replayed and when
-//! a commit is durable.
+//! Job rows, payloads and chunks are indexed by place. Small rows are kept as values, each with the place of its record,
+//! so that the live bytes of its segment are known. The same code fills the index when the log is replayed and when a
+//! commit is settled.
 
 mod job_table;
 mod record_ref;
@@ -15,7 +15,7 @@ use longshore_model::{Counters, EndpointNo, Epoch, JobKey, ShardId};
 
 pub(super) use self::job_table::Column;
 use self::job_table::JobTable;
-pub(super) use self::record_ref::RecordRef;
+pub(super) use self::record_ref::{RecordRef, SLOTS_MAX};
 pub(super) use self::segments::{Segment, Segments};
 pub(super) use self::values::Value;
 use self::values::{ValueEntry, Values};
@@ -24,10 +24,9 @@ use super::log::format::class;
 use super::log::record::{RawRecord, Record, each};
 use crate::{StreamRow, WebhookRow};
 
-/// See the module.
+/// The index of one log. The live bytes of each segment are the sum over the places in the index.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// The segments.
     pub segments: Segments,
     pages: JobTable,
     chunks: BTreeMap<(JobKey, u64), RecordRef>,
@@ -36,22 +35,25 @@ pub(super) struct Index {
     counters: BTreeMap<EndpointNo, ValueEntry<Counters>>,
     epochs: BTreeMap<ShardId, ValueEntry<Epoch>>,
     last_endpoint: Option<ValueEntry<u32>>,
-    /// What is in the catalog.
+    /// Resources, JSON rows and settings.
     pub values: Values,
 }
 
 impl Index {
-    /// Takes in the records of a frame, which begin at this place of a segment.
+    /// Applies the records of a frame, which begin at offset `at` of the segment in `slot`.
+    ///
+    /// # Errors
+    /// The offset of a malformed record. The records before it are applied.
     pub fn apply(&mut self, slot: usize, at: u32, records: &[u8]) -> Result<(), (u32, Malformed)> {
         for raw in each(records, 0) {
             let raw = raw.map_err(|malformed| (at, malformed))?;
             let place = at + raw.at as u32;
-            self.take_in(slot, place, raw).map_err(|malformed| (place, malformed))?;
+            self.apply_record(slot, place, raw).map_err(|malformed| (place, malformed))?;
         }
         Ok(())
     }
 
-    fn take_in(&mut self, slot: usize, at: u32, raw: RawRecord<'_>) -> Result<(), Malformed> {
+    fn apply_record(&mut self, slot: usize, at: u32, raw: RawRecord<'_>) -> Result<(), Malformed> {
         let record = raw.parse()?;
         let place = Self::place(slot, at, raw, &record)?;
         let before = match record {
@@ -67,24 +69,24 @@ impl Index {
                 self.last_endpoint.replace(ValueEntry { value: no, place }).map(|before| before.place)
             }
             Record::Value { class, id, rank, value } => self.values.put(class, id, rank, value, place),
-            gone => {
-                self.forget(&gone);
+            deletion => {
+                self.apply_deletion(&deletion);
                 return Ok(());
             }
         };
-        self.segments.needed(place);
+        self.segments.add_live(place);
         if let Some(before) = before {
-            self.segments.dead(before);
+            self.segments.remove_live(before);
         }
         Ok(())
     }
 
-    fn forget(&mut self, gone: &Record<'_>) {
-        let before = match *gone {
-            Record::JobsDeleted(first, count) => return self.forget_jobs(first, count),
-            Record::ChunksDeleted(job) => return self.forget_chunks(job, job),
+    fn apply_deletion(&mut self, deletion: &Record<'_>) {
+        let before = match *deletion {
+            Record::JobsDeleted(first, count) => return self.remove_jobs(first, count),
+            Record::ChunksDeleted(job) => return self.remove_chunks(job, job),
             Record::StreamDeleted(job) => {
-                self.forget_chunks(job, job);
+                self.remove_chunks(job, job);
                 self.streams.remove(&job).map(|stream| stream.place)
             }
             Record::OutcomeDeleted(job) => self.pages.remove(job, Column::Outcome),
@@ -93,32 +95,32 @@ impl Index {
                 if let (class::ENDPOINT, Ok(no)) = (class, id.try_into())
                     && let Some(counters) = self.counters.remove(&EndpointNo(u32::from_be_bytes(no)))
                 {
-                    self.segments.dead(counters.place);
+                    self.segments.remove_live(counters.place);
                 }
                 self.values.remove(class, id)
             }
             _ => None,
         };
         if let Some(place) = before {
-            self.segments.dead(place);
+            self.segments.remove_live(place);
         }
     }
 
-    fn forget_jobs(&mut self, first: JobKey, count: u64) {
+    fn remove_jobs(&mut self, first: JobKey, count: u64) {
         let last = JobKey { seq: first.seq + (count - 1), ..first };
-        self.pages.remove_all(first, last, |place| self.segments.dead(place));
-        self.forget_chunks(first, last);
+        self.pages.remove_all(first, last, |place| self.segments.remove_live(place));
+        self.remove_chunks(first, last);
         for (_, stream) in self.streams.extract_if(first..=last, |_, _| true) {
-            self.segments.dead(stream.place);
+            self.segments.remove_live(stream.place);
         }
         for (_, hook) in self.hooks.extract_if(first..=last, |_, _| true) {
-            self.segments.dead(hook.place);
+            self.segments.remove_live(hook.place);
         }
     }
 
-    fn forget_chunks(&mut self, first: JobKey, last: JobKey) {
+    fn remove_chunks(&mut self, first: JobKey, last: JobKey) {
         for (_, place) in self.chunks.extract_if((first, 0)..=(last, u64::MAX), |_, _| true) {
-            self.segments.dead(place);
+            self.segments.remove_live(place);
         }
     }
 
@@ -127,9 +129,9 @@ impl Index {
         RecordRef::new(slot, at, raw.bytes.len() as u64 + beside).ok_or(Malformed("a place"))
     }
 
-    /// Whether what a record at this place says is still so. What says that something is gone is not needed: it
-    /// is only asked of the oldest segment, before which there is nothing.
-    pub fn is_needed(&self, slot: usize, at: u32, record: &Record<'_>) -> bool {
+    /// Whether a record at offset `at` of the oldest segment is live. A deletion never is: in the oldest segment no
+    /// record is before it that it could delete.
+    pub fn is_live(&self, slot: usize, at: u32, record: &Record<'_>) -> bool {
         let place = match *record {
             Record::Job(job, _) => self.pages.get(job, Column::Row),
             Record::Input(job, _) => self.pages.get(job, Column::Input),
@@ -146,53 +148,53 @@ impl Index {
         place.is_some_and(|place| (place.slot(), place.at()) == (slot, at))
     }
 
-    /// Where something of a job is.
+    /// Returns the place of a job's row, input or outcome.
     pub fn get(&self, job: JobKey, column: Column) -> Option<RecordRef> {
         self.pages.get(job, column)
     }
 
-    /// The rows of an endpoint's jobs behind this one, ascending.
+    /// Returns the keys and row places of an endpoint's jobs after `after`, ascending.
     pub fn rows_after(&self, after: JobKey) -> impl Iterator<Item = (JobKey, RecordRef)> {
         self.pages.rows_after(after)
     }
 
-    /// All jobs that have a row, ascending, and where it is.
+    /// Returns the keys and row places of all jobs, ascending.
     pub fn rows(&self) -> impl Iterator<Item = (JobKey, RecordRef)> {
         self.pages.rows()
     }
 
-    /// A job's chunks from an offset on.
+    /// Returns the offsets and places of a job's chunks from offset `from` on, ascending.
     pub fn chunks(&self, job: JobKey, from: u64) -> impl Iterator<Item = (u64, RecordRef)> {
         self.chunks.range((job, from)..=(job, u64::MAX)).map(|(&(_, offset), &place)| (offset, place))
     }
 
-    /// Where a job's stream stands.
+    /// Returns a job's stream row.
     pub fn stream(&self, job: JobKey) -> Option<StreamRow> {
         self.streams.get(&job).map(|stream| stream.value)
     }
 
-    /// The webhook calls that an endpoint owes, ascending by job.
+    /// Returns an endpoint's pending webhook calls, ascending by job.
     pub fn hooks(&self, endpoint: EndpointNo) -> Vec<WebhookRow> {
         self.hooks.range(JobTable::keys_of(endpoint)).map(|(_, hook)| hook.value).collect()
     }
 
-    /// An endpoint's counters.
+    /// Returns an endpoint's counters; `None` if none were written.
     pub fn counters(&self, endpoint: EndpointNo) -> Option<Counters> {
         self.counters.get(&endpoint).map(|counters| counters.value)
     }
 
-    /// The epochs of all shards that ever had an owner.
+    /// Returns the epochs of all shards that ever had an owner.
     pub fn epochs(&self) -> impl Iterator<Item = (ShardId, Epoch)> {
         self.epochs.iter().map(|(&shard, epoch)| (shard, epoch.value))
     }
 
-    /// The largest endpoint number that was ever given out; 0 before the first.
+    /// Returns the largest endpoint number that was ever assigned; 0 before the first.
     pub fn last_endpoint(&self) -> u32 {
         self.last_endpoint.as_ref().map_or(0, |no| no.value)
     }
 }
 
-/// Replaces a value; answers where the one before is.
+/// Inserts or replaces a value. Returns the place of the replaced one.
 fn put<K: Ord, V>(
     map: &mut BTreeMap<K, ValueEntry<V>>,
     key: K,

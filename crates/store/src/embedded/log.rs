@@ -1,15 +1,14 @@
-//! The log as the one who writes it sees it.
+//! The log on the write path: frames are written in order, synced concurrently and settled in order.
 //!
-//! A frame is written at once, and synced by whoever has a [`SyncTicket`] for it, while the next ones are written and
-//! synced by others: the disk is waited for, not worked for, and several can do that at the same time. What becomes of a
-//! frame is settled in order. A sync that succeeds speaks for every frame that was written before it began.
+//! A frame is written under the write-state lock. The thread with a [`SyncTicket`] then syncs it without the lock, while
+//! other threads write and sync later frames. A successful sync covers every frame that was written before the sync
+//! began.
 //!
-//! Linux says once that a sync failed. What should have reached the disk counts as written from then on: programs
-//! still read it from memory, the next sync succeeds, and a power cut shows that it was never there. So nothing is
-//! ever built on a frame whose sync failed: what is on its way is refused with it. The log goes on in a new segment, whose
-//! header says that the old one ends before that frame, and which repeats what was acknowledged and not yet synced
-//! (buffered commits, from memory). Until such a segment is durable nothing is committed; once it is, what was
-//! refused cannot come back.
+//! Linux reports a failed sync once. The lost pages count as written from then on: reads return them from memory and the
+//! next sync succeeds, but a power cut shows that they never reached the disk. So after a failed sync every frame in
+//! flight fails. The log continues in a new segment. Its header says that the old segment ends before the failed frame,
+//! and it repeats the acknowledged frames that were not synced (buffered commits, kept in memory). Nothing is
+//! committed until the new segment is durable; from then on no failed frame can return after a crash.
 
 pub(in crate::embedded) mod active_segment;
 pub(in crate::embedded) mod coding;
@@ -47,43 +46,46 @@ use self::new_segment::make_active_segment;
 use self::segment::SegmentHeader;
 use self::spares::Spares;
 use super::error::{corrupt, from_io, is_full};
-use super::index::Segment;
+use super::index::{SLOTS_MAX, Segment};
 use super::read::pool::ReadShared;
 use super::recovery::Recovered;
 use super::write::encode;
 use crate::StoreError;
 
-/// Buffered commits are kept in memory until they are synced, which is to happen now if they are more than this.
+/// Limit of the bytes of acknowledged frames that are not synced: above it a sync is due immediately. These frames are
+/// kept in memory.
 const UNSYNCED_BYTES_MAX: usize = 8 << 20;
 
-/// See the module.
+/// The log of an open data directory. Guarded by the write-state lock.
+///
+/// While no sync is in flight, no frame is pending.
 #[derive(Debug)]
 pub(super) struct Log {
     dir: PathBuf,
     limits: SegmentLimits,
     shared: Arc<ReadShared>,
     spares: Spares,
-    /// The first segment that belongs to the log.
+    /// The number of the first segment of the log.
     oldest: u64,
     active: ActiveSegment,
+    /// The slot of the active segment in the index.
     slot: usize,
-    /// Remembers how far the log goes.
     end_file: EndFile,
-    /// Written and not settled, in order.
+    /// Frames that are written and not settled, in the order of writing.
     pending: VecDeque<PendingFrame>,
-    /// The number of the first of these.
+    /// The number of frames that were settled: the sequence number of the first pending frame.
     first_pending: u64,
-    /// Syncs under way.
+    /// The number of syncs in flight.
     tickets: usize,
-    /// Acknowledged, but not synced.
+    /// Frames that are acknowledged and not synced, in the order of writing.
     unsynced: Vec<UnsyncedFrame>,
-    /// Nothing may be written behind what was synced last: why not.
+    /// The failed write or sync after which nothing may be written until a new segment is durable.
     sync_error: Option<StoreError>,
-    /// Empty frames, for their memory.
+    /// Empty frames whose memory is reused.
     free_frames: Vec<Frame>,
 }
 
-/// A frame of which nobody knows yet whether it is durable.
+/// A frame that is written; whether it is durable is not known.
 #[derive(Debug)]
 struct PendingFrame {
     frame: Frame,
@@ -99,38 +101,39 @@ struct UnsyncedFrame {
     end: u32,
 }
 
-/// Leave to sync, for the time that nothing of the log is held. To be settled, whatever comes of it.
+/// Permission to sync the active segment without the write-state lock. Must be passed to [`Log::settle`] with the result.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct SyncTicket {
     file: Arc<File>,
-    /// The last frame that was written before.
+    /// The sequence number of the last frame that was written before.
     last: u64,
 }
 
 impl SyncTicket {
-    /// Waits for the disk.
+    /// Syncs the active segment's file.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 }
 
-/// What became of frames, in the order in which they were written.
+/// The results of settled frames, in the order of writing.
 pub(super) type SyncResults = Vec<Result<(), StoreError>>;
 
 impl Log {
-    /// Continues a log in a new segment: what follows its end may be frames that a crash tore, and must stay nothing.
+    /// Continues a recovered log in a new segment. The old newest segment is not written to: torn frames may follow its
+    /// end and must stay invalid.
     pub fn open(dir: &Path, limits: SegmentLimits, recovered: Recovered) -> Result<Self, StoreError> {
         let Recovered { index, end, mut frames, oldest } = recovered;
         let shared = Arc::new(ReadShared::new(index));
         let mut spares = Spares::new(dir);
         let made = make_active_segment(&mut spares, dir, limits, end, oldest, frames.iter_mut());
-        let (head, places) = made.map_err(|failed| from_io(&failed.error))?;
-        let end_file = EndFile::write(dir, durable_end(&head)).map_err(|error| from_io(&error))?;
-        let slot = push(&shared, &head)?;
+        let (active, places) = made.map_err(|failed| from_io(&failed.error))?;
+        let end_file = EndFile::write(dir, durable_end(&active)).map_err(|error| from_io(&error))?;
+        let slot = push(&shared, &active)?;
         for (frame, records_at) in frames.iter().zip(places) {
             let applied = shared.index().apply(slot, records_at, frame.records());
-            applied.map_err(|(at, malformed)| corrupt(head.header.number, at, malformed))?;
+            applied.map_err(|(at, malformed)| corrupt(active.header.number, at, malformed))?;
         }
         Ok(Self {
             dir: dir.to_owned(),
@@ -138,7 +141,7 @@ impl Log {
             shared,
             spares,
             oldest,
-            active: head,
+            active,
             slot,
             end_file,
             pending: VecDeque::new(),
@@ -150,52 +153,60 @@ impl Log {
         })
     }
 
-    /// What those who read share with this.
+    /// Returns the index that the readers share with the log.
     pub fn shared(&self) -> &Arc<ReadShared> {
         &self.shared
     }
 
-    /// The slot of the segment that is written to.
+    /// Returns the slot of the active segment.
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// A frame to fill.
+    /// Returns the number of frames that are written and not settled.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Returns an empty frame.
     pub fn blank_frame(&mut self) -> Frame {
         self.free_frames.pop().unwrap_or_default()
     }
 
-    /// Gives a frame back that is not needed.
-    pub fn unused(&mut self, mut frame: Frame) {
+    /// Keeps the memory of a frame for [`Self::blank_frame`].
+    pub fn recycle(&mut self, mut frame: Frame) {
         frame.clear();
         if self.free_frames.len() <= SYNCS_MAX {
             self.free_frames.push(frame);
         }
     }
 
-    /// Whether something acknowledged is not synced yet.
+    /// Whether an acknowledged frame is not synced.
     pub fn is_unsynced(&self) -> bool {
         !self.unsynced.is_empty()
     }
 
-    /// Whether so much of it is not that it must be synced now.
+    /// Whether the unsynced frames exceed [`UNSYNCED_BYTES_MAX`], so that a sync is due immediately.
     pub fn is_overdue(&self) -> bool {
         self.unsynced.iter().map(|unsynced| unsynced.frame.bytes()).sum::<usize>() > UNSYNCED_BYTES_MAX
     }
 
-    /// Whether everything that was written is settled. What is not only [`Self::write`], [`Self::ticket`] and
-    /// [`Self::settle`] may be called in the meantime.
+    /// Whether no sync is in flight, so that every written frame is settled. While one is, only [`Self::write`],
+    /// [`Self::ticket`], [`Self::settle`] and [`Self::settle_buffered`] may change the log.
     pub fn is_settled(&self) -> bool {
         self.tickets == 0
     }
 
-    /// Whether a frame of so many bytes can be written as things are. If not, [`Self::make_ready`] sees to it.
+    /// Whether a frame of `bytes` bytes can be written to the active segment. If not, [`Self::make_ready`] must run
+    /// first.
     pub fn is_ready(&self, bytes: usize) -> bool {
         self.sync_error.is_none() && self.has_room(bytes)
     }
 
-    /// Writes a frame. After an error it is not there, and will not be.
+    /// Writes a frame. After an error the frame is not part of the log, also after a crash.
     pub fn write(&mut self, mut frame: Frame, durability: Durability) -> Result<(), StoreError> {
+        assert!(!frame.is_empty(), "an empty frame ends the log for a reader");
+        assert!(self.sync_error.is_none(), "nothing is written behind a failed write or sync");
         let at = self.active.end;
         match self.active.write(&mut frame) {
             Ok(records_at) => {
@@ -205,47 +216,56 @@ impl Log {
             }
             Err(error) => {
                 self.active.overwrite_torn(at);
-                self.unused(frame);
-                // A full disk takes no more, but has what it took.
+                self.recycle(frame);
+                // A full disk rejects this frame and keeps the earlier ones.
                 if !is_full(&error) {
                     self.sync_error = Some(from_io(&error));
-                    self.rewrite_if_settled();
+                    let failed = self.rewrite_if_settled();
+                    assert!(failed.is_empty(), "a pending frame without a sync in flight");
                 }
                 Err(from_io(&error))
             }
         }
     }
 
-    /// Leave to sync what was written, one for each of [`SYNCS_MAX`] threads. None if nobody waits for that.
+    /// Returns a ticket for a sync of the written frames; `None` if the last written frame needs no sync. Each of the
+    /// [`SYNCS_MAX`] threads may have one ticket.
     pub fn ticket(&mut self, thread: usize) -> Option<SyncTicket> {
         self.pending.back().filter(|last| last.durability == Durability::Synced)?;
         self.tickets += 1;
+        assert!(self.tickets <= SYNCS_MAX, "one sync per writer thread");
         let file = Arc::clone(&self.active.for_syncs[thread % SYNCS_MAX]);
         Some(SyncTicket { file, last: self.first_pending + self.pending.len() as u64 - 1 })
     }
 
-    /// What the sync says of the frames that wait for it.
+    /// Settles the frames that a sync covers. After a failure the result is empty until the last sync in flight has
+    /// ended; then every pending frame fails.
     pub fn settle(&mut self, ticket: SyncTicket, synced: io::Result<()>) -> SyncResults {
         let last = ticket.last;
         drop(ticket);
+        assert!(self.tickets > 0, "a ticket is settled once");
         self.tickets -= 1;
         match synced {
             Ok(()) if self.sync_error.is_none() => {
                 let covered = (last + 1).saturating_sub(self.first_pending);
                 let mut settled: SyncResults = (0..covered).filter_map(|_| self.keep_first(true)).collect();
                 settled.append(&mut self.settle_buffered());
+                assert!(
+                    self.tickets > 0 || self.pending.is_empty(),
+                    "a sync in flight for each pending frame"
+                );
                 settled
             }
             Ok(()) => self.rewrite_if_settled(),
             Err(error) => {
-                tracing::warn!(%error, "a sync of the log failed, going on in a new segment");
+                tracing::warn!(%error, "log sync failed, starting a new segment");
                 self.sync_error.get_or_insert_with(|| from_io(&error));
                 self.rewrite_if_settled()
             }
         }
     }
 
-    /// Buffered frames with nothing unsettled before them need no sync.
+    /// Settles the buffered frames at the front of the pending ones: they need no sync.
     pub fn settle_buffered(&mut self) -> SyncResults {
         let mut settled = Vec::new();
         while self.pending.front().is_some_and(|first| first.durability == Durability::Buffered) {
@@ -254,8 +274,9 @@ impl Log {
         settled
     }
 
-    /// Writes a frame and waits until it is settled. To be called in the quiet, as is all that follows.
+    /// Writes a frame and waits until it is settled. No sync may be in flight, as for the public methods that follow.
     pub fn append(&mut self, frame: Frame, durability: Durability) -> Result<(), StoreError> {
+        assert!(self.tickets == 0 && self.pending.is_empty(), "appended while a sync is in flight");
         self.make_ready(frame.bytes())?;
         self.write(frame, durability)?;
         let mut settled = match self.ticket(0) {
@@ -268,14 +289,14 @@ impl Log {
         settled.pop().unwrap_or_else(|| Err(unsettled()))
     }
 
-    /// Makes everything acknowledged durable.
+    /// Makes every acknowledged frame durable.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         if self.sync_error.is_some() {
             return self.begin_again();
         }
         if self.is_unsynced() {
             if let Err(error) = self.active.sync() {
-                tracing::warn!(%error, "a sync of the log failed, going on in a new segment");
+                tracing::warn!(%error, "log sync failed, starting a new segment");
                 self.sync_error = Some(from_io(&error));
                 return self.begin_again();
             }
@@ -284,18 +305,20 @@ impl Log {
         Ok(())
     }
 
-    /// Remembers how far the log goes, without waiting for the disk.
+    /// Writes the durable end of the log to `log-end`, without a sync.
     pub fn note_end(&mut self) {
         self.end_file.note(durable_end(&self.active));
     }
 
-    /// Makes everything acknowledged durable, and remembers durably that it is there: anything less is damage from now on.
+    /// Makes every acknowledged frame durable, and then the note of the end in `log-end`. A log that ends earlier is
+    /// damaged from then on.
     pub fn seal(&mut self) -> Result<(), StoreError> {
         self.sync()?;
         self.end_file.replace(durable_end(&self.active)).map_err(|error| from_io(&error))
     }
 
-    /// Sees to it that so many bytes can be written behind what is there.
+    /// Prepares the log for a frame of `bytes` bytes. Starts a new segment after a failure, or if the active one has no
+    /// space.
     pub fn make_ready(&mut self, bytes: usize) -> Result<(), StoreError> {
         if self.sync_error.is_some() {
             self.begin_again()?;
@@ -304,13 +327,19 @@ impl Log {
             self.sync()?;
         }
         if !self.has_room(bytes) {
-            self.replace_head(self.active.end)?;
+            self.replace_active(self.active.end)?;
         }
         Ok(())
     }
 
-    /// Writes that the segments before this one belong to the log no more, durably.
+    /// Makes `segment` the first one of the log, durably. The earlier segments can then be removed.
     pub fn drop_before(&mut self, segment: u64) -> Result<(), StoreError> {
+        assert!(
+            (self.oldest..=self.active.header.number).contains(&segment),
+            "the log starts at segment {}, its active one is {}, and it shall start at {segment}",
+            self.oldest,
+            self.active.header.number
+        );
         let mut frame = self.blank_frame();
         encode::log_start(&mut frame, segment);
         self.append(frame, Durability::Synced)?;
@@ -318,15 +347,17 @@ impl Log {
         Ok(())
     }
 
-    /// Removes the file of a segment that belongs to the log no more.
+    /// Removes the file of a segment before the first one of the log, or keeps it as a spare.
     pub fn retire(&mut self, segment: Segment) -> Result<(), StoreError> {
-        // A reader that still has it goes on reading; then it is not used again.
+        assert!(segment.number < self.oldest, "segment {} is part of the log", segment.number);
+        assert_eq!(segment.live_bytes, 0, "segment {} has live records", segment.number);
+        // A file that a reader has open is removed and not reused: the reader still needs its bytes.
         let file = Arc::into_inner(segment.file);
         let retired = self.spares.retire(segment.number, file, u64::from(self.limits.segment_bytes));
         retired.map_err(|error| from_io(&error))
     }
 
-    /// The first frame that waits counts: readers see what it says.
+    /// Settles the first pending frame as written: its records become visible to readers.
     fn keep_first(&mut self, is_durable: bool) -> Option<Result<(), StoreError>> {
         let PendingFrame { frame, records_at, end, .. } = self.pending.pop_front()?;
         self.first_pending += 1;
@@ -335,61 +366,64 @@ impl Log {
         let applied = index.apply(self.slot, records_at, frame.records());
         drop(index);
         if is_durable {
+            assert!(self.active.synced <= end && end <= self.active.end, "frames are settled in order");
             self.active.synced = end;
             self.unsynced.retain(|unsynced| unsynced.end > end);
-            self.unused(frame);
+            self.recycle(frame);
         } else {
             self.unsynced.push(UnsyncedFrame { frame, end });
         }
         Some(applied.map_err(|(at, malformed)| corrupt(self.active.header.number, at, malformed)))
     }
 
-    /// In doubt, with no sync under way any more: refuses what waits.
+    /// After a failure, once no sync is in flight: fails every pending frame and starts a new segment.
     fn rewrite_if_settled(&mut self) -> SyncResults {
         let Some(why) = self.sync_error.clone().filter(|_| self.is_settled()) else { return Vec::new() };
         if let Some(first) = self.pending.front() {
             self.active.overwrite_torn(first.at);
         }
-        let refused: Vec<PendingFrame> = self.pending.drain(..).collect();
-        self.first_pending += refused.len() as u64;
-        // What is refused must not come back. If this fails too, it is tried again before the next frame.
+        let failed: Vec<PendingFrame> = self.pending.drain(..).collect();
+        self.first_pending += failed.len() as u64;
+        // The new segment keeps failed frames from returning after a crash. If it fails, `make_ready` tries again.
         let _ = self.begin_again();
-        let refuse = |pending: PendingFrame| {
-            self.unused(pending.frame);
+        let fail = |pending: PendingFrame| {
+            self.recycle(pending.frame);
             Err(why.clone())
         };
-        refused.into_iter().map(refuse).collect()
+        failed.into_iter().map(fail).collect()
     }
 
-    /// What is bigger than a segment gets one of its own.
+    /// A frame that is larger than a segment gets a segment of its own.
     fn has_room(&self, bytes: usize) -> bool {
         let end = self.active.end;
         end == SEGMENT_HEADER_BYTES || end as usize + bytes <= self.limits.segment_bytes as usize
     }
 
     fn begin_again(&mut self) -> Result<(), StoreError> {
-        self.replace_head(self.active.synced).map_err(|error| match error {
-            StoreError::Io(text) => {
-                StoreError::Io(format!("an earlier failure cannot be made up for: {text}"))
-            }
+        self.replace_active(self.active.synced).map_err(|error| match error {
+            StoreError::Io(text) => StoreError::Io(format!(
+                "after a failed write or sync no new segment can be started: {text}; check the disk"
+            )),
             other => other,
         })
     }
 
-    /// Goes on in a new segment. The present one ends here.
-    fn replace_head(&mut self, at: u32) -> Result<(), StoreError> {
+    /// Starts a new segment. The current one ends at `at`.
+    fn replace_active(&mut self, at: u32) -> Result<(), StoreError> {
+        assert!(self.pending.is_empty(), "a segment is replaced while frames are pending");
+        assert!(self.active.synced <= at && at <= self.active.end, "a sealed segment loses a durable frame");
         let SegmentHeader { number, salt, .. } = self.active.header;
         let end = LogEnd { number, salt, at: u64::from(at) };
         let frames = self.unsynced.iter_mut().map(|unsynced| &mut unsynced.frame);
         let made = make_active_segment(&mut self.spares, &self.dir, self.limits, end, self.oldest, frames);
-        let (head, places) = made.map_err(|failed| {
+        let (active, places) = made.map_err(|failed| {
             let error = from_io(&failed.error);
             if failed.may_be_there {
                 self.sync_error.get_or_insert_with(|| error.clone());
             }
             error
         })?;
-        let slot = push(&self.shared, &head)?;
+        let slot = push(&self.shared, &active)?;
         let mut index = self.shared.index();
         index.segments.set_end(self.slot, at);
         for (UnsyncedFrame { frame, .. }, records_at) in self.unsynced.drain(..).zip(places) {
@@ -397,29 +431,29 @@ impl Log {
             applied.map_err(|(at, malformed)| corrupt(number + 1, at, malformed))?;
         }
         drop(index);
-        (self.active, self.slot, self.sync_error) = (head, slot, None);
-        // The log is whole without it: only that its newest segment goes missing would not be noticed.
+        (self.active, self.slot, self.sync_error) = (active, slot, None);
+        // The log is valid without the note. Only the loss of the newest segment would go unnoticed.
         if let Err(error) = self.end_file.replace(durable_end(&self.active)) {
-            tracing::warn!(%error, "cannot remember how far the log goes; check the disk");
+            tracing::warn!(%error, "end of log not noted; check the disk");
         }
         Ok(())
     }
 }
 
-/// How far the log goes without doubt.
-fn durable_end(head: &ActiveSegment) -> LogEnd {
-    LogEnd { number: head.header.number, salt: head.header.salt, at: u64::from(head.synced) }
+/// Returns the place before which every frame of the log is durable.
+fn durable_end(active: &ActiveSegment) -> LogEnd {
+    LogEnd { number: active.header.number, salt: active.header.salt, at: u64::from(active.synced) }
 }
 
-/// For what nobody can say was kept: never an acknowledgement.
+/// The error of a frame or batch without a result. Only a bug leads here; it must not be acknowledged.
 pub(super) fn unsettled() -> StoreError {
     StoreError::Io("a frame of the log was not settled; restart the server".into())
 }
 
-/// Makes a segment known.
-fn push(shared: &ReadShared, head: &ActiveSegment) -> Result<usize, StoreError> {
-    let SegmentHeader { number, salt, .. } = head.header;
-    let segment = Segment { number, salt, file: Arc::clone(&head.file), end: head.end, live_bytes: 0 };
+/// Adds the active segment to the index. Returns its slot.
+fn push(shared: &ReadShared, active: &ActiveSegment) -> Result<usize, StoreError> {
+    let SegmentHeader { number, salt, .. } = active.header;
+    let segment = Segment { number, salt, file: Arc::clone(&active.file), end: active.end, live_bytes: 0 };
     let slot = shared.index().segments.push(segment);
-    slot.ok_or_else(|| StoreError::Io("the log has as many segments as there can be".into()))
+    slot.ok_or_else(|| StoreError::Io(format!("the log has its limit of {SLOTS_MAX} segments")))
 }

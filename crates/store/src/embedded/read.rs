@@ -1,7 +1,8 @@
-//! What the store answers. Every read sees each commit that was acknowledged before it began.
+//! Reads of rows and payloads. Every read sees each commit that was acknowledged before the read began.
 
 pub(in crate::embedded) mod catalog;
 pub(in crate::embedded) mod pool;
+
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -21,15 +22,15 @@ use super::log::record::{OutcomeRecord, RawRecord, Record};
 use super::recovery::scan::ReadWindow;
 use crate::{ChunkRow, OutcomeRow, Payload, StoreError};
 
-/// Enough for nearly every record with its payload.
+/// Bytes of the first read of a record: enough for nearly every record with its payload.
 const FIRST_BYTES: u64 = 4096;
-/// Rows that are read one after the other are fetched together when they are this near each other.
+/// Distance in bytes below which neighbouring rows are read with one system call.
 const NEAR_BYTES: u64 = 64 << 10;
 
-/// Looked up together.
-const CHUNKS_AT_ONCE: usize = 64;
+/// Chunks per lookup in the index.
+const CHUNKS_PER_LOOKUP: usize = 64;
 
-/// A job's input.
+/// Reads a job's input.
 pub(super) fn input(shared: &ReadShared, job: JobKey) -> Result<Option<Payload>, StoreError> {
     let Some(spot) = span_of(&shared.index(), job, Column::Input) else { return Ok(None) };
     spot.read(|record, beside| match record {
@@ -38,7 +39,7 @@ pub(super) fn input(shared: &ReadShared, job: JobKey) -> Result<Option<Payload>,
     })
 }
 
-/// A job's output and error.
+/// Reads a job's output and error.
 pub(super) fn outcome(shared: &ReadShared, job: JobKey) -> Result<Option<OutcomeRow>, StoreError> {
     let Some(spot) = span_of(&shared.index(), job, Column::Outcome) else { return Ok(None) };
     spot.read(|record, beside| match record {
@@ -50,7 +51,7 @@ pub(super) fn outcome(shared: &ReadShared, job: JobKey) -> Result<Option<Outcome
     })
 }
 
-/// A page of a job's chunks. It ends before a chunk that cannot be read: only a page that begins with one is an error.
+/// Reads a page of a job's chunks. The page ends before a chunk that cannot be read. Fails only if that chunk is the first.
 pub(super) fn chunks(
     shared: &ReadShared,
     job: JobKey,
@@ -61,10 +62,10 @@ pub(super) fn chunks(
     loop {
         let spots: Vec<_> = {
             let index = shared.index();
-            let places = index.chunks(job, from).take(CHUNKS_AT_ONCE);
+            let places = index.chunks(job, from).take(CHUNKS_PER_LOOKUP);
             places.filter_map(|(offset, place)| Some((offset, FileSpan::new(&index, place)?))).collect()
         };
-        let last = spots.len() < CHUNKS_AT_ONCE;
+        let last = spots.len() < CHUNKS_PER_LOOKUP;
         for (offset, spot) in spots {
             let chunk = match chunk(job, offset, &spot) {
                 Err(_) if !chunks.is_empty() => return Ok(chunks),
@@ -93,7 +94,7 @@ fn chunk(job: JobKey, offset: u64, spot: &FileSpan) -> Result<ChunkRow, StoreErr
     })
 }
 
-/// A page of an endpoint's jobs.
+/// Reads a page of an endpoint's jobs: at most `limit` rows after `after`, ascending.
 pub(super) fn jobs(shared: &ReadShared, after: JobKey, limit: usize) -> Result<Vec<JobRow>, StoreError> {
     if after.seq >= JobKey::SEQ_MAX {
         return Ok(Vec::new());
@@ -115,7 +116,7 @@ pub(super) fn jobs(shared: &ReadShared, after: JobKey, limit: usize) -> Result<V
     Ok(rows)
 }
 
-/// How many of the first rows are in one segment, ascending and near each other.
+/// Returns the number of leading rows that are in one segment, ascending and near each other.
 fn near(spots: &[(JobKey, FileSpan)]) -> usize {
     let next_to = |pair: &[(JobKey, FileSpan)]| {
         let (one, other) = (&pair[0].1, &pair[1].1);
@@ -139,12 +140,12 @@ fn read_rows(spots: &[(JobKey, FileSpan)], rows: &mut Vec<JobRow>) -> Result<(),
     Ok(())
 }
 
-/// A place in a file that stays open: the segment may leave the log meanwhile.
+/// The place of a record, with the open file: the segment may be removed from the log during the read.
 struct FileSpan {
     file: Arc<File>,
     number: u64,
     at: u32,
-    /// Where the segment's frames end.
+    /// The offset at which the segment's frames end.
     end: u32,
 }
 
@@ -163,19 +164,19 @@ impl FileSpan {
         })
     }
 
-    /// Reads the record, and lets it be looked at with a way to fetch what is beside it.
+    /// Reads the record and passes it to `decode`, with a function that reads its out-of-line payload.
     fn read<T>(
         &self,
-        look: impl FnOnce(Record<'_>, &dyn Fn(OutOfLine) -> Result<Bytes, StoreError>) -> Result<T, StoreError>,
+        decode: impl FnOnce(Record<'_>, &dyn Fn(OutOfLine) -> Result<Bytes, StoreError>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut window = ReadWindow::sized(&self.file, u64::from(self.end), FIRST_BYTES);
-        self.with_record(&mut window, |record| look(record, &|beside| self.beside(beside)))
+        self.with_record(&mut window, |record| decode(record, &|place| self.out_of_line(place)))
     }
 
     fn with_record<T>(
         &self,
         window: &mut ReadWindow<'_>,
-        look: impl FnOnce(Record<'_>) -> Result<T, StoreError>,
+        decode: impl FnOnce(Record<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let at = u64::from(self.at);
         let failed = |error: io::Error| self.failed(at, &error);
@@ -186,28 +187,28 @@ impl FileSpan {
         let bytes = window.get(at, length).map_err(failed)?;
         let bytes = bytes.ok_or_else(|| self.malformed(Malformed("a whole record")))?;
         let record = RawRecord::at(bytes, 0).and_then(RawRecord::parse);
-        look(record.map_err(|malformed| self.malformed(malformed))?)
+        decode(record.map_err(|malformed| self.malformed(malformed))?)
     }
 
-    fn beside(&self, beside: OutOfLine) -> Result<Bytes, StoreError> {
-        let range = beside.range(self.at);
+    fn out_of_line(&self, place: OutOfLine) -> Result<Bytes, StoreError> {
+        let range = place.range(self.at);
         if range.end > u64::from(self.end) {
             return Err(self.malformed(Malformed("a payload within the segment")));
         }
-        let mut bytes = vec![0; beside.bytes as usize];
+        let mut bytes = vec![0; place.bytes as usize];
         let read = self.file.read_exact_at(&mut bytes, range.start);
         read.map_err(|error| self.failed(range.start, &error))?;
-        if !beside.is(&bytes) {
+        if !place.is(&bytes) {
             return Err(corrupt(self.number, range.start, "the payload is damaged"));
         }
         Ok(bytes.into())
     }
 
-    /// What a failed read at this place means. A file that ends before what is known to be in it was cut off: that does
-    /// not pass.
+    /// Returns the error of a failed read. A file that ends before a record in the index was truncated, which is damage
+    /// and not a passing failure.
     fn failed(&self, at: u64, error: &io::Error) -> StoreError {
         if error.kind() == io::ErrorKind::UnexpectedEof {
-            return corrupt(self.number, at, "the file is shorter than what was written to it");
+            return corrupt(self.number, at, "the file was truncated before this place");
         }
         StoreError::Io(format!("cannot read `log/{}`, byte {at}: {error}", names::segment(self.number)))
     }

@@ -1,4 +1,4 @@
-//! Opening the log: which segments belong to it, where it ends, and what it says.
+//! Recovery: finds the segments and the end of the log, and builds the index.
 
 pub(in crate::embedded) mod data_dir;
 mod newest_segment;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use self::newest_segment::NewestSegment;
 use self::scan::{ReadWindow, frame_at, read_range};
 use super::error::corrupt;
-use super::index::{Index, Segment};
+use super::index::{Index, SLOTS_MAX, Segment};
 use super::log::LogEnd;
 use super::log::end_file::EndFile;
 use super::log::format::SEGMENT_HEADER_BYTES;
@@ -29,36 +29,38 @@ use super::log::record::each;
 use super::log::segment::SegmentHeader;
 use crate::StoreError;
 
-/// Written again at once.
+/// Bytes per write when frames are written again.
 const PAGE_BYTES: u64 = 4096;
 
-/// A log that was opened.
+/// A recovered log, to be continued by `Log::open`.
 #[derive(Debug)]
 pub(super) struct Recovered {
-    /// What it says, up to its end.
+    /// The index of the log up to `end`.
     pub index: Index,
-    /// Where it ends.
     pub end: LogEnd,
-    /// What is to follow there: the frames of a newest segment that is made anew.
+    /// The frames of a short newest segment, to be written to a new segment behind `end`.
     pub frames: Vec<Frame>,
-    /// The first segment that belongs to it.
+    /// The number of the first segment of the log.
     pub oldest: u64,
 }
 
 impl Recovered {
-    /// A log without segments.
+    /// Returns a log without segments.
     pub fn nothing() -> Self {
         Self { index: Index::default(), end: LogEnd::NOTHING, frames: Vec::new(), oldest: 1 }
     }
 }
 
-/// A segment that was found.
+/// A segment file with a valid header.
 struct OpenedSegment {
     file: File,
     header: SegmentHeader,
 }
 
-/// Reads the log in this folder. `limits` say whether its newest segment is short.
+/// Reads the log in the directory `dir`. `limits` give the size of a short newest segment.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a durable frame is damaged or missing.
 pub(super) fn recover(dir: &Path, limits: SegmentLimits) -> Result<Recovered, StoreError> {
     let known = EndFile::read(dir)?;
     let mut numbers = list(dir)?;
@@ -71,7 +73,7 @@ pub(super) fn recover(dir: &Path, limits: SegmentLimits) -> Result<Recovered, St
     };
     let newest = open(dir, newest)?;
     let tail = NewestSegment::of(&newest, known)?;
-    // Those before were given up, and the server stopped before their files were.
+    // Compaction removed the earlier segments from the log, and the server stopped before it removed the files.
     for &number in numbers.iter().filter(|&&number| number < tail.oldest) {
         remove(dir, &names::segment(number))?;
     }
@@ -92,7 +94,7 @@ pub(super) fn recover(dir: &Path, limits: SegmentLimits) -> Result<Recovered, St
         replay_sealed(&mut index, segment, seal)?;
     }
     let SegmentHeader { number, salt, previous_end, previous_salt, .. } = newest.header;
-    // A file with something in it that nobody can read stays as it is.
+    // A segment with a torn end or a damaged payload is kept as it is, for later analysis.
     if tail.end <= limits.short_bytes
         && !tail.is_torn
         && let Some(frames) = frames(&newest, tail.end)?
@@ -106,7 +108,7 @@ pub(super) fn recover(dir: &Path, limits: SegmentLimits) -> Result<Recovered, St
     Ok(Recovered { index, end, frames: Vec::new(), oldest: tail.oldest })
 }
 
-/// The frames of a segment, to be written again; `None` if a payload is damaged.
+/// Returns the frames of a segment; `None` if a payload is damaged.
 fn frames(segment: &OpenedSegment, end: u32) -> Result<Option<Vec<Frame>>, StoreError> {
     let OpenedSegment { file, header: SegmentHeader { number, salt, .. } } = segment;
     let failed = |error| cannot(*number, "read", &error);
@@ -138,9 +140,9 @@ fn frames(segment: &OpenedSegment, end: u32) -> Result<Option<Vec<Frame>>, Store
     Ok(Some(frames))
 }
 
-/// The numbers of the segments, ascending. What is left of others is removed.
+/// Returns the numbers of the segments, ascending. Removes spare files.
 fn list(dir: &Path) -> Result<Vec<u64>, StoreError> {
-    let failed = |error: io::Error| StoreError::Io(format!("cannot read the folder `log`: {error}"));
+    let failed = |error: io::Error| StoreError::Io(format!("cannot read the directory `log`: {error}"));
     let mut numbers = BTreeSet::new();
     for entry in fs::read_dir(dir).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -169,7 +171,8 @@ fn open(dir: &Path, number: u64) -> Result<OpenedSegment, StoreError> {
     Ok(OpenedSegment { file, header })
 }
 
-/// The server before may have been killed after a sync had failed: what is read here may be in memory only.
+/// Writes the frames behind `synced` again and syncs them. The last server may have been killed after a failed sync: the
+/// frames may be in the page cache only, and a sync alone would not write them.
 fn make_durable(file: &File, synced: u32, end: u32) -> io::Result<()> {
     let mut at = u64::from(synced) / PAGE_BYTES * PAGE_BYTES;
     while at < u64::from(end) {
@@ -185,23 +188,23 @@ fn make_durable(file: &File, synced: u32, end: u32) -> io::Result<()> {
 fn replay_sealed(index: &mut Index, segment: OpenedSegment, seal: SegmentHeader) -> Result<(), StoreError> {
     let number = segment.header.number;
     if seal.previous_salt != segment.header.salt {
-        return Err(corrupt(number, 24_u32, "the segment behind it continues another one"));
+        return Err(corrupt(number, 24_u32, "the next segment continues another one"));
     }
     let length = segment.file.metadata().map_err(|error| cannot(number, "read", &error))?.len();
     let end = u32::try_from(seal.previous_end).ok();
     match end.filter(|&end| end >= SEGMENT_HEADER_BYTES && u64::from(end) <= length) {
         Some(end) => replay(index, segment, end),
-        None => Err(corrupt(number, length, "the segment is shorter than the one behind it says")),
+        None => Err(corrupt(number, length, "the segment is shorter than the next one says")),
     }
 }
 
-/// Takes in all frames of a segment up to its end; there must be frames up to there.
+/// Applies all frames of a segment to the index. Every frame before `end` must be whole.
 fn replay(index: &mut Index, segment: OpenedSegment, end: u32) -> Result<(), StoreError> {
     let OpenedSegment { file, header: SegmentHeader { number, salt, .. } } = segment;
     let file = Arc::new(file);
     let known = Segment { number, salt, file: Arc::clone(&file), end, live_bytes: 0 };
-    let slot =
-        index.segments.push(known).ok_or_else(|| StoreError::Io("the log has too many segments".into()))?;
+    let too_many = || StoreError::Io(format!("the log has more segments than the limit of {SLOTS_MAX}"));
+    let slot = index.segments.push(known).ok_or_else(too_many)?;
     let mut window = ReadWindow::new(&file, u64::from(end));
     let mut at = SEGMENT_HEADER_BYTES;
     while at < end {

@@ -1,4 +1,4 @@
-//! What can be read of a damaged data folder, in a new one.
+//! Salvage: copies the readable parts of a damaged data directory into a new one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -30,37 +30,41 @@ use super::write::creation_order::CreationOrder;
 use super::write::encode;
 use crate::{Payload, StoreError, Write};
 
-/// So many jobs are read at once.
+/// Jobs per page.
 const PAGE_JOBS: usize = 1_000;
 
-/// What became of a damaged data folder.
+/// The result of [`salvage`].
 #[derive(Clone, Debug, Default)]
 pub struct Salvaged {
-    /// Jobs that are kept.
+    /// The number of jobs in the new directory.
     pub jobs: u64,
-    /// Large payloads that are kept.
+    /// The number of large payloads in the new directory.
     pub blobs: u64,
-    /// What could not be read.
+    /// The parts that could not be read, in the order of reading.
     pub damages: Vec<Damage>,
-    /// Jobs that are dropped, although they could be read: the id, and why.
+    /// The ids of jobs that were read but not copied, each with the reason.
     pub dropped: Vec<(String, &'static str)>,
-    /// What else is in the old folder, and is not in the new one.
+    /// The names of other entries of the old directory, ascending. They were not copied.
     pub left: Vec<String>,
 }
 
-/// Writes what can be read of the log and the large payloads of a data folder into another one, which must be empty or not
-/// there. The old one stays as it is.
+/// Copies the readable records and large payloads of the data directory `dir` into `to`, which must be empty or missing.
+/// Changes nothing in `dir`.
 ///
-/// What a lost record said is as it was before: a job may stand where it stood earlier, and one that was removed may be
-/// back. A job that has not ended and of which the input or the endpoint is lost is dropped.
+/// A lost record takes its change with it: a job may have an earlier state, and a deleted job may be back. A job without
+/// its endpoint is dropped, and so is a non-terminal job without its input.
+///
+/// # Errors
+/// [`StoreError::Unusable`] if a server has `dir` open or `to` is not empty. [`StoreError::Io`] or [`StoreError::Full`]
+/// if `to` cannot be written.
 pub fn salvage(dir: &Path, to: &Path) -> Result<Salvaged, StoreError> {
     let _lock = DataDir::lock_as_it_is(dir)?;
     if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(StoreError::Unusable(format!("{} is not empty; name a new folder", to.display())));
+        return Err(StoreError::Unusable(format!("{} is not empty; name a new directory", to.display())));
     }
     let left = left(dir).map_err(|error| from_io(&error))?;
-    let folder = DataDir::open(to)?;
-    let log = Log::open(&folder.log(), SegmentLimits::default(), Recovered::nothing())?;
+    let data_dir = DataDir::open(to)?;
+    let log = Log::open(&data_dir.log(), SegmentLimits::default(), Recovered::nothing())?;
     let blobs = dir.join(BLOBS);
     let salvaged = Salvaged { left, ..Salvaged::default() };
     let mut salvage = Salvage { log, blobs: &blobs, with_blobs: BTreeSet::new(), salvaged };
@@ -72,11 +76,11 @@ pub fn salvage(dir: &Path, to: &Path) -> Result<Salvaged, StoreError> {
 }
 
 fn left(dir: &Path) -> io::Result<Vec<String>> {
-    let ours = [names::LOG, names::END, BLOBS, "lock"];
+    let known = [names::LOG, names::END, BLOBS, "lock"];
     let mut left = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if !ours.contains(&&*name) {
+        if !known.contains(&&*name) {
             left.push(name);
         }
     }
@@ -86,9 +90,9 @@ fn left(dir: &Path) -> io::Result<Vec<String>> {
 
 struct Salvage<'a> {
     log: Log,
-    /// The old folder of large payloads.
+    /// The old directory of large payloads.
     blobs: &'a Path,
-    /// Jobs that had large payloads at some time.
+    /// Jobs with a record, live or dead, that names a large payload.
     with_blobs: BTreeSet<JobKey>,
     salvaged: Salvaged,
 }
@@ -109,7 +113,7 @@ impl Walker for Salvage<'_> {
             }
         }
         if frame.is_empty() {
-            self.log.unused(frame);
+            self.log.recycle(frame);
             return Ok(());
         }
         self.log.append(frame, Durability::Buffered)?;
@@ -122,7 +126,7 @@ impl Walker for Salvage<'_> {
 }
 
 impl Salvage<'_> {
-    /// Adds a record to the frame, if all of it can be read; if not, where and why.
+    /// Adds a record to the frame if the record and its payload can be read. The error is the offset and the cause.
     fn copy(
         &mut self,
         frame: &mut Frame,
@@ -134,10 +138,10 @@ impl Salvage<'_> {
         let malformed = |malformed: super::log::coding::Malformed| (u64::from(at), malformed.to_string());
         let record = raw.parse().map_err(malformed)?;
         match record {
-            // The new log begins with its first segment.
+            // The new log starts at its own first segment.
             Record::LogStart(_) => return Ok(()),
             Record::Job(key, body) => _ = job_row::decode(key, body).map_err(malformed)?,
-            // A file that is gone is no damage if the job went later. So the job is looked at in the end.
+            // A missing file is no damage if a later record deletes the job. `copy_blobs` checks the files at the end.
             Record::Input(job, PayloadRef::Blob(..))
             | Record::Outcome(job, OutcomeRecord { output: Some(PayloadRef::Blob(..)), .. }) => {
                 self.with_blobs.insert(job);
@@ -156,7 +160,7 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Drops the jobs that nobody could run: an endless row of failures would be no help.
+    /// Drops the jobs that no worker could run: without input or endpoint each attempt would fail.
     fn drop_incomplete(&mut self) -> Result<(), StoreError> {
         let shared = Arc::clone(self.log.shared());
         let (values, last) = catalog::values(&shared.index());
@@ -170,7 +174,7 @@ impl Salvage<'_> {
                 let rows = read::jobs(&shared, after, PAGE_JOBS)?;
                 let Some(last) = rows.last() else { break };
                 after = last.key;
-                let mut gone = Vec::new();
+                let mut deletions = Vec::new();
                 for row in &rows {
                     let why = if !endpoints.contains(&endpoint) {
                         "its endpoint is lost"
@@ -181,9 +185,9 @@ impl Salvage<'_> {
                         continue;
                     };
                     self.salvaged.dropped.push((row.id.to_string(), why));
-                    gone.push(Write::DeleteJob(row.key));
+                    deletions.push(Write::DeleteJob(row.key));
                 }
-                self.write(&gone)?;
+                self.write(&deletions)?;
             }
         }
         Ok(())
@@ -211,7 +215,7 @@ impl Salvage<'_> {
         self.log.append(frame, Durability::Buffered)
     }
 
-    /// Copies the large payloads that are needed; what names one that is not there goes.
+    /// Copies the large payloads of live records. Clears the outcome of a job whose output cannot be copied.
     fn copy_blobs(&mut self, to: &Path) -> Result<(), StoreError> {
         let shared = Arc::clone(self.log.shared());
         for job in std::mem::take(&mut self.with_blobs) {
@@ -240,14 +244,14 @@ impl Salvage<'_> {
 fn copy_blob(from: &Path, to: &Path, name: &str, bytes: u64) -> Result<(), String> {
     check_blob(from, name, bytes)?;
     let (Some(old), Some(new)) = (blob_path(from, name), blob_path(to, name)) else {
-        return Err("this is no name of a payload".into());
+        return Err("not a name of a payload".into());
     };
     let copied = || {
-        let folder = new.parent().unwrap_or(to);
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let parent = new.parent().unwrap_or(to);
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         fs::copy(&old, &new)?;
         File::open(&new)?.sync_all()?;
-        File::open(folder)?.sync_all()
+        File::open(parent)?.sync_all()
     };
-    copied().map_err(|error: io::Error| format!("it cannot be copied: {error}"))
+    copied().map_err(|error: io::Error| format!("the payload cannot be copied: {error}"))
 }

@@ -1,7 +1,7 @@
-//! Reading what lies there, a little at a time, so that damage is known before somebody needs what is damaged.
+//! Scrubbing: reads the stored files in small steps, so that damage is known before a damaged record is needed.
 //!
-//! Segments that are written no more, and the large payloads that their records name. What is read comes from the disk as far as the
-//! kernel lets it: what it has in memory of a segment is dropped first.
+//! Reads the sealed segments and the large payloads that their live records name. Drops the page cache of a range before
+//! reading it, so that the bytes come from the disk where the kernel allows it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,25 +19,25 @@ use super::recovery::search::{Next, next_frame};
 use super::verify::check_out_of_line;
 use super::walk::Damage;
 
-/// Goes through a store again and again. See the module.
+/// Reads the files of an open store in passes: each pass reads every sealed segment and every large payload it names.
 #[derive(Debug)]
 pub struct Scrub {
     shared: Arc<ReadShared>,
     blobs: PathBuf,
-    /// Where it goes on: a segment and a place in it.
+    /// The next segment number and offset to read.
     next: (u64, u32),
-    /// Large payloads that are still to be read.
+    /// Records of large payloads that are to be read next.
     named: VecDeque<Named>,
 }
 
-/// What was read at once.
+/// The result of one step of a [`Scrub`].
 #[derive(Debug, Default)]
 pub struct Scrubbed {
-    /// So many bytes.
+    /// The number of bytes that were read.
     pub bytes: u64,
-    /// What is damaged among them.
+    /// The damages that were found, in the order of reading.
     pub damages: Vec<Damage>,
-    /// Whether that was the last of a pass; the next one begins again.
+    /// Whether the pass is complete; the next step begins another one.
     pub is_pass_over: bool,
 }
 
@@ -49,7 +49,7 @@ struct Named {
     record: Vec<u8>,
 }
 
-/// A segment that is written no more.
+/// A segment to which no frame is added.
 struct Sealed {
     slot: usize,
     number: u64,
@@ -63,7 +63,8 @@ impl Scrub {
         Self { shared, blobs: dir.join(BLOBS), next: (0, 0), named: VecDeque::new() }
     }
 
-    /// Reads some more, of so many bytes or a little over. Blocks.
+    /// Reads on until `bytes` bytes are read or the pass is complete. Exceeds `bytes` by at most one frame or payload.
+    /// Blocks.
     pub fn step(&mut self, bytes: u64) -> Scrubbed {
         let mut scrubbed = Scrubbed::default();
         while scrubbed.bytes < bytes {
@@ -81,7 +82,7 @@ impl Scrub {
         scrubbed
     }
 
-    /// The segment to go on with: segments go meanwhile, and the newest is not sealed.
+    /// Returns the first sealed segment from `next` on. Segments may be removed between steps.
     fn sealed(&self) -> Option<Sealed> {
         let index = self.shared.index();
         let newest = index.segments.slots().next_back();
@@ -134,7 +135,7 @@ impl Scrub {
             {
                 scrubbed.damages.push(Damage::in_segment(sealed.number, beside.range(at).start, what));
             }
-            if blob_of(&record).is_some() && self.shared.index().is_needed(sealed.slot, at, &record) {
+            if blob_of(&record).is_some() && self.shared.index().is_live(sealed.slot, at, &record) {
                 self.named.push_back(Named { segment: sealed.number, at, record: raw.bytes.to_vec() });
             }
         }
@@ -143,29 +144,29 @@ impl Scrub {
     fn read_blob(&self, named: &Named, scrubbed: &mut Scrubbed) {
         let Ok(record) = RawRecord::at(&named.record, 0).and_then(RawRecord::parse) else { return };
         let Some((name, bytes)) = blob_of(&record) else { return };
-        if !self.is_needed(named, &record) {
+        if !self.is_live(named, &record) {
             return;
         }
         let read = check_blob(&self.blobs, name, bytes);
         scrubbed.bytes += read.as_ref().copied().unwrap_or(0);
-        // A row goes before its file: with the row still there the file is missing.
+        // A row is deleted before its file. If the record is still live, the file is damaged or missing.
         if let Err(what) = read
-            && self.is_needed(named, &record)
+            && self.is_live(named, &record)
         {
             scrubbed.damages.push(Damage { file: format!("{BLOBS}/{name}"), at: 0, what });
         }
     }
 
-    fn is_needed(&self, named: &Named, record: &Record<'_>) -> bool {
+    fn is_live(&self, named: &Named, record: &Record<'_>) -> bool {
         let index = self.shared.index();
         let mut slots = index.segments.slots();
         let slot = slots
             .find(|&slot| index.segments.get(slot).is_some_and(|segment| segment.number == named.segment));
-        slot.is_some_and(|slot| index.is_needed(slot, named.at, record))
+        slot.is_some_and(|slot| index.is_live(slot, named.at, record))
     }
 }
 
-/// Reports what begins here; answers where it goes on.
+/// Adds a damage at `at`. Returns the offset of the next whole frame.
 fn skip(sealed: &Sealed, at: u32, what: String, scrubbed: &mut Scrubbed) -> u32 {
     let next = next_frame(&sealed.file, sealed.salt, at, SEGMENT_HEADER_BYTES - 1, u64::from(sealed.end));
     scrubbed.damages.push(Damage::in_segment(sealed.number, at, what));

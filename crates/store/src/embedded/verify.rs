@@ -1,4 +1,4 @@
-//! Reading everything in a data folder that has a checksum or a length, and comparing.
+//! Verification: reads every record and payload of a data directory and compares it with its checksum or length.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,7 +8,7 @@ use longshore_model::JobKey;
 
 use super::blob_file::{BLOBS, check_blob};
 use super::error;
-use super::index::{Column, Index, Segment};
+use super::index::{Column, Index, SLOTS_MAX, Segment};
 use super::log::job_row;
 use super::log::names;
 use super::log::payload::{OutOfLine, PayloadRef};
@@ -18,55 +18,61 @@ use super::recovery::scan::{ScannedFrame, read_range};
 use super::walk::{Damage, Part, Walker, walk};
 use crate::StoreError;
 
-/// What was read, and what of it is not as it was written.
+/// The counts of verified parts, and the damages.
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
-    /// Files of the log.
+    /// The number of segment files.
     pub segments: u64,
-    /// Their frames.
+    /// The number of whole frames in the segments.
     pub frames: u64,
-    /// The records in these.
+    /// The number of records in the frames.
     pub records: u64,
-    /// Payloads with a checksum of their own, and their bytes.
+    /// The number of out-of-line payloads.
     pub payloads: u64,
-    /// See [`Self::payloads`].
+    /// The bytes of all out-of-line payloads.
     pub payload_bytes: u64,
-    /// Large payloads in files that something needs, and their bytes.
+    /// The number of large payloads that live records name.
     pub blobs: u64,
-    /// See [`Self::blobs`].
+    /// The bytes of all these large payloads.
     pub blob_bytes: u64,
-    /// Jobs that are there.
+    /// The number of jobs in the log.
     pub jobs: u64,
-    /// What is damaged.
+    /// The damages, in the order of reading.
     pub damages: Vec<Damage>,
 }
 
-/// Reads the log and the large payloads of a data folder. Changes nothing. Of the folder of a running server the latest
-/// may be missing, and payloads whose jobs end meanwhile.
+/// Reads the log and the large payloads of the data directory `dir`. Changes nothing. While a server runs on `dir`, the
+/// latest commits may be missing, and large payloads that are deleted meanwhile are reported as damages.
+///
+/// # Errors
+/// [`StoreError::Io`] if the directory cannot be read. Damages are no error.
 pub fn verify(dir: &Path) -> Result<Verified, StoreError> {
     let blobs = dir.join(BLOBS);
     verify_with(dir, |name, bytes| check_blob(&blobs, name, bytes).map(drop))
 }
 
-/// As [`verify`], where the files of large payloads are somewhere else: `check_blob` gets the name and the length of each
-/// that something needs, and says what is wrong with it, if something is.
+/// Verifies like [`verify`], with large payloads that are stored elsewhere. `check_blob` gets the name and the length in
+/// bytes of each large payload that a live record names; its error is what is wrong with the payload.
+///
+/// # Errors
+/// As [`verify`].
 pub fn verify_with(
     dir: &Path,
     check_blob: impl FnMut(&str, u64) -> Result<(), String>,
 ) -> Result<Verified, StoreError> {
     let log = dir.join(names::LOG);
-    // No segment goes while this is held. A folder that nobody may write to needs none.
-    let hold = File::open(log.join(names::COPY_LOCK)).ok().filter(|hold| hold.lock_shared().is_ok());
+    // The server removes no segment while this lock is held. A read-only directory needs no lock.
+    let copy_lock = File::open(log.join(names::COPY_LOCK)).ok().filter(|file| file.lock_shared().is_ok());
     let mut check = Check::new();
     walk(&log, &mut check)?;
-    drop(hold);
+    drop(copy_lock);
     check.check_catalog();
     check.check_blobs(check_blob);
     check.verified.jobs = check.index.rows().count() as u64;
     Ok(check.verified)
 }
 
-/// A payload in a file, and the record that names it.
+/// A large payload, and the place of the record that names it.
 struct Blob {
     job: JobKey,
     column: Column,
@@ -89,7 +95,8 @@ impl Walker for Check {
         let (number, salt, file) = (part.header.number, part.header.salt, Arc::clone(&part.file));
         let end = u32::try_from(part.end).unwrap_or(u32::MAX);
         let slot = self.index.segments.push(Segment { number, salt, file, end, live_bytes: 0 });
-        self.slot = slot.ok_or_else(|| StoreError::Io("the log has too many segments".into()))?;
+        let too_many = || StoreError::Io(format!("the log has more segments than the limit of {SLOTS_MAX}"));
+        self.slot = slot.ok_or_else(too_many)?;
         Ok(())
     }
 
@@ -118,7 +125,7 @@ impl Walker for Check {
     }
 
     fn damage(&mut self, damage: Damage) {
-        // A record that cannot be read cannot be taken in either.
+        // A malformed record is found twice: when it is decoded and when it is applied to the index.
         if self.verified.damages.last() != Some(&damage) {
             self.verified.damages.push(damage);
         }
@@ -156,7 +163,7 @@ impl Check {
         }
     }
 
-    /// Those that a record names which still says so.
+    /// Checks the large payloads that live records name.
     fn check_blobs(&mut self, mut check_blob: impl FnMut(&str, u64) -> Result<(), String>) {
         for blob in std::mem::take(&mut self.blobs) {
             let place = self.index.get(blob.job, blob.column);
@@ -172,7 +179,10 @@ impl Check {
     }
 }
 
-/// What is wrong with the payload of the record at this place, if something is.
+/// Reads the out-of-line payload of the record at `record_at` and compares it with its hash.
+///
+/// # Errors
+/// What is wrong with the payload.
 pub(super) fn check_out_of_line(
     file: &File,
     beside: OutOfLine,

@@ -1,4 +1,4 @@
-//! Reading all of a log that may be damaged: whatever is whole, and the places of what is not. Changes nothing.
+//! Reads a log that may be damaged: reports every whole frame and every damaged place. Changes nothing.
 
 use std::fmt;
 use std::fs::File;
@@ -16,19 +16,19 @@ use super::recovery::scan::{ReadWindow, ScannedFrame, frame_at};
 use super::recovery::search::{Next, next_frame};
 use crate::StoreError;
 
-/// Something in a data folder that is not as it was written.
+/// A place in a data directory that differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The file, from the data folder.
+    /// The file's path relative to the data directory.
     pub file: String,
-    /// Where in it.
+    /// The offset in the file, in bytes.
     pub at: u64,
-    /// What is wrong.
+    /// The description, to be put behind file and offset.
     pub what: String,
 }
 
 impl Damage {
-    /// In a segment.
+    /// Returns a damage at offset `at` of segment `number`.
     pub(super) fn in_segment(number: u64, at: impl Into<u64>, what: impl fmt::Display) -> Self {
         let file = format!("{}/{}", names::LOG, names::segment(number));
         Self { file, at: at.into(), what: what.to_string() }
@@ -41,34 +41,37 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What is done with what a walk finds.
+/// Receives what [`walk`] finds.
 pub(super) trait Walker {
-    /// A segment begins.
+    /// Called at the start of each readable segment.
     fn segment(&mut self, part: &Part) -> Result<(), StoreError>;
 
-    /// A whole frame of it, but for its payloads.
+    /// Called for each frame whose header and records are whole. Payloads are not checked.
     fn frame(&mut self, part: &Part, found: ScannedFrame<'_>) -> Result<(), StoreError>;
 
-    /// Something is damaged.
+    /// Called for each damaged place.
     fn damage(&mut self, damage: Damage);
 }
 
-/// A segment that is walked through.
+/// A segment that is walked.
 #[derive(Debug)]
 pub(super) struct Part {
     pub header: SegmentHeader,
     pub file: Arc<File>,
-    /// Nothing from here on is a frame.
+    /// The offset at which the frames end at the latest.
     pub end: u64,
-    /// What comes before this was durable.
+    /// Every frame before this offset was durable. 0 if not known.
     durable: u64,
 }
 
-/// Reads the log in this folder, from its first segment to its last.
+/// Reads the log in the directory `log`, from its first segment to its last.
+///
+/// # Errors
+/// If the directory cannot be read, or the walker fails.
 pub(super) fn walk(log: &Path, walker: &mut dyn Walker) -> Result<(), StoreError> {
     let known = EndFile::read(log).unwrap_or_else(|error| {
         let what = match error {
-            StoreError::Corrupt(_) => "it is damaged".to_owned(),
+            StoreError::Corrupt(_) => "the file is damaged".to_owned(),
             other => other.to_string(),
         };
         walker.damage(Damage { file: names::END.into(), at: 0, what });
@@ -88,7 +91,7 @@ pub(super) fn walk(log: &Path, walker: &mut dyn Walker) -> Result<(), StoreError
     for missing in (oldest..=newest.unwrap_or(0)).filter(|number| numbers.binary_search(number).is_err()) {
         walker.damage(Damage::in_segment(missing, 0_u32, "the file is missing"));
     }
-    // Those before were given up.
+    // Earlier segments are no longer part of the log.
     parts.retain(|part| part.header.number >= oldest);
     for at in 0..parts.len() {
         let seal = parts.get(at + 1).map(|next| next.header);
@@ -113,7 +116,7 @@ fn open(log: &Path, number: u64) -> Result<Part, Damage> {
     Ok(Part { header, file: Arc::new(file), end, durable: 0 })
 }
 
-/// The first segment that belongs to the log.
+/// Returns the number of the first segment of the log.
 fn log_start(parts: &[Part]) -> u64 {
     let Some(newest) = parts.last() else { return 1 };
     let mut oldest = newest.header.oldest;
@@ -131,14 +134,14 @@ fn log_start(parts: &[Part]) -> u64 {
     oldest
 }
 
-/// Finds out how far a segment goes: what the one behind it says, or what is known of the log's end.
+/// Sets where a segment ends: from the header of the next segment, or from `log-end`.
 fn seal_part(part: &mut Part, seal: Option<SegmentHeader>, known: Option<LogEnd>, walker: &mut dyn Walker) {
     let SegmentHeader { number, salt, .. } = part.header;
     if let Some(seal) = seal.filter(|seal| seal.number == number + 1) {
         if seal.previous_salt != salt {
-            walker.damage(Damage::in_segment(number, 24_u32, "the segment behind it continues another one"));
+            walker.damage(Damage::in_segment(number, 24_u32, "the next segment continues another one"));
         } else if seal.previous_end > part.end {
-            let what = format_args!("the file ends here, and it went on to byte {}", seal.previous_end);
+            let what = format_args!("the file ends here, but had frames up to byte {}", seal.previous_end);
             walker.damage(Damage::in_segment(number, part.end, what));
         } else {
             part.end = seal.previous_end;
@@ -146,7 +149,7 @@ fn seal_part(part: &mut Part, seal: Option<SegmentHeader>, known: Option<LogEnd>
         part.durable = part.end;
     } else if let Some(known) = known.filter(|known| (known.number, known.salt) == (number, salt)) {
         if known.at > part.end {
-            let what = format_args!("the file ends here, and it went on to byte {}", known.at);
+            let what = format_args!("the file ends here, but had frames up to byte {}", known.at);
             walker.damage(Damage::in_segment(number, part.end, what));
         }
         part.durable = known.at;
@@ -169,7 +172,8 @@ fn walk_part(part: &Part, walker: &mut dyn Walker) -> Result<(), StoreError> {
             Ok(None) => {}
             Err(error) => why = format!("cannot be read: {error}"),
         }
-        // What is behind a torn end says nothing of what is before it.
+        // Before the durable end every later frame counts. Behind it only a frame counts that was written when the frame
+        // at `at` was durable: others may be left of a torn end.
         let synced_over = if u64::from(at) < part.durable { SEGMENT_HEADER_BYTES - 1 } else { at };
         let next = next_frame(&part.file, salt, at, synced_over, part.end);
         let next = next.unwrap_or_else(|error| {

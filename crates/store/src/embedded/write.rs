@@ -1,4 +1,4 @@
-//! The write path: requests queue up for the writer threads, which commit groups of batches.
+//! The write path: writer threads take requests from a queue and commit groups of batches.
 
 pub(in crate::embedded) mod creation_order;
 pub(in crate::embedded) mod encode;

@@ -1,4 +1,4 @@
-//! What is still needed of the oldest segment, found frame by frame.
+//! Finds the live records of the oldest segment, frame by frame.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::embedded::recovery::scan::{ReadWindow, frame_at, read_range};
 /// A place in the oldest segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
-    /// The segment.
+    /// The segment's number.
     number: u64,
-    /// A frame of it.
+    /// The offset of a frame in the segment.
     frame: u32,
-    /// A record of that.
+    /// The offset of a record among the frame's records.
     record: usize,
 }
 
 impl Cursor {
-    /// Whether it is a place in this segment.
+    /// Whether the place is in this segment.
     pub fn is_in(&self, source: &Source<'_>) -> bool {
         self.number == source.number
     }
@@ -41,7 +41,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The segment in this slot.
+    /// Returns the segment in this slot.
     pub fn new(shared: &'a ReadShared, slot: usize) -> Option<Self> {
         let index = shared.index();
         let segment = index.segments.get(slot)?;
@@ -49,12 +49,12 @@ impl<'a> Source<'a> {
         Some(Self { shared, slot, number, salt, end, file: Arc::clone(&segment.file) })
     }
 
-    /// Where its frames begin.
+    /// Returns the place of the first record.
     pub fn start(&self) -> Cursor {
         Cursor { number: self.number, frame: SEGMENT_HEADER_BYTES, record: 0 }
     }
 
-    /// Adds what is needed to the frame, from a place on, until so many bytes were looked at or added.
+    /// Adds live records to the frame, from `next` on, until `bytes` bytes were scanned or added. Moves `next`.
     pub fn collect(&self, out: &mut Frame, next: &mut Cursor, bytes: u64) -> Result<(), StoreError> {
         let mut window = ReadWindow::new(&self.file, u64::from(self.end));
         let until = u64::from(next.frame) + bytes;
@@ -67,30 +67,30 @@ impl<'a> Source<'a> {
                 if out.bytes() as u64 >= bytes {
                     return Ok(());
                 }
-                self.add_if_needed(out, found.records_at + raw.at as u32, raw)?;
+                self.add_if_live(out, found.records_at + raw.at as u32, raw)?;
             }
             (next.frame, next.record) = (found.end, 0);
         }
         Ok(())
     }
 
-    /// That the end is not reached: some of what is needed was not found.
+    /// Fails at the end of the segment: it has live bytes, but the scan found no more live records.
     pub fn expect_more(&self, next: Cursor) -> Result<(), StoreError> {
         if next.frame < self.end {
             return Ok(());
         }
-        Err(self.malformed(self.end, Malformed("a record that is needed")))
+        Err(self.malformed(self.end, Malformed("a live record")))
     }
 
-    fn add_if_needed(&self, out: &mut Frame, at: u32, raw: RawRecord<'_>) -> Result<(), StoreError> {
+    fn add_if_live(&self, out: &mut Frame, at: u32, raw: RawRecord<'_>) -> Result<(), StoreError> {
         let record = raw.parse().map_err(|malformed| self.malformed(at, malformed))?;
-        if !self.shared.index().is_needed(self.slot, at, &record) {
+        if !self.shared.index().is_live(self.slot, at, &record) {
             return Ok(());
         }
         match record.out_of_line() {
             None => out.copy(raw.bytes, None),
             Some(beside) => {
-                // As it is, whole or not: whoever reads it is told.
+                // A damaged payload is copied as it is: its hash in the record tells the reader.
                 let payload =
                     read_range(&self.file, beside.range(at), self.end).map_err(|error| from_io(&error))?;
                 out.copy(raw.bytes, Some((beside.place_of_distance(raw.bytes.len()), payload.into())));

@@ -1,4 +1,4 @@
-//! The places of what every job has: its row, its input, its outcome.
+//! The places of every job's row, input and outcome.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,31 @@ use longshore_model::{EndpointNo, JobKey};
 
 use super::record_ref::RecordRef;
 
-/// So many consecutive jobs of an endpoint share a page.
+/// Jobs per page: jobs of an endpoint with consecutive sequence numbers.
 const JOBS: usize = 64;
 
-/// What is looked up.
+/// The part of a job whose place is looked up.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Column {
-    /// The row.
+    /// The job's row.
     Row = 0,
-    /// The input.
+    /// The job's stored input.
     Input = 1,
-    /// The outcome.
+    /// The job's output and error.
     Outcome = 2,
 }
 
-/// By job, in the order of their keys.
+/// The places by job, in the order of the keys. A page has an entry exactly as long as a place is in it.
 #[derive(Debug, Default)]
 pub(super) struct JobTable {
     pages: BTreeMap<u64, [JobRecords; 3]>,
 }
 
-/// One column of a page; without memory when it is empty.
+/// One column of a page. An empty column allocates nothing.
 #[derive(Debug, Default)]
 struct JobRecords {
     places: Option<Box<[Option<RecordRef>; JOBS]>>,
+    /// The number of places that are set.
     used: u8,
 }
 
@@ -55,19 +56,19 @@ impl JobRecords {
 }
 
 impl JobTable {
-    /// Where something of a job is.
+    /// Returns the place of a part of a job.
     pub fn get(&self, job: JobKey, column: Column) -> Option<RecordRef> {
         let (page, job) = split(job);
         self.pages.get(&page)?[column as usize].get(job)
     }
 
-    /// Notes where something of a job is; answers where it was.
+    /// Sets the place of a part of a job. Returns the place before.
     pub fn put(&mut self, job: JobKey, column: Column, place: RecordRef) -> Option<RecordRef> {
         let (page, job) = split(job);
         self.pages.entry(page).or_default()[column as usize].put(job, place)
     }
 
-    /// Forgets something of a job; answers where it was.
+    /// Removes the place of a part of a job. Returns it.
     pub fn remove(&mut self, job: JobKey, column: Column) -> Option<RecordRef> {
         let (number, job) = split(job);
         let page = self.pages.get_mut(&number)?;
@@ -78,7 +79,7 @@ impl JobTable {
         before
     }
 
-    /// Forgets all of these jobs, `last` included; hands out where everything was.
+    /// Removes the places of the jobs from `first` to `last`, both included. Calls `removed` with each place.
     pub fn remove_all(&mut self, first: JobKey, last: JobKey, mut removed: impl FnMut(RecordRef)) {
         let ((first_page, first_job), (last_page, last_job)) = (split(first), split(last));
         let mut empty = Vec::new();
@@ -97,7 +98,7 @@ impl JobTable {
         }
     }
 
-    /// The rows of an endpoint's jobs behind this one, ascending.
+    /// Returns the keys and row places of an endpoint's jobs after `after`, ascending.
     pub fn rows_after(&self, after: JobKey) -> impl Iterator<Item = (JobKey, RecordRef)> {
         let last = JobKey { endpoint: after.endpoint, seq: JobKey::SEQ_MAX };
         let pages = self.pages.range(split(after).0..=split(last).0);
@@ -107,14 +108,14 @@ impl JobTable {
         rows.skip_while(move |(job, _)| *job <= after)
     }
 
-    /// All jobs that have a row, ascending.
+    /// Returns the keys and row places of all jobs, ascending.
     pub fn rows(&self) -> impl Iterator<Item = (JobKey, RecordRef)> {
         self.pages.iter().flat_map(|(&number, page)| {
             (0..JOBS).filter_map(move |job| Some((join(number, job), page[Column::Row as usize].get(job)?)))
         })
     }
 
-    /// The jobs of a map that belong to an endpoint.
+    /// Returns the range of all keys of an endpoint.
     pub fn keys_of(endpoint: EndpointNo) -> std::ops::RangeInclusive<JobKey> {
         JobKey { endpoint, seq: 0 }..=JobKey { endpoint, seq: u64::MAX }
     }

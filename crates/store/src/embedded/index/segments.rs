@@ -1,4 +1,4 @@
-//! The segments that belong to the log, and how much of each is still needed.
+//! The segments of the log, with the live bytes of each.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,31 +9,35 @@ use super::record_ref::{RecordRef, SLOTS_MAX};
 /// A segment of the log.
 #[derive(Debug)]
 pub(in super::super) struct Segment {
-    /// Its number.
+    /// The segment's number, from 1 without a gap.
     pub number: u64,
-    /// Makes its frames its own.
+    /// The random number that seeds the hashes of its frames.
     pub salt: u64,
     /// The file. Readers share it.
     pub file: Arc<File>,
-    /// Where its frames end.
+    /// The offset at which its frames end, in bytes.
     pub end: u32,
-    /// What of it is needed, by [`RecordRef::bytes`].
+    /// The sum of [`RecordRef::bytes`] of its live records.
     pub live_bytes: u64,
 }
 
-/// All of them: by slot for places, and in their order.
+/// The segments by slot, which places refer to, and in the order of their numbers.
 #[derive(Debug, Default)]
 pub(in super::super) struct Segments {
     slots: Vec<Option<Segment>>,
     /// Slots, the oldest segment's first.
     order: VecDeque<usize>,
+    /// The sum of `end` over all segments.
     bytes: u64,
+    /// The sum of `live_bytes` over all segments.
     live_bytes: u64,
 }
 
 impl Segments {
-    /// Adds the newest; answers its slot, or `None` if there are too many.
+    /// Adds the newest segment. Returns its slot; `None` if [`SLOTS_MAX`] are in use.
     pub fn push(&mut self, segment: Segment) -> Option<usize> {
+        let newest = self.iter().next_back().map_or(0, |newest| newest.number);
+        assert!(segment.number > newest, "segment {} is added behind segment {newest}", segment.number);
         let slot = match self.slots.iter().position(Option::is_none) {
             Some(free) => free,
             None if self.slots.len() < SLOTS_MAX => {
@@ -48,7 +52,7 @@ impl Segments {
         Some(slot)
     }
 
-    /// Takes the oldest away if its number is below this.
+    /// Removes the oldest segment if its number is below `number`. The caller must find no live record in it.
     pub fn pop_before(&mut self, number: u64) -> Option<Segment> {
         self.iter().next().filter(|oldest| oldest.number < number)?;
         let segment = self.slots[self.order.pop_front()?].take()?;
@@ -57,22 +61,22 @@ impl Segments {
         Some(segment)
     }
 
-    /// The segment in a slot.
+    /// Returns the segment in a slot.
     pub fn get(&self, slot: usize) -> Option<&Segment> {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// Their slots, the oldest first.
+    /// Returns the slots, the oldest segment's first.
     pub fn slots(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.order.iter().copied()
     }
 
-    /// The oldest first.
+    /// Returns the segments, the oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Segment> {
         self.order.iter().filter_map(|&slot| self.get(slot))
     }
 
-    /// Its frames now end here.
+    /// Sets the offset at which a segment's frames end.
     pub fn set_end(&mut self, slot: usize, end: u32) {
         if let Some(segment) = self.slots[slot].as_mut() {
             self.bytes = self.bytes - u64::from(segment.end) + u64::from(end);
@@ -80,23 +84,24 @@ impl Segments {
         }
     }
 
-    /// What is there is needed.
-    pub fn needed(&mut self, place: RecordRef) {
+    /// Adds a record to the live bytes of its segment.
+    pub fn add_live(&mut self, place: RecordRef) {
         if let Some(segment) = self.slots[place.slot()].as_mut() {
             segment.live_bytes += place.bytes();
             self.live_bytes += place.bytes();
         }
     }
 
-    /// What is there is needed no more.
-    pub fn dead(&mut self, place: RecordRef) {
+    /// Removes a record that was replaced or deleted from the live bytes of its segment.
+    pub fn remove_live(&mut self, place: RecordRef) {
         if let Some(segment) = self.slots[place.slot()].as_mut() {
+            assert!(segment.live_bytes >= place.bytes(), "segment {} has live bytes", segment.number);
             segment.live_bytes -= place.bytes();
             self.live_bytes -= place.bytes();
         }
     }
 
-    /// What all of them have, and what of it is needed.
+    /// Returns the bytes of all segments and the live bytes among them.
     pub fn bytes(&self) -> (u64, u64) {
         (self.bytes, self.live_bytes)
     }

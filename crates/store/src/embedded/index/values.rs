@@ -1,4 +1,4 @@
-//! The values of the catalog, as they are on disk.
+//! The values of the catalog as stored: resources, JSON rows and settings.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,10 @@ use bytes::Bytes;
 
 use super::record_ref::RecordRef;
 
-/// A value and where its record is.
+/// A value and the place of its record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ValueEntry<V> {
-    /// The value.
     pub value: V,
-    /// Where its record is.
     pub place: RecordRef,
 }
 
@@ -22,13 +20,13 @@ pub(in super::super) struct Values(BTreeMap<(u8, Bytes), ValueEntry<Value>>);
 /// A value of the catalog.
 #[derive(Clone)]
 pub(in super::super) struct Value {
-    /// Its class.
+    /// The class, a number of `format::class`.
     pub class: u8,
-    /// Its id in the class.
+    /// The id, unique in the class.
     pub id: Bytes,
-    /// Its place in the order of creation.
+    /// The position in the order of creation.
     pub rank: u64,
-    /// What it is. May contain secrets.
+    /// The stored bytes. May contain secrets.
     pub bytes: Bytes,
 }
 
@@ -39,7 +37,7 @@ impl std::fmt::Debug for Value {
 }
 
 impl Values {
-    /// Inserts or replaces a value; answers where it was.
+    /// Inserts or replaces a value. Returns the place of the replaced one.
     pub fn put(
         &mut self,
         class: u8,
@@ -53,17 +51,17 @@ impl Values {
         self.0.insert((class, id), ValueEntry { value, place }).map(|before| before.place)
     }
 
-    /// Forgets a value; answers where it was.
+    /// Removes a value. Returns its place.
     pub fn remove(&mut self, class: u8, id: &[u8]) -> Option<RecordRef> {
         self.0.remove(&(class, Bytes::copy_from_slice(id))).map(|before| before.place)
     }
 
-    /// Where a value is.
+    /// Returns the place of a value.
     pub fn place(&self, class: u8, id: &[u8]) -> Option<RecordRef> {
         self.0.get(&(class, Bytes::copy_from_slice(id))).map(|value| value.place)
     }
 
-    /// All of them, by class and id.
+    /// Returns all values, ordered by class and id.
     pub fn iter(&self) -> impl Iterator<Item = &Value> {
         self.0.values().map(|placed| &placed.value)
     }

@@ -1,4 +1,7 @@
-//! The segment that is written to.
+//! The active segment: the one file of the log that is written to.
+//!
+//! Frames are written in order, in whole pages. Up to [`SYNCS_MAX`] syncs run concurrently, each on an open file of its
+//! own, because Linux reports a failed write once per open file.
 
 use std::fs::File;
 use std::io;
@@ -12,50 +15,49 @@ use super::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use super::frame::Frame;
 use super::segment::SegmentHeader;
 
-/// Written in whole pages: the kernel then never has to read one first to change a part of it.
+/// Zeros are written in whole pages, so that the kernel does not read a page to change a part of it.
 const ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
-/// As many at once where they go past the page cache.
+/// Bytes of zeros per write past the page cache.
 const ZEROS_BYTES_MAX: usize = 256 << 10;
 
-/// So many syncs can be under way at once.
+/// Limit of concurrent syncs of the log: also the number of writer threads.
 pub(in crate::embedded) const SYNCS_MAX: usize = 4;
 
-/// See the module.
+/// The active segment. `synced <= end`; both are offsets in bytes from the start of the file.
 #[derive(Debug)]
 pub(in crate::embedded) struct ActiveSegment {
-    /// The segment's own words.
     pub header: SegmentHeader,
     /// The file. Readers share it.
     pub file: Arc<File>,
-    /// The same file for each of those who sync it. Linux tells every open file once of a write that failed, and not
-    /// every caller: two that share one would have one of them believe that all is well.
+    /// The file, opened once for each writer thread. Linux reports a failed write once per open file: of two threads that
+    /// share one, one would see its sync succeed.
     pub for_syncs: [Arc<File>; SYNCS_MAX],
-    /// Where the next frame goes.
+    /// The offset of the next frame.
     pub end: u32,
-    /// What is before this is durable.
+    /// Every byte before this offset is durable.
     pub synced: u32,
-    /// What the page of `end` has before it.
+    /// The bytes before `end` in its page.
     tail: Vec<u8>,
     pages: Pages,
     direct: Direct,
     ahead: Preallocation,
 }
 
-/// Room in the file before it is needed: a sync of a file that has grown also writes how long it is now, which is one
-/// more write that the disk is waited for.
+/// Writes zeros ahead of the frames: a sync of a file that has grown writes the file's length too, which takes one more
+/// write of the disk.
 #[derive(Debug)]
 struct Preallocation {
-    /// How much at a time.
+    /// Bytes by which the file is lengthened at a time.
     step: u64,
-    /// The file's length is this, or more than anybody asks for.
+    /// The file's length in bytes; `u64::MAX` after lengthening failed, which ends it.
     length: u64,
-    /// No room is made beyond this.
+    /// The length in bytes up to which the file is lengthened ahead of need.
     limit: u64,
     zeros: Pages,
 }
 
 impl ActiveSegment {
-    /// Begins a segment in a file that may have been used before. Nothing is synced.
+    /// Starts a segment in a new file or a spare. Does not sync.
     pub fn begin(
         file: Arc<File>,
         path: &Path,
@@ -78,9 +80,11 @@ impl ActiveSegment {
         Ok(Self { header, file, for_syncs, end, synced, tail, pages, direct, ahead })
     }
 
-    /// Writes a frame behind what is there; answers where its records begin.
+    /// Writes a frame at `end`. Returns the offset of its records.
     pub fn write(&mut self, frame: &mut Frame) -> io::Result<u32> {
         let at = self.end;
+        assert_eq!(self.tail.len(), at as usize % PAGE_BYTES, "the tail is the last page up to the end");
+        assert!(self.synced <= at, "the segment is durable up to {}, but ends at {at}", self.synced);
         let bytes = (self.tail.len() + frame.bytes()).next_multiple_of(PAGE_BYTES);
         let out = self.pages.begin(bytes);
         out.extend_from_slice(&self.tail);
@@ -108,38 +112,37 @@ impl ActiveSegment {
         self.file.write_all_at(pages, at)
     }
 
-    /// Makes everything that was written durable.
+    /// Makes every written frame durable. No other sync may be in flight.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         self.synced = self.end;
         Ok(())
     }
 
-    /// Spoils the frame that was to begin here, so that it is not found after a crash. A help, no promise: the disk
-    /// has just failed.
+    /// Overwrites the header of the failed frame at `at`, so that a restart does not find it. May fail: the disk has just
+    /// failed, and the next segment's header excludes the frame as well.
     pub fn overwrite_torn(&self, at: u32) {
         let _ = self.file.write_all_at(&ZEROS[..FRAME_HEADER_BYTES as usize], u64::from(at));
     }
 }
 
 impl Preallocation {
-    /// Of so many bytes at once: to write zeros below them would cost more than they save.
+    /// Whether a write of `bytes` bytes is too large for preallocation: zeros below it would cost more than they save.
     fn is_large(&self, bytes: u64) -> bool {
         bytes > self.step / 16
     }
 
-    /// Lengthens the file if what is written next comes near its end.
+    /// Lengthens the file if a write up to `until` comes near its end.
     fn make_room(&mut self, file: &File, direct: &mut Direct, until: u64) {
         if until + self.step / 4 <= self.length {
             return;
         }
-        // It is only faster with it. A disk that cannot do this will say so to the frame that follows.
+        // Preallocation is for speed only. If the disk has failed, the write of the next frame fails too.
         self.length = self.lengthen(file, direct, until).unwrap_or(u64::MAX);
     }
 
-    /// Past the page cache: a mebibyte and its sync take 0.9 ms and 170 us of the processor this way, 1.8 ms and 750 us through it.
-    /// There in pieces of a page: Linux keeps what is written at once together, and counts (and sometimes writes)
-    /// all of it whenever a commit changes a part.
+    /// Writes zeros past the page cache, which takes half the time. Through the page cache it writes single pages: Linux
+    /// keeps the bytes of one write in one folio, and writes back the whole folio whenever a commit changes a part.
     fn lengthen(&mut self, file: &File, direct: &mut Direct, until: u64) -> io::Result<u64> {
         let page = PAGE_BYTES as u64;
         let aim = (until + self.step).min(self.limit).max(until).next_multiple_of(page);

@@ -1,9 +1,9 @@
-//! Numbers and text as bytes, and reading them without believing them: whatever the bytes are, the answer is a value
-//! or [`Malformed`], never a panic, and nothing is allocated that is not there.
+//! Encodes and decodes numbers and text. Decoding any bytes returns a value or [`Malformed`]: it never panics, and it
+//! allocates nothing.
 
 use std::fmt;
 
-/// Bytes that no version of this program writes, and what they should have been.
+/// Bytes that no version of this program writes, with what was expected in their place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) struct Malformed(pub &'static str);
 
@@ -22,50 +22,50 @@ pub(in crate::embedded) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a number near zero, of either sign.
+/// Appends a signed number, short if it is near zero.
 pub(in crate::embedded) fn put_signed(out: &mut Vec<u8>, number: i64) {
     put_number(out, ((number << 1) ^ (number >> 63)) as u64);
 }
 
-/// Appends bytes with their number before them.
+/// Appends the number of bytes, then the bytes.
 pub(in crate::embedded) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Bytes that are read from the front.
+/// Reads values from the front of bytes. `what` names the expected value for [`Malformed`].
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) struct Decoder<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Decoder<'a> {
-    /// Begins with the first byte.
+    /// Starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// What was not read yet.
+    /// Returns the bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// So many bytes.
+    /// Reads the next `bytes` bytes as a slice.
     pub fn take(&mut self, bytes: usize, what: &'static str) -> Result<&'a [u8], Malformed> {
         self.rest.split_off(..bytes).ok_or(Malformed(what))
     }
 
-    /// So many bytes, known to the compiler.
+    /// Reads the next `N` bytes as an array.
     pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Malformed> {
         self.take(N, what)?.try_into().map_err(|_| Malformed(what))
     }
 
-    /// One byte.
+    /// Reads the next byte as a number.
     pub fn byte(&mut self, what: &'static str) -> Result<u8, Malformed> {
         self.rest.split_off_first().copied().ok_or(Malformed(what))
     }
 
-    /// A number in seven-bit groups.
+    /// Reads a number in seven-bit groups.
     pub fn number(&mut self, what: &'static str) -> Result<u64, Malformed> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -83,29 +83,29 @@ impl<'a> Decoder<'a> {
         Err(Malformed(what))
     }
 
-    /// A number of a smaller type.
+    /// Reads a number that must fit a smaller type.
     pub fn small<T: TryFrom<u64>>(&mut self, what: &'static str) -> Result<T, Malformed> {
         T::try_from(self.number(what)?).map_err(|_| Malformed(what))
     }
 
-    /// As [`put_signed`] wrote it.
+    /// Reads a number that [`put_signed`] wrote.
     pub fn signed(&mut self, what: &'static str) -> Result<i64, Malformed> {
         let number = self.number(what)?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// As [`put_bytes`] wrote them.
+    /// Reads bytes that [`put_bytes`] wrote.
     pub fn bytes(&mut self, what: &'static str) -> Result<&'a [u8], Malformed> {
         let bytes = self.small::<usize>(what)?;
         self.take(bytes, what)
     }
 
-    /// As [`put_bytes`] wrote them, and text.
+    /// Reads UTF-8 text that [`put_bytes`] wrote.
     pub fn text(&mut self, what: &'static str) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes(what)?).map_err(|_| Malformed(what))
     }
 
-    /// That nothing is left.
+    /// Fails if bytes are left.
     pub fn end(self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed("nothing more")) }
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back() {
+    fn numbers_survive_a_round_trip() {
         for number in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut bytes = Vec::new();
             put_number(&mut bytes, number);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_too_long_is_malformed() {
+    fn truncated_or_overlong_values_are_malformed() {
         for bytes in [
             &[][..],
             &[0x80],

@@ -1,5 +1,5 @@
-//! How far the log is known to go, remembered beside it in the data folder. What is missing before that is damage: without
-//! this file the loss of the log's end could not be told from a crash.
+//! The file `log-end`: the noted end of the log. A frame that is missing before it is damage. Without the note the loss of
+//! the log's end would look like a crash.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -12,30 +12,33 @@ use super::hash::hash;
 use super::names;
 use crate::StoreError;
 
-/// Bytes of an entry; the hash is the last eight.
+/// Bytes of an entry; the last eight are the hash.
 const ENTRY_BYTES: usize = 48;
-/// The two entries are in sectors of their own.
+/// Bytes of the file: each of the two entries has a sector of its own.
 const FILE_BYTES: usize = 2 * END_NOTE_AT;
 
-/// See the module.
+/// The open file `log-end` of a log.
 #[derive(Debug)]
 pub(in crate::embedded) struct EndFile {
     path: PathBuf,
     file: File,
-    /// What it says.
+    /// The end in the file, which may not be durable.
     end: LogEnd,
-    /// What it says durably.
+    /// The end in the first entry, which is durable.
     synced: LogEnd,
 }
 
 impl EndFile {
-    /// How far the log in this folder goes at least; `None` if nobody has said so.
+    /// Returns the noted end of the log in the directory `log`; `None` if there is no file.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the first entry is damaged; [`StoreError::Unusable`] if a newer version wrote the file.
     pub fn read(log: &Path) -> Result<Option<LogEnd>, StoreError> {
         let path = path(log);
         let damaged = || {
             StoreError::Corrupt(format!(
-                "`{}`: what the log's end was is not readable; if `longshore store verify` finds nothing else, remove that \
-                 file, else restore the data folder from a backup",
+                "`{}`: the note of the log's end is damaged; if `longshore store verify` finds nothing else, remove that \
+                 file, else restore the data directory from a backup",
                 names::END
             ))
         };
@@ -54,13 +57,13 @@ impl EndFile {
                 names::END
             )));
         }
-        // A power cut can tear the note, which was never synced, and not the entry before it.
+        // A power cut can tear the second entry, which is never synced, but not the first one.
         let note = bytes.get(END_NOTE_AT..).and_then(decode);
         let synced = decode(&bytes).ok_or_else(damaged)?;
         Ok(Some(note.filter(|note| (note.number, note.at) > (synced.number, synced.at)).unwrap_or(synced)))
     }
 
-    /// Remembers durably that the log goes as far as this.
+    /// Makes a new file with this end, durably.
     pub fn write(log: &Path, end: LogEnd) -> io::Result<Self> {
         let path = path(log);
         let new = path.with_extension("new");
@@ -70,15 +73,15 @@ impl EndFile {
             File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         let named =
             file.write_all(&bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, &path));
-        // One that cannot be removed is in nobody's way.
+        // A file that cannot be removed is overwritten by the next attempt.
         named.inspect_err(|_| _ = fs::remove_file(&new))?;
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
+        if let Some(parent) = path.parent() {
+            File::open(parent)?.sync_all()?;
         }
         Ok(Self { path, file, end, synced: end })
     }
 
-    /// The same, for one that was written before.
+    /// Replaces the file by one with this end, durably. Does nothing if the first entry has this end.
     pub fn replace(&mut self, end: LogEnd) -> io::Result<()> {
         if self.synced == end {
             return Ok(());
@@ -87,20 +90,19 @@ impl EndFile {
         Ok(())
     }
 
-    /// Remembers that what is durable goes as far as this: for as long as the machine runs, and with some luck
-    /// for longer. Costs no sync.
+    /// Writes this end to the second entry without a sync: it survives the end of the process, but maybe not a power cut.
     pub fn note(&mut self, end: LogEnd) {
         if end == self.end {
             return;
         }
-        // Without it less damage is noticed after a crash, and nothing is lost by that.
+        // A failure is ignored: without the note less damage is noticed after a crash, but no data is lost.
         if self.file.write_all_at(&encode(end), END_NOTE_AT as u64).is_ok() {
             self.end = end;
         }
     }
 }
 
-/// Beside the folder of the log: whatever removes that one leaves this.
+/// The file is beside the log's directory, so that it remains if the directory is removed.
 fn path(log: &Path) -> PathBuf {
     log.with_file_name(names::END)
 }
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_or_noted_last_is_read() {
+    fn the_last_written_or_noted_end_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join(names::LOG);
         let end = |number, at| LogEnd { number, salt: number * 7, at };
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_note_is_nothing_and_a_damaged_entry_is_refused() {
+    fn a_torn_note_is_ignored_and_a_damaged_entry_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join(names::LOG);
         let (first, noted) =

@@ -1,4 +1,4 @@
-//! Frames: what is committed together, while it is made and when it is found again.
+//! Frames: the records and payloads of one group. Encoded by [`Frame`], found again by [`FrameHeader`].
 
 use bytes::Bytes;
 
@@ -10,26 +10,29 @@ use super::hash::hash;
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct Frame {
     records: Vec<u8>,
-    /// Shared with whoever handed them over: they are copied once, when the frame is sealed.
+    /// Out-of-line payloads, shared with the batches. They are copied once, by [`Self::seal`].
     payloads: Vec<Bytes>,
     payload_bytes: usize,
-    /// The body of the record that is being made.
+    /// The body of the current record.
     body: Vec<u8>,
-    /// Where that body has the distance of a payload beside the records, and where among these the payload begins.
+    /// For a current record with an out-of-line payload: the offset of the distance field in the body, and the offset of
+    /// the payload among the payloads.
     body_distance: Option<(usize, usize)>,
     distances: Vec<DeferredOffset>,
 }
 
-/// A distance that is known only when the last record is.
+/// The distance from a record to its payload. It depends on the length of all records, so [`Frame::seal`] fills it in.
 #[derive(Clone, Copy, Debug)]
 struct DeferredOffset {
-    /// Where the record begins and where in it the distance is.
+    /// The offset of the record among the records.
     record: usize,
+    /// The offset of the distance field among the records.
     at: usize,
+    /// The offset of the payload among the payloads.
     payload: usize,
 }
 
-/// A state of a frame to return to.
+/// A state of a frame, for [`Frame::back_to`].
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) struct Savepoint {
     records: usize,
@@ -39,27 +42,27 @@ pub(in crate::embedded) struct Savepoint {
 }
 
 impl Frame {
-    /// Whether nothing is in it.
+    /// Whether the frame has no record.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Makes it empty, keeping its memory.
+    /// Empties the frame and keeps its memory.
     pub fn clear(&mut self) {
         self.back_to(Savepoint { records: 0, payloads: 0, payload_bytes: 0, distances: 0 });
     }
 
-    /// The length that it has in a segment.
+    /// Returns the frame's length in a segment, in bytes.
     pub fn bytes(&self) -> usize {
         FRAME_HEADER_BYTES as usize + self.records.len() + self.payload_bytes
     }
 
-    /// The records.
+    /// Returns the encoded records.
     pub fn records(&self) -> &[u8] {
         &self.records
     }
 
-    /// The present state.
+    /// Returns the current state.
     pub fn mark(&self) -> Savepoint {
         Savepoint {
             records: self.records.len(),
@@ -69,8 +72,9 @@ impl Frame {
         }
     }
 
-    /// Forgets what came after the mark.
+    /// Removes the records and payloads that were added after the mark.
     pub fn back_to(&mut self, mark: Savepoint) {
+        debug_assert!(mark.records <= self.records.len(), "a mark is not behind the end");
         self.records.truncate(mark.records);
         self.payloads.truncate(mark.payloads);
         self.payload_bytes = mark.payload_bytes;
@@ -79,19 +83,20 @@ impl Frame {
         self.body_distance = None;
     }
 
-    /// The body of the record that is being made; [`Self::end_record`] ends it.
+    /// Returns the body of the current record, to append to. [`Self::end_record`] completes the record.
     pub fn body(&mut self) -> &mut Vec<u8> {
         &mut self.body
     }
 
-    /// Keeps bytes beside the records, and puts the distance to them into the body.
+    /// Adds an out-of-line payload, and its distance field to the body. A record has at most one.
     pub fn put_out_of_line(&mut self, bytes: Bytes) {
+        debug_assert!(self.body_distance.is_none(), "a record has one out-of-line payload");
         self.body_distance = Some((self.body.len(), self.payload_bytes));
         self.body.extend_from_slice(&[0; 4]);
-        self.keep(bytes);
+        self.add_payload(bytes);
     }
 
-    /// The body is complete.
+    /// Completes the current record as one of this kind.
     pub fn end_record(&mut self, kind: u8) {
         let record = self.records.len();
         self.records.push(kind);
@@ -103,22 +108,22 @@ impl Frame {
         self.body.clear();
     }
 
-    /// Adds a whole record as it is, with the payload that it keeps beside it.
-    pub fn copy(&mut self, record: &[u8], beside: Option<(usize, Bytes)>) {
+    /// Adds a whole record as it is. `payload` is its out-of-line payload, with the offset of the distance field in the
+    /// record.
+    pub fn copy(&mut self, record: &[u8], payload: Option<(usize, Bytes)>) {
         let start = self.records.len();
         self.records.extend_from_slice(record);
-        if let Some((at, bytes)) = beside {
+        if let Some((at, bytes)) = payload {
             self.distances.push(DeferredOffset {
                 record: start,
                 at: start + at,
                 payload: self.payload_bytes,
             });
-            self.keep(bytes);
+            self.add_payload(bytes);
         }
     }
 
-    /// Appends the frame as it is on disk, for this place in a segment with this salt. `synced`: what is before this
-    /// in the segment is durable.
+    /// Appends the frame's bytes for offset `place` of a segment with this salt, which is durable before offset `synced`.
     pub fn seal(&mut self, out: &mut Vec<u8>, salt: u64, place: u32, synced: u32) {
         for distance in &self.distances {
             let bytes = (self.records.len() - distance.record + distance.payload) as u32;
@@ -137,43 +142,43 @@ impl Frame {
         }
     }
 
-    fn keep(&mut self, payload: Bytes) {
+    fn add_payload(&mut self, payload: Bytes) {
         self.payload_bytes += payload.len();
         self.payloads.push(payload);
     }
 }
 
-/// A frame is whole only where it was written: old bytes elsewhere prove nothing.
+/// The seed depends on segment and offset, so that the old bytes of a reused file are not taken for a frame.
 fn seed(salt: u64, place: u32) -> u64 {
     salt.wrapping_add(u64::from(place))
 }
 
-/// The header of a frame that was found. Believed only when [`FrameHeader::is_whole`] says so.
+/// The header of a frame as read. Its fields are valid only if [`FrameHeader::is_whole`] returns `true`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) struct FrameHeader {
     hash: u64,
-    /// Bytes of records behind the header.
+    /// The bytes of records, which follow the header.
     pub records: u32,
-    /// Bytes of payloads behind those.
+    /// The bytes of payloads, which follow the records.
     pub payloads: u32,
-    /// What was before this place in the segment was durable when the frame was written.
+    /// The offset before which the segment was durable when the frame was written.
     pub synced: u32,
 }
 
 impl FrameHeader {
-    /// Reads the header.
+    /// Decodes a header without checking it.
     pub fn decode(bytes: [u8; FRAME_HEADER_BYTES as usize]) -> Self {
         let number = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let hash = u64::from(number(0)) | u64::from(number(4)) << 32;
         Self { hash, records: number(8), payloads: number(12), synced: number(16) }
     }
 
-    /// The length of the whole frame.
+    /// Returns the length of the whole frame in bytes.
     pub fn bytes(&self) -> u64 {
         u64::from(FRAME_HEADER_BYTES) + u64::from(self.records) + u64::from(self.payloads)
     }
 
-    /// Whether the header and the records, which are `bytes`, are what was written here.
+    /// Whether `bytes`, the header and the records, are a frame written at offset `place` of a segment with this salt.
     pub fn is_whole(&self, bytes: &[u8], salt: u64, place: u32) -> bool {
         self.records != 0 && bytes.get(8..).is_some_and(|rest| hash(seed(salt, place), rest) == self.hash)
     }

@@ -1,12 +1,12 @@
-//! The fields behind a job's row: what few jobs have, and what later versions add.
+//! The optional fields of a job's row: fields that few jobs have, and all fields that later versions add.
 //!
-//! One behind the other: *n* tag, *n* bytes of value, the value; tags ascend. A reader must understand tags below 64, or
-//! it would serve the job wrongly: it refuses any other of them. Tags from 64 on are carried along unread.
+//! Each field is *n* tag, *n* bytes of value, the value. Tags ascend. A reader rejects a row with an unknown tag below 64,
+//! because it would serve the job wrongly. It keeps the fields from tag 64 on as bytes.
 //!
-//! | tag | says | value |
+//! | tag | field | value |
 //! |---|---|---|
-//! | 1 | the owner of the key that submitted it, if not the server's | *n* number |
-//! | 2 | that key | its number, the highest byte first, without leading zeros; at most 8 bytes |
+//! | 1 | the owner of the API key that submitted the job, if not the server | *n* number |
+//! | 2 | that API key | its number, the highest byte first, without leading zeros; at most 8 bytes |
 //! | 3 | reserved: priority, class, held | a byte |
 //! | 4 | reserved: hash of the group | 4 bytes |
 //! | 5 | reserved: batch and line | at most 12 bytes |
@@ -15,7 +15,7 @@
 //! | 65 | reserved: hashes of the searched tags | 4 bytes each |
 //! | 66 | reserved: until when a repeated submit is the same job | a byte |
 //!
-//! The reserved ones are carried along unread, too: no version writes them yet.
+//! Reserved fields are kept as bytes too. No version writes them.
 
 use std::cmp::Ordering;
 
@@ -25,30 +25,30 @@ use super::coding::{Decoder, Malformed, put_bytes, put_number};
 
 const OWNER: u64 = 1;
 const KEY: u64 = 2;
-/// The last tag below [`OPTIONAL`] that has a meaning.
+/// The largest tag below [`OPTIONAL`] that is used or reserved.
 const LAST_KNOWN: u64 = 6;
-/// Tags from here on need not be understood.
+/// The first tag that a reader need not know.
 const OPTIONAL: u64 = 64;
 
 const NEWER: Malformed = Malformed(
-    "job fields that this version knows; a newer version wrote this: start that version, or a newer one",
+    "job fields that this version knows; a newer version wrote the row: start that version, or a newer one",
 );
 
-/// What the fields of a row say.
+/// The optional fields of a row.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::embedded) struct JobFields {
     pub submitter: Submitter,
     pub carried: Option<Box<[u8]>>,
 }
 
-/// Whether the row has any field.
+/// Whether the row has an optional field.
 pub(in crate::embedded) fn any(row: &JobRow) -> bool {
     row.submitter != Submitter::default() || row.carried.is_some()
 }
 
-/// Appends the fields with their length before them.
+/// Appends the length of the fields in bytes, then the fields.
 pub(in crate::embedded) fn put(out: &mut Vec<u8>, row: &JobRow) {
-    // Owner and key at most.
+    // 17 bytes hold owner and key.
     let mut fields = Vec::with_capacity(17 + row.carried.as_ref().map_or(0, |carried| carried.len()));
     if !row.submitter.owner.is_server() {
         let mut value = Vec::with_capacity(5);
@@ -69,7 +69,7 @@ fn put_field(out: &mut Vec<u8>, tag: u64, value: &[u8]) {
     put_bytes(out, value);
 }
 
-/// Reads fields as [`put`] wrote them.
+/// Decodes fields that [`put`] has encoded.
 pub(in crate::embedded) fn decode(at: &mut Decoder<'_>) -> Result<JobFields, Malformed> {
     let mut at = Decoder::new(at.bytes("fields")?);
     let mut fields = JobFields::default();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submitter_takes_few_bytes_and_none_where_nothing_is_noted() {
+    fn a_submitter_takes_few_bytes_and_the_server_none() {
         let bytes = |owner, key: &str| {
             let submitter = Submitter { owner: OwnerNo(owner), key: KeyId::parse(key) };
             let row = JobRow { submitter, ..row() };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_tag_is_carried_along_as_it_is() {
+    fn reserved_and_optional_tags_are_kept_as_bytes() {
         for carried in [
             &[3, 1, 2][..],
             &[4, 4, 1, 2, 3, 4, 5, 1, 9, 6, 0],
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_has_one_spelling() {
+    fn a_value_has_one_encoding() {
         for bad in [
             &[1, 0][..],
             &[1, 1, 0],

@@ -1,10 +1,11 @@
-//! A job's row: its fields in one order, both ways.
+//! Encodes and decodes the body of a job's row, behind the job's key:
 //!
-//! Behind the job: 2 bytes of flags, a byte of state, 16 bytes of id, *n* time of creation, and as signed distances
-//! the time it was queued (from creation), its start (from then; if flagged), its end (from creation; if flagged),
-//! its deletion (from creation) and its place in the queue (from its sequence number). Then *n* attempts, *n* ttl, *n*
-//! execution timeout, *n* bytes of input. If flagged: a byte each of retries and redeliveries; the worker as text; the
-//! idempotency key as text and 16 bytes of fingerprint; *n* bytes of fields, as in `job_fields.rs`.
+//! 1. 2 bytes of flags, a byte of state, 16 bytes of id, *n* time of creation.
+//! 2. Signed distances: time of queueing (from creation), start (from queueing; if flagged), end (from creation; if
+//!    flagged), deletion (from creation), position in the queue (from the sequence number).
+//! 3. *n* attempts, *n* ttl, *n* execution timeout, *n* bytes of input.
+//! 4. If flagged, in this order: a byte of retries and a byte of redeliveries; the worker as text; the idempotency key as
+//!    text and 16 bytes of fingerprint; *n* bytes of optional fields, as in `job_fields.rs`.
 
 use longshore_model::{Attempt, Idempotency, JobId, JobKey, JobRow, JobState, Millis};
 
@@ -25,7 +26,7 @@ const IDEMPOTENCY: u16 = 1 << 10;
 const MORE: u16 = 1 << 11;
 const KNOWN: u16 = (1 << 12) - 1;
 
-/// Appends what follows the job.
+/// Appends the body of a row, behind its key.
 pub(in crate::embedded) fn put(out: &mut Vec<u8>, row: &JobRow) {
     out.extend_from_slice(&flags(row).to_le_bytes());
     out.push(row.state as u8);
@@ -85,12 +86,14 @@ fn put_distance(out: &mut Vec<u8>, from: Millis, to: Millis) {
     put_signed(out, to.0.wrapping_sub(from.0) as i64);
 }
 
-/// Reads what follows the job.
+/// Decodes the body of the row of `key`.
 pub(in crate::embedded) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Malformed> {
     let mut at = Decoder::new(body);
     let flags = u16::from_le_bytes(at.array("flags")?);
     if flags & !KNOWN != 0 {
-        return Err(Malformed("known flags; a newer version wrote this: start that version, or a newer one"));
+        return Err(Malformed(
+            "known flags; a newer version wrote the row: start that version, or a newer one",
+        ));
     }
     let set = |flag| flags & flag != 0;
     let state = JobState::from_number(at.byte("state")?).ok_or(Malformed("a known state"))?;

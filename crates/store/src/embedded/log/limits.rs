@@ -1,17 +1,17 @@
-//! How the log is cut into files.
+//! The sizes of the log's files.
 
-/// The sizes of the log's parts. Any will do: they cost time and space, not safety.
+/// The sizes of the log's files, in bytes. Any values are safe; they cost time and space.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentLimits {
-    /// A segment is at most this long, unless one commit is longer.
+    /// Limit of the size of a segment. A larger commit gets a segment of its own.
     pub segment_bytes: u32,
-    /// The file of a segment is lengthened by this much at a time, for frames that are at most a sixteenth as long; longer
-    /// ones go past the page cache.
+    /// The size by which a segment's file is lengthened at a time. Frames of more than a sixteenth of it are written past
+    /// the page cache instead.
     pub ahead_bytes: u32,
-    /// A newest segment that is not longer is made anew when the folder is opened, instead of being continued in
-    /// another one: else every start would leave a file behind.
+    /// Limit of the size of a short newest segment. Opening the log writes a short segment anew; otherwise every start
+    /// would add a file.
     pub short_bytes: u32,
-    /// So much that nobody needs any more may be in the log, and as much again as is needed.
+    /// Dead bytes from which on the log is compacted, unless more bytes are live.
     pub dead_bytes: u64,
 }
 

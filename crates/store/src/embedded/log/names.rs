@@ -4,38 +4,38 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::{fs, io};
 
-/// The file of a segment.
+/// Returns the file name of a segment.
 pub(in crate::embedded) fn segment(number: u64) -> String {
     format!("{number:010}.log")
 }
 
-/// The number of the segment with this name.
+/// Returns the number of the segment with this file name; `None` if it is no segment's.
 pub(in crate::embedded) fn number_of(name: &OsStr) -> Option<u64> {
     let number = name.to_str()?.strip_suffix(".log")?.parse().ok()?;
-    // `+1.log` and `1.log` are no names of ours.
+    // Only the ten-digit spelling is a segment: not `+1.log`, not `1.log`.
     (segment(number).as_str() == name).then_some(number)
 }
 
-/// A file that is no segment yet, or no more.
+/// Returns the file name of a spare: a file kept for the next segment.
 pub(in crate::embedded) fn spare(number: u64) -> String {
     format!("spare-{number}")
 }
 
-/// Whether it is such a file.
+/// Whether this is the file name of a spare.
 pub(in crate::embedded) fn is_spare(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("spare-"))
 }
 
-/// Whoever holds a shared lock of this file keeps every segment where it is.
+/// The file in the log's directory whose shared lock keeps the server from removing segments.
 pub(in crate::embedded) const COPY_LOCK: &str = "hold";
 
-/// The folder of the segments.
+/// The directory of the segments in a data directory.
 pub(in crate::embedded) const LOG: &str = "log";
 
-/// The file beside that folder that says how far the log goes.
+/// The file in a data directory that notes the end of the log.
 pub(in crate::embedded) const END: &str = "log-end";
 
-/// The numbers of the segments in the folder of a log, ascending; none where there is no such folder.
+/// Returns the numbers of the segments in the directory `log`, ascending; empty if there is no such directory.
 pub(in crate::embedded) fn numbers_in(log: &Path) -> io::Result<Vec<u64>> {
     let files = match fs::read_dir(log) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! New segments.
+//! Creates segments.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,25 +13,26 @@ use super::segment::SegmentHeader;
 use super::spares::{Spare, Spares};
 use crate::embedded::error::is_full;
 
-/// An end of the log: that which a new segment continues, or that which was reached.
+/// An end of the log: a segment and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct LogEnd {
     /// The number of the last segment; 0 if there is none.
     pub number: u64,
-    /// Its salt.
+    /// The salt of the last segment.
     pub salt: u64,
-    /// Where its frames end.
+    /// The offset at which its frames end, in bytes.
     pub at: u64,
 }
 
 impl LogEnd {
-    /// Of a log without segments.
+    /// The end of a log without segments.
     pub const NOTHING: Self = Self { number: 0, salt: 0, at: 0 };
 }
 
-/// Why there is no new segment, and whether a crash may show that there is one.
+/// Why no segment was created.
 pub(super) struct NewSegmentError {
     pub error: io::Error,
+    /// Whether the segment may exist after a crash.
     pub may_be_there: bool,
 }
 
@@ -41,8 +42,8 @@ impl NewSegmentError {
     }
 }
 
-/// Makes a segment behind the end of the log, with these frames in it, and answers where their records are. It gets its
-/// name when all of it is durable.
+/// Creates a segment that continues the log at `end` and contains `frames`. Returns it with the offsets of the frames'
+/// records. The segment gets its name once its content is durable.
 pub(super) fn make_active_segment<'a>(
     spares: &mut Spares,
     dir: &Path,
@@ -54,7 +55,7 @@ pub(super) fn make_active_segment<'a>(
     let number = end
         .number
         .checked_add(1)
-        .ok_or_else(|| NewSegmentError::before(io::Error::other("segments have no more numbers")))?;
+        .ok_or_else(|| NewSegmentError::before(io::Error::other("the last segment number is in use")))?;
     let header = SegmentHeader {
         number,
         salt: SegmentHeader::new_salt(number),
@@ -69,7 +70,7 @@ pub(super) fn make_active_segment<'a>(
         Ok(()) => Ok(made),
         Err(error) => Err(NewSegmentError { may_be_there: !is_full(&error), error }),
     });
-    // A file whose sync failed is not trusted again. One that cannot be removed is in nobody's way.
+    // A file whose sync failed is not used again. If it cannot be removed, the next start removes it.
     let made = made.inspect_err(|_| _ = fs::remove_file(&path))?;
     let synced = File::open(dir).and_then(|dir| dir.sync_all());
     synced.map_err(|error| NewSegmentError { error, may_be_there: true })?;
@@ -83,10 +84,10 @@ fn fill<'a>(
     frames: impl Iterator<Item = &'a mut Frame>,
 ) -> io::Result<(ActiveSegment, Vec<u32>)> {
     let Spare { file, path } = spare;
-    let mut head =
+    let mut segment =
         ActiveSegment::begin(Arc::new(file), &path, header, limits.ahead_bytes, limits.segment_bytes)?;
-    let places = frames.map(|frame| head.write(frame)).collect::<io::Result<_>>()?;
-    head.file.sync_all()?;
-    head.synced = head.end;
-    Ok((head, places))
+    let places = frames.map(|frame| segment.write(frame)).collect::<io::Result<_>>()?;
+    segment.file.sync_all()?;
+    segment.synced = segment.end;
+    Ok((segment, places))
 }

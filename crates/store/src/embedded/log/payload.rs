@@ -1,4 +1,4 @@
-//! A payload in a record: here, beside the records of its frame, or in a file of the blob folder.
+//! A payload in a record: inline, out of line behind the records of its frame, or in a blob file.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use super::frame::Frame;
 use super::hash::hash;
 use crate::{BlobRef, Payload};
 
-/// Longer ones are kept beside the records, so that the folder can be opened without reading them. They then take
-/// 13 bytes more, and often a second read.
+/// Bytes of an inline payload. Larger ones are stored out of line, so that the log is opened without reading them. That
+/// takes 13 bytes more, and often a second read.
 const INLINE_BYTES_MAX: usize = 512;
 
-/// Appends a payload to the record that is being made.
+/// Appends a payload to the body of the frame's current record.
 pub(in crate::embedded) fn put(frame: &mut Frame, payload: &Payload) {
     match payload {
         Payload::Inline(bytes) => put_inline(frame, bytes),
@@ -27,7 +27,7 @@ pub(in crate::embedded) fn put(frame: &mut Frame, payload: &Payload) {
     }
 }
 
-/// As [`put`], for bytes.
+/// Appends the bytes of a payload, inline or out of line.
 pub(in crate::embedded) fn put_inline(frame: &mut Frame, bytes: &Bytes) {
     if bytes.len() <= INLINE_BYTES_MAX {
         frame.body().push(form::INLINE);
@@ -40,31 +40,31 @@ pub(in crate::embedded) fn put_inline(frame: &mut Frame, bytes: &Bytes) {
     }
 }
 
-/// A payload as its record has it.
+/// A payload as stored in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum PayloadRef<'a> {
-    /// In the record.
+    /// The bytes themselves.
     Inline(&'a [u8]),
-    /// Beside the records.
+    /// The place behind the records of the frame.
     OutOfLine(OutOfLine),
-    /// In a file: its name and length.
+    /// The name and length of a blob file.
     Blob(&'a str, u64),
 }
 
-/// Where the bytes of a payload are that are not in its record.
+/// The place, length and hash of an out-of-line payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) struct OutOfLine {
-    /// From the record's first byte.
+    /// Bytes from the record's first byte to the payload's.
     distance: u32,
-    /// Where the record has that distance, from its end.
+    /// The place of the distance field: bytes before the record's end.
     distance_from_end: usize,
-    /// Their number.
+    /// The payload's length in bytes.
     pub bytes: u32,
     hash: u64,
 }
 
 impl<'a> PayloadRef<'a> {
-    /// Reads what [`put`] wrote.
+    /// Decodes what [`put`] has encoded.
     pub fn decode(at: &mut Decoder<'a>) -> Result<Self, Malformed> {
         match at.byte("how a payload is kept")? {
             form::INLINE => Ok(Self::Inline(at.bytes("a payload")?)),
@@ -82,29 +82,29 @@ impl<'a> PayloadRef<'a> {
         }
     }
 
-    /// The payload, with the bytes beside the records from `beside`.
-    pub fn load<E>(self, beside: impl FnOnce(OutOfLine) -> Result<Bytes, E>) -> Result<Payload, E> {
+    /// Returns the payload. `fetch` reads the bytes of an out-of-line payload.
+    pub fn load<E>(self, fetch: impl FnOnce(OutOfLine) -> Result<Bytes, E>) -> Result<Payload, E> {
         match self {
             Self::Inline(bytes) => Ok(Payload::Inline(Bytes::copy_from_slice(bytes))),
-            Self::OutOfLine(place) => beside(place).map(Payload::Inline),
+            Self::OutOfLine(place) => fetch(place).map(Payload::Inline),
             Self::Blob(name, bytes) => Ok(Payload::Blob(BlobRef { name: name.into(), bytes })),
         }
     }
 }
 
 impl OutOfLine {
-    /// Where it is in a file, for a record that begins at `record`.
+    /// Returns the range of the payload in the segment, for a record at offset `record`.
     pub fn range(self, record: u32) -> Range<u64> {
         let first = u64::from(record) + u64::from(self.distance);
         first..first + u64::from(self.bytes)
     }
 
-    /// Where in the record, of so many bytes, the distance is.
+    /// Returns the offset of the distance field in a record of `record_bytes` bytes.
     pub fn place_of_distance(self, record_bytes: usize) -> usize {
         record_bytes - self.distance_from_end
     }
 
-    /// Whether these are the bytes that were kept.
+    /// Whether `bytes` have the length and the hash of the stored payload.
     pub fn is(self, bytes: &[u8]) -> bool {
         bytes.len() == self.bytes as usize && hash(0, bytes) == self.hash
     }

@@ -1,4 +1,4 @@
-//! Records: each says the full state of something. See `format.rs` for their bodies.
+//! Records: each has the full state of one row or deletes it. `format.rs` describes their bodies.
 
 use longshore_model::{Counters, EndpointNo, Epoch, JobKey, Millis, ShardId};
 
@@ -10,16 +10,16 @@ use crate::{StreamRow, WebhookRow};
 /// The bytes of a record.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) struct RawRecord<'a> {
-    /// Where it begins, from the first byte of what it was found in.
+    /// The offset of the record in the bytes that were searched.
     pub at: usize,
-    /// All of it.
+    /// The whole record: kind, length and body.
     pub bytes: &'a [u8],
     kind: u8,
     body: &'a [u8],
 }
 
 impl<'a> RawRecord<'a> {
-    /// The record at this place among others.
+    /// Splits off the record at offset `at` of `records`.
     pub fn at(records: &'a [u8], at: usize) -> Result<Self, Malformed> {
         let from = records.get(at..).ok_or(Malformed("a record"))?;
         let mut decoder = Decoder::new(from);
@@ -28,20 +28,20 @@ impl<'a> RawRecord<'a> {
         Ok(Self { at, bytes: &from[..from.len() - decoder.rest().len()], kind, body })
     }
 
-    /// Its length, from its first bytes; `None` if they are too few to tell.
+    /// Returns the length in bytes of the record that begins with `first`; `None` if these bytes are too few.
     pub fn length(first: &[u8]) -> Option<u64> {
         let mut decoder = Decoder::new(first.get(1..)?);
         let body = decoder.number("a record's body").ok()?;
         body.checked_add((first.len() - decoder.rest().len()) as u64)
     }
 
-    /// What it says.
+    /// Decodes the record's body.
     pub fn parse(self) -> Result<Record<'a>, Malformed> {
         Record::decode(self.kind, self.body)
     }
 }
 
-/// All records from this place on.
+/// Returns all records from offset `from` on. Ends after the first malformed one.
 pub(in crate::embedded) fn each(
     records: &[u8],
     from: usize,
@@ -57,65 +57,65 @@ pub(in crate::embedded) fn each(
     })
 }
 
-/// What a record says.
+/// A decoded record.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) enum Record<'a> {
-    /// A job's row, which `job_row.rs` reads.
+    /// A job's row, encoded; `job_row.rs` decodes it.
     Job(JobKey, &'a [u8]),
-    /// A job's input.
+    /// A job's stored input.
     Input(JobKey, PayloadRef<'a>),
-    /// A job's outcome.
+    /// A job's output and error.
     Outcome(JobKey, OutcomeRecord<'a>),
-    /// A chunk and its offset.
+    /// A chunk with its offset.
     Chunk(JobKey, u64, PayloadRef<'a>),
-    /// Where a stream stands.
+    /// The offsets of a job's stream.
     Stream(JobKey, StreamRow),
-    /// A webhook call that is owed.
+    /// A job's pending webhook call.
     Webhook(WebhookRow),
-    /// Jobs in a row are gone: the first, and how many.
+    /// The first of several deleted jobs with consecutive sequence numbers, and their count.
     JobsDeleted(JobKey, u64),
-    /// The outcome is gone.
+    /// Deletes a job's outcome.
     OutcomeDeleted(JobKey),
-    /// The chunks are gone.
+    /// Deletes a job's chunks.
     ChunksDeleted(JobKey),
-    /// The stream is gone.
+    /// Deletes a job's stream row and chunks.
     StreamDeleted(JobKey),
-    /// Nothing is owed.
+    /// Deletes a job's webhook call.
     WebhookDeleted(JobKey),
-    /// An endpoint's counters.
+    /// The counters of an endpoint.
     Counters(EndpointNo, Counters),
     /// A value of the catalog.
     Value {
-        /// Its class.
+        /// The class, a number of `format::class`.
         class: u8,
-        /// Its id in the class.
+        /// The id, unique in the class.
         id: &'a [u8],
-        /// Its place in the order of creation.
+        /// The position in the order of creation.
         rank: u64,
-        /// The value.
+        /// The stored bytes. May contain secrets.
         value: &'a [u8],
     },
-    /// A value is gone: class and id.
+    /// Deletes the value with this class and id.
     ValueDeleted(u8, &'a [u8]),
-    /// The largest endpoint number ever given out.
+    /// The largest endpoint number ever assigned.
     LastEndpoint(u32),
-    /// A shard's epoch.
+    /// The epoch of a shard.
     Epoch(ShardId, Epoch),
-    /// The first segment that belongs to the log.
+    /// The number of the first segment of the log.
     LogStart(u64),
 }
 
-/// An outcome as its record has it.
+/// An outcome as stored in its record.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) struct OutcomeRecord<'a> {
-    /// The output.
+    /// The output, or the latest progress value; `None` if there is none.
     pub output: Option<PayloadRef<'a>>,
-    /// The error.
+    /// The error as text; `None` if there is none.
     pub error: Option<&'a str>,
 }
 
 impl<'a> Record<'a> {
-    /// The bytes that it keeps beside it.
+    /// Returns the place of the record's out-of-line payload; `None` if it has none.
     pub fn out_of_line(&self) -> Option<OutOfLine> {
         match self {
             Self::Input(_, PayloadRef::OutOfLine(beside))
@@ -135,8 +135,8 @@ impl<'a> Record<'a> {
             kind::OUTCOME => Self::Outcome(job(&mut at)?, outcome(&mut at)?),
             kind::CHUNK => Self::Chunk(job(&mut at)?, at.number("an offset")?, PayloadRef::decode(&mut at)?),
             kind::STREAM => {
-                let (job, next, drained) = (job(&mut at)?, at.number("an offset")?, at.number("an offset")?);
-                Self::Stream(job, StreamRow { next, consumed: drained })
+                let (job, next, consumed) = (job(&mut at)?, at.number("an offset")?, at.number("an offset")?);
+                Self::Stream(job, StreamRow { next, consumed })
             }
             kind::WEBHOOK => Self::Webhook(WebhookRow {
                 job: job(&mut at)?,
@@ -166,7 +166,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Largest number of an endpoint: 23 bits of a job's row key.
+/// Largest endpoint number: a job's row key has 23 bits for it.
 pub(in crate::embedded) const ENDPOINT_NO_MAX: u32 = (1 << 23) - 1;
 
 fn job(at: &mut Decoder<'_>) -> Result<JobKey, Malformed> {
@@ -190,9 +190,9 @@ fn outcome<'a>(at: &mut Decoder<'a>) -> Result<OutcomeRecord<'a>, Malformed> {
     Ok(OutcomeRecord { output, error })
 }
 
-/// An outcome with an output.
+/// Flag of an outcome with an output.
 pub(in crate::embedded) const OUTPUT: u8 = 1;
-/// An outcome with an error.
+/// Flag of an outcome with an error.
 pub(in crate::embedded) const ERROR: u8 = 2;
 
 fn jobs_deleted<'a>(at: &mut Decoder<'_>) -> Result<Record<'a>, Malformed> {

@@ -1,4 +1,4 @@
-//! The header of a segment.
+//! The header of a segment, written once and synced before the segment gets its name.
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -10,33 +10,33 @@ use super::hash::hash;
 use crate::StoreError;
 use crate::embedded::error::corrupt;
 
-/// Bytes of the header that mean something; the hash is behind them.
+/// Bytes of the header's fields; the hash follows.
 const MEANING_BYTES: usize = 56;
 
-/// What a segment says about itself and the one before it.
+/// The fields of a segment's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) struct SegmentHeader {
-    /// Its number.
+    /// The segment's number, from 1.
     pub number: u64,
-    /// Makes its frames its own.
+    /// The random number that seeds the hashes of the segment's frames.
     pub salt: u64,
-    /// Where the frames of the one before end; 0 if there is none.
+    /// The offset at which the frames of the previous segment end; 0 if there is none.
     pub previous_end: u64,
-    /// The salt of the one before; 0 if there is none.
+    /// The salt of the previous segment; 0 if there is none.
     pub previous_salt: u64,
-    /// The oldest segment of the log when this one was begun.
+    /// The number of the first segment of the log when this one was started.
     pub oldest: u64,
 }
 
 impl SegmentHeader {
-    /// A salt that no other segment has.
+    /// Returns a random salt.
     pub fn new_salt(number: u64) -> u64 {
         let mut random = RandomState::new().build_hasher();
         random.write_u64(number);
         random.finish()
     }
 
-    /// The header's page.
+    /// Encodes the header as a page.
     pub fn encode(&self) -> Vec<u8> {
         let mut page = Vec::with_capacity(SEGMENT_HEADER_BYTES as usize);
         page.extend_from_slice(&MAGIC);
@@ -50,7 +50,11 @@ impl SegmentHeader {
         page
     }
 
-    /// Reads the header of the segment with this number.
+    /// Reads the header of segment `number`.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if it is damaged or of another segment; [`StoreError::Unusable`] if a newer version wrote
+    /// it.
     pub fn read(file: &File, number: u64) -> Result<Self, StoreError> {
         let mut bytes = [0; MEANING_BYTES + 8];
         file.read_exact_at(&mut bytes, 0).map_err(|error| match error.kind() {
@@ -58,7 +62,7 @@ impl SegmentHeader {
             _ => StoreError::Io(format!("cannot read `log/{}`: {error}", super::names::segment(number))),
         })?;
         if bytes[..8] != MAGIC {
-            return Err(corrupt(number, 0_u32, "this is no segment of a log"));
+            return Err(corrupt(number, 0_u32, "not a segment of a log"));
         }
         let version = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
         if version > FORMAT_VERSION {
@@ -83,7 +87,7 @@ impl SegmentHeader {
             ));
         }
         if !(1..=number).contains(&oldest) {
-            return Err(corrupt(number, 48_u32, "the oldest segment is none before this"));
+            return Err(corrupt(number, 48_u32, "the oldest segment is out of range"));
         }
         Ok(Self { number, salt, previous_end, previous_salt, oldest })
     }
@@ -94,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_comes_back_and_any_changed_byte_is_noticed() {
+    fn a_header_survives_a_round_trip_and_any_changed_byte_is_noticed() {
         let header =
             SegmentHeader { number: 7, salt: 1 << 60, previous_end: 5000, previous_salt: 9, oldest: 3 };
         let page = header.encode();

@@ -1,4 +1,4 @@
-//! Files to make segments from, and the end of those that are needed no more.
+//! Spares: files of removed segments, kept for reuse.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::names;
 
-/// More are removed. One is filled while the oldest is emptied.
+/// Spares that are kept; further files are removed. Two, because a segment is filled while the oldest one is emptied.
 const SPARES_MAX: usize = 2;
 
-/// Files that were segments. They are written already, so that writing to them changes no file's length.
+/// Creates and keeps spares. A write to a reused file does not change the file's length, which makes its sync cheaper.
 #[derive(Debug)]
 pub(in crate::embedded) struct Spares {
     dir: PathBuf,
@@ -18,34 +18,35 @@ pub(in crate::embedded) struct Spares {
     next: u64,
 }
 
-/// A file that is no segment.
+/// A file to make a segment from.
 #[derive(Debug)]
 pub(in crate::embedded) struct Spare {
     /// The file, open for reading and writing.
     pub file: File,
-    /// Its name.
+    /// The file's full path.
     pub path: PathBuf,
 }
 
 impl Spares {
-    /// None at first, in this folder.
+    /// Starts without spares, in the directory `dir`.
     pub fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned(), free: Vec::new(), next: 1 }
     }
 
-    /// One that was kept, or a new file. What is in it for the server's user alone: inputs, environments, secrets.
+    /// Returns a spare, or a new file. Only the server's user may read the file: it will have inputs and secrets.
     pub fn take(&mut self) -> io::Result<Spare> {
         if let Some(spare) = self.free.pop() {
             return Ok(spare);
         }
         let path = self.path();
-        // What bears the name was left by an earlier attempt.
+        // A file with this name is left of a failed attempt.
         let file =
             File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path)?;
         Ok(Spare { file, path })
     }
 
-    /// Removes the segment with this number, whose file nobody else has open if it is handed in: it may be kept.
+    /// Removes the segment with this number. `file` is the open file if no reader has it open: it is kept as a spare if
+    /// fewer than [`SPARES_MAX`] are and it has at most `bytes_max` bytes.
     pub fn retire(&mut self, number: u64, file: Option<File>, bytes_max: u64) -> io::Result<()> {
         let from = self.dir.join(names::segment(number));
         match file {

@@ -1,4 +1,4 @@
-//! Reads: from the index at once, from files on blocking threads, a few at a time.
+//! Reads: from the index immediately, from files on blocking threads.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,47 +7,47 @@ use tokio::sync::Semaphore;
 use crate::StoreError;
 use crate::embedded::index::Index;
 
-/// How many reads of files run at once; more wait. They share two or three disks' worth of work at most.
+/// Limit of concurrent reads of files; further reads wait.
 const READERS_MAX: usize = 8;
 
-/// What those who read share with the one who writes.
+/// The index, shared by readers and the log. A settled commit is in it before its reply is sent.
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct ReadShared {
     index: Mutex<Index>,
 }
 
 impl ReadShared {
-    /// With what is there.
+    /// Shares the index of a log.
     pub fn new(index: Index) -> Self {
         Self { index: Mutex::new(index) }
     }
 
-    /// What is where. Held for no longer than it takes to look.
+    /// Locks the index. Never hold the lock during I/O.
     pub fn index(&self) -> MutexGuard<'_, Index> {
-        // Nothing in here panics half-way through a change, so what a poisoned lock guards is whole.
+        // An assertion that fails in a change of the index also poisons the write-state lock, so no commit follows.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Gives turns to those who read files.
+/// Runs reads of files, at most [`READERS_MAX`] concurrently.
 #[derive(Debug)]
 pub(in crate::embedded) struct ReadPool {
     shared: Arc<ReadShared>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl ReadPool {
-    /// Nobody reads yet.
+    /// Creates a pool for the log with this index.
     pub fn new(shared: Arc<ReadShared>) -> Self {
-        Self { shared, turns: Arc::new(Semaphore::new(READERS_MAX)) }
+        Self { shared, permits: Arc::new(Semaphore::new(READERS_MAX)) }
     }
 
-    /// What is where.
+    /// Locks the index, see [`ReadShared::index`].
     pub fn index(&self) -> MutexGuard<'_, Index> {
         self.shared.index()
     }
 
-    /// The same, for who looks again and again.
+    /// Returns the shared index.
     pub fn shared(&self) -> Arc<ReadShared> {
         Arc::clone(&self.shared)
     }
@@ -58,13 +58,14 @@ impl ReadPool {
         read: impl FnOnce(&ReadShared) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let stopped = |_| StoreError::Io("the store was closed".into());
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(stopped)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(stopped)?;
         let shared = Arc::clone(&self.shared);
         let task = tokio::task::spawn_blocking(move || {
             let result = read(&shared);
-            drop(turn);
+            drop(permit);
             result
         });
-        task.await.unwrap_or_else(|error| Err(StoreError::Io(format!("a read did not finish: {error}"))))
+        task.await
+            .unwrap_or_else(|error| Err(StoreError::Io(format!("a read of the log did not finish: {error}"))))
     }
 }

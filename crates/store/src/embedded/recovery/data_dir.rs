@@ -1,4 +1,4 @@
-//! Opening a data folder: one server at a time, and a clear word when something is in the way.
+//! Creates, locks and checks the data directory.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -10,34 +10,38 @@ use std::time::{Duration, Instant};
 use crate::StoreError;
 use crate::embedded::log::names;
 
-/// How long a lock is waited for. A server that was killed may have been starting a process, which has the server's
-/// files until it runs a program of its own.
+/// Limit of the wait for a lock. A killed server may have forked a process, which holds the server's open files until it
+/// executes another program.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOCK_POLL: Duration = Duration::from_millis(10);
 
-/// A data folder that belongs to this process until it is dropped.
+/// A data directory that is locked for this process until the value is dropped.
 #[derive(Debug)]
 pub(in crate::embedded) struct DataDir {
     dir: PathBuf,
-    // The system drops the locks with the files, also when the process is killed.
+    // The kernel releases the locks when the files are closed, also after a kill.
     locks: [File; 2],
 }
 
 impl Drop for DataDir {
-    /// A process that is just being started has the file, too: to close it here would not be enough.
+    /// Unlocks the files explicitly: a process that was just forked has them open too, so closing them here is not
+    /// enough.
     fn drop(&mut self) {
         for lock in &self.locks {
-            // It goes with the file at the latest.
+            // The lock is released with the file at the latest.
             let _ = lock.unlock();
         }
     }
 }
 
 impl DataDir {
-    /// Creates the folder if need be, and locks it.
+    /// Creates the directory if it is missing, and locks it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`]; the text says what to do.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let cannot_create = |error: io::Error| {
-            let advice = advice(&error, "choose a folder that this user can write to");
+            let advice = advice(&error, "choose a directory that this user can write to");
             unusable(dir, format!("cannot be created: {error}; {advice}"))
         };
         make_private(dir).map_err(cannot_create)?;
@@ -46,40 +50,41 @@ impl DataDir {
             return Err(unusable(
                 dir,
                 "holds a `longshore.db`, which this version cannot read: it was made before the first release, or by \
-                 another program; move that file away or choose another folder",
+                 another program; move that file away or choose another directory",
             ));
         }
-        let folder = Self { dir: dir.to_owned(), locks };
-        // What names it now must be as durable as what comes.
-        let made = make_private(&folder.log()).and_then(|()| sync(&folder.log())).and_then(|()| sync(dir));
+        let data_dir = Self { dir: dir.to_owned(), locks };
+        // The directory entries must be durable before the first commit is.
+        let log = data_dir.log();
+        let made = make_private(&log).and_then(|()| sync(&log)).and_then(|()| sync(dir));
         made.map_err(|error| not_writable(dir, &error))?;
-        Ok(folder)
+        Ok(data_dir)
     }
 
-    /// Keeps servers away from a folder that is there, without changing anything in it.
+    /// Locks an existing directory against servers, without changing a file. The lock ends with the returned file.
     pub fn lock_as_it_is(dir: &Path) -> Result<File, StoreError> {
-        let folder = File::open(dir).map_err(|error| unusable(dir, format!("cannot be read: {error}")))?;
-        match wait_for_lock(&folder) {
-            Ok(()) => Ok(folder),
+        let file = File::open(dir).map_err(|error| unusable(dir, format!("cannot be read: {error}")))?;
+        match wait_for_lock(&file) {
+            Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => {
-                Err(unusable(dir, "is in use by a server; stop that one, or take a copy of the folder"))
+                Err(unusable(dir, "is in use by a server; stop that one, or take a copy of the directory"))
             }
             Err(TryLockError::Error(error)) => Err(unusable(dir, format!("cannot be locked: {error}"))),
         }
     }
 
-    /// The folder of the log in it.
+    /// Returns the path of the log's directory.
     pub fn log(&self) -> PathBuf {
         self.dir.join(names::LOG)
     }
 
-    /// The file that keeps segments where they are, see [`names::COPY_LOCK`].
+    /// Opens the file of [`names::COPY_LOCK`], creating it if it is missing.
     pub fn copy_lock(&self) -> Result<File, StoreError> {
-        let hold = private_file(&self.log().join(names::COPY_LOCK));
-        hold.map_err(|error| not_writable(&self.dir, &error))
+        let file = private_file(&self.log().join(names::COPY_LOCK));
+        file.map_err(|error| not_writable(&self.dir, &error))
     }
 
-    /// Why the log cannot be opened, in words for whoever starts the server.
+    /// Converts an error of opening the log into the text that the operator reads at the server's start.
     pub fn refuse(&self, error: StoreError) -> StoreError {
         match error {
             StoreError::Unusable(what) => unusable(&self.dir, what),
@@ -92,8 +97,8 @@ impl DataDir {
     }
 }
 
-/// Payloads, environments and the secret that tokens are made from are in it, and the folder above may be one that
-/// others can look into.
+/// Creates a directory for this user alone. It will have payloads, environments and the secret of worker tokens, and other
+/// users may read its parent.
 fn make_private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
@@ -106,30 +111,33 @@ fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Locks the file `lock`, which says who has the folder, and the folder itself: files are sometimes removed by people who
-/// take them for left-overs.
+/// Locks the file `lock`, which contains the owner's process id, and the directory itself: operators sometimes remove
+/// `lock` as a left-over.
 fn lock(dir: &Path) -> Result<[File; 2], StoreError> {
     let not_writable = |error: io::Error| not_writable(dir, &error);
     let mut file = private_file(&dir.join("lock")).map_err(not_writable)?;
-    let folder = File::open(dir).map_err(not_writable)?;
-    match wait_for_lock(&file).and_then(|()| wait_for_lock(&folder)) {
+    let opened_dir = File::open(dir).map_err(not_writable)?;
+    match wait_for_lock(&file).and_then(|()| wait_for_lock(&opened_dir)) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut owner = String::new();
-            // Who it is only helps the reader of the message.
+            // The process id is only for the message, so a failed read is ignored.
             let _ = file.read_to_string(&mut owner);
             let owner = owner.trim().parse::<u32>().map_or(String::new(), |pid| format!(" (process {pid})"));
             return Err(unusable(
                 dir,
-                format!("is in use by another server{owner}; stop that one or choose another folder"),
+                format!("is in use by another server{owner}; stop that one or choose another directory"),
             ));
         }
         Err(TryLockError::Error(error)) => {
-            return Err(unusable(dir, format!("cannot be locked: {error}; choose a folder on a local disk")));
+            return Err(unusable(
+                dir,
+                format!("cannot be locked: {error}; choose a directory on a local disk"),
+            ));
         }
     }
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(not_writable)?;
-    Ok([file, folder])
+    Ok([file, opened_dir])
 }
 
 fn wait_for_lock(file: &File) -> Result<(), TryLockError> {
@@ -143,11 +151,11 @@ fn wait_for_lock(file: &File) -> Result<(), TryLockError> {
 }
 
 fn not_writable(dir: &Path, error: &io::Error) -> StoreError {
-    let advice = advice(error, "give this user the right to write or choose another folder");
+    let advice = advice(error, "give this user the right to write or choose another directory");
     unusable(dir, format!("is not writable: {error}; {advice}"))
 }
 
-/// What to do about an error of the system.
+/// Returns what to do about an I/O error.
 fn advice(error: &io::Error, otherwise: &'static str) -> &'static str {
     const EIO: i32 = 5;
     match error.kind() {
@@ -158,5 +166,5 @@ fn advice(error: &io::Error, otherwise: &'static str) -> &'static str {
 }
 
 fn unusable(dir: &Path, what: impl std::fmt::Display) -> StoreError {
-    StoreError::Unusable(format!("the data folder {} {what}", dir.display()))
+    StoreError::Unusable(format!("the data directory {} {what}", dir.display()))
 }

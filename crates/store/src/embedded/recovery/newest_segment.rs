@@ -1,4 +1,4 @@
-//! Where the newest segment ends, and whether that is the end of a crash or of damage.
+//! Finds the end of the newest segment, and tells a torn end from damage.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,34 +14,37 @@ use crate::embedded::log::LogEnd;
 use crate::embedded::log::format::SEGMENT_HEADER_BYTES;
 use crate::embedded::log::record::{RawRecord, Record, each};
 
-/// What the newest segment says about the log.
+/// The end of the newest segment, and the start of the log.
 #[derive(Debug)]
 pub(super) struct NewestSegment {
-    /// Where its frames end.
+    /// The offset at which its frames end.
     pub end: u32,
-    /// What is before this is durable.
+    /// Every byte before this offset is durable.
     pub synced: u32,
-    /// The first segment that belongs to the log.
+    /// The number of the first segment of the log.
     pub oldest: u64,
-    /// Whether something follows that may be what is left of a frame.
+    /// Whether bytes follow that may be left of a frame.
     pub is_torn: bool,
 }
 
 impl NewestSegment {
-    /// Looks for the last frame that is whole. Behind what is durable, payloads must be whole, too. What is not whole
-    /// although it once was durable is damage: `known` is how far the log goes at least, and later frames say it, too.
+    /// Finds the last whole frame. In the frames that may not be durable, payloads must be whole too.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if a frame is not whole that was durable: it is before `known`, the noted end of the log,
+    /// or before the `synced` offset of a later frame.
     pub fn of(segment: &OpenedSegment, known: Option<LogEnd>) -> Result<Self, StoreError> {
         let number = segment.header.number;
         let failed = |error| cannot(number, "read", &error);
         let length = segment.file.metadata().map_err(failed)?.len();
         let mut tail = Self::at_first_gap(segment, length)?;
-        // That of another salt is about a file that was replaced by this one.
+        // A note with another salt is about a file that this segment replaced.
         let known = known.filter(|known| (known.number, known.salt) == (number, segment.header.salt));
         if let Some(known) = known.filter(|known| known.at > u64::from(tail.end)) {
             return Err(corrupt(
                 number,
                 tail.end,
-                format_args!("there is no whole frame, and the log went on to byte {}", known.at),
+                format_args!("there is no whole frame, but the log had frames up to byte {}", known.at),
             ));
         }
         let (file, salt) = (&segment.file, segment.header.salt);
@@ -49,7 +52,7 @@ impl NewestSegment {
             Next::None => {}
             Next::At(at) => {
                 let what = format_args!(
-                    "the frame is damaged: that at byte {at} was written when this was on the disk"
+                    "the frame is damaged: it was durable when the frame at byte {at} was written"
                 );
                 return Err(corrupt(number, tail.end, what));
             }
@@ -57,7 +60,7 @@ impl NewestSegment {
                 return Err(corrupt(
                     number,
                     tail.end,
-                    "there is no whole frame, and too much that looks like one follows",
+                    "there is no whole frame, and too many bytes that look like frames follow",
                 ));
             }
         }
@@ -72,7 +75,7 @@ impl NewestSegment {
         let mut window = ReadWindow::new(&segment.file, length);
         let (mut at, mut synced, mut oldest) =
             (SEGMENT_HEADER_BYTES, SEGMENT_HEADER_BYTES, segment.header.oldest);
-        // Those that may not be durable.
+        // Frames that may not be durable.
         let mut uncertain = VecDeque::new();
         while let Some(found) = frame_at(&mut window, segment.header.salt, at).map_err(failed)? {
             synced = found.synced;
@@ -99,7 +102,7 @@ impl NewestSegment {
         for raw in each(found.records, 0) {
             if let Record::LogStart(named) = raw.and_then(RawRecord::parse).map_err(malformed)? {
                 if !(1..=number).contains(&named) {
-                    return Err(corrupt(number, found.records_at, "the oldest segment is none before this"));
+                    return Err(corrupt(number, found.records_at, "the oldest segment is out of range"));
                 }
                 oldest = Some(named);
             }

@@ -1,4 +1,4 @@
-//! Walking through the frames of a segment.
+//! Reads the frames of a segment.
 
 use std::fs::File;
 use std::io;
@@ -8,39 +8,40 @@ use std::os::unix::fs::FileExt as _;
 use crate::embedded::log::format::{FRAME_HEADER_BYTES, SEGMENT_HEADER_BYTES};
 use crate::embedded::log::frame;
 
-/// Read at once, when nothing bigger is asked for.
+/// Bytes per read, unless more are requested.
 const WINDOW_BYTES: u64 = 256 << 10;
 
 /// A part of a file in memory.
 #[derive(Debug)]
 pub(in crate::embedded) struct ReadWindow<'f> {
     file: &'f File,
-    /// No byte from here on is looked at.
+    /// The offset before which bytes may be read.
     end: u64,
+    /// The offset of `bytes` in the file.
     at: u64,
     bytes: Vec<u8>,
-    /// Read at once, at least.
+    /// Least number of bytes per read.
     step: u64,
 }
 
 impl<'f> ReadWindow<'f> {
-    /// Of the file's bytes before `end`.
+    /// Returns a window on the file's bytes before `end`.
     pub fn new(file: &'f File, end: u64) -> Self {
         Self::sized(file, end, WINDOW_BYTES)
     }
 
-    /// The same, in steps of so many bytes.
+    /// Returns a window that reads at least `step` bytes at a time.
     pub fn sized(file: &'f File, end: u64, step: u64) -> Self {
         Self { file, end, at: 0, bytes: Vec::new(), step }
     }
 
-    /// These bytes; `None` if some of them are beyond the end.
+    /// Returns `bytes` bytes at offset `at`; `None` if they reach beyond the end.
     pub fn get(&mut self, at: u64, bytes: u64) -> io::Result<Option<&[u8]>> {
         let Some(until) = at.checked_add(bytes).filter(|&until| until <= self.end) else { return Ok(None) };
         if at < self.at || until > self.at + self.bytes.len() as u64 {
             let length = bytes.max(self.step.min(self.end - at));
             self.bytes.resize(length as usize, 0);
-            // After an error nothing in here is what it is taken for.
+            // After an error the content of the buffer is undefined.
             let read = self.file.read_exact_at(&mut self.bytes, at).inspect_err(|_| self.bytes.clear());
             self.at = at;
             read?;
@@ -50,20 +51,20 @@ impl<'f> ReadWindow<'f> {
     }
 }
 
-/// A frame that is whole, but for its payloads.
+/// A frame whose header and records are whole. Its payloads are not checked.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::embedded) struct ScannedFrame<'w> {
-    /// Where its records begin.
+    /// The offset of the first record in the segment.
     pub records_at: u32,
-    /// Its records.
+    /// The bytes of all records.
     pub records: &'w [u8],
-    /// What is before this place in the segment was durable when the frame was written.
+    /// The offset before which the segment was durable when the frame was written.
     pub synced: u32,
-    /// Where it ends.
+    /// The offset behind the frame's last byte.
     pub end: u32,
 }
 
-/// Looks for a frame at this place of a segment; `None` if there is none, or not all of it.
+/// Returns the frame at offset `at`; `None` if the bytes there are no whole frame.
 pub(in crate::embedded) fn frame_at<'w>(
     window: &'w mut ReadWindow<'_>,
     salt: u64,
@@ -85,10 +86,10 @@ pub(in crate::embedded) fn frame_at<'w>(
     Ok(Some(ScannedFrame { records_at: at + FRAME_HEADER_BYTES, records, synced: header.synced, end }))
 }
 
-/// These bytes, which must be before `end`.
+/// Reads a range of bytes, which must end before `end`.
 pub(in crate::embedded) fn read_range(file: &File, range: Range<u64>, end: u32) -> io::Result<Vec<u8>> {
     if range.end > u64::from(end) {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a payload is said to be beyond its end"));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a payload reaches beyond the end"));
     }
     let mut bytes = vec![0; (range.end - range.start) as usize];
     file.read_exact_at(&mut bytes, range.start)?;

@@ -1,4 +1,4 @@
-//! Looking for the next whole frame of a segment, wherever it begins.
+//! Searches a segment for the next whole frame at any offset.
 
 use std::fs::File;
 use std::io;
@@ -8,26 +8,25 @@ use super::scan::{ReadWindow, frame_at};
 use crate::embedded::log::format::FRAME_HEADER_BYTES;
 use crate::embedded::log::frame;
 
-/// Looked through at once.
+/// Bytes per read.
 pub(in crate::embedded) const STEP_BYTES: usize = 1 << 20;
-/// So many bytes are hashed at most in one search. Nothing but a payload made for that comes near it.
+/// Limit of the bytes that one search hashes. Only a payload made for that purpose reaches it.
 const HASHED_BYTES_MAX: u64 = 8 << 30;
-/// A disk that cannot read something can often read what is beside it.
+/// Bytes per read after a failed read: the disk can often read the neighbouring pages.
 const PAGE_BYTES: usize = 4096;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum Next {
-    /// There is none.
+    /// No whole frame follows.
     None,
-    /// A whole frame here.
+    /// The offset of a whole frame.
     At(u32),
-    /// There is more that looks like frames than can be looked at.
+    /// The search reached [`HASHED_BYTES_MAX`].
     TooMany,
 }
 
-/// Looks behind `gap` for a frame that was written when more of the segment than `synced_over` bytes was durable. Nothing
-/// from `end` on is looked at.
+/// Searches from `gap + 1` to `end` for a frame that was written when the segment was durable beyond `synced_over`.
 pub(in crate::embedded) fn next_frame(
     file: &File,
     salt: u64,
@@ -59,7 +58,7 @@ pub(in crate::embedded) fn next_frame(
     Ok(Next::None)
 }
 
-/// The bytes of records behind what can be the header of a frame; `None` for nearly all bytes.
+/// Returns the bytes of records if these bytes can be the header of a frame; `None` for nearly all bytes.
 fn promising(header: &[u8], synced_over: u32, at: u64, end: u64) -> Option<u64> {
     // Zero in every frame.
     if header[20..] != [0; 4] {
@@ -70,7 +69,7 @@ fn promising(header: &[u8], synced_over: u32, at: u64, end: u64) -> Option<u64> 
     (says_so && header.records != 0 && at + header.bytes() <= end).then_some(u64::from(header.records))
 }
 
-/// Reads what can be read; the pages that cannot are zero, in which there is no frame.
+/// Reads the readable pages and fills the others with zeros, which contain no frame.
 fn read_pages(file: &File, bytes: &mut [u8], at: u64) {
     if file.read_exact_at(bytes, at).is_ok() {
         return;

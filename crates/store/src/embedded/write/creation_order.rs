@@ -1,19 +1,19 @@
-//! The order of creation of what is in the catalog.
+//! The order in which the values of the catalog were created.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use longshore_model::EndpointNo;
 
-/// What the writer must know of the catalog to write it: which values there are, in which order they were created, and the
-/// largest endpoint number. It runs ahead of the index by the groups that are being written, and goes back when one
-/// fails.
+/// The rank of each value of the catalog, and the largest endpoint number: what the writer needs to encode a value.
+///
+/// Runs ahead of the index by the groups in flight, and is rolled back when one fails.
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct CreationOrder {
     by_value: BTreeMap<(u8, Box<[u8]>), u64>,
     next: u64,
     last_endpoint: u32,
-    /// How it was before, the last change last.
+    /// What each unconfirmed change replaced, oldest first.
     undo: Vec<Undo>,
 }
 
@@ -24,30 +24,31 @@ enum Undo {
 }
 
 impl CreationOrder {
-    /// As the values that are there have it.
+    /// Takes over stored values as class, id and rank, and the largest endpoint number.
     pub fn new(values: impl Iterator<Item = (u8, Box<[u8]>, u64)>, last_endpoint: u32) -> Self {
         let by_value: BTreeMap<_, _> = values.map(|(class, id, rank)| ((class, id), rank)).collect();
         let next = by_value.values().max().map_or(0, |last| last.saturating_add(1));
         Self { by_value, next, last_endpoint, undo: Vec::new() }
     }
 
-    /// The oldest of what was noted is written: so many changes.
-    pub fn keep(&mut self, changes: usize) {
+    /// Confirms the oldest `changes` changes: they are durable and cannot be rolled back.
+    pub fn confirm(&mut self, changes: usize) {
         self.undo.drain(..changes.min(self.undo.len()));
     }
 
-    /// The present state: how many changes were noted since what is kept.
+    /// Returns the number of unconfirmed changes, for [`Self::roll_back_to`].
     pub fn mark(&self) -> usize {
         self.undo.len()
     }
 
-    /// Nothing of what was noted since the last [`Self::keep`] is written.
-    pub fn forget(&mut self) {
-        self.back_to(0);
+    /// Undoes all changes that were not confirmed.
+    pub fn roll_back(&mut self) {
+        self.roll_back_to(0);
     }
 
-    /// Nothing of what was noted since the mark is written.
-    pub fn back_to(&mut self, mark: usize) {
+    /// Undoes the changes since the mark.
+    pub fn roll_back_to(&mut self, mark: usize) {
+        debug_assert!(mark <= self.undo.len(), "a mark is not older than the last confirmed change");
         for undo in self.undo.drain(mark..).rev() {
             match undo {
                 Undo::Rank(key, Some(rank)) => _ = self.by_value.insert(key, rank),
@@ -57,7 +58,7 @@ impl CreationOrder {
         }
     }
 
-    /// The rank of a value that is written.
+    /// Returns the rank of a value; a new value gets the next one.
     pub fn rank(&mut self, class: u8, id: &[u8]) -> u64 {
         match self.by_value.entry((class, id.into())) {
             Entry::Occupied(entry) => *entry.get(),
@@ -65,22 +66,22 @@ impl CreationOrder {
                 self.undo.push(Undo::Rank(entry.key().clone(), None));
                 let rank = self.next;
                 entry.insert(rank);
-                // Ranks that a failed group took are not given out again: nobody misses them.
+                // Ranks that a failed group took stay unused. Only the order of ranks has a meaning.
                 self.next = self.next.saturating_add(1);
                 rank
             }
         }
     }
 
-    /// The value is gone.
+    /// Removes a value. A value that is created again later gets a new rank.
     pub fn remove(&mut self, class: u8, id: &[u8]) {
         if let Some((key, rank)) = self.by_value.remove_entry(&(class, Box::from(id))) {
             self.undo.push(Undo::Rank(key, Some(rank)));
         }
     }
 
-    /// Whether this is a larger number than any so far.
-    pub fn is_new(&mut self, endpoint: EndpointNo) -> bool {
+    /// Notes an endpoint number. Returns whether it is larger than every one before.
+    pub fn note_endpoint(&mut self, endpoint: EndpointNo) -> bool {
         if endpoint.0 <= self.last_endpoint {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The changes of a batch as records.
+//! Encodes the writes of a batch as log records.
 
 use longshore_model::{Counters, Endpoint, EndpointNo, Epoch, JobKey, ShardId};
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::embedded::log::payload;
 use crate::embedded::log::record::{ENDPOINT_NO_MAX, ERROR, OUTPUT};
 use crate::{OutcomeRow, StoreError, Write};
 
-/// A batch whose records take more is refused: places within a segment are 32 bits.
+/// Bytes that the records of one batch may have. Offsets within a segment are 32 bits.
 const BATCH_BYTES_MAX: usize = 1 << 30;
 
-/// Adds the changes to the frame, all or none.
+/// Adds the writes to the frame, all or none.
 pub(in crate::embedded) fn batch(
     frame: &mut Frame,
     ranks: &mut CreationOrder,
@@ -24,24 +24,26 @@ pub(in crate::embedded) fn batch(
     let (frame_before, ranks_before) = (frame.mark(), ranks.mark());
     let bytes_before = frame.bytes();
     let result = all(frame, ranks, writes).and_then(|()| match frame.bytes() - bytes_before {
-        bytes if bytes > BATCH_BYTES_MAX => Err(refused(format_args!("{bytes} bytes are too many at once"))),
+        bytes if bytes > BATCH_BYTES_MAX => {
+            Err(refused(format_args!("its records have {bytes} bytes, the limit is {BATCH_BYTES_MAX}")))
+        }
         _ => Ok(()),
     });
     if result.is_err() {
         frame.back_to(frame_before);
-        ranks.back_to(ranks_before);
+        ranks.roll_back_to(ranks_before);
     }
     result
 }
 
-/// Adds a shard's epoch.
+/// Adds the record of a shard's epoch.
 pub(in crate::embedded) fn epoch(frame: &mut Frame, shard: ShardId, epoch: Epoch) {
     frame.body().push(shard.0);
     put_number(frame.body(), epoch.0);
     frame.end_record(kind::EPOCH);
 }
 
-/// Adds that older segments belong to the log no more.
+/// Adds the record that makes `segment` the first one of the log.
 pub(in crate::embedded) fn log_start(frame: &mut Frame, segment: u64) {
     put_number(frame.body(), segment);
     frame.end_record(kind::LOG_START);
@@ -58,7 +60,7 @@ fn all(frame: &mut Frame, ranks: &mut CreationOrder, writes: &[Write]) -> Result
             one(frame, ranks, write)?;
             continue;
         };
-        // Expiry and purge remove neighbours by the hundred: these are one record.
+        // Expiry and purge remove hundreds of neighbouring jobs: one record for each run of sequence numbers.
         let mut count = 1;
         while let Some(Write::DeleteJob(next)) = writes.peek()
             && next.endpoint == first.endpoint
@@ -96,55 +98,55 @@ fn one(frame: &mut Frame, ranks: &mut CreationOrder, write: &Write) -> Result<()
             value_deleted(frame, ranks, class::JSON_ROW + kind.number(), id.as_bytes());
         }
         Write::PutCounters(endpoint, counters) => put_counters(frame, *endpoint, counters),
-        of_a_job => {
-            let kind = job_record(frame, of_a_job)?;
+        job_write => {
+            let kind = job_record(frame, job_write)?;
             frame.end_record(kind);
         }
     }
     Ok(())
 }
 
-/// The body of a record about one job; answers its kind.
+/// Writes the body of a record about one job. Returns the kind of the record.
 fn job_record(frame: &mut Frame, write: &Write) -> Result<u8, StoreError> {
-    let mut about = |job: JobKey| put_job(frame.body(), job);
+    let mut put_key = |job: JobKey| put_job(frame.body(), job);
     let kind = match write {
         Write::PutJob(row) => {
-            about(row.key)?;
+            put_key(row.key)?;
             job_row::put(frame.body(), row);
             kind::JOB
         }
         Write::PutInput(job, input) => {
-            about(*job)?;
+            put_key(*job)?;
             payload::put(frame, input);
             kind::INPUT
         }
         Write::PutOutcome(job, outcome) => {
-            about(*job)?;
+            put_key(*job)?;
             put_outcome(frame, outcome);
             kind::OUTCOME
         }
         Write::AppendChunk(job, chunk) => {
-            about(*job)?;
+            put_key(*job)?;
             put_number(frame.body(), chunk.offset);
             payload::put_inline(frame, &chunk.bytes);
             kind::CHUNK
         }
         Write::PutStream(job, stream) => {
-            about(*job)?;
+            put_key(*job)?;
             put_number(frame.body(), stream.next);
             put_number(frame.body(), stream.consumed);
             kind::STREAM
         }
         Write::PutWebhook(hook) => {
-            about(hook.job)?;
+            put_key(hook.job)?;
             put_number(frame.body(), u64::from(hook.attempts));
             put_number(frame.body(), hook.due_at.0);
             kind::WEBHOOK
         }
-        Write::ClearOutcome(job) => about(*job).map(|()| kind::OUTCOME_DELETED)?,
-        Write::DropChunks(job) => about(*job).map(|()| kind::CHUNKS_DELETED)?,
-        Write::DeleteStream(job) => about(*job).map(|()| kind::STREAM_DELETED)?,
-        Write::DeleteWebhook(job) => about(*job).map(|()| kind::WEBHOOK_DELETED)?,
+        Write::ClearOutcome(job) => put_key(*job).map(|()| kind::OUTCOME_DELETED)?,
+        Write::DropChunks(job) => put_key(*job).map(|()| kind::CHUNKS_DELETED)?,
+        Write::DeleteStream(job) => put_key(*job).map(|()| kind::STREAM_DELETED)?,
+        Write::DeleteWebhook(job) => put_key(*job).map(|()| kind::WEBHOOK_DELETED)?,
         other => return Err(refused(format_args!("{other:?} is about no job"))),
     };
     Ok(kind)
@@ -182,7 +184,7 @@ fn put_counters(frame: &mut Frame, endpoint: EndpointNo, counters: &Counters) {
 
 fn put_endpoint(frame: &mut Frame, ranks: &mut CreationOrder, endpoint: &Endpoint) -> Result<(), StoreError> {
     put_value(frame, ranks, class::ENDPOINT, &endpoint.no.0.to_be_bytes(), &json(endpoint)?);
-    if ranks.is_new(endpoint.no) {
+    if ranks.note_endpoint(endpoint.no) {
         put_number(frame.body(), u64::from(endpoint.no.0));
         frame.end_record(kind::LAST_ENDPOINT);
     }

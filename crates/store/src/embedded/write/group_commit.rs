@@ -1,4 +1,4 @@
-//! Groups of batches, each group one frame of the log with one sync.
+//! Group commit: the batches of a group become one frame of the log, and one sync covers them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,32 +12,29 @@ use crate::embedded::log::{Log, SyncResults, SyncTicket, unsettled};
 use crate::embedded::read::pool::ReadShared;
 use crate::{Batch, CommitChains, StoreError};
 
-/// A batch and the claim under which it is written.
+/// A batch with the shard and the epoch under which its sender writes.
 #[derive(Debug)]
 pub(in crate::embedded) struct Commit {
-    /// The shard that it belongs to.
     pub shard: ShardId,
-    /// The epoch of its sender.
     pub epoch: Epoch,
-    /// The changes.
     pub batch: Batch,
 }
 
-/// One answer for each batch of a group, in order.
-pub(in crate::embedded) type Answers = Vec<Result<(), StoreError>>;
+/// One result for each batch of a group, in order.
+pub(in crate::embedded) type Results = Vec<Result<(), StoreError>>;
 
-/// A group as a frame.
+/// Batches encoded as one frame that is not written yet.
 pub(in crate::embedded) struct Group {
     commits: Vec<Commit>,
-    answers: Answers,
+    answers: Results,
     frame: Frame,
     durability: Durability,
-    /// How many changes of the ranks it made.
-    ranks: usize,
+    /// The number of changes that the batches made to the creation order.
+    rank_changes: usize,
 }
 
 impl Group {
-    /// Whose batches are in the frame.
+    /// The shards and chains of the batches in the frame.
     fn chains(&self) -> Vec<(ShardId, Option<u64>)> {
         let admitted = self.commits.iter().zip(&self.answers).filter(|(_, answer)| answer.is_ok());
         admitted.map(|(commit, _)| (commit.shard, commit.batch.chain)).collect()
@@ -47,36 +44,37 @@ impl Group {
 /// A group whose frame is written and not settled.
 #[derive(Debug)]
 struct InFlightGroup {
-    /// Whose batches they are.
+    /// The shards and chains of the batches in the frame.
     chains: Vec<(ShardId, Option<u64>)>,
-    answers: Answers,
-    ranks: usize,
+    answers: Results,
+    rank_changes: usize,
 }
 
-/// What became of a group that was to be written.
+/// The state of a group after [`GroupCommit::write`].
 pub(in crate::embedded) enum WriteStatus {
-    /// It will be settled.
+    /// The frame is written. A later settle returns the results.
     InFlight,
-    /// Nothing had to be written, or could be.
-    Answered(Answers),
-    /// The disk is too full for all of it. It may not be for some, in the quiet.
+    /// The group had nothing to write, or the write failed.
+    Answered(Results),
+    /// The disk has no space for the whole group. While no sync is in flight, batches of it may be committed alone.
     TooBig(Group),
 }
 
-/// Writes. Lives under one lock.
+/// Encodes and writes groups, and knows the epochs and chains of the shards. Guarded by the write-state lock.
+///
+/// `written` has one entry for each pending frame of the log, in the same order.
 #[derive(Debug)]
 pub(in crate::embedded) struct GroupCommit {
-    /// The log.
     pub log: Log,
     ranks: CreationOrder,
-    // The folder is locked, so nobody else changes the rows behind this.
+    /// The epochs in the log. The directory is locked, so that no other process raises them.
     epochs: HashMap<ShardId, Epoch>,
     chains: CommitChains,
     written: VecDeque<InFlightGroup>,
 }
 
 impl GroupCommit {
-    /// For a log and what is in it.
+    /// Starts with the values and epochs of the log's index.
     pub fn new(log: Log, shared: &Arc<ReadShared>) -> Self {
         let index = shared.index();
         let ranks = index.values.iter().map(|value| (value.class, value.id.to_vec().into(), value.rank));
@@ -85,8 +83,8 @@ impl GroupCommit {
         Self { log, ranks, epochs, chains: CommitChains::default(), written: VecDeque::new() }
     }
 
-    /// Makes a frame of every batch whose epoch is current and which rests on nothing that failed. A batch that cannot
-    /// be written does not take the others down.
+    /// Encodes every batch whose epoch is current and whose chain has not failed. A batch that cannot be encoded gets an
+    /// error of its own and leaves the others as they are.
     pub fn encode(&mut self, commits: Vec<Commit>) -> Group {
         let before = self.ranks.mark();
         let mut frame = self.log.blank_frame();
@@ -102,82 +100,86 @@ impl GroupCommit {
             }
             answers.push(encoded);
         }
-        Group { commits, answers, frame, durability, ranks: self.ranks.mark() - before }
+        Group { commits, answers, frame, durability, rank_changes: self.ranks.mark() - before }
     }
 
-    /// Whether the group can be written as things are; if not, in the quiet.
+    /// Whether the group can be written while syncs are in flight. If not, the caller waits until none is and calls
+    /// [`Self::commit`].
     pub fn is_ready(&self, group: &Group) -> bool {
         group.frame.is_empty() || self.log.is_ready(group.frame.bytes())
     }
 
-    /// Takes a group apart again that is not written.
-    pub fn give_up(&mut self, group: Group) -> Vec<Commit> {
-        self.log.unused(group.frame);
-        self.ranks.back_to(self.ranks.mark() - group.ranks);
+    /// Undoes the encoding of a group that is not written. The group must be the last one encoded.
+    pub fn discard(&mut self, group: Group) -> Vec<Commit> {
+        self.log.recycle(group.frame);
+        self.ranks.roll_back_to(self.ranks.mark() - group.rank_changes);
         group.commits
     }
 
-    /// Writes a group's frame. What becomes of it is known when it is settled.
+    /// Writes a group's frame. Results follow when the frame is settled.
     pub fn write(&mut self, mut group: Group) -> WriteStatus {
         let frame = std::mem::take(&mut group.frame);
         if frame.is_empty() {
-            self.log.unused(frame);
+            self.log.recycle(frame);
             return WriteStatus::Answered(group.answers);
         }
         let chains = group.chains();
         match self.log.write(frame, group.durability) {
             Ok(()) => {
-                let Group { answers, ranks, .. } = group;
-                self.written.push_back(InFlightGroup { chains, answers, ranks });
+                let Group { answers, rank_changes, .. } = group;
+                self.written.push_back(InFlightGroup { chains, answers, rank_changes });
+                assert_eq!(self.written.len(), self.log.pending(), "a group for each pending frame");
                 WriteStatus::InFlight
             }
-            // It may be the fault of one, such as a batch too big for what is left of the disk.
+            // One large batch may be too big for the free space while the others fit.
             Err(StoreError::Full(_)) if chains.len() > 1 => WriteStatus::TooBig(group),
-            // The disk failed: trying each of them again would only fail more slowly.
+            // The disk failed: a retry of each batch alone would fail too.
             Err(error) => {
                 let mut answers = std::mem::take(&mut group.answers);
-                self.give_up(group);
-                self.refuse(&chains, &mut answers, &error);
+                self.discard(group);
+                self.fail(&chains, &mut answers, &error);
                 WriteStatus::Answered(answers)
             }
         }
     }
 
-    /// Leave to sync what was written.
+    /// Returns a ticket for a sync of the written groups, see [`Log::ticket`].
     pub fn ticket(&mut self, thread: usize) -> Option<SyncTicket> {
         self.log.ticket(thread)
     }
 
-    /// Answers for the groups that are settled by a sync, the oldest first.
-    pub fn settle(&mut self, ticket: SyncTicket, synced: std::io::Result<()>) -> Vec<Answers> {
+    /// Returns the results of the groups that a sync settled, the oldest group first.
+    pub fn settle(&mut self, ticket: SyncTicket, synced: std::io::Result<()>) -> Vec<Results> {
         let settled = self.log.settle(ticket, synced);
-        self.answer(settled)
+        self.settle_groups(settled)
     }
 
-    /// Answers for the groups that need no sync, the oldest first.
-    pub fn settle_buffered(&mut self) -> Vec<Answers> {
+    /// Returns the results of the groups that need no sync, the oldest group first.
+    pub fn settle_buffered(&mut self) -> Vec<Results> {
         let settled = self.log.settle_buffered();
-        self.answer(settled)
+        self.settle_groups(settled)
     }
 
-    fn answer(&mut self, settled: SyncResults) -> Vec<Answers> {
+    fn settle_groups(&mut self, settled: SyncResults) -> Vec<Results> {
         let mut answered = Vec::with_capacity(settled.len());
         for result in settled {
-            let Some(InFlightGroup { chains, mut answers, ranks }) = self.written.pop_front() else { break };
+            let Some(group) = self.written.pop_front() else { break };
+            let InFlightGroup { chains, mut answers, rank_changes } = group;
             match result {
-                Ok(()) => self.ranks.keep(ranks),
+                Ok(()) => self.ranks.confirm(rank_changes),
                 Err(error) => {
-                    // Whatever was written later is refused with it.
-                    self.ranks.forget();
-                    self.refuse(&chains, &mut answers, &error);
+                    // All later frames fail with this one.
+                    self.ranks.roll_back();
+                    self.fail(&chains, &mut answers, &error);
                 }
             }
             answered.push(answers);
         }
+        assert_eq!(self.written.len(), self.log.pending(), "a group for each pending frame");
         answered
     }
 
-    fn refuse(&mut self, chains: &[(ShardId, Option<u64>)], answers: &mut Answers, error: &StoreError) {
+    fn fail(&mut self, chains: &[(ShardId, Option<u64>)], answers: &mut Results, error: &StoreError) {
         for &(shard, chain) in chains {
             self.chains.fail(shard, chain, error);
         }
@@ -186,8 +188,10 @@ impl GroupCommit {
         }
     }
 
-    /// Writes a group to its end, each batch by itself if that is the only way. In the quiet, as all that follows.
-    pub fn commit(&mut self, commits: Vec<Commit>) -> Answers {
+    /// Writes a group and waits until it is settled; on a full disk each batch alone. No sync may be in flight, as for
+    /// the methods that follow.
+    pub fn commit(&mut self, commits: Vec<Commit>) -> Results {
+        debug_assert!(self.log.is_settled(), "no sync is in flight");
         let mut group = self.encode(commits);
         if !group.frame.is_empty()
             && let Err(error) = self.log.make_ready(group.frame.bytes())
@@ -197,8 +201,8 @@ impl GroupCommit {
             }
             let chains = group.chains();
             let mut answers = std::mem::take(&mut group.answers);
-            self.give_up(group);
-            self.refuse(&chains, &mut answers, &error);
+            self.discard(group);
+            self.fail(&chains, &mut answers, &error);
             return answers;
         }
         match self.write(group) {
@@ -217,8 +221,8 @@ impl GroupCommit {
         }
     }
 
-    fn commit_each(&mut self, group: Group) -> Answers {
-        let each = self.give_up(group).into_iter();
+    fn commit_each(&mut self, group: Group) -> Results {
+        let each = self.discard(group).into_iter();
         each.map(|one| self.commit(vec![one]).pop().unwrap_or_else(|| Err(unsettled()))).collect()
     }
 
@@ -234,7 +238,7 @@ impl GroupCommit {
         self.epochs.get(&shard).copied().unwrap_or(Epoch(0))
     }
 
-    /// Raises the epochs of these shards by one, durably; answers the new ones.
+    /// Raises the epochs of these shards by one, durably. Returns the new epochs in the order of `shards`.
     pub fn raise_epochs(&mut self, shards: &[ShardId]) -> Result<Vec<Epoch>, StoreError> {
         let raised: Vec<_> = shards.iter().map(|&shard| (shard, Epoch(self.epoch(shard).0 + 1))).collect();
         let mut frame = self.log.blank_frame();
@@ -242,7 +246,7 @@ impl GroupCommit {
             encode::epoch(&mut frame, shard, epoch);
         }
         if frame.is_empty() {
-            self.log.unused(frame);
+            self.log.recycle(frame);
         } else {
             self.log.append(frame, Durability::Synced)?;
         }
@@ -253,7 +257,7 @@ impl GroupCommit {
         Ok(raised.into_iter().map(|(_, epoch)| epoch).collect())
     }
 
-    /// Raises the epochs of those shards that are still owned under the given ones.
+    /// Raises the epochs of those shards whose current epoch is the given one.
     pub fn release(&mut self, shards: &[(ShardId, Epoch)]) -> Result<(), StoreError> {
         let owned: Vec<_> = shards
             .iter()

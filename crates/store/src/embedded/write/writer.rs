@@ -1,7 +1,7 @@
-//! The threads that write: whoever is free takes all that is waiting, writes it as one group, waits for the disk, answers.
+//! The writer threads: a free thread takes all queued requests, writes them as one group, syncs and replies.
 //!
-//! While one group syncs, the next one fills; so the slower the disk, the bigger the groups. A few can be under way at
-//! once: a disk that takes 200 us for a sync takes no longer for four at the same time.
+//! Requests queue while groups sync, so a slower disk gets larger groups. Up to `SYNCS_MAX` groups are in flight: disks
+//! run that many syncs in the time of one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,72 +11,75 @@ use std::time::{Duration, Instant};
 use longshore_model::{Epoch, ShardId};
 use tokio::sync::oneshot;
 
-use super::group_commit::{Answers, Commit, GroupCommit, WriteStatus};
+use super::group_commit::{Commit, GroupCommit, Results, WriteStatus};
 use crate::embedded::compaction::Compaction;
 use crate::embedded::log::SyncTicket;
 use crate::embedded::log::active_segment::SYNCS_MAX;
 use crate::embedded::recovery::data_dir::DataDir;
 use crate::{Payload, StoreError, Write};
 
-/// A group is cut here, so that one big burst does not make everybody wait for all of it.
+/// Batches per group, so that the first batches of a burst do not wait for the write of all of it.
 const GROUP_BATCHES_MAX: usize = 1_024;
-/// See [`GROUP_BATCHES_MAX`].
+/// Bytes of inline payloads from which on no batch is added to a group, for the same reason.
 const GROUP_BYTES_MAX: usize = 8 << 20;
-/// Buffered commits promise to be synced within 100 ms; the sync itself takes time too.
+/// Age at which a buffered commit is synced. Its promise is 100 ms; the difference is for the sync itself.
 const SYNC_AFTER: Duration = Duration::from_millis(70);
 
-/// After a sync that failed.
-const SYNC_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Pause before a failed sync of buffered commits is retried.
+const SYNC_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What the writer can be asked.
+/// A request to the writer threads, with the channel of its reply.
 #[derive(Debug)]
 pub(in crate::embedded) enum Request {
-    /// Write a batch.
+    /// Writes a batch.
     Commit(Commit, ReplySender<()>),
-    /// Take shards over.
+    /// Raises the epochs of shards for a new owner.
     Claim(Vec<ShardId>, ReplySender<Vec<Epoch>>),
-    /// Let shards go.
+    /// Raises the epochs of shards that their owner gives up.
     Release(Vec<(ShardId, Epoch)>, ReplySender<()>),
 }
 
-/// The threads' handle: dropping it writes what is waiting, and gives the folder back.
+/// The handle of the writer threads. Dropping it serves the queued requests, ends the threads and unlocks the directory.
 #[derive(Debug)]
 pub(in crate::embedded) struct WriterPool {
-    desk: Arc<WriterShared>,
+    shared: Arc<WriterShared>,
     threads: Vec<JoinHandle<()>>,
-    // Dropped last: only then may another server have it.
-    _folder: DataDir,
+    // Dropped last: another server may open the directory from then on.
+    _data_dir: DataDir,
 }
 
 impl WriterPool {
-    /// Starts the threads on an open folder.
-    pub fn start(folder: DataDir, committer: GroupCommit, reclaim: Compaction) -> Result<Self, StoreError> {
-        let desk = Arc::new(WriterShared::new(committer, reclaim));
-        let mut writer = Self { desk, threads: Vec::new(), _folder: folder };
+    /// Starts the threads on an open directory.
+    pub fn start(
+        data_dir: DataDir,
+        group_commit: GroupCommit,
+        compaction: Compaction,
+    ) -> Result<Self, StoreError> {
+        let shared = Arc::new(WriterShared::new(group_commit, compaction));
+        let mut writer = Self { shared, threads: Vec::new(), _data_dir: data_dir };
         for number in 0..SYNCS_MAX {
-            let desk = Arc::clone(&writer.desk);
+            let shared = Arc::clone(&writer.shared);
             let thread = std::thread::Builder::new()
                 .name("store-writer".into())
-                .spawn(move || desk.serve(number))
-                .map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
+                .spawn(move || shared.serve(number))
+                .map_err(|error| StoreError::Io(format!("cannot start a writer thread: {error}")))?;
             writer.threads.push(thread);
         }
         Ok(writer)
     }
 
-    /// Hands a request over and waits for its answer. The request is on its way when this returns, whether or not
-    /// the answer is waited for.
-    pub fn ask<T, F>(&self, request: F) -> impl Future<Output = Result<T, StoreError>> + use<T, F>
+    /// Queues a request and returns a future of its reply. The request is served even if the future is dropped.
+    pub fn request<T, F>(&self, request: F) -> impl Future<Output = Result<T, StoreError>> + use<T, F>
     where
         F: FnOnce(ReplySender<T>) -> Request,
     {
-        let (reply, answer) = oneshot::channel();
-        self.desk.put(request(reply));
+        let (sender, reply) = oneshot::channel();
+        self.shared.put(request(sender));
         async move {
-            answer.await.unwrap_or_else(|_| {
-                Err(StoreError::Io("the threads that write have stopped; restart the server".into()))
+            reply.await.unwrap_or_else(|_| {
+                Err(StoreError::Io("the writer threads have stopped; restart the server".into()))
             })
         }
     }
@@ -84,48 +87,48 @@ impl WriterPool {
 
 impl Drop for WriterPool {
     fn drop(&mut self) {
-        self.desk.requests().is_closed = true;
-        self.desk.arrived.notify_all();
+        self.shared.requests().is_closed = true;
+        self.shared.arrived.notify_all();
         for thread in self.threads.drain(..) {
-            // A panic in there was reported by the thread itself.
+            // The thread itself has reported a panic.
             let _ = thread.join();
         }
     }
 }
 
-/// What the threads share. A request is taken from the inbox only by who has the pen.
+/// The state that the threads share. Requests are dequeued only while holding the write-state lock.
 #[derive(Debug)]
 struct WriterShared {
     requests: Mutex<RequestQueue>,
-    /// Something is in the inbox.
+    /// Signals a request, the end of requests, or a change of the time of maintenance.
     arrived: Condvar,
     write_state: Mutex<WriteState>,
-    /// The log is quiet, or somebody who waited for that is done.
+    /// Signals that no sync is in flight, or that a thread with exclusive access is done.
     settled: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct RequestQueue {
     requests: VecDeque<Request>,
-    /// When to look after the log, although nobody asks for anything.
-    look_at: Option<Instant>,
+    /// The time of the next maintenance if no request comes before; `None` if none is needed.
+    maintenance_at: Option<Instant>,
     is_closed: bool,
 }
 
-/// The right to write.
+/// The log and what its writers need to know. Its lock is the write-state lock.
 #[derive(Debug)]
 struct WriteState {
     group_commit: GroupCommit,
     compaction: Compaction,
-    /// Those who wait for groups that are written, the oldest first.
+    /// The replies of the groups in flight, the oldest group first.
     waiting: VecDeque<Vec<ReplySender<()>>>,
-    /// So many wait until everything is settled: nobody else writes before that.
+    /// The number of threads that wait until no sync is in flight. While it is not 0, no other thread writes.
     exclusive_waiters: u32,
-    /// When what is not synced must be.
+    /// The time at which the unsynced commits must be synced.
     sync_due: Option<Instant>,
 }
 
-/// Commits, those who wait for them, and the bytes of their payloads.
+/// Commits, their replies, and the bytes of their inline payloads.
 #[derive(Default)]
 struct GroupBuilder {
     commits: Vec<Commit>,
@@ -134,15 +137,10 @@ struct GroupBuilder {
 }
 
 impl WriterShared {
-    fn new(committer: GroupCommit, reclaim: Compaction) -> Self {
+    fn new(group_commit: GroupCommit, compaction: Compaction) -> Self {
         let waiting = VecDeque::new();
-        let write_state = WriteState {
-            group_commit: committer,
-            compaction: reclaim,
-            waiting,
-            exclusive_waiters: 0,
-            sync_due: None,
-        };
+        let write_state =
+            WriteState { group_commit, compaction, waiting, exclusive_waiters: 0, sync_due: None };
         Self {
             requests: Mutex::default(),
             arrived: Condvar::new(),
@@ -154,7 +152,7 @@ impl WriterShared {
     fn put(&self, request: Request) {
         let mut requests = self.requests();
         if requests.is_closed {
-            // With the reply in it: the answer says that nobody writes any more.
+            // Dropping the request drops its reply channel: the future then reports that the threads have stopped.
             return;
         }
         requests.requests.push_back(request);
@@ -163,21 +161,21 @@ impl WriterShared {
     }
 
     fn requests(&self) -> MutexGuard<'_, RequestQueue> {
-        // Nothing in here panics half-way through a change, so what a poisoned lock guards is whole.
+        // No change of the queue panics half-way, so a poisoned lock guards a valid queue.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One thread's life.
+    /// The loop of one writer thread.
     fn serve(&self, thread: usize) {
-        let _last_will = StopOnPanic(self);
+        let _stop_on_panic = StopOnPanic(self);
         while self.wait() {
-            // Poisoned: another thread failed in the middle of something. What is on the disk is whole; nothing follows.
+            // Poisoned: another thread panicked. The log on disk is valid; no thread writes to it again.
             let Ok(write_state) = self.write_state.lock() else { return };
-            if self.turn(write_state, thread).is_none() {
+            if self.serve_group(write_state, thread).is_none() {
                 return;
             }
         }
-        // The last of the threads finds it quiet.
+        // For the last thread to end no sync is in flight.
         if let Ok(mut write_state) = self.write_state.lock()
             && write_state.group_commit.log.is_settled()
         {
@@ -185,7 +183,7 @@ impl WriterShared {
         }
     }
 
-    /// Waits for something to do; false when there will be no more.
+    /// Waits for a request or for the time of maintenance. Returns `false` when the queue is closed and empty.
     fn wait(&self) -> bool {
         let mut requests = self.requests();
         loop {
@@ -196,11 +194,11 @@ impl WriterShared {
             if requests.is_closed {
                 return false;
             }
-            if requests.look_at.is_some_and(|at| at <= now) {
-                requests.look_at = None;
+            if requests.maintenance_at.is_some_and(|at| at <= now) {
+                requests.maintenance_at = None;
                 return true;
             }
-            requests = match requests.look_at {
+            requests = match requests.maintenance_at {
                 Some(at) => {
                     self.arrived.wait_timeout(requests, at - now).unwrap_or_else(PoisonError::into_inner).0
                 }
@@ -209,8 +207,8 @@ impl WriterShared {
         }
     }
 
-    /// Serves what is waiting, then sees to the log. None if the log cannot be written any more.
-    fn turn(&self, write_state: MutexGuard<'_, WriteState>, thread: usize) -> Option<()> {
+    /// Serves one group or one other request, then maintains the log. Returns `None` after another thread panicked.
+    fn serve_group(&self, write_state: MutexGuard<'_, WriteState>, thread: usize) -> Option<()> {
         let mut write_state =
             self.settled.wait_while(write_state, |write_state| write_state.exclusive_waiters > 0).ok()?;
         let mut committed_bytes = 0;
@@ -229,12 +227,12 @@ impl WriterShared {
             write_state.maintain(committed_bytes);
         }
         write_state.group_commit.log.note_end();
-        // With the pen: what somebody found out before must not be noted after this.
-        self.requests().look_at = write_state.next_look();
+        // Under the write-state lock, so that an older time does not replace a newer one.
+        self.requests().maintenance_at = write_state.next_maintenance();
         Some(())
     }
 
-    /// The pen when everything that was written is settled. Others let it lie until then.
+    /// Waits until no sync is in flight and returns the write state. Other threads write nothing before that.
     fn wait_settled<'a>(
         &self,
         mut write_state: MutexGuard<'a, WriteState>,
@@ -244,12 +242,13 @@ impl WriterShared {
             .settled
             .wait_while(write_state, |write_state| !write_state.group_commit.log.is_settled())
             .ok()?;
+        assert!(write_state.waiting.is_empty(), "a reply is held for a group that is not in flight");
         write_state.exclusive_waiters -= 1;
         self.settled.notify_all();
         Some(write_state)
     }
 
-    /// The batches at the head of the line. A claim or release must not overtake those before it, nor be overtaken.
+    /// Dequeues the batches up to the first claim or release: these keep their order relative to batches.
     fn take_batches(&self) -> GroupBuilder {
         let mut batches = GroupBuilder::default();
         let mut requests = self.requests();
@@ -269,7 +268,7 @@ impl WriterShared {
         self.requests().requests.pop_front_if(|request| !matches!(request, Request::Commit(..)))
     }
 
-    /// Writes a group, and waits for the disk without the pen.
+    /// Writes a group, and syncs it without the write-state lock.
     fn commit<'a>(
         &'a self,
         mut write_state: MutexGuard<'a, WriteState>,
@@ -279,7 +278,7 @@ impl WriterShared {
         let GroupBuilder { commits, replies, .. } = batches;
         let group = write_state.group_commit.encode(commits);
         if !write_state.group_commit.is_ready(&group) {
-            let commits = write_state.group_commit.give_up(group);
+            let commits = write_state.group_commit.discard(group);
             let mut write_state = self.wait_settled(write_state)?;
             answer(replies, write_state.group_commit.commit(commits));
             return Some(write_state);
@@ -287,7 +286,7 @@ impl WriterShared {
         match write_state.group_commit.write(group) {
             WriteStatus::Answered(answers) => answer(replies, answers),
             WriteStatus::TooBig(group) => {
-                let commits = write_state.group_commit.give_up(group);
+                let commits = write_state.group_commit.discard(group);
                 write_state = self.wait_settled(write_state)?;
                 answer(replies, write_state.group_commit.commit(commits));
             }
@@ -321,10 +320,13 @@ impl WriterShared {
 }
 
 impl WriteState {
-    /// Answers those who wait for the oldest groups. Whoever asked may have stopped waiting; that is their right.
-    fn reply(&mut self, answered: Vec<Answers>) {
+    /// Sends the replies of the oldest groups in flight.
+    fn reply(&mut self, answered: Vec<Results>) {
         for answers in answered {
-            answer(self.waiting.pop_front().unwrap_or_default(), answers);
+            // `StopOnPanic` has dropped the replies if another thread panicked.
+            if let Some(replies) = self.waiting.pop_front() {
+                answer(replies, answers);
+            }
         }
     }
 
@@ -334,7 +336,7 @@ impl WriteState {
             Request::Claim(shards, reply) => _ = reply.send(self.group_commit.raise_epochs(&shards)),
             Request::Release(shards, reply) => {
                 let released = self.group_commit.release(&shards);
-                // Nothing follows a release but the end, as a rule.
+                // A release is sent at shutdown: usually no write follows.
                 self.seal();
                 let _ = reply.send(released);
             }
@@ -350,7 +352,7 @@ impl WriteState {
         log.is_overdue() || log.is_unsynced() && self.sync_due.is_some_and(|due| due <= Instant::now())
     }
 
-    /// In the quiet.
+    /// Syncs overdue commits and does a step of the compaction. No sync may be in flight.
     fn maintain(&mut self, committed_bytes: u64) {
         if self.is_sync_due() {
             self.sync();
@@ -361,23 +363,23 @@ impl WriteState {
     fn sync(&mut self) {
         self.sync_due = None;
         if let Err(error) = self.group_commit.log.sync() {
-            // They were acknowledged as buffered: a power cut may take them, and now it is likelier.
-            tracing::error!(%error, "buffered commits could not be synced, trying again; check the disk");
-            self.sync_due = Some(Instant::now() + SYNC_AGAIN_AFTER);
+            // The commits are acknowledged as buffered, so a power cut may undo them until a sync succeeds.
+            tracing::error!(%error, "sync of buffered commits failed, retrying; check the disk");
+            self.sync_due = Some(Instant::now() + SYNC_RETRY_AFTER);
         }
     }
 
-    /// In the quiet, when it is likely that nothing more is written.
+    /// Seals the log for a shutdown. No sync may be in flight.
     fn seal(&mut self) {
         self.sync_due = None;
         if let Err(error) = self.group_commit.log.seal() {
-            tracing::error!(%error, "the log could not be sealed; check the disk");
-            self.sync_due = Some(Instant::now() + SYNC_AGAIN_AFTER);
+            tracing::error!(%error, "sealing the log failed; check the disk");
+            self.sync_due = Some(Instant::now() + SYNC_RETRY_AFTER);
         }
     }
 
-    /// When somebody has to look after the log.
-    fn next_look(&mut self) -> Option<Instant> {
+    /// Returns the time at which the log needs maintenance; `None` if it needs none.
+    fn next_maintenance(&mut self) -> Option<Instant> {
         if self.compaction.is_due(&self.group_commit.log) {
             return Some(Instant::now());
         }
@@ -389,7 +391,7 @@ impl WriteState {
     }
 }
 
-/// A thread that fails must not leave the others waiting, nor those who ask.
+/// If its thread panics: ends the other threads and drops all replies, so that no request waits forever.
 struct StopOnPanic<'a>(&'a WriterShared);
 
 impl Drop for StopOnPanic<'_> {
@@ -406,7 +408,9 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-fn answer(replies: Vec<ReplySender<()>>, answers: Answers) {
+/// Sends a reply for each batch. A closed channel is no error: the requester dropped its future.
+fn answer(replies: Vec<ReplySender<()>>, answers: Results) {
+    assert_eq!(replies.len(), answers.len(), "one reply per batch");
     for (reply, answer) in replies.into_iter().zip(answers) {
         let _ = reply.send(answer);
     }

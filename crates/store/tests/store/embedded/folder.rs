@@ -64,7 +64,7 @@ async fn a_payload_that_was_cut_off_while_the_store_is_open_is_damaged() {
     let log = fs::File::options().write(true).open(dir.path().join("log/0000000001.log")).unwrap();
     log.set_len(20_000).unwrap();
     let StoreError::Corrupt(text) = store.input(key(1, 1)).await.unwrap_err() else { panic!("not damaged") };
-    assert!(text.contains("log/0000000001.log") && text.contains("shorter"), "{text}");
+    assert!(text.contains("log/0000000001.log") && text.contains("truncated"), "{text}");
 }
 
 #[tokio::test]
