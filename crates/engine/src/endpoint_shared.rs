@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use bytes::Bytes;
-use longshore_blobs::Blobs;
+use longshore_blobs::{BlobError, Blobs};
 use longshore_model::{Endpoint, EndpointId, EndpointNo, JobEnd, JobId, JobKey, Millis, Submitter};
 use longshore_planted::{Bug, planted};
 use longshore_store::{BlobRef, Payload, Store};
 use longshore_vault::Keyring;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::request::Request;
 use crate::owner_use::{OwnerUse, Use, UseBySubmitter};
-use crate::payload_budget::PayloadBudget;
+use crate::payload_budget::{BudgetPermit, PayloadBudget};
 use crate::payload_cache::PayloadCache;
 use crate::read_faults::ReadFaults;
 use crate::runtime::{Clock, Runtime};
@@ -198,13 +198,13 @@ impl EndpointShared {
         Ok(reference)
     }
 
-    /// The bytes of a stored payload.
-    pub(crate) async fn fetch(&self, payload: Payload) -> Result<Bytes, EndpointError> {
+    /// The bytes of a stored payload, whose part of the budget is `room`.
+    pub(crate) async fn fetch(&self, payload: Payload, room: &BudgetPermit) -> Result<Bytes, EndpointError> {
         let reference = match payload {
             Payload::Inline(bytes) => return Ok(bytes),
             Payload::Blob(reference) => reference,
         };
-        match self.services.blobs.get(&reference.name).await {
+        match self.read_blob(&reference.name, room).await {
             Ok(Some(bytes)) => match reference.damage(&bytes) {
                 None => Ok(bytes),
                 Some(what) => {
@@ -218,15 +218,32 @@ impl EndpointShared {
         }
     }
 
-    /// The bytes of a stored output.
-    pub(crate) async fn fetch_output(&self, payload: Payload) -> Result<Bytes, EndpointError> {
+    /// Reads a file, and holds `room` until the read has ended. A read goes on when its client disconnects: without
+    /// that, the clients that wait would each begin a read into memory that no budget counts.
+    async fn read_blob(&self, name: &str, room: &BudgetPermit) -> Result<Option<Bytes>, BlobError> {
+        let (blobs, name, room) = (Arc::clone(&self.services.blobs), name.to_owned(), room.clone());
+        let (reply, read) = oneshot::channel();
+        self.services.runtime.spawn(Box::pin(async move {
+            // Without a receiver the bytes are dropped here.
+            let _ = reply.send(blobs.get(&name).await);
+            drop(room);
+        }));
+        read.await.unwrap_or_else(|_| Err(BlobError::Io("the read did not finish".to_owned())))
+    }
+
+    /// The bytes of a stored output, whose part of the budget is `room`.
+    pub(crate) async fn fetch_output(
+        &self,
+        payload: Payload,
+        room: &BudgetPermit,
+    ) -> Result<Bytes, EndpointError> {
         if planted(Bug::DamagedOutputServed)
             && let Payload::Blob(reference) = &payload
             && let Ok(Some(bytes)) = self.services.blobs.get(&reference.name).await
         {
             return Ok(bytes);
         }
-        self.fetch(payload).await
+        self.fetch(payload, room).await
     }
 
     /// Removes files whose rows are gone. What fails is swept at the next start.

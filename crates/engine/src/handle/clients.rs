@@ -194,7 +194,8 @@ impl EndpointHandle {
     pub async fn members(&self, job: JobId) -> Result<Bytes, EndpointError> {
         let row = self.row(job, View::Stored).await?;
         let room = self.hold(row.input_bytes as usize).await?;
-        let input = self.input(&row).await.inspect_err(|error| self.note_unread(job, "input", error))?;
+        let input =
+            self.input(&row, &room).await.inspect_err(|error| self.note_unread(job, "input", error))?;
         Ok(room.around(input))
     }
 

@@ -76,7 +76,7 @@ impl EndpointHandle {
         let output_bytes = outcome.output.as_ref().map_or(0, length);
         let room = self.shared.services.answers.hold(output_bytes + error_bytes, patience).await?;
         let output = match outcome.output {
-            Some(payload) => match self.shared.fetch_output(payload).await {
+            Some(payload) => match self.shared.fetch_output(payload, &room).await {
                 Err(EndpointError::Damaged(_)) if planted(Bug::DamagedOutputOmitted) => None,
                 output => Some(room.around(output?)),
             },
@@ -160,22 +160,27 @@ impl EndpointHandle {
         self.shared.services.answers.hold(bytes, LOOK_PATIENCE).await
     }
 
-    /// The members of the job's submitted JSON object.
-    pub(super) async fn input(&self, row: &JobRow) -> Result<Bytes, EndpointError> {
+    /// The members of the job's submitted JSON object, whose part of the budget is `room`.
+    pub(super) async fn input(&self, row: &JobRow, room: &BudgetPermit) -> Result<Bytes, EndpointError> {
         match self.shared.services.payload_cache.input(row.key) {
             Some(Payload::Inline(bytes)) => Ok(bytes),
             // Boxed: every take would carry around what few of them need.
-            recent => Box::pin(self.fetched_input(row, recent)).await,
+            recent => Box::pin(self.fetched_input(row, recent, room)).await,
         }
     }
 
-    async fn fetched_input(&self, row: &JobRow, recent: Option<Payload>) -> Result<Bytes, EndpointError> {
+    async fn fetched_input(
+        &self,
+        row: &JobRow,
+        recent: Option<Payload>,
+        room: &BudgetPermit,
+    ) -> Result<Bytes, EndpointError> {
         let payload = match recent {
             Some(payload) => Some(payload),
             None => self.shared.services.store.input(row.key).await.map_err(|error| unread(&error))?,
         };
         match payload {
-            Some(payload) => self.shared.fetch(payload).await,
+            Some(payload) => self.shared.fetch(payload, room).await,
             None => Err(EndpointError::Damaged("the store has no input of the job".to_owned())),
         }
     }

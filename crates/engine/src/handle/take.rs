@@ -47,7 +47,7 @@ impl EndpointHandle {
             let mut jobs = Vec::with_capacity(rows.len());
             let mut undelivered = Vec::new();
             for row in rows {
-                match self.input(&row).await {
+                match self.input(&row, &room).await {
                     Ok(members) => {
                         let members = opened(&self.shared.services.vault, row.id, members);
                         jobs.push(TakenJob { row, members, room: room.clone() });

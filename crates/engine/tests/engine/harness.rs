@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use longshore_blobs::MemoryBlobs;
+use longshore_blobs::{BlobFuture, Blobs, MemoryBlobs};
 use longshore_engine::{
     CatalogError, EndpointHandle, Engine, EngineParts, EngineSettings, HttpTransport, JobSnapshot,
     MemoryWebhookLog, Outcome, Runtime, Submission, TakeRequest, TakenJob, TokioRuntime, WebhookSettings,
@@ -27,7 +27,7 @@ use tokio::sync::watch;
 /// Stores that survive the engine, as disks do.
 pub(crate) struct Disks {
     pub(crate) store: Arc<BreakableStore>,
-    pub(crate) blobs: Arc<MemoryBlobs>,
+    pub(crate) blobs: Arc<SlowBlobs>,
     pub(crate) clock: Arc<JumpingClock>,
     /// For what is read for clients, and as much for workers.
     pub(crate) room_bytes: usize,
@@ -35,12 +35,7 @@ pub(crate) struct Disks {
 
 impl Disks {
     pub(crate) fn new() -> Self {
-        Self {
-            store: Arc::default(),
-            blobs: Arc::new(MemoryBlobs::default()),
-            clock: Arc::default(),
-            room_bytes: 128_000_000,
-        }
+        Self { store: Arc::default(), blobs: Arc::default(), clock: Arc::default(), room_bytes: 128_000_000 }
     }
 
     /// Starts an engine on the disks and waits until it is ready.
@@ -86,6 +81,43 @@ impl Disks {
             workers: WorkerSettings::default(),
         };
         Engine::start(parts).await
+    }
+}
+
+/// Blobs whose reads wait while they are paused, and go on when their reader has gone, as those of a file do.
+#[derive(Default)]
+pub(crate) struct SlowBlobs {
+    blobs: Arc<MemoryBlobs>,
+    pub(crate) paused: watch::Sender<bool>,
+    /// Reads that have begun.
+    pub(crate) reads: AtomicU64,
+}
+
+impl Blobs for SlowBlobs {
+    fn put(&self, name: &str, bytes: Bytes) -> BlobFuture<'_, ()> {
+        self.blobs.put(name, bytes)
+    }
+
+    fn get(&self, name: &str) -> BlobFuture<'_, Option<Bytes>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let (blobs, name, mut paused) = (Arc::clone(&self.blobs), name.to_owned(), self.paused.subscribe());
+        let read = tokio::spawn(async move {
+            let _ = paused.wait_for(|paused| !paused).await;
+            blobs.get(&name).await
+        });
+        Box::pin(async { read.await.unwrap() })
+    }
+
+    fn delete(&self, name: &str) -> BlobFuture<'_, ()> {
+        self.blobs.delete(name)
+    }
+
+    fn list(&self, folder: &str) -> BlobFuture<'_, Vec<String>> {
+        self.blobs.list(folder)
+    }
+
+    fn folders(&self) -> BlobFuture<'_, Vec<String>> {
+        self.blobs.folders()
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use longshore_engine::{EndpointError, EndpointHandle, Engine, Outcome, StreamFrom, TakeRequest, TakenJob};
 use longshore_model::{JobId, JobState};
 
-use crate::harness::{DEADLINE, Disks, done, job, one_endpoint, output, take, worker};
+use crate::harness::{DEADLINE, Disks, done, eventually, job, one_endpoint, output, take, worker};
 
 /// The least that counts is somewhat over 64 KiB.
 const LARGE: usize = 100_000;
@@ -102,6 +102,30 @@ async fn outputs_take_room_before_they_are_read_and_give_it_back() {
     drop(seen.pop());
     assert_eq!(output(&waiting.await.unwrap().unwrap()), large());
     assert_eq!(sent.len(), large().len());
+}
+
+#[tokio::test]
+async fn a_read_holds_its_part_of_the_budget_until_it_ends_also_when_its_client_has_gone() {
+    let mut disks = Disks::new();
+    let (_engine, demo, jobs) = crowded(&mut disks, 1).await;
+    take(&demo, "w1", 60_000).await;
+    done(&demo, "w1", jobs[0], &large()).await;
+    let reads = || disks.blobs.reads.load(std::sync::atomic::Ordering::SeqCst);
+    let before = reads();
+    disks.blobs.paused.send_replace(true);
+    for count in 1..=3 {
+        let demo = demo.clone();
+        let id = jobs[0];
+        let client = tokio::spawn(async move { demo.status(id).await });
+        eventually(async || reads() == before + count).await;
+        client.abort();
+        assert!(client.await.unwrap_err().is_cancelled());
+    }
+    let fourth = tokio::time::timeout(DEADLINE, demo.status(jobs[0])).await;
+    assert!(matches!(fourth, Ok(Err(EndpointError::NoRoom))));
+    assert_eq!(reads(), before + 3, "nothing is read without a part of the budget");
+    disks.blobs.paused.send_replace(false);
+    eventually(async || demo.status(jobs[0]).await.is_ok()).await;
 }
 
 #[tokio::test]
