@@ -1,8 +1,8 @@
 //! The audit log: who changed what under `/v1`, and from where keys are used.
 //!
-//! Kept as JSON lines in files that are rotated. A change is written and synced before it is answered, as long as the
-//! disk takes less than a second: then the answer leaves, and the line follows. Values are never in it, only names of
-//! fields. What nobody with a key of ours asked for is not in it either: strangers could fill it.
+//! The log is JSON lines in rotated files. A change is written and synced before its response is sent, but a response
+//! waits for at most one second. Entries have the names of the changed fields, never their values. Requests without a
+//! valid key are not logged, so that strangers cannot fill the log.
 
 mod entry;
 mod files;

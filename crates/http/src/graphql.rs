@@ -1,8 +1,7 @@
-//! `/graphql`: the few queries and mutations with which the official Python SDK and command line manage endpoints.
+//! `/graphql`: the queries and mutations with which the official Python SDK and command line manage endpoints.
 //!
-//! Nothing is decided here: every root field becomes requests to the management API, which this very server answers
-//! as any other, with the same key, the same checks and the same errors. What comes back is shown in GraphQL's words
-//! ([`types`]).
+//! Every root field becomes requests to the management API of this server, with the key of the client, the same checks
+//! and the same errors. The responses are converted to the types of the GraphQL schema ([`types`]).
 
 mod command_line;
 mod mutations;
@@ -29,12 +28,12 @@ use crate::wire::request_id::RequestId;
 use query_text::{OperationKind, SelectedField};
 use rest::ManagementClient;
 
-/// Why a field has no value.
+/// The error of a root field.
 #[derive(Debug)]
 pub(crate) struct FieldError {
     message: String,
     code: String,
-    /// The key does not permit it.
+    /// Whether the key does not permit the request.
     unauthorized: bool,
 }
 
@@ -44,7 +43,7 @@ impl FieldError {
     }
 }
 
-/// A value, or why there is none.
+/// The value of a root field, or its error.
 type Resolved = Result<Value, FieldError>;
 
 #[cfg(test)]
@@ -69,7 +68,7 @@ async fn answer(
     let rest = ManagementClient::new(state, &headers, request_id.map(|Extension(id)| id), key.id.clone());
     let mut data = Map::new();
     for selected in &selected_fields {
-        // One after the other, as mutations must be; and nothing after one that failed.
+        // In order, as GraphQL requires for mutations. The first failure ends the request.
         match resolve(&rest, kind, selected).await {
             Ok(value) => drop(data.insert(selected.key.clone(), value)),
             Err(refusal) if refusal.unauthorized => return Err(ApiError::unauthorized()),
@@ -79,7 +78,7 @@ async fn answer(
     Ok(axum::Json(json!({ "data": data })).into_response())
 }
 
-/// One root field: what it shows is checked before it does anything.
+/// Resolves one root field. The selected fields are checked before any request is made.
 async fn resolve(rest: &ManagementClient, kind: OperationKind, selected: &SelectedField) -> Resolved {
     if selected.name == "__typename" {
         return Ok(json!(kind.type_name()));
@@ -93,7 +92,8 @@ async fn resolve(rest: &ManagementClient, kind: OperationKind, selected: &Select
     Ok(root.show(selected, &value))
 }
 
-/// Errors in the shape of GraphQL: `data` shows only where the request itself was good and one of its fields failed.
+/// An error response in the form of GraphQL. The response has `data` only if the request was valid and the field at
+/// `path` failed.
 fn refused(status: StatusCode, path: Option<&str>, refusal: &FieldError) -> Response {
     let error = json!({ "message": refusal.message, "extensions": { "code": refusal.code } });
     let mut answer = json!({ "errors": [error] });

@@ -1,8 +1,8 @@
-//! The wire: the job interface, the worker protocol, the management API, and the edge that guards them.
+//! The HTTP interface: the job routes, the worker protocol, the management API, and the edge before them.
 //!
-//! A request passes the edge (one spelling of its path, one log line, no panic gets out), its key is checked,
-//! its endpoint found, its rate counted; only then is its body read. What the engine answers is spliced into
-//! the response as it is: payload bytes are never parsed a second time.
+//! The edge normalizes the path of a request, writes one log line and catches panics. Then the key is checked, the
+//! endpoint looked up and the rate counted; only then is the body read. Payload bytes from the engine are copied into the
+//! response and never parsed a second time.
 
 mod audit;
 mod connection;
@@ -40,7 +40,7 @@ pub use services::scrub::ScrubReport;
 pub use state::{HttpSettings, HttpState};
 pub use wire::did_you_mean::nearest;
 
-/// Every route of the server, behind the edge.
+/// All routes of the server, behind the edge.
 pub fn router(state: HttpState) -> Edge {
     let routes = routes()
         .fallback(gate::fallback::unknown_route)

@@ -1,4 +1,4 @@
-//! The management API, `/v1`: templates, endpoints and keys.
+//! The management API, `/v1`: endpoints, templates, keys and the other resources.
 //!
 //! The fields of a resource are data ([`fields`]). Requests are checked against them, and their members are laid over
 //! the stored record ([`from_fields`]). Responses show the record without its secrets ([`views`]), and the API's document
@@ -75,7 +75,7 @@ pub(crate) fn tables() -> [(&'static str, &'static [fields::Field]); 6] {
     ]
 }
 
-/// A JSON document, or why there is none.
+/// A JSON document, or the error to answer with.
 type JsonResult = Result<axum::Json<Value>, ApiError>;
 
 /// Every operation that the API's document shows.
@@ -104,7 +104,8 @@ pub(crate) fn groups() -> Vec<Group> {
     ]
 }
 
-/// The id in a path; empty where it is no text, which finds nothing: after the key was checked, not before.
+/// The id in a path. An id that is not UTF-8 is read as the empty text, which no resource has: the answer is 404, and
+/// only after the key was checked.
 struct PathId(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
@@ -116,7 +117,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     }
 }
 
-/// The same where there are two; the second is empty where there is one.
+/// The two ids in a path, read as [`PathId`] is. The second is empty in a path with one id.
 struct PathIds([String; 2]);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathIds {
@@ -133,7 +134,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
     }
 }
 
-/// Answers a page of a list of everything, by the moment and the id that `key` tells of each.
+/// Answers one page of a list. `key` returns the creation time and the id that the list is sorted by.
 fn list_all<T>(
     (state, uri, headers): (&HttpState, &Uri, &HeaderMap),
     all: impl FnOnce(&Engine) -> Vec<T>,
@@ -146,7 +147,11 @@ fn list_all<T>(
     Ok(page.answer(items.iter().map(view).collect(), cursor))
 }
 
-/// Carries a change out to its end, even if the client hangs up in the middle of it.
+/// Runs a change in a task of its own, so that a client that disconnects does not stop it halfway.
+///
+/// # Errors
+///
+/// The error of `change`, or 500 if the task panicked.
 async fn to_the_end<T: Send + 'static, C>(
     state: &HttpState,
     change: impl FnOnce(HttpState) -> C,
@@ -157,10 +162,10 @@ where
     let (reply, outcome) = oneshot::channel();
     let change = change(state.clone());
     state.engine().spawn(async move {
-        // A client that hung up is told nothing.
+        // A closed channel is no error: the client disconnected.
         let _ = reply.send(change.await);
     });
-    // The task is never aborted, so there is no outcome only if it panicked.
+    // The task is never aborted, so the channel closes without an outcome only after a panic.
     outcome.await.unwrap_or_else(|_| Err(ApiError::internal()))
 }
 

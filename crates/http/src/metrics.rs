@@ -1,4 +1,4 @@
-//! `GET /metrics`: what the server does, in numbers, for Prometheus.
+//! `GET /metrics`: the metrics of the server, for Prometheus.
 //!
 //! For keys that may look: one that is limited to endpoints sees the numbers of these, and none of the whole process.
 //! With the setting `metrics_public` every request sees everything. The numbers name endpoints, and no job, key or payload.
@@ -37,7 +37,7 @@ async fn metrics(State(state): State<HttpState>, headers: HeaderMap) -> Result<R
     let page = page.ok_or_else(ApiError::internal)?;
     let text = match key {
         Some(key) if !key.permits(Permission::ReadCatalog, None, auth::now_for(&key, &state)) => {
-            // A copy for this key alone.
+            // The page for a limited key is a copy, which counts against the budget of responses.
             state.engine().answers().charge(page.about(key.endpoints_for(Permission::ReadCatalog)))?
         }
         _ => page.whole(),

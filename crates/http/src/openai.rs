@@ -1,9 +1,8 @@
-//! The routes that the `openai` client libraries use: every request becomes a job with `openai_route` and
-//! `openai_input`, and the answer is what the worker says of it, byte for byte.
+//! The routes that the `openai` client libraries use. Every request becomes a job with `openai_route` and `openai_input`,
+//! and the response is the worker's output, byte for byte.
 //!
-//! Under `/v2/{endpoint}/openai/v1` for one endpoint, and under `/openai/v1` for all of them, where the model's name
-//! chooses. Nobody is told to come back because no worker is there yet: these clients would hand in the same prompt
-//! again. They are held instead.
+//! `/v2/{endpoint}/openai/v1` is one endpoint. At `/openai/v1` the name of the model chooses the endpoint. While no worker
+//! is ready, requests wait: after an error these clients would submit the same prompt again.
 
 mod all_endpoints;
 mod cancel_guard;
@@ -25,7 +24,7 @@ use crate::openapi::{Group, Operation};
 
 pub(crate) use error::reshape;
 
-/// Whether a path belongs to these routes: then refusals have the shape that their clients read.
+/// Whether a path belongs to these routes, whose errors have the form of the OpenAI API.
 pub(crate) fn is_address(path: &str) -> bool {
     let mut segments = path.split('/').skip(1);
     match segments.next() {
@@ -35,7 +34,7 @@ pub(crate) fn is_address(path: &str) -> bool {
     }
 }
 
-/// The operations.
+/// The operations that the `openai` client libraries use.
 pub(crate) fn group() -> Group {
     let all = "/openai/v1";
     let single = "/v2/{endpoint}/openai/{*route}";
@@ -44,10 +43,10 @@ pub(crate) fn group() -> Group {
     Group {
         name: "OpenAI",
         about: "For the client libraries of OpenAI, unchanged: set their base address to `/v2/{endpoint}/openai/v1`, \
-            or to `/openai/v1` for all endpoints, and their key to one of ours.",
+            or to `/openai/v1` for all endpoints, and their key to a key of this server.",
         operations: vec![
             answers(Operation::get("OpenAiGet", single, one_endpoint::asked_by_get))
-                .summary("asks an endpoint's worker, without a body")
+                .summary("sends a request without a body to a worker of the endpoint")
                 .rated(),
             answers(Operation::post("OpenAiPost", single, one_endpoint::asked_by_post))
                 .summary("asks an endpoint's worker")
@@ -55,7 +54,7 @@ pub(crate) fn group() -> Group {
                 .takes("OpenAiRequest")
                 .rated(),
             Operation::get("OpenAiModels", format!("{all}/models"), all_endpoints::models)
-                .summary("the models of every endpoint that the key may use")
+                .summary("the models of all endpoints that the key may use")
                 .gives("OpenAiModelList")
                 .refuses_as("OpenAiError"),
             Operation::get("OpenAiModel", format!("{all}/models/{{*model}}"), all_endpoints::model)
@@ -63,7 +62,7 @@ pub(crate) fn group() -> Group {
                 .gives("OpenAiModel")
                 .refuses_as("OpenAiError"),
             answers(Operation::post("OpenAiFleetPost", format!("{all}/{{*route}}"), all_endpoints::asked))
-                .summary("asks the endpoint that has the model")
+                .summary("sends a request to the endpoint that has the model")
                 .about(openapi::FLEET)
                 .takes("OpenAiRequest")
                 .rated(),
@@ -72,7 +71,7 @@ pub(crate) fn group() -> Group {
     }
 }
 
-/// A finished answer, or one that says why there is none; both are told the caller as they are.
+/// A response, or the error to answer with.
 type Answered = Result<Response, crate::wire::api_error::ApiError>;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Operations: what the API does, each with its handler and its description in one place. The router and the API's
-//! document are both made from them, so that neither knows what the other does not.
+//! The operations of the API, each with its handler and its description. The router and the API's document are both
+//! built from them, so that every route is documented.
 
 mod document;
 pub(crate) mod page;
@@ -19,15 +19,15 @@ use parameter::Parameter;
 
 pub(crate) use document::document;
 
-/// Operations on one kind of thing.
+/// The operations on one kind of resource.
 pub(crate) struct Group {
-    /// What readers of the document find it under.
+    /// The tag of the operations in the document.
     pub name: &'static str,
-    /// What it is about, in a sentence or two.
+    /// The description of the tag, in a sentence or two.
     pub about: &'static str,
-    /// The operations.
+    /// The operations, in the order of the HTML page.
     pub operations: Vec<Operation>,
-    /// The schemas that the operations name. A name that several groups use is given by one of them.
+    /// The schemas that the operations name. If several groups use a schema, one of them has it.
     pub schemas: Vec<(&'static str, Value)>,
 }
 
@@ -41,53 +41,50 @@ impl Group {
     }
 }
 
-/// One method of one path.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each says one thing that has nothing to do with the others"
-)]
+/// One method of one path: the handler and its description.
+#[expect(clippy::struct_excessive_bools, reason = "each flag is independent of the others")]
 pub(crate) struct Operation {
     id: &'static str,
     method: &'static str,
-    /// As the router has it: `/v1/templates/{template}`. In the document the parameter is called `templateId`.
+    /// The path in the router's syntax: `/v1/templates/{template}`. In the document the parameter is `templateId`.
     path: String,
     summary: &'static str,
     about: &'static str,
     takes: Option<&'static str>,
-    /// It takes bytes of this content type instead.
+    /// The content type of a request body that is not JSON.
     takes_bytes: Option<&'static str>,
     gives: ResponseKind,
     parameters: Vec<Parameter>,
-    /// It answers server-sent events, too, to those who ask for them.
+    /// Whether the operation returns server-sent events to clients that accept them.
     events: bool,
-    /// Its refusals have this schema instead of the one shape.
+    /// The schema of error responses, if it is not the common one.
     refuses_as: Option<&'static str>,
-    /// It needs no key.
+    /// Whether the operation needs no key.
     open: bool,
-    /// It counts against a rate.
+    /// Whether requests count against a rate limit.
     rated: bool,
-    /// Its resource has an `ETag`.
+    /// Whether the resource has an `ETag`.
     tagged: bool,
-    /// Refusals beside those that every operation of its kind has.
+    /// The error statuses beside those of every operation of this kind.
     refusals: Vec<u16>,
     handler: MethodRouter<HttpState>,
 }
 
-/// What an operation answers when it is done.
+/// The response of a successful operation.
 #[derive(Clone, Copy)]
 enum ResponseKind {
-    /// 204.
+    /// Status 204 without a body.
     Nothing,
-    /// 200 and JSON of this schema.
+    /// Status 200 and JSON of this schema.
     One(&'static str),
-    /// 200 and a JSON array of this schema.
+    /// Status 200 and a JSON array of this schema.
     Many(&'static str),
-    /// 200 and a text of this content type.
+    /// Status 200 and text of this content type.
     Text(&'static str),
 }
 
 impl Operation {
-    /// `GET path`.
+    /// An operation with the method GET.
     pub(crate) fn get<H: Handler<T, HttpState>, T: 'static>(
         id: &'static str,
         path: impl Into<String>,
@@ -96,7 +93,7 @@ impl Operation {
         Self::new(id, "get", path.into(), get(handler))
     }
 
-    /// `POST path`.
+    /// An operation with the method POST.
     pub(crate) fn post<H: Handler<T, HttpState>, T: 'static>(
         id: &'static str,
         path: impl Into<String>,
@@ -105,7 +102,7 @@ impl Operation {
         Self::new(id, "post", path.into(), post(handler))
     }
 
-    /// `PATCH path`.
+    /// An operation with the method PATCH.
     pub(crate) fn patch<H: Handler<T, HttpState>, T: 'static>(
         id: &'static str,
         path: impl Into<String>,
@@ -114,7 +111,7 @@ impl Operation {
         Self::new(id, "patch", path.into(), patch(handler))
     }
 
-    /// `DELETE path`.
+    /// An operation with the method DELETE.
     pub(crate) fn delete<H: Handler<T, HttpState>, T: 'static>(
         id: &'static str,
         path: impl Into<String>,
@@ -123,7 +120,7 @@ impl Operation {
         Self::new(id, "delete", path.into(), delete(handler))
     }
 
-    /// One method of a route that every job passes, on the mount that begins like this.
+    /// One method of a fast route, below the path `mount`.
     pub(crate) fn hot(id: &'static str, method: &Method, route: &FastRoute, mount: &str) -> Self {
         let name = if *method == Method::GET { "get" } else { "post" };
         Self::new(id, name, route.pattern(mount).to_owned(), route.on(method))
@@ -150,78 +147,78 @@ impl Operation {
         }
     }
 
-    /// What it does: a few words for lists of operations.
+    /// Sets the summary: a few words for lists of operations.
     pub(crate) fn summary(self, summary: &'static str) -> Self {
         Self { summary, ..self }
     }
 
-    /// What else there is to know.
+    /// Sets the description.
     pub(crate) fn about(self, about: &'static str) -> Self {
         Self { about, ..self }
     }
 
-    /// It takes JSON of this schema.
+    /// Sets the schema of the JSON body of requests.
     pub(crate) fn takes(self, schema: &'static str) -> Self {
         Self { takes: Some(schema), ..self }
     }
 
-    /// It takes bytes of this content type.
+    /// Sets the content type of a request body that is not JSON.
     pub(crate) fn takes_bytes(self, content_type: &'static str) -> Self {
         Self { takes_bytes: Some(content_type), ..self }
     }
 
-    /// It answers 200 and JSON of this schema. Without any of these three it answers 204.
+    /// Sets the response to 200 and JSON of this schema. The default is 204.
     pub(crate) fn gives(self, schema: &'static str) -> Self {
         Self { gives: ResponseKind::One(schema), ..self }
     }
 
-    /// It answers 200 and a JSON array of this schema.
+    /// Sets the response to 200 and a JSON array of this schema.
     pub(crate) fn gives_many(self, schema: &'static str) -> Self {
         Self { gives: ResponseKind::Many(schema), ..self }
     }
 
-    /// It answers 200 and a text of this content type.
+    /// Sets the response to 200 and text of this content type.
     pub(crate) fn gives_text(self, content_type: &'static str) -> Self {
         Self { gives: ResponseKind::Text(content_type), ..self }
     }
 
-    /// It answers a list in pages ([`page::Page`]).
+    /// Sets the response to a list in pages ([`page::Page`]).
     pub(crate) fn lists(self, schema: &'static str) -> Self {
         self.gives_many(schema).with(parameter::PAGE)
     }
 
-    /// It has these parameters, too.
+    /// Adds parameters.
     pub(crate) fn with(mut self, parameters: &[Parameter]) -> Self {
         self.parameters.extend_from_slice(parameters);
         self
     }
 
-    /// It answers server-sent events, too, to those who ask for them.
+    /// Declares that clients may ask for server-sent events instead.
     pub(crate) fn or_events(self) -> Self {
         Self { events: true, ..self }
     }
 
-    /// Its refusals have this schema: its clients read no other.
+    /// Sets the schema of error responses, for clients that expect another than the common one.
     pub(crate) fn refuses_as(self, schema: &'static str) -> Self {
         Self { refuses_as: Some(schema), ..self }
     }
 
-    /// It needs no key.
+    /// Declares that the operation needs no key.
     pub(crate) fn open(self) -> Self {
         Self { open: true, ..self }
     }
 
-    /// It counts against a rate.
+    /// Declares that requests count against a rate limit.
     pub(crate) fn rated(self) -> Self {
         Self { rated: true, ..self }
     }
 
-    /// It shows or changes a resource that has an `ETag`.
+    /// Declares that the resource has an `ETag`.
     pub(crate) fn tagged(self) -> Self {
         Self { tagged: true, ..self }
     }
 
-    /// It can be refused with this status, too.
+    /// Adds an error status.
     pub(crate) fn refuses(mut self, status: u16) -> Self {
         self.refusals.push(status);
         self

@@ -1,4 +1,4 @@
-//! What the routes use and another crate provides: files, prices, and the report of the scrub.
+//! Services that the routes use and the server provides: files, prices and the report of the scrub.
 
 pub(crate) mod files;
 pub(crate) mod prices;

@@ -1,4 +1,4 @@
-//! Tests over real sockets, with a real engine where the job interface is concerned.
+//! Tests over real sockets. Tests of the job routes have a real engine.
 
 mod api_keys;
 mod auth;

@@ -1,54 +1,54 @@
-//! One line of the audit log.
+//! The entries of the audit log.
 
 use longshore_model::{ApiKey, Millis};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::rfc3339::rfc3339;
 
-/// What happened.
+/// One entry of the audit log, stored as one line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Entry {
-    /// Larger for later ones; given by the log.
+    /// Increases from entry to entry. The log sets the id when it writes the entry.
     #[serde(default)]
     pub(crate) id: u64,
-    /// When, RFC 3339.
+    /// The time of the event, RFC 3339.
     pub(crate) at: String,
-    /// `change`, or `newAddress`: a key was used from an address that it was not used from before.
+    /// `change`, or `newAddress` for the first use of a key from an address.
     pub(crate) event: String,
-    /// The key that did it.
+    /// The key of the request.
     pub(crate) key: KeyRef,
-    /// Where it came from.
+    /// The address of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) address: Option<String>,
-    /// What the answer called the request.
+    /// The `X-Request-ID` of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) request_id: Option<String>,
-    /// Of the request.
+    /// The method of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) method: Option<String>,
-    /// Of the request, without its query.
+    /// The path of the request, without the query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
-    /// What was changed: `endpoints/<id>`, `apikeys/<id>` and so on.
+    /// The changed resource: `endpoints/<id>`, `apikeys/<id>` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resource: Option<String>,
-    /// Which fields the request sent. Never their values.
+    /// The names of the fields in the request, without their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) fields: Vec<String>,
-    /// Of the answer.
+    /// The status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
     /// `done`, `refused` or `failed`.
     pub(crate) outcome: String,
 }
 
-/// A key, as the log names it.
+/// A key, as an entry names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeyRef {
-    /// Its public part.
+    /// The public id of the key.
     pub(crate) id: String,
-    /// Its name at that time.
+    /// The name of the key at the time of the event.
     pub(crate) name: String,
 }
 
@@ -59,7 +59,7 @@ impl KeyRef {
 }
 
 impl Entry {
-    /// A key is used from a new address.
+    /// The entry for the first use of a key from an address.
     pub(crate) fn new_address(at: Millis, key: &ApiKey, address: Option<String>) -> Self {
         Self {
             id: 0,

@@ -1,5 +1,5 @@
-//! The files of the audit log: `audit.jsonl` is written to; when it is full it becomes `audit.1.jsonl`, the one of that
-//! name `audit.2.jsonl`, and so on until the last, which goes.
+//! The files of the audit log. Entries are appended to `audit.jsonl`. When the file is full, it is renamed to
+//! `audit.1.jsonl`, that file to `audit.2.jsonl` and so on. The oldest file is deleted.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 
 use super::entry::Entry;
 
-/// The most bytes of one file, and how many files there may be.
+/// The size limit of one file, in bytes, and the number of files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RotationLimits {
     pub(super) file_bytes_max: u64,
     pub(super) files_max: usize,
 }
 
-/// The file that is written to.
+/// The file that entries are appended to.
 pub(super) struct RotatedFiles {
     folder: PathBuf,
     limits: RotationLimits,
     current: File,
     bytes: u64,
-    /// Of the last entry.
+    /// The id of the last entry.
     pub(super) last_id: u64,
 }
 
 impl RotatedFiles {
-    /// Opens the folder, or makes it: for the server's user alone.
+    /// Opens the directory. A missing directory is created, readable by the server's user only.
     pub(super) fn open(folder: &Path, limits: RotationLimits) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut current = append_to(&path(folder, 0))?;
@@ -35,7 +35,7 @@ impl RotatedFiles {
         Ok(Self { folder: folder.to_owned(), limits, current, bytes, last_id })
     }
 
-    /// Adds lines and syncs them.
+    /// Appends lines and syncs the file.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         if self.bytes > 0 && self.bytes + lines.len() as u64 > self.limits.file_bytes_max {
             self.rotate()?;
@@ -61,12 +61,12 @@ impl RotatedFiles {
     }
 }
 
-/// A file of the log; 0 is the one that is written to, larger numbers are older.
+/// The path of a file of the log. Number 0 is the current file; larger numbers are older.
 pub(super) fn path(folder: &Path, number: usize) -> PathBuf {
     folder.join(if number == 0 { "audit.jsonl".to_owned() } else { format!("audit.{number}.jsonl") })
 }
 
-/// The entries of a file, oldest first. What is no entry (a line that a power cut tore) is passed over.
+/// The entries of a file, oldest first. Lines that are no entry, such as one torn by a power failure, are skipped.
 pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     let text = match fs::read(path) {
         Ok(text) => text,
@@ -80,7 +80,8 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// Ends a line that a power cut tore, so that the next one begins anew. Answers the file's length.
+/// Ends a line that was torn by a power failure, so that the next entry starts a new line. Returns the length of the file
+/// in bytes.
 fn end_last_line(file: &mut File) -> io::Result<u64> {
     let bytes = file.metadata()?.len();
     if bytes == 0 {

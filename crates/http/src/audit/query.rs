@@ -1,4 +1,4 @@
-//! Looking into the audit log, newest entries first.
+//! Searches the audit log, newest entries first.
 
 use std::io;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::path::Path;
 use super::entry::Entry;
 use super::files::{entries, path};
 
-/// Which entries, and how many.
+/// The conditions that entries must meet, and their number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// About this: `endpoints/<id>`, or all `endpoints`.
+    /// The resource: `endpoints/<id>`, or `endpoints` for all of them.
     pub(crate) resource: Option<String>,
-    /// Of the key with this id.
+    /// The id of the key.
     pub(crate) key: Option<String>,
-    /// Not before, RFC 3339 in UTC.
+    /// The earliest time, RFC 3339 in UTC.
     pub(crate) since: Option<String>,
-    /// Older than the entry with this number.
+    /// Only entries with a smaller id.
     pub(crate) before: Option<u64>,
     pub(crate) limit: usize,
 }
 
-/// Entries, and whether there are older ones that fit.
+/// Entries, and whether older entries meet the conditions.
 #[derive(Debug, Default)]
 pub(crate) struct AuditPage {
     pub(crate) entries: Vec<Entry>,
@@ -46,8 +46,8 @@ impl Filter {
     }
 }
 
-/// From the newest file to the oldest; one that is rotated away meanwhile is read twice or not at all, and numbers
-/// tell what was seen.
+/// Searches the files from the newest to the oldest. A file that is rotated meanwhile may be read twice or not at all;
+/// entries that were seen are recognized by their ids.
 pub(super) fn find(folder: &Path, files_max: usize, filter: &Filter) -> io::Result<AuditPage> {
     let mut found = AuditPage::default();
     for number in 0..files_max {

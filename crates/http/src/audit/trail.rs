@@ -7,7 +7,7 @@ use longshore_model::ApiKey;
 
 use super::entry::KeyRef;
 
-/// The most names of fields in an entry.
+/// The number of field names in an entry.
 const FIELDS_MAX: usize = 100;
 
 tokio::task_local! {

@@ -1,4 +1,4 @@
-//! Who writes the audit log: one thread, which syncs whatever has come together.
+//! The writer of the audit log: one thread that appends waiting entries and syncs them together.
 
 use std::fmt;
 use std::io;
@@ -14,12 +14,12 @@ use super::entry::Entry;
 use super::files::{RotatedFiles, RotationLimits};
 use super::query::{AuditPage, Filter, find};
 
-/// Entries that wait to be written; over it they are lost, and the log of the server says so.
+/// The number of entries that may wait to be written. Further entries are lost and reported in the server's log.
 const WAITING_MAX: usize = 10_000;
-/// How long an answer waits for its entry.
+/// How long a response waits until its entry is written.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The audit log of a data folder. Cheap to clone.
+/// The audit log of a data directory. Cheap to clone.
 #[derive(Clone)]
 pub struct AuditLog {
     shared: Arc<WriterShared>,
@@ -31,7 +31,7 @@ struct WriterShared {
     entries: SyncSender<Waiting>,
 }
 
-/// An entry on its way, the time of its event, and who waits until it is written.
+/// An entry to be written, the time of its event in ms, and the channel that reports the write.
 struct Waiting {
     entry: Entry,
     at: Millis,
@@ -39,26 +39,30 @@ struct Waiting {
 }
 
 impl AuditLog {
-    /// Opens the log in `folder`, which is made if it is not there. There are at most `files_max` files of about
-    /// `file_bytes_max` bytes.
+    /// Opens the log in `folder`, which is created if it is missing. The log has at most `files_max` files of about
+    /// `file_bytes_max` bytes each.
+    ///
+    /// # Errors
+    ///
+    /// The directory or the current file cannot be opened, or the thread cannot be started.
     pub fn open(folder: &Path, file_bytes_max: u64, files_max: usize) -> io::Result<Self> {
         let limits = RotationLimits { file_bytes_max, files_max };
         let files = RotatedFiles::open(folder, limits)?;
         let (entries, waiting) = sync_channel(WAITING_MAX);
-        // Ends with the last clone of the log.
+        // The thread ends when the last clone of the log is dropped.
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || write(files, &waiting))?;
         Ok(Self { shared: Arc::new(WriterShared { folder: folder.to_owned(), limits, entries }) })
     }
 
-    /// Writes an entry, and waits until it is on disk; a second at most.
+    /// Writes an entry and waits until it is synced, for at most one second.
     pub(crate) async fn record(&self, at: Millis, entry: Entry) {
         let (written, on_disk) = oneshot::channel();
         self.send(Waiting { entry, at, written: Some(written) });
-        // What could not be written was said in the log.
+        // The writer thread logs failures.
         let _ = tokio::time::timeout(WAIT_MAX, on_disk).await;
     }
 
-    /// Writes an entry some time soon.
+    /// Writes an entry without waiting for it.
     pub(crate) fn note(&self, at: Millis, entry: Entry) {
         self.send(Waiting { entry, at, written: None });
     }
@@ -67,11 +71,11 @@ impl AuditLog {
         if let Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) =
             self.shared.entries.try_send(waiting)
         {
-            tracing::error!(entry = ?lost.entry, "the audit log takes no more entries, one is lost");
+            tracing::error!(entry = ?lost.entry, "audit log is full, entry lost");
         }
     }
 
-    /// The entries that fit, newest first. Reads files: for threads that may block.
+    /// The entries that meet the conditions, newest first. Reads files, so the call blocks.
     pub(crate) fn find(&self, filter: &Filter) -> io::Result<AuditPage> {
         find(&self.shared.folder, self.shared.limits.files_max, filter)
     }
@@ -89,20 +93,20 @@ fn write(mut files: RotatedFiles, waiting: &Receiver<Waiting>) {
         let mut lines = Vec::new();
         let mut told = Vec::new();
         for Waiting { mut entry, at, written } in batch {
-            // The time, as far as it goes on; else the next number.
+            // From the time, or the next number if the clock went back.
             entry.id = (at.0 << 10).max(files.last_id + 1);
             files.last_id = entry.id;
-            // Texts and numbers are always JSON.
+            // Serializing strings and numbers cannot fail.
             if serde_json::to_writer(&mut lines, &entry).is_ok() {
                 lines.push(b'\n');
             }
             told.extend(written);
         }
         if let Err(error) = files.append(&lines) {
-            tracing::error!(%error, "the audit log cannot be written, entries are lost");
+            tracing::error!(%error, "audit log write failed, entries lost");
         }
         for written in told {
-            // Whoever waited has waited long enough.
+            // A closed channel is no error: the response did not wait longer.
             let _ = written.send(());
         }
     }

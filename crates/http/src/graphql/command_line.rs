@@ -1,10 +1,10 @@
-//! `dockerArgs`: a command line in one text, as a shell would read it, or as a JSON object with `cmd` and `entrypoint`.
+//! `dockerArgs`: a command line as one text, in the syntax of a shell or as a JSON object with `cmd` and `entrypoint`.
 
 use serde_json::{Map, Value, json};
 
 use super::FieldError;
 
-/// The template's fields for a command line in one text.
+/// Parses a command line into the fields of a template.
 pub(super) fn parse(text: &str) -> Result<Map<String, Value>, FieldError> {
     let mut fields = Map::new();
     if text.trim_start().starts_with('{') {
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, FieldError> {
     Ok(fields)
 }
 
-/// The words of a command line; quotes and backslashes as in a shell, nothing else is special.
+/// Splits a command line into words. Quotes and backslashes work as in a shell; no other character is special.
 fn words(text: &str) -> Result<Vec<String>, FieldError> {
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
@@ -60,7 +60,7 @@ fn words(text: &str) -> Result<Vec<String>, FieldError> {
     Ok(words)
 }
 
-/// A command line in one text.
+/// Joins the words of a command line, with quotes where they are needed.
 pub(super) fn write(parts: &[&str]) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
     let quoted = |part: &&str| {

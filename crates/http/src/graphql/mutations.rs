@@ -1,4 +1,4 @@
-//! What clients change.
+//! The mutations.
 
 use serde_json::{Map, Value, json};
 
@@ -31,9 +31,9 @@ pub(super) async fn resolve(rest: &ManagementClient, selected: &SelectedField) -
         "updateUserSettings" => {
             Err(FieldError::new("there are no user settings here, and no SSH keys in them"))
         }
-        // Whatever else can be done to a pod.
+        // All other mutations change pods.
         _ => Err(FieldError::new(
-            "pods are the workers of endpoints here, which start and end them by themselves; make an endpoint instead",
+            "pods are the workers of endpoints here, which the server starts and stops; make an endpoint instead",
         )),
     }
 }
@@ -74,7 +74,7 @@ async fn save_template(rest: &ManagementClient, mut input: Map<String, Value>) -
         input.insert("env".to_owned(), env(&pairs)?);
     }
     drop_empty(&mut input, "containerRegistryAuthId");
-    // There is nothing to log in to.
+    // Workers run no SSH server, so the field has no effect.
     input.remove("startSsh");
     let saved = match id.as_ref().and_then(Value::as_str).filter(|id| !id.is_empty()) {
         Some(id) => rest.patch(&format!("/v1/templates/{}", segment(id)), &Value::Object(input)).await?,
@@ -97,7 +97,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'a str, Fiel
     text.ok_or_else(|| FieldError::new(format!("`{name}` is required, a text")))
 }
 
-/// A text with commas becomes a list under another name.
+/// Replaces a text with commas by a list under another name.
 fn rename_list(members: &mut Map<String, Value>, from: &str, to: &str) -> Result<(), FieldError> {
     let list = match members.remove(from) {
         None | Some(Value::Null) => return Ok(()),
@@ -113,7 +113,7 @@ fn rename_list(members: &mut Map<String, Value>, from: &str, to: &str) -> Result
     Ok(())
 }
 
-/// An empty text stands for nothing.
+/// Removes a member whose value is null or an empty text.
 fn drop_empty(members: &mut Map<String, Value>, name: &str) {
     if members.get(name).is_some_and(|value| *value == json!("") || value.is_null()) {
         members.remove(name);
@@ -124,7 +124,7 @@ fn env(pairs: &Value) -> Resolved {
     let pair = |pair: &Value| Some((pair["key"].as_str()?.to_owned(), pair["value"].clone()));
     let members: Option<Map<String, Value>> =
         pairs.as_array().and_then(|pairs| pairs.iter().map(pair).collect());
-    // What is in there is not repeated: the values are secrets.
+    // The error does not show the values, which are secrets.
     members
         .map(Value::Object)
         .ok_or_else(|| FieldError::new("`env` must be a list of objects with `key` and `value`"))

@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! The queries.
 
 use longshore_model::Gpu;
 use serde_json::{Map, Value, json};
@@ -21,14 +21,14 @@ pub(super) async fn resolve(rest: &ManagementClient, selected: &SelectedField) -
     }
 }
 
-/// The key that asks, and everything there is. Only what is wished for is looked up.
+/// The key of the request and the resources. Only selected lists are requested.
 async fn myself(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
     let mut user = Map::new();
     user.insert("id".to_owned(), json!(rest.key));
     for field in &selected.fields {
         let list = match field.name.as_str() {
             "endpoints" => {
-                // Under another alias something else may be wished for of them.
+                // The query may select the field several times, under aliases and with other fields.
                 let all: Vec<&SelectedField> =
                     selected.fields.iter().filter(|other| other.name == field.name).collect();
                 endpoints(rest, &all).await?
@@ -59,7 +59,7 @@ fn each(list: &Value, show: impl Fn(&Value) -> Value) -> Value {
     list.as_array().into_iter().flatten().map(show).collect()
 }
 
-/// An endpoint of the management API in the words of GraphQL. `volumes` are those that it can have.
+/// Converts an endpoint of the management API to GraphQL. `volumes` are the volumes that it may use.
 pub(super) fn endpoint(record: &Value, volumes: &Value) -> Value {
     let mut shown = record.as_object().cloned().unwrap_or_default();
     let volume_id = record["networkVolumeId"].clone();
@@ -82,7 +82,7 @@ pub(super) fn endpoint(record: &Value, volumes: &Value) -> Value {
     Value::Object(shown)
 }
 
-/// A template of the management API in the words of GraphQL.
+/// Converts a template of the management API to GraphQL.
 pub(super) fn template(record: &Value) -> Value {
     let Some(members) = record.as_object() else { return Value::Null };
     let mut shown = members.clone();
@@ -93,7 +93,7 @@ pub(super) fn template(record: &Value) -> Value {
     Value::Object(shown)
 }
 
-/// A worker of the management API in the words of GraphQL.
+/// Converts a worker of the management API to GraphQL.
 fn pod(record: &Value) -> Value {
     let mut shown = record.as_object().cloned().unwrap_or_default();
     let gpu = &record["gpu"];
@@ -131,7 +131,7 @@ fn pairs(members: &Value) -> Value {
     members.as_object().into_iter().flatten().map(pair).collect()
 }
 
-/// The types of GPUs that are shared out here, and what they cost.
+/// The types of the GPUs that workers can get, with their prices.
 fn gpu_types(rest: &ManagementClient, selected: &SelectedField) -> Value {
     let wanted = selected.arguments.get("input").and_then(|input| input["id"].as_str());
     let gpus: Vec<Gpu> = rest.state.engine().gpus().into_iter().map(|(gpu, _)| gpu).collect();

@@ -1,4 +1,4 @@
-//! From the text of a query to what is wished for: fragments, variables and directives are resolved here.
+//! Parses the text of a query into selected fields. Fragments, variables and directives are resolved here.
 
 use std::collections::HashMap;
 
@@ -13,18 +13,18 @@ use serde_json::{Map, Value};
 
 use super::FieldError;
 
-/// The longest text of a query.
+/// The size limit of a query's text, in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1_024;
-/// The deepest nesting of fields; the deepest that there is to show needs five.
+/// The nesting depth of fields. The deepest selection of the schema needs five.
 const DEPTH_MAX: usize = 12;
-/// The deepest nesting of brackets in the text, lists and objects in arguments included.
+/// The nesting depth of brackets in the text, including lists and objects in arguments.
 const BRACKETS_MAX: usize = 40;
-/// The most fields, each counted as often as it is reached.
+/// The number of fields in a query. A field of a fragment counts for each use of the fragment.
 const FIELDS_MAX: usize = 500;
-/// The most root fields: each may list everything.
+/// The number of root fields, each of which may list all resources.
 const ROOTS_MAX: usize = 10;
 
-/// What a request does.
+/// Whether a request reads or changes resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
     Query,
@@ -40,21 +40,21 @@ impl OperationKind {
     }
 }
 
-/// A field that is wished for.
+/// A field that a query selects.
 #[derive(Debug)]
 pub(super) struct SelectedField {
-    /// What it is called in the answer.
+    /// The name in the response: the alias, or else the field's name.
     pub key: String,
-    /// What it is.
+    /// The name in the schema.
     pub name: String,
-    /// Its arguments.
+    /// The arguments, with variables replaced by their values.
     pub arguments: Map<String, Value>,
-    /// What of it is wished for.
+    /// The fields that are selected of the field's value.
     pub fields: Vec<SelectedField>,
 }
 
 impl SelectedField {
-    /// The members of an argument that is an object.
+    /// The members of the argument `input`, which must be an object.
     pub(super) fn input(&self) -> Result<Map<String, Value>, FieldError> {
         match self.arguments.get("input") {
             Some(Value::Object(members)) => Ok(members.clone()),
@@ -73,7 +73,11 @@ struct Sent {
     operation_name: Option<String>,
 }
 
-/// What a request's body asks for.
+/// Parses the body of a request into the operation and its root fields.
+///
+/// # Errors
+///
+/// A [`FieldError`] for a body, a query or an operation that is invalid or over a limit.
 pub(super) fn read(body: &[u8]) -> Result<(OperationKind, Vec<SelectedField>), FieldError> {
     let sent: Sent = serde_json::from_slice(body).map_err(|error| {
         FieldError::new(format!("the body must be a JSON object with the text of a `query`: {error}"))
@@ -97,7 +101,7 @@ pub(super) fn read(body: &[u8]) -> Result<(OperationKind, Vec<SelectedField>), F
     Ok((kind, selected_fields))
 }
 
-/// The parser goes as deep as the text does, so the text is looked at first.
+/// Checks the length and the nesting of the text first, because the parser is recursive.
 fn check_size(text: &str) -> Result<(), FieldError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(FieldError::new(format!("the query is longer than {TEXT_BYTES_MAX} bytes")));
@@ -191,7 +195,7 @@ impl QueryReader {
                         fields,
                     });
                 }
-                // What is shown has one type at each place, so the condition of a fragment says nothing new.
+                // Each field has one possible type, so the type condition of a fragment is always true.
                 Selection::InlineFragment(inline) => {
                     self.read(&inline.node.selection_set.node, depth_left - 1, selected_fields)?;
                 }
@@ -206,7 +210,7 @@ impl QueryReader {
         Ok(())
     }
 
-    /// What `@skip` and `@include` say.
+    /// Whether `@skip` and `@include` leave a field in the query.
     fn is_included(&self, directives: &[Positioned<Directive>]) -> Result<bool, FieldError> {
         for Positioned { node: directive, .. } in directives {
             let condition = directive.arguments.iter().find(|(name, _)| name.node == "if");

@@ -1,4 +1,4 @@
-//! The management API, asked by this very server.
+//! A client of the management API inside the server.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -13,10 +13,10 @@ use crate::HttpState;
 use crate::management::audit_trail;
 use crate::wire::request_id::RequestId;
 
-/// The longest answer of the management API that is read: a list of everything.
+/// The size limit of a response of the management API, in bytes. The longest responses are lists.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// The management API, as the client of a request may use it.
+/// The management API, called with the credential of the client.
 pub(super) struct ManagementClient {
     pub(super) state: HttpState,
     /// The id of the client's key.
@@ -34,7 +34,7 @@ impl ManagementClient {
         key: String,
     ) -> Self {
         let groups = crate::management::groups().into_iter().map(crate::openapi::Group::routes);
-        // Each change is an entry of the audit log by itself, as if it had come alone.
+        // Each change is an entry of its own in the audit log.
         let router = groups
             .fold(Router::new(), Router::merge)
             .layer(from_fn_with_state(state.clone(), audit_trail::watch))
@@ -54,7 +54,7 @@ impl ManagementClient {
         self.send(Method::PATCH, path, Some(body)).await
     }
 
-    /// Answers null.
+    /// Sends DELETE and returns null.
     pub(super) async fn delete(&self, path: &str) -> Resolved {
         self.send(Method::DELETE, path, None).await
     }
@@ -85,7 +85,7 @@ impl ManagementClient {
     }
 }
 
-/// An id as a segment of a path: whatever else it holds, it leads nowhere else.
+/// An id as one segment of a path, with all other characters escaped.
 pub(super) fn segment(id: &str) -> String {
     form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>().replace('+', "%20")
 }

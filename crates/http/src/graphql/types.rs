@@ -1,4 +1,4 @@
-//! What there is to show, and how a value is cut down to what is wished for.
+//! The types of the schema, and the selection of fields from a value.
 
 use serde_json::{Map, Value, json};
 
@@ -6,18 +6,18 @@ use super::FieldError;
 use super::query_text::{OperationKind, SelectedField};
 use crate::wire::did_you_mean::nearest;
 
-/// A type with the fields that can be shown of it.
+/// A type with its fields.
 pub(super) struct Type {
     name: &'static str,
     fields: &'static [(&'static str, FieldType)],
 }
 
-/// What a field, or each item of a list, is.
+/// The type of a field, or of each item if the field is a list.
 #[derive(Clone, Copy)]
 pub(super) enum FieldType {
-    /// A value as it is.
+    /// A value without fields, returned unchanged.
     Leaf,
-    /// A value with fields.
+    /// A value with fields, of which a query selects some.
     Of(&'static Type),
 }
 
@@ -199,7 +199,11 @@ pub(crate) fn mutations() -> impl Iterator<Item = &'static str> {
     MUTATIONS.iter().map(|(name, _)| *name)
 }
 
-/// What a root field is.
+/// The type of a root field.
+///
+/// # Errors
+///
+/// A [`FieldError`] for an unknown name, with the nearest known one.
 pub(super) fn root(kind: OperationKind, name: &str) -> Result<FieldType, FieldError> {
     let fields = match kind {
         OperationKind::Query => QUERIES,
@@ -213,14 +217,14 @@ fn find(fields: &[(&'static str, FieldType)], name: &str, of: &str) -> Result<Fi
     found.ok_or_else(|| {
         let hint = nearest(name, fields.iter().map(|(field, _)| *field))
             .map_or_else(String::new, |nearest| format!("; the nearest known field is `{nearest}`"));
-        // Names come from the parser: letters, digits and underscores.
+        // The parser only accepts letters, digits and underscores in names.
         let shown: String = name.chars().take(60).collect();
         FieldError::new(format!("`{shown}` is not a field of `{of}` here{hint}"))
     })
 }
 
 impl FieldType {
-    /// Whether everything that is wished for is there to be shown.
+    /// Checks that the type has every selected field.
     pub(super) fn check(self, selected: &SelectedField) -> Result<(), FieldError> {
         match self {
             Leaf if selected.fields.is_empty() => Ok(()),
@@ -236,7 +240,7 @@ impl FieldType {
         }
     }
 
-    /// What is wished for of a value. What the value does not have is null.
+    /// The selected fields of a value. Missing fields are null.
     pub(super) fn show(self, selected: &SelectedField, value: &Value) -> Value {
         match (self, value) {
             (Of(_), Value::Array(items)) => items.iter().map(|item| self.show(selected, item)).collect(),

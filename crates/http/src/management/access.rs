@@ -1,4 +1,4 @@
-//! Who may use the management API: `manage` for everything, `read` for looking.
+//! Which keys may use the management API: the scope `manage` permits changes, `read` permits every GET.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) fn may_manage(state: &HttpState, headers: &HeaderMap) -> Result<Arc<T
     auth::authorize(state, headers, Permission::WriteCatalog)
 }
 
-/// Checks that a request may change one endpoint, and finds it.
+/// Checks that a request may change one endpoint, and returns the key and the endpoint.
 pub(super) fn may_manage_endpoint(
     state: &HttpState,
     headers: &HeaderMap,
@@ -24,13 +24,13 @@ pub(super) fn may_manage_endpoint(
     auth::authorize_endpoint(state, headers, Permission::WriteCatalog, id_or_slug)
 }
 
-/// Checks that a request may look at the whole catalog.
+/// Checks that a request may read the whole catalog.
 pub(super) fn may_read(state: &HttpState, headers: &HeaderMap) -> Result<(), ApiError> {
     auth::authorize(state, headers, Permission::ReadCatalog).map(drop)
 }
 
-/// Checks that a request may look at one endpoint, and finds it. A key that may read some endpoints only may
-/// look at those; one that may only hand in jobs may not.
+/// Checks that a request may read one endpoint, and returns the key and the endpoint. A key that is limited to endpoints
+/// may read these; a key with the scope `jobs` alone may read none.
 pub(super) fn may_read_endpoint(
     state: &HttpState,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! `/v1/apikeys`: who may do what.
+//! `/v1/apikeys`: the keys of the API and what each permits.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::wire::api_error::ApiError;
 use crate::wire::rfc3339::{parse_rfc3339, rfc3339};
 use crate::{HttpState, mint_key};
 
-/// Stands for every endpoint.
+/// The text in `endpointIds` that stands for every endpoint.
 const EVERY: &str = "*";
-/// The most scopes of one key.
+/// The number of scopes that one key may have.
 const SCOPES_MAX: usize = 100;
 
 /// The operations on keys.
@@ -39,15 +39,15 @@ pub(super) fn group() -> Group {
     let operations = vec![
         list.summary("every key, without its text"),
         create
-            .summary("makes a key")
-            .about("The text of the key is in this answer, and nowhere else ever again: the server keeps its hash.")
+            .summary("creates a key")
+            .about("Only this response has the text of the key. The server stores a hash of it.")
             .gives("NewApiKey"),
         get.summary("one key, without its text"),
         update,
         update_by_post,
         delete
-            .summary("revokes a key: from the answer on it is refused")
-            .about("The last key in force with the scope `manage` stays: nobody locks everybody out."),
+            .summary("revokes a key: requests with it are refused from the response on")
+            .about("The last active key with the scope `manage` for all endpoints cannot be revoked."),
     ];
     let create = json!({
         "name": "website", "scopes": [{ "scope": "jobs", "endpointIds": ["hello"] }], "rateLimit": 500,
@@ -68,7 +68,7 @@ pub(super) fn group() -> Group {
             with_example(schemas::sent(API_KEY_FIELDS, Verb::Update, &[]), json!({ "disabled": true })),
         ),
     ];
-    Group { name: "Keys", about: "Who may do what.", operations, schemas }
+    Group { name: "Keys", about: "API keys and what each permits.", operations, schemas }
 }
 
 async fn create(
@@ -155,7 +155,8 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A key's tag. Using the key makes no change of it stale: when it was last used counts as shown beside it.
+/// The `ETag` of a key. The time of the last use is in the part for values beside the record, so that using a key does
+/// not make a client's `If-Match` fail.
 fn tag(state: &HttpState, key: &ApiKey, view: &Value) -> ETag {
     ETag::of(state.engine(), &unused(key)).beside(state.engine(), view)
 }
@@ -164,7 +165,7 @@ fn unused(key: &ApiKey) -> ApiKey {
     ApiKey { last_used_at: None, ..key.clone() }
 }
 
-/// What a request says of a key: members that fit the table and make sense.
+/// The checked members of a request that creates or changes a key.
 struct Change(Map<String, Value>);
 
 impl Change {
@@ -177,7 +178,7 @@ impl Change {
         if end.is_some_and(|end| end <= now) {
             let now = rfc3339(now);
             return Err(bad_field(format!(
-                "`expiresAt` is over: it is {now} here; to end a key now, disable or delete it"
+                "`expiresAt` is in the past: it is {now} here; to end a key now, disable or delete it"
             )));
         }
         Ok(change)
@@ -187,7 +188,7 @@ impl Change {
         self.0.get("name").and_then(Value::as_str)
     }
 
-    /// The name of the owner that the key is to have.
+    /// The name of the key's new owner.
     fn owner(&self) -> Option<&str> {
         self.0.get("owner").and_then(Value::as_str)
     }
@@ -208,12 +209,12 @@ impl Change {
     }
 }
 
-/// None for null.
+/// Reads a time in RFC 3339. `None` for null.
 fn moment(value: &Value) -> Option<Millis> {
     value.as_str().and_then(parse_rfc3339)
 }
 
-/// The scopes of a request. Endpoints must exist: a key for a misspelled one would be refused everywhere.
+/// The scopes of a request. The endpoints must exist: a key for a misspelled endpoint would be refused everywhere.
 fn scopes(state: &HttpState, sent: Option<&Value>) -> Result<Vec<KeyScope>, ApiError> {
     let sent = sent.and_then(Value::as_array).filter(|scopes| !scopes.is_empty());
     let sent = sent.ok_or_else(|| {
@@ -247,7 +248,7 @@ fn one_scope(state: &HttpState, place: usize, scope: &Value) -> Result<KeyScope,
     }
 }
 
-/// The ids of these endpoints; none for all of them.
+/// The ids of the named endpoints. An empty list stands for all endpoints.
 fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<EndpointId>, ApiError> {
     let path = format!("`scopes[{place}].endpointIds`");
     match names {
@@ -275,7 +276,7 @@ fn endpoint_ids(state: &HttpState, place: usize, names: &[&str]) -> Result<Vec<E
     Ok(ids)
 }
 
-/// A key as clients read it: without its hash, and without what is not set.
+/// A key as clients read it: without the hash, and without the fields that are not set.
 fn view(engine: &Engine, key: &TrackedKey) -> Value {
     let now = engine.now();
     let mut view = json!({
@@ -287,7 +288,7 @@ fn view(engine: &Engine, key: &TrackedKey) -> Value {
         "disabled": key.disabled,
     });
     let optional = [
-        // The operator's own text begins as it likes.
+        // The text of the operator's key has no fixed prefix.
         ("prefix", (key.id != crate::gate::auth::OPERATOR).then(|| json!(format!("ls_{}_", key.id)))),
         ("lastUsedAt", key.last_used_at(now).map(|at| json!(rfc3339(at)))),
         ("expiresAt", key.expires_at.map(|at| json!(rfc3339(at)))),

@@ -1,4 +1,4 @@
-//! `/v1/audit`: who changed what.
+//! `/v1/audit`: the audit log, which says who changed what.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri};
@@ -28,14 +28,18 @@ const PARAMETERS: &[Parameter] = &[
     query(
         "cursor",
         ParameterKind::Form("^[0-9]{1,19}$"),
-        "where the page before ended; the `Link` header has it",
+        "where the previous page ended, from its `Link` header",
     ),
-    query("resource", ParameterKind::Text, "about this: `endpoints/<id>`, or all `endpoints`"),
+    query(
+        "resource",
+        ParameterKind::Text,
+        "only this resource: `endpoints/<id>`, or `endpoints` for all of them",
+    ),
     query("key", ParameterKind::Text, "by the key with this id"),
     query("since", ParameterKind::Time, "not before"),
 ];
 
-/// The operation that shows the log.
+/// The operation that reads the log.
 pub(super) fn group() -> Group {
     let who = object(&[("id", text()), ("name", text())], &["id", "name"]);
     let entry = object(

@@ -1,12 +1,12 @@
-//! Where a worker from outside reaches this server.
+//! The address at which an external worker reaches this server.
 
 use http::HeaderMap;
 use http::header::HOST;
 
 use crate::gate::peer::Peer;
 
-/// The address at which the client reached this server, without a slash at its end: scheme and host as the
-/// request (or the proxy in front) says. None if it says no host.
+/// The address at which the client reached this server: scheme and host, without a slash at the end. Both come from
+/// the request or from the headers of a proxy. `None` for a request without a host.
 pub(super) fn base_url(headers: &HeaderMap) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_tls =

@@ -1,4 +1,4 @@
-//! `/v1/billing/endpoints`: how long workers ran, and what that costs by the operator's prices.
+//! `/v1/billing/endpoints`: the time that workers ran, and its cost by the operator's prices.
 
 mod shares;
 
@@ -23,23 +23,23 @@ use crate::{HttpState, Prices};
 
 const BUCKETS: [&str; 5] = ["hour", "day", "week", "month", "year"];
 const GROUPINGS: [&str; 5] = ["endpointId", "podId", "gpuTypeId", "owner", "key"];
-/// What workers without GPUs are listed under.
+/// The GPU type that records have for workers without GPUs.
 const CPU: &str = "CPU";
 
-/// What is listed, and how it is put together.
+/// The parameters: which worker time is listed, and how it is grouped.
 const PARAMETERS: &[Parameter] = &[
     query(
         "bucketSize",
         ParameterKind::Word { words: &BUCKETS, default: Some("day") },
-        "how much time goes into one record",
+        "the length of time that one record covers",
     ),
     query(
         "grouping",
         ParameterKind::Word { words: &GROUPINGS, default: Some("endpointId") },
-        "what gets records of its own",
+        "the values that get records of their own",
     ),
-    query("startTime", ParameterKind::Time, "from this moment on, to the hour"),
-    query("endTime", ParameterKind::Time, "up to this moment, to the hour"),
+    query("startTime", ParameterKind::Time, "the start of the time range, rounded to the hour"),
+    query("endTime", ParameterKind::Time, "the end of the time range, rounded to the hour"),
     query("endpointId", ParameterKind::Text, "only this endpoint"),
     query("templateId", ParameterKind::Text, "only workers of this template"),
     query("imageName", ParameterKind::Text, "only workers of this image"),
@@ -48,7 +48,7 @@ const PARAMETERS: &[Parameter] = &[
     query("dataCenterId", ParameterKind::Texts, "accepted for compatibility"),
 ];
 
-/// What the numbers say.
+/// The description of the operation in the API's document.
 const ABOUT: &str = "Hours are those of UTC. A worker counts from its start to its end, whether or not it has a job. By owner \
     or key, the time of an endpoint's workers in an hour is shared out by how long the jobs of each ran that ended in it.";
 
@@ -56,7 +56,7 @@ const ABOUT: &str = "Hours are those of UTC. A worker counts from its start to i
 pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("EndpointBilling", "/v1/billing/endpoints", list)
-            .summary("how long workers ran, and what that costs")
+            .summary("the time that workers ran, and its cost")
             .about(ABOUT)
             .lists("BillingRecord")
             .with(PARAMETERS),
@@ -99,7 +99,7 @@ async fn list(State(state): State<HttpState>, uri: Uri, headers: HeaderMap) -> R
     Ok(page.answer(records, cursor))
 }
 
-/// What is summed up in one record.
+/// The sum of one record of the response.
 #[derive(Default)]
 struct Sum {
     ms: u64,
@@ -151,7 +151,7 @@ fn records(
             names.into_iter().map(|(k, v)| (k.to_owned(), json!(v))).collect();
         record.insert("time".to_owned(), json!(rfc3339(at)));
         record.insert("timeBilledMs".to_owned(), json!(sum.ms));
-        // Fractions of a millionth say nothing.
+        // Rounded to millionths, which hides the error of adding floating-point numbers.
         record.insert("amount".to_owned(), json!((sum.amount * 1e6).round() / 1e6));
         record.insert("diskSpaceBilledGb".to_owned(), json!(0));
         if by_submitter {
@@ -163,14 +163,14 @@ fn records(
     sums.into_iter().map(record).collect()
 }
 
-/// The time of workers, and what it costs.
+/// The time of one row of worker usage, in ms, and its cost.
 fn of_workers(usage: &Usage, prices: &Prices) -> Sum {
     let gpu_type = Some(usage.kind.gpu_type_id.as_str()).filter(|type_id| !type_id.is_empty());
     let amount = usage.ms as f64 / 3_600_000.0 * prices.per_hour(gpu_type, usage.kind.gpu_count);
     Sum { ms: usage.ms, amount, ..Sum::default() }
 }
 
-/// Which fields name what a record is about, and their values.
+/// The fields that identify a record, with their values.
 type Names = BTreeMap<&'static str, String>;
 
 fn names(grouping: &str, sheet: &UsageSheet, usage: &Usage) -> Names {
@@ -180,7 +180,7 @@ fn names(grouping: &str, sheet: &UsageSheet, usage: &Usage) -> Names {
         "gpuTypeId" => BTreeMap::from([("gpuTypeId", gpu.to_owned())]),
         "podId" => {
             let mut names = BTreeMap::from([endpoint, ("gpuTypeId", gpu.to_owned())]);
-            // Of old time nobody knows any more which worker it was.
+            // Rows of old usage do not have the worker.
             names.extend(usage.worker.as_ref().map(|worker| ("podId", worker.to_string())));
             names
         }
@@ -200,7 +200,7 @@ fn is_asked_for(query: &Query, usage: &Usage) -> bool {
         && (types.peek().is_none() || types.any(|wanted| wanted == gpu))
 }
 
-/// The beginning of the bucket that a moment is in. Weeks begin on Mondays.
+/// The start of the bucket that contains `at`, in UTC. Weeks begin on Mondays.
 fn begins(bucket: &str, at: Millis) -> Millis {
     const DAY_MS: u64 = 86_400_000;
     let day = at.0 / DAY_MS;
@@ -209,7 +209,7 @@ fn begins(bucket: &str, at: Millis) -> Millis {
         |of: Option<&str>, rest: &str| parse_rfc3339(&format!("{}{rest}", of?)).filter(|first| *first <= at);
     match bucket {
         "hour" => Some(Millis(at.0 - at.0 % 3_600_000)),
-        // The first day of all was a Thursday.
+        // 1970-01-01 was a Thursday.
         "week" => Some(Millis(day.saturating_sub((day + 3) % 7) * DAY_MS)),
         "month" => first(text.get(..7), "-01T00:00:00Z"),
         "year" => first(text.get(..4), "-01-01T00:00:00Z"),

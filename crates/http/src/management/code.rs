@@ -1,4 +1,4 @@
-//! `/v1/code`: folders with handlers, sent as archives, from which templates run.
+//! `/v1/code`: uploaded archives of folders with handlers, which templates run.
 
 use std::sync::Arc;
 
@@ -24,22 +24,18 @@ use crate::wire::query::Query;
 use crate::wire::rfc3339::rfc3339;
 
 const PATTERN: &str = "^[a-z0-9][a-z0-9-]{1,62}$";
-const NAME: &[Parameter] = &[query(
-    "name",
-    ParameterKind::Form(PATTERN),
-    "what is deployed under one name are versions of the same",
-)
-.required()];
+const NAME: &[Parameter] =
+    &[query("name", ParameterKind::Form(PATTERN), "the name that all versions of the code share").required()];
 
 /// The operations on code.
 pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("ListCode", "/v1/code", list)
-            .summary("the versions under a name, newest first")
+            .summary("the versions of the code with a name, newest first")
             .gives_many("CodeVersion")
             .with(NAME),
         Operation::post("CreateCode", "/v1/code", create)
-            .summary("keeps the archive of a folder with a handler")
+            .summary("stores the archive of a folder with a handler")
             .about(
                 "A gzipped tar of files and folders, and nothing else. A template runs it with the `workdir` of the answer, \
                  `code:` and the hash, and without a command of its own. The same archive is the same version.",
@@ -60,7 +56,7 @@ pub(super) fn group() -> Group {
         ],
         &["name", "hash", "workdir", "command", "files", "bytes", "createdAt"],
     );
-    let about = "Handlers that were deployed from elsewhere.";
+    let about = "Deployed folders with handlers.";
     Group { name: "Code", about, operations, schemas: vec![("CodeVersion", version)] }
 }
 
@@ -80,7 +76,7 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     let version = blocking(move || files.keep_code(&name, bytes)).await?.map_err(|error| match error {
         CodeError::Unusable(text) => ApiError::bad_request("bad_archive", text),
         CodeError::Unavailable(text) => {
-            tracing::warn!(%text, "code could not be kept");
+            tracing::warn!(error = %text, "code not stored");
             ApiError::unavailable("unavailable", "the server cannot keep the code at the moment; ask again")
         }
     })?;
@@ -88,8 +84,8 @@ async fn create(State(state): State<HttpState>, uri: Uri, headers: HeaderMap, bo
     Ok(view(&version).into())
 }
 
-/// Begins to remove code that nothing has run for a day. Whoever puts the server together calls it now and then, and not
-/// at the start: what is not used at that moment may be used in the next.
+/// Starts removing code that no template has used for a day. The server calls this periodically, but not at startup:
+/// templates may start to use code in the next moment.
 pub fn forget_unused_code(engine: &Engine, files: &dyn FileService) {
     let engine = engine.clone();
     files.forget_code(Box::new(move |code| {
@@ -98,7 +94,8 @@ pub fn forget_unused_code(engine: &Engine, files: &dyn FileService) {
     }));
 }
 
-/// Refuses a `workdir` that names code which is not here. What a template names already is not asked about again.
+/// Refuses a `workdir` that names code which the server does not have. The `workdir` that `before` has is not checked
+/// again.
 pub(super) async fn check_code(
     state: &HttpState,
     template: &Template,

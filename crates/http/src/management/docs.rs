@@ -1,4 +1,4 @@
-//! `/v1/docs`: the API's document as a page for people. It needs no key, no script, and nothing from elsewhere.
+//! `/v1/docs`: the API's document as an HTML page. The page needs no key, no script and no other host.
 
 mod curl;
 mod html;
@@ -18,7 +18,7 @@ use http::header::{
 use super::document;
 use crate::openapi::Operation;
 
-/// Nothing but our own stylesheet: no script, no image, no frame around it, no form.
+/// The content security policy: the page may load its own stylesheet only, and may not be framed.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -34,7 +34,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
 pub(super) fn operations() -> [Operation; 2] {
     [
         Operation::get("GetDocs", "/v1/docs", page)
-            .summary("this document as a page for people")
+            .summary("this document as an HTML page")
             .gives_text("text/html")
             .open(),
         Operation::get("GetDocsStyle", "/v1/docs/style.css", style)

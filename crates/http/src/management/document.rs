@@ -1,4 +1,4 @@
-//! `/v1/openapi.json`: the API's document, for people and for generators of clients. It needs no key.
+//! `/v1/openapi.json`: the API's document, for people and for generators of clients. The route needs no key.
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ pub(super) fn group() -> Group {
     }
 }
 
-/// The document. It says the same until the program ends.
+/// The document. It is built once per process.
 pub(super) fn made() -> &'static Value {
     static MADE: OnceLock<Value> = OnceLock::new();
     MADE.get_or_init(|| document(&crate::management::all_groups()))

@@ -12,11 +12,11 @@ const WORKERS: FieldKind = FieldKind::Integer { min: 0, max: WORKERS_MAX };
 const RETENTION_MS: FieldKind = FieldKind::Integer { min: 1_000, max: RETENTION_MS_MAX };
 const EXECUTION_MS: FieldKind =
     FieldKind::Integer { min: EXECUTION_TIMEOUT_MS_MIN, max: EXECUTION_TIMEOUT_MS_MAX };
-/// An hour at most.
+/// Milliseconds, up to one hour.
 const STOP_GRACE_MS: FieldKind = FieldKind::Integer { min: 0, max: 3_600_000 };
-/// 16 MiB: less holds no interpreter.
+/// 16 MiB, in bytes: a Python interpreter does not start with less.
 const MEMORY_BYTES_MIN: u64 = 16_777_216;
-/// The largest whole number that every reader of JSON can hold.
+/// 2^53 - 1 bytes: the largest integer that every JSON parser reads exactly.
 const MEMORY_BYTES_MAX: u64 = (1 << 53) - 1;
 const VCPUS_MIN: f64 = 0.1;
 const VCPUS_MAX: f64 = 4_096.0;
@@ -43,7 +43,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new(
         "models",
         FieldKind::Texts,
-        "the models that its workers serve, as OpenAI's clients name them",
+        "the models that its workers serve, by the names that `openai` clients send",
     )
     .default("[]"),
     Field::new("templateId", SHORT_TEXT, "the template that its workers run").names(Resource::Template),
@@ -66,7 +66,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     )
     .default("4"),
     Field::new("executionTimeoutMs", EXECUTION_MS, "the longest a job may run").default("600000"),
-    Field::new("maxRetries", FieldKind::Integer { min: 0, max: 100 }, "automatic re-dispatches of one job")
+    Field::new("maxRetries", FieldKind::Integer { min: 0, max: 100 }, "automatic retries of one job")
         .default("2"),
     Field::new("retryOn", FieldKind::Words(&["workerLost", "handlerError"]), "what causes a re-dispatch")
         .default(r#"["workerLost"]"#),
@@ -77,19 +77,19 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new(
         "maxQueueLength",
         FieldKind::Integer { min: 1, max: 1_000_000_000 },
-        "over it `/run` answers 429",
+        "the number of queued jobs from which on `/run` answers 429",
     )
     .nullable(),
     Field::new(
         "stopGraceMs",
         STOP_GRACE_MS,
-        "from a job's stop signal to SIGTERM for its worker; null: the server's",
+        "milliseconds from a job's stop signal to SIGTERM for its worker; null: the server's setting",
     )
     .nullable(),
     Field::new(
         "streamShape",
         FieldKind::Word(&["array", "object"]),
-        "what `/v2/…/stream` answers: the chunks alone, or with the job's status; null: the server's",
+        "what `/v2/…/stream` answers: the chunks alone, or with the job's status; null: the server's setting",
     )
     .nullable(),
     Field::new(
@@ -97,12 +97,16 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
         FieldKind::Word(&["process", "docker", "kubernetes", "external"]),
         "who runs its workers",
     ),
-    Field::new("maxConcurrency", FieldKind::Integer { min: 1, max: 10_000 }, "jobs at once on one worker")
-        .default("1"),
+    Field::new(
+        "maxConcurrency",
+        FieldKind::Integer { min: 1, max: 10_000 },
+        "jobs that one worker runs concurrently",
+    )
+    .default("1"),
     Field::new("webhook", WEBHOOK, "called for jobs that name no webhook themselves").nullable(),
-    Field::new("webhookEvents", FieldKind::Words(EVENTS), "what webhooks are called for")
+    Field::new("webhookEvents", FieldKind::Words(EVENTS), "the events that webhooks are called for")
         .default(r#"["completed","failed","cancelled","timed_out"]"#),
-    Field::new("durability", FieldKind::Word(&["synced", "buffered"]), "when a change counts as kept")
+    Field::new("durability", FieldKind::Word(&["synced", "buffered"]), "when a change counts as stored")
         .default(r#""synced""#),
     Field::new("flashboot", FieldKind::Flag, "accepted for compatibility").default("true"),
     Field::new("computeType", FieldKind::Word(&["GPU", "CPU"]), "the hardware class").default(r#""GPU""#),
@@ -122,10 +126,10 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     .nullable(),
     Field::new("cpuFlavorIds", FieldKind::Texts, "accepted for compatibility").default("[]"),
     Field::new("dataCenterIds", FieldKind::Texts, "accepted for compatibility").default("[]"),
-    Field::new("networkVolumeId", SHORT_TEXT, "the volume its workers see")
+    Field::new("networkVolumeId", SHORT_TEXT, "the volume that its workers can use")
         .names(Resource::NetworkVolume)
         .nullable(),
-    Field::new("networkVolumeIds", FieldKind::Texts, "more volumes that its workers see")
+    Field::new("networkVolumeIds", FieldKind::Texts, "more volumes that its workers can use")
         .names(Resource::NetworkVolume)
         .default("[]"),
     Field::new("vcpuCount", FieldKind::Integer { min: 1, max: 4_096 }, "for comparison; limits nothing")
@@ -133,13 +137,13 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new(
         "memoryBytes",
         FieldKind::Integer { min: MEMORY_BYTES_MIN, max: MEMORY_BYTES_MAX },
-        "the most memory of one worker, with all that it starts; over it the worker is killed",
+        "the memory limit of one worker with its child processes; a worker over the limit is killed",
     )
     .nullable(),
     Field::new(
         "vcpus",
         FieldKind::Number { min: VCPUS_MIN, max: VCPUS_MAX },
-        "the most processors that one worker uses at a time, with all that it starts",
+        "the number of processors that one worker may use, with its child processes",
     )
     .nullable(),
     Field::new("id", SHORT_TEXT, "14 characters of a–z and 0–9").read_only(),
@@ -152,7 +156,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new(
         "pausedFrom",
         FieldKind::Object(PAUSED_FROM),
-        "while `workersMax` is 0: how many workers there were before",
+        "while `workersMax` is 0: the numbers of workers before",
     )
     .read_only(),
     Field::new("createdAt", SHORT_TEXT, "when it was created, RFC 3339").read_only(),
@@ -163,7 +167,7 @@ pub(crate) const ENDPOINT_FIELDS: &[Field] = &[
     Field::new("workers", FieldKind::Objects, "its workers, with `?includeWorkers=true`").read_only(),
 ];
 
-/// Any version is one: which there are changes every few months.
+/// Whether a text has the form of a CUDA version. Existing versions are not listed, since they change every few months.
 fn is_cuda_version(text: &str) -> bool {
     let is_number =
         |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());

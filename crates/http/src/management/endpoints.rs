@@ -1,4 +1,4 @@
-//! `/v1/endpoints`: queues with workers.
+//! `/v1/endpoints`: queues and the settings of their workers.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ use crate::openapi::{Group, Operation};
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 
-/// What is shown beside an endpoint.
+/// The parameters that add resources to an endpoint in a response.
 const INCLUDE: &[Parameter] = &[
-    query("includeTemplate", ParameterKind::Flag, "shows the template of an endpoint in it"),
-    query("includeWorkers", ParameterKind::Flag, "shows the workers of an endpoint in it"),
+    query("includeTemplate", ParameterKind::Flag, "adds the template to each endpoint"),
+    query("includeWorkers", ParameterKind::Flag, "adds the workers to each endpoint"),
 ];
-const DRAIN: &[Parameter] = &[query("drain", ParameterKind::Flag, "waits for the jobs that run")];
+const DRAIN: &[Parameter] = &[query("drain", ParameterKind::Flag, "waits until the running jobs have ended")];
 
 /// The operations on endpoints.
 pub(super) fn group() -> Group {
@@ -49,14 +49,14 @@ pub(super) fn group() -> Group {
     let operations = vec![
         list.summary("every endpoint").with(INCLUDE),
         create
-            .summary("makes an endpoint")
-            .about("It needs `templateId`, or a whole `template` that is made with it."),
+            .summary("creates an endpoint")
+            .about("The request needs `templateId`, or a whole `template` that is created too."),
         get.summary("one endpoint").with(INCLUDE),
         update,
         update_by_post,
-        delete.summary("deletes an endpoint with its jobs").with(DRAIN),
+        delete.summary("deletes an endpoint and its jobs").with(DRAIN),
         Operation::post("CreateWorkerToken", "/v1/endpoints/{endpoint}/worker-token", worker_token)
-            .summary("what a worker from outside needs in its environment")
+            .summary("the environment that an external worker needs")
             .gives("WorkerToken"),
     ];
     let template_id = templates::example().map(|template| template.id);
@@ -69,7 +69,7 @@ pub(super) fn group() -> Group {
     );
     let token = object(&[("token", text()), ("env", texts_by_name())], &["token", "env"]);
     schemas.push(("WorkerToken", token));
-    Group { name: "Endpoints", about: "Queues, and how many workers they get.", operations, schemas }
+    Group { name: "Endpoints", about: "Queues and the settings of their workers.", operations, schemas }
 }
 
 fn example() -> Value {
@@ -97,7 +97,7 @@ async fn create(
         (Some(_), _) => return Err(bad_field("send either `templateId` or `template`, not both")),
         (None, None) => return Err(bad_field("`templateId` is required, or an inline `template` object")),
     };
-    // The endpoint is checked before the template is stored, so that a refusal leaves nothing behind.
+    // The endpoint is checked before the template is stored, so that a refused request stores nothing.
     let endpoint = new_endpoint(members, &template, creation())?;
     if inline {
         check_code(&state, &template, None).await?;
@@ -109,7 +109,8 @@ async fn create(
     Ok(ETag::of(state.engine(), &*stored).answer(view))
 }
 
-/// Refuses a webhook at an address that is never called. One that is there already stays: the settings can change.
+/// Refuses a webhook at an address that the server never calls. A stored webhook is not checked: the settings can
+/// change.
 fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), ApiError> {
     let url = members.get("webhook").and_then(Value::as_str).and_then(web_address);
     match url {
@@ -118,7 +119,8 @@ fn check_webhook(state: &HttpState, members: &Map<String, Value>) -> Result<(), 
     }
 }
 
-/// Stores an endpoint, and before it the template that came with it: both or neither.
+/// Stores an endpoint and, first, the template `own` that came with it. If the endpoint is refused, the template is
+/// deleted again.
 async fn store(
     state: &HttpState,
     endpoint: Endpoint,
@@ -134,12 +136,12 @@ async fn store(
         Err(refused) => refused,
     };
     if inline && let Err(error) = state.engine().delete_template(&template).await {
-        tracing::warn!(%template, %error, "a template without its endpoint is left over");
+        tracing::warn!(%template, %error, "template of a refused endpoint not deleted");
     }
     Err(refused.into())
 }
 
-/// The template of a create request's own. It is named after the endpoint unless it has a name.
+/// The template inside a request that creates an endpoint. Without a name it is named after the endpoint.
 fn inline_template(
     engine: &Engine,
     mut template: Map<String, Value>,
@@ -196,7 +198,7 @@ async fn get(
     Ok(tag.answer_look(&headers, view))
 }
 
-/// An endpoint with what the query asks to have beside it.
+/// An endpoint with the resources that the query adds.
 async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Value {
     let record = endpoint.record();
     let template = state.engine().template(&record.template_id);
@@ -206,7 +208,7 @@ async fn view(state: &HttpState, endpoint: &EndpointHandle, query: &Query) -> Va
     shown(state, &record, template.as_deref(), extras)
 }
 
-/// An endpoint with what holds for it where it leaves the choice to the server.
+/// An endpoint with the server's values for the settings that the endpoint leaves open.
 fn shown(state: &HttpState, endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> Value {
     let mut view = views::endpoint(endpoint, used, extras);
     view["stopGraceMs"] = json!(state.engine().stop_grace_ms(endpoint));
@@ -234,7 +236,7 @@ async fn update(
     let (used, by) = (Arc::clone(&template), Arc::clone(&key));
     let expected = IfMatch::of(&headers);
     let stored = to_the_end(&state, |state| async move {
-        // Checked again on the record as it is then: another request may have come first.
+        // Checked again on the stored record: another request may have changed it meanwhile.
         let engine = state.engine();
         let change = |endpoint: &mut Endpoint| {
             may_name(&state, &by, ENDPOINT_FIELDS, &members)?;
@@ -270,8 +272,8 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `POST /v1/endpoints/{id}/worker-token`: what a worker on any machine needs to work for this endpoint. Each
-/// call names a new worker; the token is the same for all of them.
+/// `POST /v1/endpoints/{id}/worker-token`: the token and the environment with which an external worker serves this
+/// endpoint. Each call returns a new worker id; the token is the same for all workers.
 async fn worker_token(State(state): State<HttpState>, PathId(id): PathId, headers: HeaderMap) -> JsonResult {
     let (key, endpoint) = may_manage_endpoint(&state, &headers, &id)?;
     let endpoint = endpoint.record();

@@ -1,7 +1,7 @@
-//! `ETag`, `If-Match` and `If-None-Match`: whoever changes a resource can say which one they have seen.
+//! `ETag`, `If-Match` and `If-None-Match`: a client that changes a resource can name the version that it has read.
 //!
-//! A tag is made from the stored record, secrets included, so it changes with what clients cannot read, too; it tells
-//! nobody what that is.
+//! A tag is a keyed fingerprint of the stored record, secrets included. The tag changes with a secret, but does not
+//! reveal it.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
@@ -12,34 +12,34 @@ use serde_json::Value;
 
 use crate::wire::api_error::ApiError;
 
-/// What stands between a record's tag and that of what is shown beside it.
+/// Separates the tag of a record from the tag of the values beside it.
 const BESIDE: char = '-';
 
-/// A resource's tag, without quotes.
+/// The tag of a resource, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ETag(String);
 
 impl ETag {
-    /// The tag of a record.
+    /// The tag of a stored record.
     pub(super) fn of(engine: &Engine, record: &impl Serialize) -> Self {
-        // Records are structs with names as keys, which always have a text.
+        // Serializing a record cannot fail: records are structs with named fields.
         Self(engine.fingerprint(&serde_json::to_vec(record).unwrap_or_default()))
     }
 
-    /// The tag of a record that is shown with more than itself.
+    /// The tag of a record that is shown with values beside it. `view` is everything that is shown.
     pub(super) fn beside(self, engine: &Engine, view: &Value) -> Self {
         let shown = engine.fingerprint(view.to_string().as_bytes());
         Self(format!("{}{BESIDE}{shown}", self.0))
     }
 
-    /// Answers a change with the resource as it is now.
+    /// Answers 200 with the resource and the tag.
     pub(super) fn answer(&self, view: Value) -> Response {
         let mut response = axum::Json(view).into_response();
         response.headers_mut().insert(ETAG, self.header());
         response
     }
 
-    /// Answers a look: 304 for whoever has this already.
+    /// Answers a GET: 304 if `If-None-Match` names this tag, else 200 with the resource.
     pub(super) fn answer_look(&self, headers: &HeaderMap, view: Value) -> Response {
         let known = listed(headers, &IF_NONE_MATCH);
         if known.is_none_or(|known| {
@@ -53,22 +53,22 @@ impl ETag {
     }
 
     fn header(&self) -> HeaderValue {
-        // Hexadecimal digits are always a header's value.
+        // Tags have hexadecimal digits and `-`, which a header value may have.
         HeaderValue::try_from(format!("\"{}\"", self.0)).unwrap_or(const { HeaderValue::from_static("\"\"") })
     }
 }
 
-/// What `If-Match` says that a resource must be.
+/// The tags in `If-Match`, one of which the resource must have.
 #[derive(Debug)]
 pub(super) struct IfMatch(Option<Vec<String>>);
 
 impl IfMatch {
-    /// Reads the header. Without it anything will do.
+    /// Reads the header. Without the header every record matches.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         Self(listed(headers, &IF_MATCH))
     }
 
-    /// Whether the record is what the client has seen, with or without more beside it.
+    /// Whether the header names the tag of the record. The part of a tag for values beside the record is ignored.
     pub(super) fn is_met(&self, engine: &Engine, record: &impl Serialize) -> bool {
         let Some(expected) = &self.0 else { return true };
         let tag = ETag::of(engine, record);
@@ -79,22 +79,26 @@ impl IfMatch {
         expected.iter().any(is_it)
     }
 
-    /// As [`IfMatch::is_met`].
+    /// Checks [`IfMatch::is_met`].
+    ///
+    /// # Errors
+    ///
+    /// 412 if the header names other tags.
     pub(super) fn check(&self, engine: &Engine, record: &impl Serialize) -> Result<(), ApiError> {
         if self.is_met(engine, record) { Ok(()) } else { Err(ApiError::changed_meanwhile()) }
     }
 }
 
-/// The items of a header that lists tags. None without the header.
+/// The items of a header that lists tags. `None` without the header.
 fn listed(headers: &HeaderMap, name: &HeaderName) -> Option<Vec<String>> {
     headers.contains_key(name).then(|| {
-        // What is no text is no tag of ours.
+        // A value that is not ASCII text cannot be a tag of this server.
         let texts = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         texts.flat_map(|text| text.split(',')).map(|tag| tag.trim().to_owned()).collect()
     })
 }
 
-/// A strong tag without its quotes.
+/// A strong tag without quotes. `None` for a weak tag and for a text without quotes.
 fn unquoted(tag: &str) -> Option<&str> {
     tag.strip_prefix('"')?.strip_suffix('"')
 }

@@ -1,5 +1,5 @@
-//! The fields of the management API's resources as data: one table per resource holds every name, type, limit
-//! and default. Requests are checked against it and the API's document is made from it.
+//! The fields of the management API's resources as data. One table per resource has the name, type, limits and default
+//! of every field. Requests are checked against the table, and the API's document is built from the table.
 
 use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN, is_slug};
 use serde_json::{Map, Value};
@@ -9,93 +9,93 @@ use crate::wire::api_error::ApiError;
 use crate::wire::did_you_mean::nearest;
 use crate::wire::rfc3339::parse_rfc3339;
 
-/// The most endpoints in one list.
+/// The number of endpoints that one list may have.
 const ENDPOINTS_MAX: usize = 1_000;
 
 /// One field of a resource.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// Its name on the wire.
+    /// The field's name in JSON.
     pub name: &'static str,
-    /// What it can be.
+    /// The type and the limits of the value.
     pub kind: FieldKind,
-    /// Who may set it, and when.
+    /// Whether the client or the server sets the field, and when.
     pub access: Access,
-    /// Its value where the client names none, as JSON text; none where there is no fixed one.
+    /// The value of a field that a create request leaves out, as JSON text. `None` if the field has no fixed default.
     pub default: Option<&'static str>,
-    /// Whether `null` is a value: it unsets the field.
+    /// Whether a request may send `null`, which unsets the field.
     pub nullable: bool,
-    /// What its value, or each text in it, is the name of; none where it names nothing of this server.
+    /// The kind of resource that the value, or each text in it, names. `None` for a field that names no resource.
     pub names: Option<Resource>,
-    /// What it means.
+    /// The description of the field in the API's document.
     pub about: &'static str,
 }
 
-/// What a field can be.
+/// The type and the limits of a field's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FieldKind {
-    /// A text of at most so many characters.
+    /// A string of at most `chars_max` characters, without NUL.
     Text { chars_max: usize },
-    /// A text of some form.
+    /// A string that `matches` accepts. `pattern` is the same rule as a regular expression.
     Form { matches: fn(&str) -> bool, pattern: &'static str },
-    /// A list of texts of some form.
+    /// A list of strings that `matches` accepts.
     Forms { matches: fn(&str) -> bool, pattern: &'static str },
-    /// The slug of an endpoint.
+    /// The slug of an endpoint, `SLUG_PATTERN`.
     Slug,
-    /// A whole number.
+    /// An integer from `min` to `max`.
     Integer { min: u64, max: u64 },
-    /// A number, whole or not.
+    /// A number from `min` to `max`.
     Number { min: f64, max: f64 },
-    /// True or false.
+    /// A boolean: true or false.
     Flag,
-    /// One of some words.
+    /// One of the listed words.
     Word(&'static [&'static str]),
-    /// A list of some words.
+    /// A list of the listed words.
     Words(&'static [&'static str]),
-    /// A list of texts.
+    /// A list of strings without NUL.
     Texts,
-    /// A text of at most so many characters that is a secret: no error shows it.
+    /// A secret string of at most `chars_max` characters. Errors never contain the value.
     Secret { chars_max: usize },
-    /// An object of texts. Its values are secrets: no error shows them.
+    /// An object with strings as values, all of them secrets. Errors never contain a value.
     SecretTexts,
-    /// An object with fields of its own.
+    /// An object with these fields.
     Object(&'static [Field]),
-    /// A list of objects, which clients only read.
+    /// A list of objects, read-only for clients.
     Objects,
-    /// A list of objects with fields of their own.
+    /// A list of objects with these fields.
     ObjectsOf(&'static [Field]),
-    /// A moment, as RFC 3339 writes it.
+    /// A time in RFC 3339.
     Time,
-    /// Ids or slugs of endpoints, or `"*"` for every one.
+    /// A list of ids or slugs of endpoints, or `"*"` for all endpoints.
     Endpoints,
 }
 
-/// What a field can name, for which a key needs the right
+/// The kinds of resources that a field can name. The key of a request needs a permission for the named resource
 /// ([`references`](super::references)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resource {
-    /// A template, by its id.
+    /// A template, by the id.
     Template,
-    /// A network volume, by its id.
+    /// A network volume, by the id.
     NetworkVolume,
-    /// Credentials for a registry, by their id.
+    /// Credentials for a registry, by the id.
     RegistryAuth,
-    /// Deployed code, as `code:` and its hash; other texts name nothing.
+    /// Deployed code, as `code:` and the hash. Other texts name no resource.
     Code,
-    /// Endpoints for whose keys a resource is meant.
+    /// Endpoints that a resource is shared with.
     Endpoint,
 }
 
-/// Who may set a field, and when.
+/// Whether the client or the server sets a field, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The client, when it creates and later.
+    /// The client sets the field, at creation and later.
     Write,
-    /// The client, when it creates.
+    /// The client sets the field at creation only.
     Create,
-    /// The client, when it creates; nobody reads it.
+    /// The client sets the field at creation only. Responses do not have the field.
     WriteOnly,
-    /// The server.
+    /// The server sets the field.
     Read,
 }
 
@@ -105,47 +105,51 @@ impl Field {
         Self { name, kind, access: Access::Write, default: None, nullable: false, names: None, about }
     }
 
-    /// Where the client names none, this JSON text is its value.
+    /// The same field with a default, as JSON text.
     pub const fn default(self, json: &'static str) -> Self {
         Self { default: Some(json), ..self }
     }
 
-    /// `null` unsets it, and that is how it starts.
+    /// The same field, which is unset at first and which `null` unsets.
     pub const fn nullable(self) -> Self {
         Self { nullable: true, ..self }
     }
 
-    /// Its value is the name of one of these, or a list of such names.
+    /// The same field, whose value is the name of such a resource or a list of such names.
     pub const fn names(self, resource: Resource) -> Self {
         Self { names: Some(resource), ..self }
     }
 
-    /// Clients may set it only when they create.
+    /// The same field, which clients may set at creation only.
     pub const fn on_create(self) -> Self {
         Self { access: Access::Create, ..self }
     }
 
-    /// Clients send it when they create, and nobody reads it.
+    /// The same field, which clients may set at creation only and never read.
     pub const fn write_only(self) -> Self {
         Self { access: Access::WriteOnly, ..self }
     }
 
-    /// Clients only read it.
+    /// The same field, which clients only read.
     pub const fn read_only(self) -> Self {
         Self { access: Access::Read, ..self }
     }
 }
 
-/// What a request does with the fields it sends.
+/// Whether a request creates or changes a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
-    /// Makes a resource.
+    /// The request creates a resource.
     Create,
-    /// Changes one.
+    /// The request changes a resource.
     Update,
 }
 
-/// The members of a request's body, each known and fit for `fields`.
+/// Reads the members of a request's body and checks each against `fields`.
+///
+/// # Errors
+///
+/// 400 with the path of the first wrong member and the values that are allowed.
 pub(crate) fn read_members(
     fields: &[Field],
     body: &[u8],
@@ -161,7 +165,7 @@ pub(crate) fn read_members(
     Ok(members)
 }
 
-/// The fields that have a fixed default, with it.
+/// The fixed defaults of `fields`, by name.
 pub(crate) fn defaults(fields: &[Field]) -> Map<String, Value> {
     let known = fields.iter().filter_map(|field| {
         let value = serde_json::from_str(field.default?).ok()?;
@@ -236,7 +240,7 @@ fn check_value(field: &Field, value: &Value, verb: Verb, path: &str) -> Result<(
     let or_null = if field.nullable { " or null" } else { "" };
     let allowed = allowed(field.kind);
     Err(refused(match field.kind {
-        // What was meant for its members may be in the value.
+        // A value of the wrong type may contain a secret, so errors do not show it.
         FieldKind::Secret { .. }
         | FieldKind::SecretTexts
         | FieldKind::Object(_)
@@ -254,7 +258,7 @@ fn check_objects(fields: &[Field], items: &[Value], verb: Verb, path: &str) -> R
     })
 }
 
-/// Names that no environment can hold are refused here, before a worker fails to start with them.
+/// Refuses names that an environment cannot have, which would keep workers from starting.
 fn check_environment(entries: &Map<String, Value>, path: &str) -> Result<(), ApiError> {
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let is_value = |value: &Value| value.as_str().is_some_and(|value| !value.contains('\0'));
@@ -306,7 +310,7 @@ fn refused(text: String) -> ApiError {
     ApiError::bad_request("bad_field", text)
 }
 
-/// A value as an error shows it: whole if it is short.
+/// A value as errors show it: long values are cut.
 fn excerpt(value: &Value) -> String {
     shortened(&value.to_string())
 }

@@ -1,5 +1,5 @@
-//! From checked members to records: what a client sends is laid over what is there, by the names that the
-//! records have on the wire.
+//! Records from checked members: the members of a request replace the members of the same names in the JSON form of the
+//! record.
 
 use longshore_model::{
     CodeHash, Endpoint, EndpointId, EndpointNo, Millis, PausedFrom, Template, TemplateId, is_reserved_slug,
@@ -13,10 +13,10 @@ use super::fields::{Field, defaults};
 use super::template_fields::TEMPLATE_FIELDS;
 use crate::wire::api_error::ApiError;
 
-/// What a client reads, and may send back, in place of a secret.
+/// The text that responses have in place of a secret. A client may send the text back to keep the secret.
 pub(super) const MASK: &str = "***";
 
-/// What the server says of a new record.
+/// The values of a new record that the server chooses.
 #[derive(Clone, Copy)]
 pub(super) struct Creation<'a> {
     pub entropy: u128,
@@ -24,14 +24,14 @@ pub(super) struct Creation<'a> {
     pub by: &'a str,
 }
 
-/// The birth of the document's examples.
+/// The fixed values of the examples in the API's document.
 pub(super) const EXAMPLE: Creation<'static> = Creation {
     entropy: 0x0190_163d_8694_739b_aea5_966c_26f8_ad90,
     at: Millis(1_795_264_027_123),
     by: "admin",
 };
 
-/// A new template.
+/// Makes a template from the checked members of a request.
 pub(super) fn new_template(
     members: Map<String, Value>,
     creation: Creation<'_>,
@@ -46,7 +46,7 @@ pub(super) fn new_template(
     Ok(template)
 }
 
-/// A new endpoint that uses `template`, which need not be stored yet.
+/// Makes an endpoint that uses `template`, which may be unstored.
 pub(super) fn new_endpoint(
     mut members: Map<String, Value>,
     template: &Template,
@@ -58,7 +58,7 @@ pub(super) fn new_endpoint(
     record.insert("id".to_owned(), json!(id));
     record.insert("name".to_owned(), json!(id));
     record.insert("provider".to_owned(), json!(default_provider(template)));
-    // The engine gives out the number when it adds the endpoint.
+    // The engine sets the number when it stores the endpoint.
     record.insert("no".to_owned(), json!(EndpointNo(0)));
     record.insert("version".to_owned(), json!(1));
     record.insert("createdAt".to_owned(), json!(creation.at));
@@ -71,7 +71,7 @@ pub(super) fn new_endpoint(
     Ok(endpoint)
 }
 
-/// A new record of `fields` that has a name. The request must have the `required` fields.
+/// Makes a record with a name from the checked members of a request, which must have the `required` fields.
 pub(super) fn new_record<R: DeserializeOwned>(
     fields: &[Field],
     required: &[&str],
@@ -88,7 +88,7 @@ pub(super) fn new_record<R: DeserializeOwned>(
     from_members(record)
 }
 
-/// A record that has a name after a change.
+/// Returns a record with a name after a change.
 pub(super) fn changed_record<R: Serialize + DeserializeOwned>(
     record: &R,
     members: Map<String, Value>,
@@ -97,7 +97,7 @@ pub(super) fn changed_record<R: Serialize + DeserializeOwned>(
     overlaid(record, members)
 }
 
-/// A template after a change.
+/// Returns a template after a change.
 pub(super) fn changed_template(
     template: &Template,
     members: Map<String, Value>,
@@ -108,7 +108,8 @@ pub(super) fn changed_template(
     Ok(changed)
 }
 
-/// An endpoint after a change.
+/// Returns an endpoint after a change. Setting `workersMax` to 0 pauses the endpoint, which stores the numbers of
+/// workers in `pausedFrom`.
 pub(super) fn changed_endpoint(
     endpoint: &Endpoint,
     members: Map<String, Value>,
@@ -128,7 +129,7 @@ pub(super) fn changed_endpoint(
     Ok(changed)
 }
 
-/// Refuses a reserved slug, except where the endpoint has it from before it was reserved.
+/// Refuses a reserved slug. An endpoint keeps a slug that was reserved after the endpoint got it.
 fn check_slug(slug: Option<&str>, before: Option<&str>) -> Result<(), ApiError> {
     match slug.filter(|slug| Some(*slug) != before && is_reserved_slug(slug)) {
         None => Ok(()),
@@ -139,7 +140,7 @@ fn check_slug(slug: Option<&str>, before: Option<&str>) -> Result<(), ApiError> 
     }
 }
 
-/// The rules between fields.
+/// Checks the rules that concern several fields.
 fn check_endpoint(endpoint: &Endpoint, template: &Template) -> Result<(), ApiError> {
     let (min, max) = (endpoint.workers_min, endpoint.workers_max);
     require(
@@ -164,19 +165,20 @@ fn check_endpoint(endpoint: &Endpoint, template: &Template) -> Result<(), ApiErr
     }
 }
 
-/// Without a command line there is no process to start, so the workers must come from outside.
+/// The provider of an endpoint that names none: without a command line there is no process to start, so its workers are
+/// external.
 fn default_provider(template: &Template) -> &'static str {
     if has_command(template) { "process" } else { "external" }
 }
 
-/// Deployed code says itself how it is run.
+/// Whether workers have a command line. Deployed code has its own.
 fn has_command(template: &Template) -> bool {
     let runs_code =
         template.workdir.as_deref().is_some_and(|workdir| CodeHash::in_workdir(workdir).is_some());
     runs_code || !template.docker_entrypoint.is_empty() || !template.docker_start_cmd.is_empty()
 }
 
-/// Puts the kept values back where a client sent back the mask that it had read.
+/// Replaces every [`MASK`] in the environment by the value that is stored under the same name.
 fn restore_masked(template: &mut Template, kept: Option<&Template>) -> Result<(), ApiError> {
     for (name, value) in &mut template.env {
         if value == MASK {
@@ -201,13 +203,13 @@ fn overlaid<R: Serialize + DeserializeOwned>(record: &R, members: Map<String, Va
     from_members(whole)
 }
 
-/// The fields' table is stricter than the record, so this only fails where the table has a hole.
+/// Parses a record. The table of fields is stricter than the record, so this fails only if the table lacks a rule.
 fn from_members<R: DeserializeOwned>(members: Map<String, Value>) -> Result<R, ApiError> {
     serde_json::from_value(Value::Object(members))
         .map_err(|error| ApiError::bad_request("bad_field", error.to_string()))
 }
 
-/// Whether the request has the fields that nothing can be made without.
+/// Refuses a request that lacks one of the fields.
 fn require_sent(members: &Map<String, Value>, names: &[&str]) -> Result<(), ApiError> {
     match names.iter().find(|name| !members.contains_key(**name)) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Bodies that nobody means well with, against the tables of fields that the server really has.
+//! Hostile request bodies, checked against the tables of fields that the server has.
 
 use longshore_hostile::{JSON_TOKENS, cases, mutated, text};
 use longshore_model::{Endpoint, EndpointId, Millis, Template};
@@ -12,10 +12,10 @@ use super::template_fields::TEMPLATE_FIELDS;
 use super::views::{self, Extras};
 
 const BIRTH: Creation<'static> = Creation { entropy: 7, at: Millis(5), by: "key-1" };
-/// No answer and no error may show it.
+/// A secret that no response and no error may contain.
 const SECRET: &str = "hushhush";
 
-/// A value that fits the field, at the edges of what does.
+/// A value that the field accepts, often at its limits.
 fn fitting(kind: FieldKind) -> BoxedStrategy<Value> {
     let words = |words: &'static [&'static str]| prop::sample::select(words.to_vec());
     match kind {
@@ -27,7 +27,7 @@ fn fitting(kind: FieldKind) -> BoxedStrategy<Value> {
         .prop_map(move |text| text.chars().take(chars_max).collect::<String>().into())
         .boxed(),
         FieldKind::Secret { .. } => Just(SECRET).prop_map(Value::from).boxed(),
-        // Longer than every reserved word.
+        // Longer than every reserved slug.
         FieldKind::Slug => "[A-Za-z0-9][A-Za-z0-9._-]{20,40}(/[A-Za-z0-9][A-Za-z0-9._-]{0,20}){0,2}"
             .prop_map(Value::from)
             .boxed(),
@@ -63,7 +63,7 @@ fn fitting(kind: FieldKind) -> BoxedStrategy<Value> {
     }
 }
 
-/// A value that no field takes that is not of its very kind.
+/// A value that only fields of its own kind accept.
 fn foreign(kind: FieldKind) -> impl Strategy<Value = Value> {
     let any = prop_oneof![
         Just(json!(null)),
@@ -90,7 +90,7 @@ fn is_settable(field: &Field, verb: Verb) -> bool {
     }
 }
 
-/// A body of some fields, each with a value that fits.
+/// A body with some of the fields, each with an accepted value.
 fn body(fields: &'static [Field], verb: Verb) -> impl Strategy<Value = Value> {
     let settable: Vec<&'static Field> = fields.iter().filter(|field| is_settable(field, verb)).collect();
     let count = settable.len();
@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(&changed_template(&template, members).unwrap(), &template);
         let view = views::template(&template);
         prop_assert!(!view.to_string().contains(SECRET) || body["name"] == SECRET);
-        // What was read can be sent back as it is, and changes nothing.
+        // A client can send back what it has read, and nothing changes.
         let sent: Map<String, Value> = view.as_object().unwrap().iter()
             .filter(|(name, _)| TEMPLATE_FIELDS.iter().any(|field| field.name == *name && is_settable(field, Verb::Update)))
             .map(|(name, value)| (name.clone(), value.clone()))

@@ -1,4 +1,4 @@
-//! A log file on its way to a client: what is there, and then what comes.
+//! Streams a log file to a client: the present lines, then the lines that are appended.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -14,13 +14,13 @@ use tokio::sync::mpsc;
 
 use crate::services::files::WorkerLog;
 
-/// How often a file is looked at that has nothing new.
+/// The interval between two reads of a file without new bytes.
 const PERIOD: Duration = Duration::from_millis(200);
 const PIECE_BYTES: usize = 64 * 1024;
-/// Pieces that wait for a slow reader.
+/// The number of pieces that wait for a slow client.
 const PIECES_MAX: usize = 4;
 
-/// A response's body.
+/// The body of a response: the pieces that a [`LogTail`] sends.
 pub(super) struct LogBody(mpsc::Receiver<Bytes>);
 
 impl LogBody {
@@ -42,11 +42,11 @@ impl http_body::Body for LogBody {
     }
 }
 
-/// Reads one log for one client.
+/// Reads the log of one worker for one client.
 pub(super) struct LogTail {
     path: PathBuf,
     pieces: mpsc::Sender<Bytes>,
-    /// The file that was read last, and how far.
+    /// The file that was read last. `offset` is the number of bytes that were read.
     inode: u64,
     offset: u64,
 }
@@ -56,7 +56,8 @@ impl LogTail {
         Self { path, pieces, inode: 0, offset: 0 }
     }
 
-    /// Sends the last `tail` lines, or all; then, as long as `again` finds a worker alive, what it writes.
+    /// Sends the last `tail` lines, or all lines for `None`. Then sends what the worker appends, as long as `again` finds
+    /// the worker alive.
     pub(super) async fn send(
         mut self,
         tail: Option<u64>,
@@ -69,7 +70,7 @@ impl LogTail {
             self.inode = facts.ino();
         }
         loop {
-            // Whether it lives is asked before the rest is read: what it wrote last is not missed.
+            // Look whether the worker lives before reading, so that its last lines are not missed.
             let found = again.as_ref().and_then(|again| again());
             if let Some(found) = &found {
                 self.path.clone_from(&found.path);
@@ -87,12 +88,12 @@ impl LogTail {
         }
     }
 
-    /// Sends what the file has beyond what was sent; none when the reader has gone.
+    /// Sends the new bytes of the file. `None` if the client has disconnected.
     async fn send_news(&mut self) -> Option<()> {
         loop {
             match self.read() {
                 Ok(piece) if !piece.is_empty() => self.pieces.send(piece.into()).await.ok()?,
-                // A file that is being renamed is there the next time.
+                // The file may be missing while it is rotated; the next read finds it.
                 _ => return Some(()),
             }
         }
@@ -102,7 +103,7 @@ impl LogTail {
         let mut file = File::open(&self.path)?;
         let facts = file.metadata()?;
         if facts.ino() != self.inode || facts.len() < self.offset {
-            // A new file was begun: all of it is new.
+            // The file was rotated: read the new one from the start.
             (self.inode, self.offset) = (facts.ino(), 0);
         }
         file.seek(SeekFrom::Start(self.offset))?;
@@ -113,7 +114,7 @@ impl LogTail {
     }
 }
 
-/// Where the last `lines` lines of a file begin.
+/// The offset in bytes at which the last `lines` lines of a file begin.
 fn start_of_tail(path: &Path, lines: u64) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let mut end = file.metadata()?.len();
@@ -128,7 +129,7 @@ fn start_of_tail(path: &Path, lines: u64) -> io::Result<u64> {
         file.read_exact(&mut piece)?;
         for (at, byte) in piece.iter().enumerate().rev() {
             let position = start + at as u64;
-            // The end of the last line begins no other.
+            // The line end at the end of the file starts no further line.
             if *byte == b'\n' && position + 1 < length {
                 left = left.saturating_sub(1);
                 if left == 0 {

@@ -17,7 +17,8 @@ macro_rules! operations {
                 .gives($name)
                 .tagged(),
             Operation::get(concat!("Get", $name), $one, $get).gives($name).tagged(),
-            update(Operation::patch(concat!("Update", $name), $one, $update)).summary("changes what is sent"),
+            update(Operation::patch(concat!("Update", $name), $one, $update))
+                .summary("changes the fields that are sent"),
             update(Operation::post(concat!("Update", $name, "ByPost"), format!("{}/update", $one), $update))
                 .summary("the same as PATCH"),
             Operation::delete(concat!("Delete", $name), $one, $delete).tagged(),

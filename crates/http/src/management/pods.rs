@@ -1,5 +1,5 @@
-//! `/v1/pods`: the workers, as clients of such an API look at machines. To be read only: an endpoint starts and ends
-//! its workers itself.
+//! `/v1/pods`: the workers, in the form in which the official clients read pods. Read-only: the server starts and
+//! stops workers itself.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::wire::query::Query;
 const COMPUTE_TYPES: &[&str] = &["GPU", "CPU"];
 const STATUSES: &[&str] = &["RUNNING", "EXITED", "TERMINATED"];
 
-/// Which workers are shown.
+/// The parameters that filter the list of workers.
 const FILTERS: &[Parameter] = &[
     query("endpointId", ParameterKind::Text, "only the workers of this endpoint"),
     query("templateId", ParameterKind::Text, "only the workers of this template's endpoints"),
@@ -32,7 +32,7 @@ const FILTERS: &[Parameter] = &[
     query(
         "computeType",
         ParameterKind::Word { words: COMPUTE_TYPES, default: None },
-        "only workers of such endpoints",
+        "only workers of endpoints with this compute type",
     ),
     query("imageName", ParameterKind::Text, "only workers of this image"),
     query("name", ParameterKind::Text, "only the workers of endpoints with this name"),
@@ -50,11 +50,11 @@ pub(super) fn group() -> Group {
     let status = json!({
         "type": "string",
         "enum": ["INITIALIZING", "IDLE", "RUNNING", "DRAINING", "THROTTLED", "EXITED"],
-        "description": "what it does; a THROTTLED one is wanted and finds no place, for the `reason`",
+        "description": "the status; a `THROTTLED` worker has no placement yet, for the `reason`",
     });
     let unenforced = json!({
         "type": "string",
-        "description": "which limits of its endpoint (`memoryBytes`, `vcpus`) do not hold for it, and why",
+        "description": "the limits of its endpoint (`memoryBytes`, `vcpus`) that are not enforced for it, and why",
     });
     let pod = object(
         &[
@@ -155,10 +155,10 @@ fn compute_type(record: &Endpoint) -> &'static str {
     }
 }
 
-/// The workers of one endpoint: those that its queue knows, those that are being started, and those that find no
-/// place.
+/// The workers of one endpoint: workers that the queue knows, workers that are starting, and workers without a
+/// placement.
 pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) -> Vec<Value> {
-    // An endpoint that is deleted at this moment has no workers to show.
+    // An endpoint that was deleted meanwhile has no workers.
     let view = endpoint.fleet_view().await.unwrap_or_default();
     let status = endpoint.fleet_status();
     let record = endpoint.record();
@@ -172,7 +172,7 @@ pub(super) async fn of_endpoint(state: &HttpState, endpoint: &EndpointHandle) ->
     seen.chain(unseen).chain(throttled).map(Value::Object).collect()
 }
 
-/// What the workers of one endpoint have in common.
+/// The values that all workers of one endpoint share.
 struct Common<'a> {
     state: &'a HttpState,
     record: &'a Endpoint,
@@ -223,7 +223,7 @@ impl Common<'_> {
         if let Some(text) = &kept.placement.unenforced_limits {
             pod.insert("unenforcedLimits".to_owned(), json!(text));
         }
-        // Workers of an older program have no such note.
+        // Workers that an older version started have no start time.
         if kept.placement.started_at.0 > 0 {
             pod.insert("lastStartedAt".to_owned(), views::time(kept.placement.started_at));
         }

@@ -1,8 +1,8 @@
-//! What a request names (templates, volumes, registries' credentials, code), and whether its key has the right to.
+//! Permission to name resources in a request: templates, volumes, registries' credentials and code.
 //!
-//! A key with `manage` for all names what it likes. One that is limited to endpoints names what one of its endpoints
-//! uses already, and what is shared with one of them (the resource's `endpoints`). Everything else is 401, whether it
-//! exists or not: a key learns nothing about others.
+//! A key with the scope `manage` for all endpoints may name every resource. A key that is limited to endpoints may name
+//! a resource that one of its endpoints uses, and a resource that is shared with one of them (its field `endpoints`).
+//! For every other name the answer is 401, so that a key cannot find out which other resources exist.
 
 use std::sync::Arc;
 
@@ -15,10 +15,14 @@ use crate::HttpState;
 use crate::gate::auth;
 use crate::wire::api_error::ApiError;
 
-/// The field that says with which endpoints a resource is shared.
+/// The field with the endpoints that a resource is shared with.
 const ENDPOINTS: &str = "endpoints";
 
-/// Checks that a key may name everything that a request's members name.
+/// Checks that a key may name every resource that the members of a request name.
+///
+/// # Errors
+///
+/// 401 for a resource that the key may not name.
 pub(super) fn may_name(
     state: &HttpState,
     key: &TrackedKey,
@@ -52,8 +56,12 @@ pub(super) fn may_change_template(
     }
 }
 
-/// Puts ids in place of the slugs in `endpoints`, and the list in place of `"*"`. Ids that are `known`, from the record
-/// that is changed, may be of endpoints that are gone.
+/// Replaces slugs in the field `endpoints` by ids, and `"*"` by a list. `known` are the endpoints of the stored record;
+/// their ids are accepted even if the endpoints were deleted.
+///
+/// # Errors
+///
+/// 400 for an endpoint that does not exist, and for `"*"` beside other names.
 pub(super) fn resolve_endpoints(
     engine: &Engine,
     members: &mut Map<String, Value>,
@@ -87,7 +95,7 @@ pub(super) fn resolve_endpoints(
     Ok(())
 }
 
-/// Leaves out of what is shown which endpoints of others a resource is shared with.
+/// Removes endpoints that the key may not read from the field `endpoints` of a response.
 pub(super) fn hide_others(state: &HttpState, key: &TrackedKey, view: &mut Value) {
     let now = auth::now_for(key, state);
     if key.permits(Permission::ReadCatalog, None, now) {
@@ -101,19 +109,19 @@ pub(super) fn hide_others(state: &HttpState, key: &TrackedKey, view: &mut Value)
     }
 }
 
-/// What a key that is limited to endpoints may name.
+/// The resources that a key limited to endpoints may name.
 struct Rights<'a> {
     engine: &'a Engine,
-    /// The endpoints that it manages.
+    /// The endpoints that the key manages.
     endpoints: Vec<Arc<Endpoint>>,
-    /// Their templates.
+    /// The templates of these endpoints.
     templates: Vec<Arc<Template>>,
 }
 
 impl<'a> Rights<'a> {
     fn of(state: &'a HttpState, key: &TrackedKey) -> Self {
         let engine = state.engine();
-        // The id of an endpoint that is gone may be the slug of another by now.
+        // The id of a deleted endpoint may be the slug of another endpoint.
         let found =
             |id| engine.endpoint(&format!("{id}")).map(|handle| handle.record()).filter(|it| it.id == id);
         let managed = key.endpoints_for(Permission::WriteCatalog);
@@ -129,16 +137,16 @@ impl<'a> Rights<'a> {
             (Some(Value::Array(items)), FieldKind::ObjectsOf(fields), None) => {
                 items.iter().filter_map(Value::as_object).all(|inner| self.permit_all(fields, inner))
             }
-            // Not sent, or no name of anything.
+            // The field is not sent or names no resource.
             _ => true,
         })
     }
 
-    /// Whether every text in a value is one that the key may name.
+    /// Whether the key may name every text in a value.
     fn permit(&self, resource: Resource, value: &Value) -> bool {
         let texts: Vec<&str> = match value {
             Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
-            // An empty text is what some clients send for none.
+            // Some clients send an empty text for no resource.
             value => value.as_str().filter(|text| !text.is_empty()).into_iter().collect(),
         };
         match resource {
@@ -148,7 +156,7 @@ impl<'a> Rights<'a> {
             Resource::Code => {
                 texts.iter().all(|workdir| CodeHash::in_workdir(workdir).is_none() || self.code(workdir))
             }
-            // Even an empty list takes something from others.
+            // Changing the list, even to an empty one, affects endpoints of other keys.
             Resource::Endpoint => false,
         }
     }
@@ -178,7 +186,7 @@ impl<'a> Rights<'a> {
         self.templates.iter().any(used) || shared()
     }
 
-    /// Code that one of the endpoints runs.
+    /// Whether one of the endpoints runs this code.
     fn code(&self, workdir: &str) -> bool {
         self.templates.iter().any(|template| template.workdir.as_deref() == Some(workdir))
     }

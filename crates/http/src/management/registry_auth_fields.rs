@@ -12,7 +12,7 @@ pub(crate) const REGISTRY_AUTH_FIELDS: &[Field] = &[
     Field::new(
         "endpoints",
         FieldKind::Endpoints,
-        "the endpoints for which they are meant, by id or slug, or `\"*\"`: keys that manage one of them may name them",
+        "the endpoints that the credentials are shared with, by id or slug, or `\"*\"`: keys that manage one of them may name them",
     )
     .names(Resource::Endpoint)
     .default("[]"),

@@ -25,10 +25,12 @@ pub(super) fn group() -> Group {
     let operations = vec![
         list.summary("every registry's credentials"),
         create
-            .summary("keeps credentials for a registry")
-            .about("Nobody can read `username` and `password` afterwards."),
+            .summary("stores credentials for a registry")
+            .about("No response has `username` or `password`."),
         get.summary("one registry's credentials"),
-        update.about("The credentials themselves stay: delete them and make others."),
+        update.about(
+            "The user name and the password cannot be changed: delete the credentials and create others.",
+        ),
         update_by_post,
         delete.summary("deletes credentials that no template names"),
     ];
@@ -41,7 +43,7 @@ pub(super) fn group() -> Group {
         RegistryAuth::REQUIRED,
         { read: read, create: create, update: json!({ "endpoints": "*" }) },
     );
-    let about = "Credentials with which private container images are fetched.";
+    let about = "Credentials for registries with private container images.";
     Group { name: "Container registry auths", about, operations, schemas }
 }
 

@@ -1,4 +1,4 @@
-//! Schemas of resources, made from the tables that requests are checked against.
+//! JSON schemas of resources, built from the tables of fields that requests are checked against.
 
 use longshore_model::{SLUG_CHARS_MAX, SLUG_CHARS_MIN, SLUG_PATTERN};
 use serde_json::{Map, Value, json};
@@ -6,21 +6,21 @@ use serde_json::{Map, Value, json};
 use super::fields::{Access, Field, FieldKind, Verb};
 use crate::openapi::schema::{reference, texts_by_name};
 
-/// The form of texts that can be arguments and environment of a process.
+/// The pattern of texts without NUL, as arguments and environment of a process must be.
 const WITHOUT_NUL: &str = r"^[^\x00]*$";
 
-/// What clients read.
+/// The schema of a resource as clients read it.
 pub(super) fn read(fields: &[Field]) -> Value {
     let shown = || fields.iter().filter(|field| field.access != Access::WriteOnly);
     let properties = shown().map(|field| (field.name.to_owned(), schema(field, None)));
-    // What can be unset is left out where it is, and what is shown on request where nobody asks.
+    // Responses leave out unset fields, and objects that the request does not ask for.
     let is_optional =
         |field: &&Field| field.nullable || matches!(field.kind, FieldKind::Object(_) | FieldKind::Objects);
     let required: Vec<_> = shown().filter(|field| !is_optional(field)).map(|field| field.name).collect();
     json!({ "type": "object", "properties": properties.collect::<Map<_, _>>(), "required": required })
 }
 
-/// What clients send.
+/// The schema of a resource as clients send it with `verb`. The `required` fields must be sent.
 pub(super) fn sent(fields: &[Field], verb: Verb, required: &[&str]) -> Value {
     let settable = fields.iter().filter(|field| match field.access {
         Access::Write => true,
@@ -36,7 +36,7 @@ pub(super) fn sent(fields: &[Field], verb: Verb, required: &[&str]) -> Value {
     schema
 }
 
-/// A field as it is sent with `verb`, or as it is read.
+/// The schema of one field as clients send it with `verb`, or as they read it for `None`.
 fn schema(field: &Field, verb: Option<Verb>) -> Value {
     let mut schema = match field.kind {
         FieldKind::Text { chars_max } => {
@@ -71,7 +71,7 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
             { "type": "string", "enum": ["*"] },
         ] }),
         FieldKind::Object(fields) if field.access == Access::Read => read(fields),
-        // A template. Beside a reference nothing else may stand.
+        // The only such field is the template of an endpoint. A `$ref` may have no siblings.
         FieldKind::Object(_) if verb.is_none() => return reference("Template"),
         FieldKind::Object(fields) => sent(fields, Verb::Create, &[]),
     };
@@ -79,7 +79,7 @@ fn schema(field: &Field, verb: Option<Verb>) -> Value {
     if verb.is_some() && field.nullable {
         schema["nullable"] = json!(true);
     }
-    // On an update a field that is not sent stays as it is.
+    // Only for create: an update does not change a field that is not sent.
     if verb == Some(Verb::Create)
         && let Some(default) = field.default.and_then(|json| serde_json::from_str::<Value>(json).ok())
     {

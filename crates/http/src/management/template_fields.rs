@@ -30,12 +30,12 @@ pub(crate) const TEMPLATE_FIELDS: &[Field] = &[
     Field::new(
         "endpoints",
         FieldKind::Endpoints,
-        "the endpoints for which it is meant, by id or slug, or `\"*\"`: keys that manage one of them may name it",
+        "the endpoints that the template is shared with, by id or slug, or `\"*\"`: keys that manage one of them may name it",
     )
     .names(Resource::Endpoint)
     .default("[]"),
     Field::new("isPublic", FieldKind::Flag, "accepted for compatibility").default("false"),
-    Field::new("isServerless", FieldKind::Flag, "whether it is meant for endpoints").default("false"),
+    Field::new("isServerless", FieldKind::Flag, "whether the template is for endpoints").default("false"),
     Field::new("ports", FieldKind::Texts, "ports of the container").default(r#"["8888/http","22/tcp"]"#),
     Field::new("readme", FieldKind::Text { chars_max: 100_000 }, "text for people").default(r#""""#),
     Field::new("volumeInGb", GIGABYTES, "volume size").default("20"),

@@ -1,4 +1,4 @@
-//! `/v1/templates`: what workers run.
+//! `/v1/templates`: the image, command line and environment of workers.
 
 use longshore_engine::TrackedKey;
 use longshore_model::{Template, TemplateId};
@@ -17,19 +17,23 @@ use crate::openapi::Group;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::wire::api_error::ApiError;
 
-/// What clients of such an API ask for; all of it is shown anyway.
+/// Parameters that the official clients send and that have no effect.
 const INCLUDE: &[Parameter] = &[
     query(
         "includeEndpointBoundTemplates",
         ParameterKind::Flag,
-        "accepted for compatibility: they are always shown",
+        "accepted for compatibility: these templates are always included",
     ),
     query(
         "includePublicTemplates",
         ParameterKind::Flag,
-        "accepted for compatibility: there are none of others",
+        "accepted for compatibility: there are no public templates",
     ),
-    query("includeRunpodTemplates", ParameterKind::Flag, "accepted for compatibility: there are none"),
+    query(
+        "includeRunpodTemplates",
+        ParameterKind::Flag,
+        "accepted for compatibility: there are no such templates",
+    ),
 ];
 
 /// The operations on templates.
@@ -43,7 +47,7 @@ pub(super) fn group() -> Group {
     );
     let operations = vec![
         list.summary("every template").with(INCLUDE),
-        create.summary("makes a template"),
+        create.summary("creates a template"),
         get.summary("one template").with(INCLUDE),
         update
             .about("Endpoints that use the template get a new `version` if workers must be replaced for it."),
@@ -60,7 +64,12 @@ pub(super) fn group() -> Group {
             update: json!({ "readme": "Says hello." }),
         },
     );
-    Group { name: "Templates", about: "What workers run.", operations, schemas }
+    Group {
+        name: "Templates",
+        about: "The image, command line and environment of workers.",
+        operations,
+        schemas,
+    }
 }
 
 fn example_input() -> Map<String, Value> {
@@ -74,7 +83,7 @@ fn example_input() -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// The template of the document's examples.
+/// The template in the examples of the API's document.
 pub(super) fn example() -> Option<Template> {
     new_template(example_input(), EXAMPLE).ok()
 }

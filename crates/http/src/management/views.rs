@@ -1,5 +1,4 @@
-//! Records as clients read them: without the server's own numbers, without secrets, without what is not set, times
-//! as text.
+//! Records as clients read them: without internal numbers, secrets and unset fields, and with times in RFC 3339.
 
 use longshore_model::{Endpoint, Millis, NetworkVolume, RegistryAuth, Template};
 use serde::Serialize;
@@ -8,40 +7,40 @@ use serde_json::{Map, Value, json};
 use super::from_fields::MASK;
 use crate::wire::rfc3339::rfc3339;
 
-/// A template.
+/// A template, with the values of the environment masked.
 pub(super) fn template(template: &Template) -> Value {
     let mut view = members(template);
     view.insert("env".to_owned(), masked_env(template));
     view.insert("createdAt".to_owned(), time(template.created_at));
-    // Clients of such an API have these fields in their types.
+    // The official clients expect these fields.
     view.insert("isRunpod".to_owned(), json!(false));
     view.insert("earned".to_owned(), json!(0));
     view.insert("runtimeInMin".to_owned(), json!(0));
     Value::Object(view)
 }
 
-/// A registry's credentials, without them.
+/// Credentials for a registry, without user name and password.
 pub(super) fn registry_auth(auth: &RegistryAuth) -> Value {
     json!({
         "id": auth.id, "name": auth.name, "endpoints": auth.endpoints, "createdAt": rfc3339(auth.created_at),
     })
 }
 
-/// A network volume.
+/// A network volume as clients read it.
 pub(super) fn volume(volume: &NetworkVolume) -> Value {
     let mut view = members(volume);
     view.insert("createdAt".to_owned(), time(volume.created_at));
     Value::Object(view)
 }
 
-/// What a client asked to have beside an endpoint's own fields.
+/// The resources that a response shows in an endpoint.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extras<'a> {
     pub template: bool,
     pub workers: Option<&'a [Value]>,
 }
 
-/// An endpoint. `used` is its template.
+/// An endpoint whose template is `used`.
 pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Extras<'_>) -> Value {
     let mut view = members(endpoint);
     view.remove("no");
@@ -58,21 +57,21 @@ pub(super) fn endpoint(endpoint: &Endpoint, used: Option<&Template>, extras: Ext
     Value::Object(view)
 }
 
-/// The names of an environment.
+/// The environment of a template with every value masked.
 pub(super) fn masked_env(template: &Template) -> Value {
     template.env.keys().map(|name| (name.clone(), json!(MASK))).collect::<Map<_, _>>().into()
 }
 
-/// A moment.
+/// A time as RFC 3339 text.
 pub(super) fn time(at: Millis) -> Value {
     Value::String(rfc3339(at))
 }
 
 fn members(record: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(record) {
-        // Clients of such an API know fields that are absent, but none that are null.
+        // The official clients expect unset fields to be absent, not null.
         Ok(Value::Object(members)) => members.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        // Records are structs with names as keys; they have no other form.
+        // Unreachable: records are structs with named fields.
         _ => Map::new(),
     }
 }

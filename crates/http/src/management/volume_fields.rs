@@ -10,13 +10,13 @@ pub(crate) const VOLUME_FIELDS: &[Field] = &[
     Field::new(
         "size",
         FieldKind::Integer { min: 0, max: 4_000 },
-        "in GB; kept for people and tools, the directory may grow beyond it",
+        "in GB; stored for people and tools, but not enforced",
     ),
     Field::new("dataCenterId", SHORT_TEXT, "where it is, for people").on_create().default(r#""local""#),
     Field::new(
         "endpoints",
         FieldKind::Endpoints,
-        "the endpoints for which it is meant, by id or slug, or `\"*\"`: keys that manage one of them may name it",
+        "the endpoints that the volume is shared with, by id or slug, or `\"*\"`: keys that manage one of them may name it",
     )
     .names(Resource::Endpoint)
     .default("[]"),

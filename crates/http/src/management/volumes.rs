@@ -23,13 +23,13 @@ pub(super) fn group() -> Group {
     );
     let operations = vec![
         list.summary("every network volume"),
-        create
-            .summary("makes a network volume")
-            .about("Workers of endpoints that name it find its directory in `LONGSHORE_VOLUME_PATH`."),
+        create.summary("creates a network volume").about(
+            "Workers of endpoints that name the volume find its directory in `LONGSHORE_VOLUME_PATH`.",
+        ),
         get.summary("one network volume"),
         update,
         update_by_post,
-        delete.summary("deletes a network volume that no endpoint uses, with what is in it"),
+        delete.summary("deletes a network volume that no endpoint uses, with its contents"),
     ];
     let create = json!({ "name": "weights", "size": 200, "dataCenterId": "cellar" });
     let made = NetworkVolume::new(create.as_object().cloned().unwrap_or_default(), EXAMPLE);
@@ -40,7 +40,7 @@ pub(super) fn group() -> Group {
         NetworkVolume::REQUIRED,
         { read: read, create: create, update: json!({ "size": 400 }) },
     );
-    let about = "Directories that outlive workers, and that the workers of several endpoints share.";
+    let about = "Directories that the workers of several endpoints share and that outlive workers.";
     Group { name: "Network volumes", about, operations, schemas }
 }
 

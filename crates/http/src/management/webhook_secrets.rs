@@ -1,4 +1,4 @@
-//! `/v1/endpoints/{endpoint}/webhook-secret`: what receivers check the signatures of an endpoint's webhooks with.
+//! `/v1/endpoints/{endpoint}/webhook-secret`: the secrets that sign an endpoint's webhooks.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -15,32 +15,32 @@ use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 use crate::wire::rfc3339::rfc3339;
 
-/// How long the secret before is good beside a new one, unless the request says otherwise: a day.
+/// How long the previous secret signs beside a new one, in ms, if the request does not say: one day.
 const OVERLAP_MS_DEFAULT: u64 = 86_400_000;
-/// The longest: a month.
+/// The longest time that the previous secret signs beside a new one, in ms: 30 days.
 const OVERLAP_MS_MAX: u64 = 2_592_000_000;
 
 const PATH: &str = "/v1/endpoints/{endpoint}/webhook-secret";
 const OVERLAP: &[Parameter] = &[query(
     "overlapMs",
     ParameterKind::Integer { min: 0, max: OVERLAP_MS_MAX, default: Some(OVERLAP_MS_DEFAULT) },
-    "for how long webhooks are signed with the secret before, too, in milliseconds",
+    "how long webhooks are also signed with the previous secret, in milliseconds",
 )];
 
 /// The operations on the secrets of webhooks.
 pub(super) fn group() -> Group {
     let operations = vec![
         Operation::get("GetWebhookSecrets", PATH, get)
-            .summary("which secrets sign an endpoint's webhooks")
-            .about("When they were made, and until when they are good. The secrets themselves are shown once.")
+            .summary("the secrets that sign an endpoint's webhooks")
+            .about("When the secrets were created, and when they expire. A secret itself is only in the response that creates it.")
             .gives("WebhookSecrets"),
         Operation::post("RotateWebhookSecret", PATH, rotate)
-            .summary("makes a new secret, and shows it this once")
-            .about("Webhooks are signed after the Standard Webhooks scheme from then on; with the secret before, too, until it is over.")
+            .summary("creates a secret; only this response has it")
+            .about("Webhooks are then signed as Standard Webhooks says, until its expiry also with the previous secret.")
             .with(OVERLAP)
             .gives("NewWebhookSecret"),
         Operation::delete("DeleteWebhookSecrets", PATH, delete)
-            .summary("removes an endpoint's secrets: its webhooks are not signed any more"),
+            .summary("deletes an endpoint's secrets: its webhooks are no longer signed"),
     ];
     let nullable_time = json!({ "type": "string", "format": "date-time", "nullable": true });
     let secret = object(&[("createdAt", time()), ("expiresAt", nullable_time)], &["createdAt", "expiresAt"]);
@@ -56,7 +56,7 @@ pub(super) fn group() -> Group {
             with_example(object(&[("secret", text()), secrets.clone()], &["secret", "secrets"]), example),
         ),
     ];
-    let about = "Secrets with which the receivers of webhooks can tell that a call is ours.";
+    let about = "Secrets with which receivers can verify that a webhook call is from this server.";
     Group { name: "Webhook secrets", about, operations, schemas }
 }
 
@@ -79,7 +79,7 @@ async fn rotate(
         Ok(state.engine().rotate_webhook_secret(endpoint.as_str(), overlap_ms).await?)
     })
     .await?;
-    tracing::info!(%endpoint, by = %key.id, "webhook secret made");
+    tracing::info!(%endpoint, by = %key.id, "webhook secret rotated");
     Ok(json!({ "secret": made.text, "secrets": shown(&made.secrets) }).into())
 }
 

@@ -1,4 +1,4 @@
-//! `/v1/endpoints/{endpoint}/workers`: the workers of an endpoint, and what they print.
+//! `/v1/endpoints/{endpoint}/workers`: the workers of an endpoint and their logs.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use crate::services::files::WorkerLog;
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 
-/// More lines than a log of full size has.
+/// The largest `tail`: more lines than a log file of full size has.
 const TAIL_LINES_MAX: u64 = 1_000_000;
 
 const ENDED: &[Parameter] =
-    &[query("ended", ParameterKind::Flag, "shows those that have ended, too, while their logs are kept")];
+    &[query("ended", ParameterKind::Flag, "also lists ended workers whose logs are stored")];
 const LOG: &[Parameter] = &[
     query(
         "tail",
         ParameterKind::Integer { min: 0, max: TAIL_LINES_MAX, default: None },
-        "only so many lines of what is there",
+        "the number of lines to start with, from the end of the log",
     ),
-    query("follow", ParameterKind::Flag, "goes on with what comes, until the worker ends"),
+    query("follow", ParameterKind::Flag, "continues with new lines until the worker ends"),
 ];
 
 /// The operations on workers.
@@ -85,7 +85,7 @@ async fn logs(
     let (key, endpoint) = auth::authorize_endpoint(&state, &headers, ReadCatalog, &id)?;
     let query = Query::of(&uri)?;
     let tail = query.integer("tail", 0, TAIL_LINES_MAX)?;
-    // Its form says that it names a file in the server's own folder, and no way out of it.
+    // The form of a worker id has no `/` and no `.` at the start, so the id cannot name a file outside of the log directory.
     let worker: WorkerId = worker.parse().map_err(|_| no_such_worker())?;
     let log = find(&state, endpoint.id(), worker.clone()).await?;
     let Some(log) = log else {
@@ -128,11 +128,15 @@ fn no_such_worker() -> ApiError {
     ApiError::new(
         http::StatusCode::NOT_FOUND,
         "worker_not_found",
-        "the endpoint has no worker with this id, and keeps no log of one",
+        "the endpoint has no worker with this id, and no log of one",
     )
 }
 
-/// Files are looked at where nothing else waits.
+/// Runs blocking work on a thread for blocking calls.
+///
+/// # Errors
+///
+/// 500 if the work panicked.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -10,24 +10,24 @@ use super::page::{About, MetricsPage};
 /// The content type of the format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A page under construction. The samples of a family must follow its head.
+/// Builds a page. The samples of a family must follow the head of the family.
 #[derive(Debug, Default)]
 pub(super) struct Exposition {
     text: String,
     parts: Vec<(usize, About)>,
 }
 
-/// The name and value of a label.
+/// A label: name and value.
 pub(super) type Label<'a> = (&'a str, &'a str);
 
-/// What a family's samples are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MetricType {
-    /// Goes up and down.
+    /// A value that can go up and down.
     Gauge,
-    /// Only goes up, except that it starts at zero with the server.
+    /// A value that only goes up, from zero at the start of the server.
     Counter,
-    /// A distribution.
+    /// A distribution in buckets.
     Histogram,
 }
 
@@ -44,7 +44,7 @@ impl Exposition {
         self.head(name, kind, help);
     }
 
-    /// The samples that follow are of the endpoint in this place.
+    /// Begins the samples of one endpoint, by its place in the list of endpoints.
     pub fn endpoint(&mut self, place: usize) {
         self.begin(About::Endpoint(place));
     }
@@ -62,14 +62,14 @@ impl Exposition {
         self.write(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
 
-    /// One sample.
+    /// Adds one sample to the family.
     pub fn sample(&mut self, name: &str, labels: &[Label<'_>], value: impl Display) {
         self.text.push_str(name);
         self.labels(labels, None);
         self.write(format_args!(" {value}\n"));
     }
 
-    /// The samples of one histogram. So many of its units make one of the family's.
+    /// Adds the samples of one histogram. `units_per_one` is the number of the histogram's units in one unit of the family.
     pub fn histogram(
         &mut self,
         name: &str,
@@ -90,7 +90,7 @@ impl Exposition {
         self.write(format_args!(" {}\n", histogram.cumulative.last().unwrap_or(&0)));
     }
 
-    /// The page; the ids of the endpoints by their places.
+    /// Returns the page. `endpoints` are the ids of the endpoints by place.
     pub fn into_page(self, endpoints: &[EndpointId]) -> MetricsPage {
         MetricsPage::new(self.text, self.parts, endpoints)
     }
@@ -108,7 +108,7 @@ impl Exposition {
     }
 
     fn write(&mut self, text: std::fmt::Arguments<'_>) {
-        // Writing into memory cannot fail.
+        // Writing to a `String` cannot fail.
         let _infallible = self.text.write_fmt(text);
     }
 }

@@ -1,4 +1,4 @@
-//! The families of numbers, each filled for every endpoint or for the whole process.
+//! The families of metrics, for every endpoint or for the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use super::process;
 use super::requests::RequestCounts;
 use crate::{HttpState, ScrubReport};
 
-/// An endpoint that does not tell its numbers in time is left out of the families that need it.
+/// How long to wait for an endpoint's job counts. The families that need them leave out a later endpoint.
 const HEALTH_WAIT: Duration = Duration::from_secs(2);
-/// How many endpoints are asked at once.
+/// The number of endpoints that are asked concurrently.
 const ASKED_AT_ONCE: usize = 256;
 const TAKEN_AT: &str = "longshore_metrics_time_seconds";
 const MS_PER_SECOND: f64 = 1_000.0;
 const US_PER_SECOND: f64 = 1_000_000.0;
 
-/// One endpoint's numbers at this moment.
+/// The measurements of one endpoint.
 struct MeasuredEndpoint {
     handle: EndpointHandle,
     record: Arc<Endpoint>,
     health: Option<Health>,
 }
 
-/// Asks every endpoint and writes all families down.
+/// Asks every endpoint and renders all families. `None` if rendering panicked.
 pub(super) async fn render(state: HttpState) -> Option<MetricsPage> {
     let numbers = numbers(state.engine()).await;
-    // So many lines take long enough to be in everybody's way.
+    // With thousands of endpoints rendering takes too long for an async task.
     let written = tokio::task::spawn_blocking(move || {
         let mut page = Exposition::default();
-        // For everybody, as a page may be a second old.
+        // Shown for all keys, since a page may be a second old.
         page.family_of_endpoints(
             TAKEN_AT,
             MetricType::Gauge,
-            "when these numbers were taken, in seconds since 1970",
+            "when these metrics were taken, in seconds since 1970",
         );
         page.sample(TAKEN_AT, &[], state.engine().now().0 as f64 / MS_PER_SECOND);
         endpoints(&mut page, &numbers);
@@ -52,7 +52,7 @@ pub(super) async fn render(state: HttpState) -> Option<MetricsPage> {
         let ids: Vec<_> = numbers.iter().map(|one| one.record.id).collect();
         page.into_page(&ids)
     });
-    written.await.inspect_err(|error| tracing::error!(%error, "the metrics could not be written down")).ok()
+    written.await.inspect_err(|error| tracing::error!(%error, "metrics rendering failed")).ok()
 }
 
 async fn numbers(engine: &Engine) -> Vec<MeasuredEndpoint> {
@@ -70,7 +70,7 @@ async fn numbers(engine: &Engine) -> Vec<MeasuredEndpoint> {
     numbers
 }
 
-/// Gauges and counters of every endpoint.
+/// Renders gauges and counters of every endpoint.
 fn endpoints(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
     page.family_of_endpoints("longshore_endpoint_info", MetricType::Gauge, "names of an endpoint; always 1");
     for (place, MeasuredEndpoint { record, .. }) in numbers.iter().enumerate() {
@@ -117,10 +117,10 @@ fn endpoints(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
     });
 }
 
-/// Values of a label, each with its number.
+/// Values of a label with their numbers.
 type Values = Vec<(&'static str, u64)>;
 
-/// Distributions of every endpoint.
+/// Renders distributions of every endpoint.
 fn jobs(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
     let mut family = |name: &str, help: &str, histogram: fn(&EndpointMetrics) -> &Histogram| {
         page.family_of_endpoints(name, MetricType::Histogram, help);
@@ -130,24 +130,22 @@ fn jobs(page: &mut Exposition, numbers: &[MeasuredEndpoint]) {
             page.histogram(name, &[("endpoint", record.id.as_str())], &snapshot, MS_PER_SECOND);
         }
     };
-    family("longshore_job_delay_seconds", "how long jobs waited before a worker took them", |of| {
+    family("longshore_job_delay_seconds", "time that jobs waited before a worker took them", |of| {
         &of.delay_ms
     });
-    family("longshore_job_execution_seconds", "how long jobs ran until they were over", |of| {
-        &of.execution_ms
-    });
+    family("longshore_job_execution_seconds", "time that jobs ran until they ended", |of| &of.execution_ms);
 }
 
 fn commits(page: &mut Exposition, engine: &Engine) {
     let metrics = engine.metrics();
     let name = "longshore_commit_seconds";
-    page.family(name, MetricType::Histogram, "how long commits took until they were durable");
+    page.family(name, MetricType::Histogram, "time until commits were durable");
     page.histogram(name, &[], &metrics.commit_us.snapshot(), US_PER_SECOND);
     let name = "longshore_commit_commands";
-    page.family(name, MetricType::Histogram, "how many commands shared a commit");
+    page.family(name, MetricType::Histogram, "number of commands in a commit");
     page.histogram(name, &[], &metrics.commit_batch.snapshot(), 1.0);
     let name = "longshore_commits_failed_total";
-    page.family(name, MetricType::Counter, "commits that the store refused");
+    page.family(name, MetricType::Counter, "commits that the store rejected");
     page.sample(name, &[], metrics.commits_failed());
     let name = "longshore_invariants_broken_total";
     page.family(
@@ -168,7 +166,7 @@ fn requests(page: &mut Exposition, counts: &RequestCounts) {
     }
 }
 
-/// The reading of stored files in the background.
+/// Renders the counters of the scrub, which reads stored files in the background.
 fn scrub(page: &mut Exposition, state: &HttpState) {
     let Some(found) = state.scrub().map(ScrubReport::snapshot) else { return };
     page.family(
@@ -177,7 +175,7 @@ fn scrub(page: &mut Exposition, state: &HttpState) {
         "bytes of stored files read in the background",
     );
     page.sample("longshore_scrub_bytes_total", &[], found.bytes);
-    page.family("longshore_scrub_passes_total", MetricType::Counter, "how often all stored files were read");
+    page.family("longshore_scrub_passes_total", MetricType::Counter, "complete reads of all stored files");
     page.sample("longshore_scrub_passes_total", &[], found.passes);
     page.family(
         "longshore_scrub_damaged",

@@ -1,4 +1,4 @@
-//! What owners of keys use: the busiest by name, the others as one. How many there are makes the page no longer.
+//! Usage by the owners of keys: the busiest owners by name, all others together. This bounds the length of the page.
 
 use longshore_engine::{Engine, Use};
 
@@ -6,10 +6,10 @@ use super::exposition::{Exposition, MetricType};
 
 const MS_PER_SECOND: f64 = 1_000.0;
 
-/// Stands for every owner that is not among the busiest.
+/// The label of all owners that are not among the busiest.
 const OTHER: &str = "other";
 
-/// Counters of every owner.
+/// Renders the counters of owners.
 pub(super) fn owners(page: &mut Exposition, engine: &Engine) {
     let uses: Vec<_> = engine
         .owner_use()
@@ -23,13 +23,13 @@ pub(super) fn owners(page: &mut Exposition, engine: &Engine) {
         }
     };
     let name = "longshore_owner_submitted_total";
-    family(name, "jobs that an owner's keys handed in", |used| used.submitted as f64);
+    family(name, "jobs that an owner's keys submitted", |used| used.submitted as f64);
     family("longshore_owner_ended_total", "jobs of an owner that ended", |used| used.ended as f64);
     let name = "longshore_owner_served_seconds_total";
-    family(name, "how long an owner's jobs ran that ended", |used| used.served_ms as f64 / MS_PER_SECOND);
+    family(name, "time that an owner's ended jobs ran", |used| used.served_ms as f64 / MS_PER_SECOND);
 }
 
-/// An owner may be called `other`, too.
+/// The label of an owner, distinct from [`OTHER`].
 fn label(name: &str) -> String {
     if name == OTHER { format!("{name} (an owner)") } else { name.to_owned() }
 }

@@ -1,8 +1,7 @@
-//! One rendering of the numbers, for everybody who asks within a second.
+//! A page of metrics, rendered at most once per second.
 //!
-//! With thousands of endpoints a page is many megabytes and costs a second of a processor. Whoever asks while one is
-//! being made waits for that one. Keys that are limited to endpoints get the parts about theirs, cut out of the same
-//! page.
+//! With thousands of endpoints a page has many megabytes and takes a second of processor time. Requests during a rendering
+//! wait for its page. Keys that are limited to endpoints get the parts of the same page about these endpoints.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,27 +12,27 @@ use bytes::Bytes;
 use longshore_model::EndpointId;
 use tokio::sync::watch;
 
-/// How long a page is good for.
+/// How long a page is returned after it was rendered.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Of whom a part of a page tells.
+/// The subject of a part of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// The head of a family whose samples are of endpoints.
     Endpoints,
-    /// One endpoint, by its place in the page's list.
+    /// The samples of one endpoint, by its place in the list of endpoints.
     Endpoint(usize),
-    /// The whole process.
+    /// The metrics of the process.
     Server,
 }
 
-/// The numbers as text, and where in it each endpoint's are.
+/// A rendered page, with the ranges of each endpoint's samples.
 #[derive(Debug, Default)]
 pub(super) struct MetricsPage {
     text: Bytes,
-    /// Where each part begins, in their order. A part ends where the next one begins.
+    /// The offset of each part, in order. A part ends where the next one begins.
     parts: Vec<(usize, About)>,
-    /// The place of each endpoint.
+    /// The place of each endpoint in the list of endpoints.
     places: HashMap<EndpointId, usize>,
 }
 
@@ -43,12 +42,12 @@ impl MetricsPage {
         Self { text: text.into(), parts, places }
     }
 
-    /// Everything.
+    /// The whole page.
     pub(super) fn whole(&self) -> Bytes {
         self.text.clone()
     }
 
-    /// What is about these endpoints alone.
+    /// The parts about these endpoints, with the heads of their families.
     pub(super) fn about<'a>(&self, endpoints: impl Iterator<Item = &'a EndpointId>) -> Bytes {
         let mut is_shown = vec![false; self.places.len()];
         for place in endpoints.filter_map(|id| self.places.get(id)) {
@@ -74,14 +73,15 @@ impl MetricsPage {
     }
 }
 
-/// The page of this moment, as far as there is one.
+/// The newest page, or the one that is being rendered.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     latest: Mutex<Option<watch::Receiver<Option<Arc<MetricsPage>>>>>,
 }
 
 impl PageCache {
-    /// The page that is fresh, or is being made, or is made now by `render`. None where that did not end well.
+    /// Returns the newest page if it is fresh, else waits for the page that is being rendered or starts `render`. `None` if
+    /// rendering failed.
     pub(super) async fn page<F>(self: &Arc<Self>, render: impl FnOnce() -> F) -> Option<Arc<MetricsPage>>
     where
         F: Future<Output = Option<MetricsPage>> + Send + 'static,
@@ -95,7 +95,8 @@ impl PageCache {
         page.clone()
     }
 
-    /// A page is fresh, or on its way, as long as the task that made it keeps its end of the channel.
+    /// Returns the newest page or starts one with `begin`. A page is fresh or being rendered as long as its task holds the
+    /// sender of the channel.
     fn latest_or(
         &self,
         begin: impl FnOnce() -> watch::Receiver<Option<Arc<MetricsPage>>>,
@@ -105,7 +106,7 @@ impl PageCache {
         latest.insert(present.unwrap_or_else(begin)).clone()
     }
 
-    /// Makes a page, and lets go of it after its time.
+    /// Renders a page and drops it when it is no longer fresh.
     async fn keep(
         self: Arc<Self>,
         sender: watch::Sender<Option<Arc<MetricsPage>>>,
@@ -116,7 +117,7 @@ impl PageCache {
         tokio::time::sleep(FRESH).await;
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         drop(sender);
-        // Unless another has begun meanwhile, which only happens after this.
+        // A page that was begun meanwhile stays.
         latest.take_if(|page| page.has_changed().is_err());
     }
 }
@@ -143,14 +144,14 @@ mod tests {
             };
             cache.page(render).await.unwrap().whole()
         };
-        // The first one hangs up.
+        // The first client disconnects.
         tokio::time::timeout(Duration::from_secs(1), ask()).await.unwrap_err();
         let three = tokio::join!(ask(), ask(), ask());
         assert_eq!(three, ("0".into(), "0".into(), "0".into()));
         tokio::time::sleep(Duration::from_millis(999)).await;
         assert_eq!(ask().await, "0");
         tokio::time::sleep(FRESH).await;
-        assert!(cache.latest.lock().unwrap().is_none(), "nobody needs it any more");
+        assert!(cache.latest.lock().unwrap().is_none(), "the stale page must be dropped");
         assert_eq!(ask().await, "1");
     }
 

@@ -1,15 +1,15 @@
-//! What the operating system says of this process.
+//! Metrics of the process from the operating system.
 
 use std::fs;
 
-/// Numbers of this process; none where the system does not tell.
+/// Metrics of the process. `None` where the system does not report the value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProcessNumbers {
     pub resident_bytes: Option<u64>,
     pub open_files: Option<usize>,
 }
 
-/// Reads them, from Linux's `/proc`. Elsewhere there are none.
+/// Reads the metrics from `/proc` on Linux. On other systems every value is `None`.
 pub(super) fn read() -> ProcessNumbers {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     ProcessNumbers {

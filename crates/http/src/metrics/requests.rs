@@ -1,4 +1,4 @@
-//! Counts requests by what they asked for and how they were answered.
+//! Counts requests by route, method and status.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,17 +6,17 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::http::{Method, StatusCode};
 
-/// How many requests there were, by route, method and status. Routes are patterns (`/v2/{endpoint}/run`), so
-/// there are never more numbers than routes, methods and statuses.
+/// The number of requests by route, method and status. Routes are patterns (`/v2/{endpoint}/run`), which bounds the number
+/// of counters.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCounts {
     routes: RwLock<BTreeMap<String, Answers>>,
 }
 
-/// The numbers of one route, by method and status.
+/// The counters of one route, by method and status.
 type Answers = BTreeMap<(&'static str, u16), Arc<AtomicU64>>;
 
-/// One of the numbers.
+/// One counter with its labels.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RequestCount {
     pub route: String,
@@ -26,7 +26,7 @@ pub(super) struct RequestCount {
 }
 
 impl RequestCounts {
-    /// Counts a request whose answer is known.
+    /// Counts a request whose response is known.
     pub(crate) fn count(&self, route: &str, method: &Method, status: StatusCode) {
         self.number(route, method, status).fetch_add(1, Ordering::Relaxed);
     }
@@ -43,7 +43,7 @@ impl RequestCounts {
         Arc::clone(answers.entry((method, status)).or_default())
     }
 
-    /// The numbers so far.
+    /// The counters at this moment.
     pub(super) fn snapshot(&self) -> Vec<RequestCount> {
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         let counts = routes.iter().flat_map(|(route, answers)| {

@@ -1,4 +1,4 @@
-//! Requests to all endpoints at one address: the model's name chooses.
+//! Requests at `/openai/v1`, where the name of the model chooses the endpoint.
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -15,7 +15,7 @@ use crate::gate::auth;
 use crate::gate::rate_limits::LimitedRoute;
 use crate::wire::api_error::ApiError;
 
-/// `GET /openai/v1/models`. No worker is asked.
+/// `GET /openai/v1/models`. Creates no job.
 pub(super) async fn models(State(state): State<HttpState>, headers: HeaderMap) -> Answered {
     let key = auth::authorize_somewhere(&state, &headers, Permission::WriteJobs)?;
     Ok(models::list(&usable(&state, &key)))
@@ -28,7 +28,7 @@ pub(super) async fn model(
     headers: HeaderMap,
 ) -> Answered {
     let key = auth::authorize_somewhere(&state, &headers, Permission::WriteJobs)?;
-    // What is no text names nothing.
+    // A name that is not UTF-8 is read as the empty text, which no model has.
     let name = path.map_or_else(|_| String::new(), |Path(name)| name);
     let found = models::find(&usable(&state, &key), &name);
     Ok(found.map_or_else(
@@ -58,14 +58,14 @@ async fn to_model(state: HttpState, request: Request) -> Answered {
     };
     let record = endpoint.record();
     if let Some(first) = record.models.first().filter(|_| !record.models.contains(&name)) {
-        // Called by the endpoint's name: the worker knows its model by another.
+        // The request named the endpoint, but the worker expects the name of its model.
         asked.rename_model(first);
     }
     let answered = one_endpoint::ask(&state, key.submitter(), endpoint, asked).await;
     Ok(admission.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
 }
 
-/// The endpoints that a key may hand jobs to, oldest first.
+/// The endpoints that a key may submit jobs to, oldest first.
 fn usable(state: &HttpState, key: &ApiKey) -> Vec<EndpointHandle> {
     let now = auth::now_for(key, state);
     let mut endpoints = state.engine().endpoints();

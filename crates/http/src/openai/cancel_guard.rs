@@ -1,11 +1,12 @@
-//! Somebody who waits for a job: when they leave, nobody wants it any more.
+//! Cancels the job of a request whose client disconnects.
 
 use longshore_engine::EndpointHandle;
 use longshore_model::JobId;
 
 use crate::gate::peer;
 
-/// A caller. Dropped, as it is when its connection breaks, it cancels the job.
+/// Cancels the job when dropped, unless the client was served. The response owns the guard, so the guard is dropped when
+/// the connection closes.
 pub(super) struct CancelGuard {
     pub(super) endpoint: EndpointHandle,
     pub(super) job: JobId,
@@ -14,12 +15,12 @@ pub(super) struct CancelGuard {
 
 impl CancelGuard {
     pub(super) fn new(endpoint: EndpointHandle, job: JobId) -> Self {
-        // Hanging up is how they cancel.
+        // These clients cancel by disconnecting, so the server has to notice that.
         peer::hands_over();
         Self { endpoint, job, waits: true }
     }
 
-    /// It has all that it waited for: now it may leave.
+    /// Keeps the job from being cancelled: the client has the whole response.
     pub(super) fn is_served(&mut self) {
         self.waits = false;
     }

@@ -1,4 +1,4 @@
-//! Errors in the shape that OpenAI's clients read, and what workers say when something goes wrong.
+//! Errors in the form of the OpenAI API, from this server and from the errors that workers report.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -14,10 +14,10 @@ use super::python_literal;
 use crate::wire::api_error::{ApiError, ErrorText};
 use crate::wire::json_body::JsonBody;
 
-/// What clients go by when they decide whether to ask again.
+/// The header by which clients decide whether to retry.
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// A request that has no answer.
+/// An error response in the form of the OpenAI API.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OpenAiError {
     status: StatusCode,
@@ -25,7 +25,7 @@ pub(super) struct OpenAiError {
     kind: String,
     param: Value,
     code: Value,
-    /// The prompt was run: to run it again would come to the same.
+    /// Whether the worker ran the prompt, so that a retry would fail again.
     final_word: bool,
 }
 
@@ -35,30 +35,30 @@ impl OpenAiError {
         Self { status, message, kind, param: Value::Null, code: json!(code), final_word: false }
     }
 
-    /// Nobody has a model of this name, or the key may not use it.
+    /// No endpoint has a model of this name, or the key may not use the endpoint.
     pub(super) fn no_such_model(name: &str) -> Self {
         let message = format!("the model `{name}` does not exist, or the key may not use it");
         Self { param: json!("model"), ..Self::new(StatusCode::NOT_FOUND, message, "model_not_found") }
     }
 
-    /// No model was named where that is what chooses the endpoint.
+    /// The request lacks the name of the model, which chooses the endpoint.
     pub(super) fn no_model() -> Self {
         let message = "`model` is missing; it chooses the endpoint. Or use an endpoint's own address";
         Self { param: json!("model"), ..Self::new(StatusCode::BAD_REQUEST, message, "missing_model") }
     }
 
-    /// The worker was lost after some of its answer was sent.
+    /// The worker was lost after a part of its answer was sent.
     pub(super) fn worker_lost() -> Self {
-        let message = "the worker was lost while it answered; ask again";
+        let message = "the worker was lost while it answered; retry";
         Self::new(StatusCode::BAD_GATEWAY, message, "worker_lost")
     }
 
-    /// A job that has no result.
+    /// The error of a job that ended without a result.
     pub(super) fn of_job(job: &JobSnapshot) -> Self {
         let error = job.error.as_deref();
         let problem = match job.row.state {
             JobState::TimedOut => {
-                let message = error.unwrap_or("the job ran longer than it may");
+                let message = error.unwrap_or("the job ran longer than its execution timeout");
                 Self::new(StatusCode::GATEWAY_TIMEOUT, message, "job_timed_out")
             }
             JobState::Cancelled => Self::new(StatusCode::CONFLICT, "the job was cancelled", "job_cancelled"),
@@ -67,7 +67,7 @@ impl OpenAiError {
         Self { final_word: true, ..problem }
     }
 
-    /// The error that a result is, if it is one: `{"error": …}`, or an object that calls itself an error.
+    /// The error in a result: `{"error": …}`, or an object with `"object": "error"`. `None` for any other result.
     pub(super) fn in_result(json: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct WorkerError<'a> {
@@ -76,7 +76,7 @@ impl OpenAiError {
             #[serde(borrow)]
             object: Option<&'a RawValue>,
         }
-        // A list could be read as such an object, too.
+        // serde also reads a list as a struct.
         let json = Some(json).filter(|json| json.trim_ascii_start().starts_with(b"{"))?;
         let members: WorkerError<'_> = serde_json::from_slice(json).ok()?;
         let nothing = ["null", "false", "\"\"", "{}", "[]", "0"];
@@ -85,7 +85,7 @@ impl OpenAiError {
         (has_error || is_error).then(|| Self::in_value(&serde_json::from_slice(json).unwrap_or_default()))
     }
 
-    /// What a worker reported: JSON, the text of a Python dictionary, or words.
+    /// The error in a worker's text: JSON, a Python dictionary or plain words.
     fn in_text(text: &str) -> Self {
         let value = serde_json::from_str(text).ok().or_else(|| python_literal::parse(text));
         match value {
@@ -110,7 +110,7 @@ impl OpenAiError {
             let Some(status) = named else { return problem };
             return Self { status, kind: kind_of(status).to_owned(), final_word: false, ..problem };
         }
-        // The SDK's account of an exception has `error_message`; its traceback is nobody's business.
+        // The SDK reports exceptions with `error_message` and a traceback, which is not for clients.
         let message = ["message", "error_message", "detail"].iter().find_map(|name| error.get(name));
         let message = match message {
             Some(Value::String(message)) => message.clone(),
@@ -135,7 +135,7 @@ impl OpenAiError {
         Self { kind, param, code, final_word: status.is_none(), ..problem }
     }
 
-    /// `vLLM returned HTTP 400: {"error": {…}}`: the model server's own answer, handed on.
+    /// The error of a model server in a worker's text: `vLLM returned HTTP 400: {"error": {…}}`.
     fn of_model_server(message: &str) -> Option<Self> {
         let (_, rest) = message.split_once("returned HTTP ")?;
         let (digits, rest) = rest.split_at_checked(3)?;
@@ -150,7 +150,7 @@ impl OpenAiError {
         Some(Self { status, final_word: false, ..problem })
     }
 
-    /// The body of the answer, and the data of an event.
+    /// The error as JSON, for the body of a response or the data of an event.
     pub(super) fn to_json(&self) -> String {
         let error =
             json!({ "message": self.message, "type": self.kind, "param": self.param, "code": self.code });
@@ -167,7 +167,7 @@ fn kind_of(status: StatusCode) -> &'static str {
     }
 }
 
-/// The status that an error names.
+/// The HTTP status that an error names. `None` if it names none from 400 to 599.
 fn status_of(error: &Value) -> Option<StatusCode> {
     ["code", "status", "status_code"].iter().find_map(|name| status_in(error.get(name)?))
 }
@@ -198,7 +198,7 @@ impl IntoResponse for OpenAiError {
     }
 }
 
-/// A refusal of ours in the shape of theirs; its headers stay.
+/// Converts an error response of this server to the form of the OpenAI API. The headers stay.
 pub(crate) fn reshape(mut response: Response) -> Response {
     let Some(said) = response.extensions_mut().remove::<ErrorText>() else { return response };
     let problem = OpenAiError::new(response.status(), said.text, said.code);

@@ -1,19 +1,18 @@
-//! Answers that a worker gives as text: some workers read their model server's answer as text, whole or by lines, and
-//! yield that.
+//! Answers as text: some workers read the response of their model server as text, whole or by lines, and yield the text.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::workers::{plain_text, read_json, within};
 
-/// Text that a worker yields piece by piece.
+/// Text that a worker yields in pieces.
 #[derive(Debug, Default)]
 pub(super) struct JoinedText {
     text: Vec<u8>,
 }
 
 impl JoinedText {
-    /// Adds a piece. False where it is no JSON string: then nothing was added.
+    /// Adds a piece. Returns false, and adds nothing, if the piece is not a JSON string.
     pub(super) fn push(&mut self, json: &[u8]) -> bool {
         let Some(string) = std::str::from_utf8(json).ok().filter(|json| json.starts_with('"')) else {
             return false;
@@ -22,16 +21,16 @@ impl JoinedText {
         true
     }
 
-    /// How long the text is so far.
+    /// The length of the text, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// The text, if it is one JSON object.
+    /// The text, if it is one JSON object. `None` for any other text.
     pub(super) fn into_object(self) -> Option<Bytes> {
         let is_object = self.text.trim_ascii_start().starts_with(b"{");
         let text = is_object.then(|| Bytes::from(self.text))?;
-        // Python may have written it.
+        // Python may have written NaN and other values that are not JSON.
         read_json(&text, |text| {
             let object: &RawValue = serde_json::from_slice(text)?;
             Ok(text.slice_ref(object.get().as_bytes()))
@@ -40,15 +39,15 @@ impl JoinedText {
     }
 }
 
-/// The answer that is in a job's output: the only element of a list, or the output itself; and of text the object that
-/// it writes, if it writes one.
+/// The answer in a job's output: the only element of a list, or else the output. A text that contains one JSON object is
+/// replaced by the object.
 pub(super) fn answer_in(output: Bytes) -> Bytes {
     let mut text = JoinedText::default();
     let Ok(elements) = serde_json::from_slice::<Vec<&RawValue>>(&output) else {
         text.push(&output);
         return text.into_object().unwrap_or(output);
     };
-    // A list is what a generator yielded; of a chunk with metrics the answer is its output.
+    // A list has the chunks of a generator. A chunk with metrics has the answer in its output.
     let mut yielded = elements.iter().map(|element| {
         let element = output.slice_ref(element.get().as_bytes());
         within(&element).map_or(element, |(output, _)| output)

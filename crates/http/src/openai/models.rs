@@ -1,4 +1,4 @@
-//! Models: which there are, and whose they are. The endpoints' records say so; no worker is asked.
+//! The models of endpoints, read from the endpoints' records. No job is created.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use longshore_model::Endpoint;
 use super::error::OpenAiError;
 use crate::wire::json_body::JsonBody;
 
-/// The models of these endpoints; an endpoint that does not list any is one itself, by its slug or its id. A name
-/// that comes twice is the first one's.
+/// The models of these endpoints. An endpoint without models counts as one model, named by its slug or id. If two
+/// endpoints have a model of the same name, the first endpoint serves it.
 pub(super) fn list(endpoints: &[EndpointHandle]) -> Response {
     let mut seen = BTreeSet::new();
     let mut body = JsonBody::new();
@@ -29,14 +29,14 @@ pub(super) fn list(endpoints: &[EndpointHandle]) -> Response {
     body.into_response()
 }
 
-/// One model.
+/// The response about one model.
 pub(super) fn one(endpoint: &EndpointHandle, name: &str) -> Response {
     let mut body = JsonBody::new();
     write(&endpoint.record(), name, &mut body);
     body.into_response()
 }
 
-/// The endpoint with a model of this name, or else of this name itself.
+/// The endpoint with a model of this name, or else the endpoint with this name.
 pub(super) fn find(endpoints: &[EndpointHandle], name: &str) -> Option<EndpointHandle> {
     let has_model = |record: &Endpoint| record.models.iter().any(|model| model == name);
     let has_slug = |record: &Endpoint| record.slug.as_deref() == Some(name);
@@ -45,8 +45,8 @@ pub(super) fn find(endpoints: &[EndpointHandle], name: &str) -> Option<EndpointH
     by(&has_model).or_else(|| by(&has_slug)).or_else(|| by(&has_id)).cloned()
 }
 
-/// The answer to a question for the models of an endpoint that lists them; none for any other route, and where only
-/// the worker can say.
+/// The response to a request for the models of one endpoint. `None` for other routes, and for an endpoint without listed
+/// models: then the worker answers.
 pub(super) fn of_endpoint(endpoint: &EndpointHandle, route: &str) -> Option<Response> {
     let record = endpoint.record();
     let rest = route.strip_prefix("v1/models").filter(|_| !record.models.is_empty())?;
@@ -58,7 +58,7 @@ pub(super) fn of_endpoint(endpoint: &EndpointHandle, route: &str) -> Option<Resp
     }
 }
 
-/// An address behind `/v2/{endpoint}`.
+/// The part of an address after `/v2/{endpoint}`.
 pub(super) fn after_endpoint(uri: &Uri) -> Uri {
     let whole = uri.path_and_query().map_or(uri.path(), |whole| whole.as_str());
     let rest = whole.match_indices('/').nth(2).map_or("/", |(at, _)| &whole[at..]);

@@ -1,4 +1,4 @@
-//! Requests to one endpoint.
+//! Requests at `/v2/{endpoint}/openai`.
 
 use axum::RequestExt as _;
 use axum::extract::{Path, Request, State};
@@ -26,7 +26,7 @@ pub(super) async fn asked_by_post(state: State<HttpState>, request: Request) -> 
 
 async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_body: bool) -> Answered {
     let path: Option<Path<(String, String)>> = request.extract_parts().await.ok();
-    // What is no text names nothing.
+    // A path that is not UTF-8 is read as the empty text, which no endpoint has.
     let (endpoint, route) = path.map_or_else(Default::default, |Path(path)| path);
     let found = auth::authorize_endpoint(&state, request.headers(), Permission::WriteJobs, &endpoint);
     let (key, endpoint) = found?;
@@ -40,7 +40,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
         return Ok(admission.close(answer));
     }
     let (parts, body) = request.into_parts();
-    // An endpoint may be called `openai` itself.
+    // The slug of the endpoint may itself be `openai`.
     let uri = models::after_endpoint(&parts.uri);
     let asked = if has_body {
         OpenAiRequest::read(&state, &uri, body).await?
@@ -51,7 +51,7 @@ async fn to_endpoint(State(state): State<HttpState>, mut request: Request, has_b
     Ok(admission.close_with_body(answered.unwrap_or_else(ApiError::into_response)))
 }
 
-/// Asks a worker of the endpoint, and waits for the answer as long as it takes.
+/// Submits a job to the endpoint and waits for its answer without a time limit.
 pub(super) async fn ask(
     state: &HttpState,
     by: Submitter,

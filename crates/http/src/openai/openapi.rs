@@ -1,4 +1,4 @@
-//! The routes as the API's document shows them.
+//! The routes in the API's document.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ pub(super) const POST: &str = "The body becomes the job's `openai_input`, the pa
     `\"stream\": true` the answer is the worker's events as they come.";
 pub(super) const FLEET: &str = "`model` is one of an endpoint's `models`, its slug or its id.";
 
-/// Every schema of these routes.
+/// The schemas of these routes.
 pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     let nothing_or_text = json!({ "type": "string", "nullable": true });
     let problem = [

@@ -1,9 +1,9 @@
-//! Outputs that were too long for one chunk, put together again.
+//! Joins outputs that were split into several chunks.
 
 use bytes::Bytes;
 use longshore_engine::Chunk;
 
-/// The parts of an output so far.
+/// The parts of an output that have arrived.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     text: Vec<u8>,
@@ -11,7 +11,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The output that a chunk completes.
+    /// Adds a chunk. Returns the output if the chunk completes it.
     pub(super) fn push(&mut self, chunk: Chunk) -> Option<Bytes> {
         let Chunk { output, seam, .. } = chunk;
         if !self.has_part && !seam.goes_on {
@@ -28,7 +28,7 @@ impl Parts {
         (!seam.goes_on).then(|| Bytes::from(std::mem::take(&mut self.text)))
     }
 
-    /// Forgets parts of an output that never came to its end.
+    /// Drops the parts of an incomplete output.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

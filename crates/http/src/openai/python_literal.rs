@@ -1,11 +1,11 @@
-//! Python's way to write values: workers report what went wrong as the text of a dictionary.
+//! Parses Python literals: workers report errors as the text of a dictionary.
 
 use serde_json::{Map, Number, Value};
 
-/// No error is nested deeper.
+/// The nesting limit of values.
 const DEPTH_MAX: usize = 32;
 
-/// The value that a text writes, if it writes one that JSON has, too.
+/// Parses a Python literal. `None` for a text that is not one, or whose value JSON cannot express.
 pub(super) fn parse(text: &str) -> Option<Value> {
     let mut rest = text.trim();
     let value = value(&mut rest, 0)?;
@@ -51,7 +51,7 @@ fn sequence(rest: &mut &str, end: char, depth: usize) -> Option<Value> {
     Some(Value::Array(elements))
 }
 
-/// Takes a sign and the space around it.
+/// Removes a sign and the white space around it. `None` if the text does not start with the sign.
 fn take(rest: &mut &str, sign: char) -> Option<()> {
     *rest = rest.trim_start();
     *rest = rest.strip_prefix(sign)?.trim_start();

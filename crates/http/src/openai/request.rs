@@ -1,4 +1,4 @@
-//! What a caller asks for, and the job that it becomes.
+//! A client's request, and the job that it becomes.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -15,21 +15,21 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::{self, ReadBody};
 use crate::wire::json_depth::too_deep_at;
 
-/// A request for a worker.
+/// A request that becomes a job.
 #[derive(Debug)]
 pub(super) struct OpenAiRequest {
-    /// The path after `/openai`, and the query: the worker asks its model server for the same.
+    /// The path after `/openai` with the query, which the worker sends to its model server.
     route: String,
-    /// The body, JSON text; empty where there is none.
+    /// The body as JSON text. Empty for a request without a body.
     input: Bytes,
-    /// The model's name, if the body says one.
+    /// The name of the model in the body.
     pub(super) model: Option<String>,
-    /// The answer is wanted in pieces.
+    /// Whether the client asks for a stream.
     pub(super) streams: bool,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// The members of a body that are looked at.
+/// The members of a body that the server reads.
 #[derive(Deserialize)]
 struct RequestMembers<'a> {
     #[serde(borrow)]
@@ -65,7 +65,7 @@ impl OpenAiRequest {
         Ok(Self { route: route(uri), input, model, streams, permit: Some(permit) })
     }
 
-    /// Names another model: the members stay as they are, byte for byte.
+    /// Replaces the name of the model. All other members stay the same, byte for byte.
     pub(super) fn rename_model(&mut self, name: &str) {
         let members: Result<RequestMembers<'_>, _> = serde_json::from_slice(&self.input);
         let Some(old) = members.ok().and_then(|members| members.model) else { return };
@@ -76,12 +76,12 @@ impl OpenAiRequest {
         self.input = renamed.into();
     }
 
-    /// The path without the query: what tells one kind of answer from another.
+    /// The path without the query. The kind of answer depends on the path.
     pub(super) fn path(&self) -> &str {
         self.route.split('?').next().unwrap_or_default()
     }
 
-    /// The job, and what its bytes take of the budget until they are kept.
+    /// The job, with its share of the body budget until the job is stored.
     pub(super) fn into_submission(
         self,
         state: &HttpState,
@@ -95,7 +95,7 @@ impl OpenAiRequest {
         }
         members.push(b'}');
         let submission = Submission {
-            // Whoever waits for the answer has it at once, as with `/runsync`.
+            // The client waits for the answer, so the job is kept as briefly as one of `/runsync`.
             id: state.engine().mint_job(true),
             members: members.into(),
             webhook: false,
@@ -137,7 +137,7 @@ mod tests {
             ("/v2/openai/openai/v1/x?a=b&c", "/openai/v1/x?a=b&c"),
             ("/openai/v1/chat/completions", "/v1/chat/completions"),
         ] {
-            // An endpoint may have any name, so that is cut off before.
+            // The caller has removed the name of the endpoint, which may have any form.
             let uri: Uri = uri.parse().unwrap();
             assert_eq!(route(&uri), expected);
         }

@@ -1,7 +1,7 @@
-//! From a worker's chunks to the bytes of an event stream.
+//! Converts a worker's chunks to the bytes of an event stream.
 //!
-//! A worker yields text that it read from its model server: some events, or a fragment of one. It is passed on as it
-//! is, and watched for where events end and for the last one.
+//! A worker yields text from its model server: several events or a fragment of one. The text is sent unchanged; the framer
+//! only keeps track of the ends of events and of the last event.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -10,35 +10,38 @@ use super::error::OpenAiError;
 use crate::wire::sse::on_one_line;
 use crate::workers::plain_text;
 
-/// So much of a line is remembered: enough for every line that means something here.
+/// The number of bytes of a line that are stored: enough for every line that the framer recognizes.
 const LINE_BYTES_MAX: usize = 64;
-/// Events after which a caller that has read them leaves.
+/// The events after which clients disconnect.
 const LAST_EVENTS: [&str; 4] =
     ["response.completed", "response.incomplete", "response.failed", "message_stop"];
 
-/// Follows an event stream as it is written.
+/// The state of an event stream after the bytes that were written.
 #[derive(Debug, Default)]
 pub(super) struct SseFramer {
-    /// How the present line begins.
+    /// The start of the current line.
     line: Vec<u8>,
-    /// The present event has lines already.
+    /// Whether the current event has lines.
     in_event: bool,
-    /// So much was written.
+    /// The number of bytes that were written.
     written_bytes: usize,
-    /// `data: [DONE]` was written.
+    /// Whether `data: [DONE]` was written.
     pub(super) done: bool,
-    /// The caller has heard that this was all.
+    /// Whether an event was written after which clients disconnect.
     pub(super) is_last_told: bool,
 }
 
 impl SseFramer {
-    /// Whether a comment can stand here.
+    /// Whether a comment may be written next.
     pub(super) fn is_at_line_start(&self) -> bool {
         self.line.is_empty()
     }
 
-    /// A chunk as it goes to the caller. An object or each element of a list is an event; one that says what went wrong
-    /// is none.
+    /// Converts a chunk to text of the stream. An object is one event, and so is each element of a list.
+    ///
+    /// # Errors
+    ///
+    /// The error that the chunk reports.
     pub(super) fn chunk(&mut self, chunk: &Bytes) -> Result<Vec<u8>, OpenAiError> {
         let mut out = Vec::with_capacity(chunk.len() + 16);
         if let (Some(b'['), Ok(elements)) = (chunk.first(), serde_json::from_slice::<Vec<&RawValue>>(chunk)) {
@@ -54,7 +57,7 @@ impl SseFramer {
     fn value(&mut self, value: &Bytes, out: &mut Vec<u8>) -> Result<(), OpenAiError> {
         if let (Some(b'"'), Ok(text)) = (value.first(), std::str::from_utf8(value)) {
             let text = plain_text(text);
-            // A model server that refuses says so in one object, also where events were asked for.
+            // A model server reports an error as one object, even if the client asked for events.
             if self.written_bytes == 0
                 && let Some(problem) = OpenAiError::in_result(text.as_bytes())
             {
@@ -71,7 +74,7 @@ impl SseFramer {
         Ok(())
     }
 
-    /// An event of our own, apart from whatever was written before.
+    /// Writes an event of this server, separated from the text before.
     pub(super) fn event(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(match (self.line.is_empty(), self.in_event) {
@@ -188,6 +191,6 @@ mod tests {
         let as_text = Bytes::from_static(b"\"{\\\"error\\\":{\\\"message\\\":\\\"m\\\"}}\"");
         assert!(frames.chunk(&as_text).is_err());
         assert!(frames.chunk(&Bytes::from_static(b"{\"error\":null,\"a\":1}")).is_ok());
-        assert!(frames.chunk(&as_text).is_ok(), "what is written is not taken back");
+        assert!(frames.chunk(&as_text).is_ok(), "written text must stay");
     }
 }

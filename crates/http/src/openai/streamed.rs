@@ -1,4 +1,4 @@
-//! Answers in pieces, as the worker yields them.
+//! Answers as event streams, in the pieces that the worker yields.
 
 use axum::response::IntoResponse as _;
 use bytes::Bytes;
@@ -13,41 +13,41 @@ use super::sse_framer::SseFramer;
 use super::{Answered, whole};
 use crate::wire::sse::{self, COMMENT, KEEP_ALIVE, Next};
 
-/// Whether answers on this path end with `[DONE]`; others have marks of their own.
+/// Whether streams of this path end with `[DONE]`. Other streams have last events of their own.
 pub(super) fn ends_with_done(path: &str) -> bool {
     matches!(path, "/v1/chat/completions" | "/v1/completions")
 }
 
-/// An answer that has begun, or is about to.
+/// A stream that has begun or is about to begin.
 struct Streaming {
     follower: Follower,
     frames: SseFramer,
     parts: Parts,
     ends_with_done: bool,
-    /// The attempt of the chunks that were sent.
+    /// The attempt whose chunks were sent.
     sent: Option<Attempt>,
     attempt: Attempt,
-    /// The first pieces, which decided that this is a stream.
+    /// The first text of the stream, read before the status was chosen.
     first: Vec<u8>,
     over: bool,
-    /// Last, so that the job is cancelled when nobody follows it any more.
+    /// The last field, so that the follower is dropped before the job is cancelled.
     caller: CancelGuard,
 }
 
-/// What becomes of an answer after something happened.
+/// The consequence of one event of the job.
 enum Step {
-    /// Nothing to say yet.
+    /// The event adds no text to the stream.
     Silent,
-    /// This comes next.
+    /// The text is sent.
     Say(Vec<u8>),
-    /// This is the end.
+    /// The text is sent and the stream ends.
     End(Vec<u8>),
-    /// It has gone wrong.
+    /// The error is sent and the stream ends.
     Fail(OpenAiError),
 }
 
-/// Waits for the first chunk, and answers with it and all that follow. Until then a job that fails is a real error.
-/// After a while the caller is told that its request lives, which is a promise that there is no error to come.
+/// Waits for the first chunk, then streams it and all later ones. A job that fails before has an error response. After
+/// `KEEP_ALIVE` without a chunk the stream begins with a comment; later errors are events of the stream.
 pub(super) async fn answer(caller: CancelGuard, ends_with_done: bool) -> Answered {
     let follower = caller.endpoint.follow(caller.job, 0).await?;
     let mut streaming = Streaming {
@@ -101,11 +101,11 @@ impl Streaming {
             }
             let piece = match timeout(KEEP_ALIVE, self.follower.next()).await {
                 Err(_) if self.frames.is_at_line_start() => COMMENT.to_vec(),
-                // A comment would stand in the middle of an event.
+                // A comment would split the current line.
                 Err(_) => Vec::new(),
                 Ok(happening) => self.written(happening).await,
             };
-            // Whoever has read the last event leaves, and is free to.
+            // Clients disconnect after the last event, which must not cancel the job.
             if self.frames.is_last_told {
                 self.caller.is_served();
             }
@@ -117,7 +117,7 @@ impl Streaming {
         })
     }
 
-    /// What goes to the caller after the status is out: nothing can be refused any more, only said.
+    /// The text to send for one event of the job. The status is sent already, so errors become events of the stream.
     async fn written(&mut self, happening: Result<FollowEvent, EndpointError>) -> Vec<u8> {
         let step = match happening {
             Ok(happening) => self.step(happening).await,
@@ -148,14 +148,14 @@ impl Streaming {
             FollowEvent::Chunks(chunks) => {
                 let mut out = Vec::new();
                 for StreamChunk { chunk, .. } in chunks {
-                    // Of text the caller gets the parts as they are.
+                    // Parts of text are sent as they arrive.
                     let is_text = chunk.output.starts_with(b"\"");
                     let whole = if is_text { Some(chunk.output) } else { self.parts.push(chunk) };
                     let Some(output) = whole else { continue };
                     match self.frames.chunk(&output) {
                         Ok(text) => out.extend(text),
                         Err(problem) if out.is_empty() => return Ok(Step::Fail(problem)),
-                        // What came before it is part of the answer.
+                        // The elements before the error are part of the answer.
                         Err(problem) => {
                             self.frames.event(problem.to_json().as_bytes(), &mut out);
                             return Ok(Step::End(out));
@@ -169,7 +169,7 @@ impl Streaming {
         })
     }
 
-    /// An attempt that takes over begins from the start, which nobody could tell from more of the same.
+    /// A new attempt starts the answer again, which a client could not tell from more text. So the stream fails.
     fn status(&mut self, job: &JobSnapshot) -> Step {
         if self.attempt != job.row.attempt {
             self.parts.clear();
@@ -186,7 +186,7 @@ impl Streaming {
         }
         let mut out = Vec::new();
         if self.sent.is_none() {
-            // The worker does not stream: its result in one piece.
+            // The worker did not stream, so the result is sent in one piece.
             let result = whole::result(&self.caller.endpoint, self.caller.job, job).await?;
             match self.frames.chunk(&result) {
                 Ok(text) => out = text,

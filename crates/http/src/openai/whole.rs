@@ -1,4 +1,4 @@
-//! Answers in one piece.
+//! Answers that are not streamed.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use super::parts::Parts;
 use crate::wire::api_error::ApiError;
 use crate::wire::json_body::JsonBody;
 
-/// The longest text that is joined: as long as an output may be.
+/// The size limit of joined text, in bytes: that of an output.
 const ANSWER_BYTES_MAX: usize = 20_000_000;
 
-/// Waits for the job's end, and answers with its result.
+/// Waits for the end of the job and returns its result.
 pub(super) async fn answer(mut caller: CancelGuard) -> Answered {
-    // Longer than any job lives.
+    // No job exists longer than this.
     let ended = caller.endpoint.wait(caller.job, Duration::from_millis(TTL_MS_MAX)).await?;
     if !ended.row.state.is_terminal() {
-        return Err(ApiError::unavailable("unavailable", "the server is stopping; ask again"));
+        return Err(ApiError::unavailable("unavailable", "the server is stopping; retry"));
     }
     caller.is_served();
     of_ended(&caller.endpoint, caller.job, ended).await
 }
 
-/// The answer that a job came to.
+/// The response for a job that has ended.
 pub(super) async fn of_ended(endpoint: &EndpointHandle, job: JobId, ended: JobSnapshot) -> Answered {
     if ended.row.state != JobState::Completed {
         return Ok(OpenAiError::of_job(&ended).into_response());
@@ -40,7 +40,7 @@ pub(super) async fn of_ended(endpoint: &EndpointHandle, job: JobId, ended: JobSn
     Ok(OpenAiError::in_result(&result).map_or_else(|| json(&result), OpenAiError::into_response))
 }
 
-/// What the worker made: the job's output, or what it yielded where it does not give that back at its end.
+/// The result of the worker: the job's output, or the yielded chunks of a worker that does not aggregate them.
 pub(super) async fn result(
     endpoint: &EndpointHandle,
     job: JobId,
@@ -54,11 +54,11 @@ pub(super) async fn result(
     Ok(yielded(endpoint, job).await?.unwrap_or(nothing))
 }
 
-/// The answer in the job's chunks: the object that all of them write as text, or the first chunk.
+/// The answer in the job's chunks: the JSON object that their text forms, or else the first chunk.
 async fn yielded(endpoint: &EndpointHandle, job: JobId) -> Result<Option<Bytes>, ApiError> {
     let (mut first, mut text) = (None, JoinedText::default());
     let (mut parts, mut next) = (Parts::default(), 0);
-    // All that was read is held until the answer is sent.
+    // The bytes of all chunks count against the budget until the response is sent.
     let mut rooms = Vec::new();
     loop {
         let page = endpoint.read_stream(job, StreamFrom::Offset(next), Duration::ZERO).await?;

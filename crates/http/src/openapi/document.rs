@@ -1,4 +1,4 @@
-//! The API's document, in the form of `OpenAPI` 3.0.3, from the operations.
+//! Builds the API's document, in `OpenAPI` 3.0.3, from the operations.
 
 use serde_json::{Map, Value, json};
 
@@ -11,9 +11,9 @@ use super::{Group, Operation, ResponseKind};
 const API_VERSION: &str = "0.1.0";
 
 const ABOUT: &str = "Serverless queue endpoints on your own machines. `/v1` manages endpoints and what belongs to \
-    them, `/v2` takes jobs and gives results. Send the key as `Authorization: Bearer <key>`.";
+    them, `/v2` takes jobs and returns results. Send the key as `Authorization: Bearer <key>`.";
 
-/// The document of these operations.
+/// The document of all operations in `groups`.
 pub(crate) fn document(groups: &[Group]) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -48,7 +48,7 @@ pub(crate) fn document(groups: &[Group]) -> Value {
     })
 }
 
-/// The one shape of a refusal.
+/// The schema of error responses.
 fn error() -> Value {
     let shape = object(&[("error", text()), ("code", text())], &["error", "code"]);
     let example = json!({ "error": "`workersMx` is not a field; the nearest known field is `workersMax`", "code": "unknown_field" });
@@ -83,14 +83,14 @@ fn describe(operation: &Operation, tag: &str) -> Value {
 }
 
 impl Operation {
-    /// `/v1/templates/{templateId}` for `/v1/templates/{template}`.
+    /// The path as the document has it: `/v1/templates/{templateId}` for `/v1/templates/{template}`.
     pub(crate) fn document_path(&self) -> String {
         let named = |part: &str| part.strip_prefix('{').map(|rest| format!("{{{}", document_name(rest)));
         let parts = self.path.split('/').map(|part| named(part).unwrap_or_else(|| part.to_owned()));
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// As the document has it: `get`.
+    /// The method in lower case, such as `get`.
     pub(crate) fn method(&self) -> &'static str {
         self.method
     }
@@ -110,18 +110,19 @@ impl Operation {
         in_path.chain(others).collect()
     }
 
-    /// Whether it changes a resource that has an `ETag`; one that is only made has none yet.
+    /// Whether the operation changes an existing resource with an `ETag`.
     pub(super) fn changes_tagged(&self) -> bool {
         self.tagged && self.method != "get" && self.path.contains('{')
     }
 
-    /// Whether it answers in pages.
+    /// Whether the response is a list in pages.
     pub(super) fn is_list(&self) -> bool {
         matches!(self.gives, ResponseKind::Many(_)) && self.parameters.iter().any(Parameter::is_cursor)
     }
 }
 
-/// A parameter of a path with its closing brace: `templateId}` for `template}`; the rest of a path, `*route}`, is no id.
+/// The name of a path parameter, with its closing brace: `templateId}` for `template}`. A wildcard such as `*route}` is no
+/// id and only loses the `*`.
 fn document_name(name: &str) -> String {
     name.strip_prefix('*').map_or_else(|| name.replace('}', "Id}"), str::to_owned)
 }

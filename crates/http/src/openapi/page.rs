@@ -1,7 +1,7 @@
-//! Lists in pages: `?limit=` and `?cursor=`, and the `Link` header that leads to the page after.
+//! Lists in pages: `?limit=` and `?cursor=`, and the `Link` header with the address of the next page.
 //!
-//! A page begins after the moment and the id that its cursor names, whether or not what has that id still exists: what
-//! is there from the first page to the last is seen exactly once.
+//! A cursor has the creation time and the id of the last item. The next page begins after them, even if that item was
+//! deleted. Every item that exists during the whole listing is returned exactly once.
 
 use axum::response::{IntoResponse, Response};
 use http::header::LINK;
@@ -13,18 +13,18 @@ use serde_json::Value;
 use crate::wire::api_error::ApiError;
 use crate::wire::query::Query;
 
-/// What a request asks of a list.
+/// The part of a list that a request asks for.
 #[derive(Debug)]
 pub(crate) struct Page {
     limit: usize,
     after: Option<(Millis, String)>,
     path: String,
-    /// Parameters that the next page has, too.
+    /// The other parameters of the query, which the address of the next page keeps.
     others: String,
 }
 
 impl Page {
-    /// Reads `limit` and `cursor`.
+    /// Reads `limit` and `cursor` from a query.
     pub(crate) fn of(uri: &Uri, query: &Query) -> Result<Self, ApiError> {
         let limit = query.integer("limit", 1, LIST_LIMIT_MAX as u64)?;
         let after = query.get("cursor").map(parse).transpose()?;
@@ -35,7 +35,7 @@ impl Page {
         Ok(Self { limit, after, path: uri.path().to_owned(), others })
     }
 
-    /// The items of this page, oldest first, and the cursor of the page after.
+    /// The items of this page, oldest first, and the cursor of the next page.
     pub(crate) fn cut<T>(
         &self,
         items: Vec<T>,
@@ -51,7 +51,7 @@ impl Page {
         (keyed.into_iter().map(|(_, item)| item).collect(), cursor)
     }
 
-    /// A page as the answer to its request.
+    /// The response with the items of a page, and with a `Link` header if there is a next page.
     pub(crate) fn answer(&self, items: Vec<Value>, cursor: Option<String>) -> Response {
         let mut response = axum::Json(Value::Array(items)).into_response();
         let link = cursor.and_then(|cursor| {

@@ -1,9 +1,9 @@
-//! The parameters of operations beside those in the path.
+//! The parameters of operations in the query and in headers.
 
 use longshore_model::limits::LIST_LIMIT_MAX;
 use serde_json::{Value, json};
 
-/// One parameter beside those in the path.
+/// One parameter in the query or a header.
 #[derive(Clone, Copy)]
 pub(crate) struct Parameter {
     name: &'static str,
@@ -13,66 +13,63 @@ pub(crate) struct Parameter {
     required: bool,
 }
 
-/// What a parameter can be.
+/// The type and the limits of a parameter.
 #[derive(Clone, Copy)]
 pub(crate) enum ParameterKind {
-    /// True or false, and false where it is not sent.
+    /// A boolean, false by default.
     Flag,
-    /// A whole number.
+    /// An integer from `min` to `max`.
     Integer { min: u64, max: u64, default: Option<u64> },
-    /// One of some words.
+    /// One of the listed words.
     Word { words: &'static [&'static str], default: Option<&'static str> },
-    /// Any text.
+    /// Text of any form.
     Text,
-    /// Texts, each in a parameter of its own.
+    /// A list of texts: the parameter may be repeated.
     Texts,
-    /// A moment, RFC 3339.
+    /// A time in RFC 3339.
     Time,
-    /// A text of this form.
+    /// Text that matches this regular expression.
     Form(&'static str),
-    /// A text of printable ASCII.
+    /// At most `chars_max` characters of printable ASCII.
     Printable { chars_max: usize },
-    /// As this makes it.
+    /// A parameter with the schema that the function returns.
     Made(fn() -> Value),
 }
 
-/// Every list.
+/// The parameters of every list.
 pub(super) const PAGE: &[Parameter] = &[
     query(
         "limit",
         ParameterKind::Integer { min: 1, max: LIST_LIMIT_MAX as u64, default: None },
-        "how many at most; all, where it is not sent",
+        "the most items in the response; all without this parameter",
     ),
     query(
         "cursor",
         ParameterKind::Form("^[0-9]{1,19}\\..{1,200}$"),
-        "where the page before ended; the `Link` header has it",
+        "where the previous page ended, from its `Link` header",
     ),
 ];
 
-/// A change of a resource.
-pub(super) const IF_MATCH: Parameter = header(
-    "If-Match",
-    ParameterKind::Text,
-    "carries the change out only if the resource still has this `ETag`",
-);
+/// The header of requests that change a resource.
+pub(super) const IF_MATCH: Parameter =
+    header("If-Match", ParameterKind::Text, "changes the resource only if it still has this `ETag`");
 
-/// A look at a resource.
+/// The header of requests that read a resource.
 pub(super) const IF_NONE_MATCH: Parameter =
     header("If-None-Match", ParameterKind::Text, "answers 304 if the resource still has this `ETag`");
 
-/// A parameter in the query.
+/// An optional parameter in the query.
 pub(crate) const fn query(name: &'static str, kind: ParameterKind, about: &'static str) -> Parameter {
     Parameter { name, place: "query", kind, about, required: false }
 }
 
-/// A parameter that is a header.
+/// An optional parameter in a header.
 pub(crate) const fn header(name: &'static str, kind: ParameterKind, about: &'static str) -> Parameter {
     Parameter { name, place: "header", kind, about, required: false }
 }
 
 impl Parameter {
-    /// As the document shows it.
+    /// The parameter as the document has it.
     pub(super) fn describe(&self) -> Value {
         let mut described = json!({ "name": self.name, "in": self.place, "schema": self.schema(), "description": self.about });
         if self.required {
@@ -81,12 +78,12 @@ impl Parameter {
         described
     }
 
-    /// It must be there.
+    /// The same parameter, which requests must have.
     pub(crate) const fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// Whether it says where a page begins.
+    /// Whether the parameter is the cursor of a list.
     pub(super) fn is_cursor(&self) -> bool {
         self.name == "cursor"
     }

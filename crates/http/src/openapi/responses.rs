@@ -1,4 +1,4 @@
-//! The answers of operations, as the document shows them.
+//! The responses of operations, as the document has them.
 
 use serde_json::{Map, Value, json};
 
@@ -6,15 +6,15 @@ use super::schema::{array_of, reference};
 use super::{Operation, ResponseKind};
 use crate::wire::sse::EVENT_STREAM;
 
-/// A way to refuse a request: its status, its name in the document, what it means, its headers.
+/// An error response: the status, the name in the document, the description and the headers.
 type ErrorResponse = (u16, &'static str, &'static str, &'static [&'static str]);
 
 const REFUSALS: &[ErrorResponse] = &[
     (400, "BadRequest", "the request is wrong; `error` says what, where, and what is allowed", &[]),
     (401, "Unauthorized", "the key is missing, unknown, or does not permit this", &["WWW-Authenticate"]),
-    (404, "NotFound", "what the path names does not exist, or no longer", &[]),
+    (404, "NotFound", "the resource in the path does not exist", &[]),
     (408, "RequestTimeout", "the body did not arrive in time", &[]),
-    (409, "Conflict", "the idempotency key came before with another body", &[]),
+    (409, "Conflict", "the idempotency key was used before with another body", &[]),
     (
         412,
         "PreconditionFailed",
@@ -26,30 +26,30 @@ const REFUSALS: &[ErrorResponse] = &[
     (
         429,
         "TooManyRequests",
-        "too many requests, or too many jobs; `Retry-After` says when to ask again",
+        "too many requests or jobs; retry after `Retry-After` seconds",
         &["Retry-After", "RateLimit", "RateLimit-Policy"],
     ),
-    (500, "InternalServerError", "the server failed at this request", &[]),
+    (500, "InternalServerError", "the server failed to handle the request", &[]),
     (
         503,
         "ServiceUnavailable",
-        "the server cannot do this at the moment; `Retry-After` says when to ask again",
+        "the server cannot handle the request at the moment; retry after `Retry-After` seconds",
         &["Retry-After"],
     ),
 ];
 
-/// Headers of answers.
+/// The headers of responses: name, type and description.
 const HEADERS: &[(&str, &str, &str)] = &[
-    ("X-Request-ID", "string", "what the server's log calls the request"),
+    ("X-Request-ID", "string", "the id of the request in the server's log"),
     ("ETag", "string", "changes whenever the resource does; for `If-Match` and `If-None-Match`"),
-    ("Link", "string", "`<address>; rel=\"next\"` where there is a page after this one"),
-    ("Retry-After", "integer", "seconds after which to ask again"),
-    ("RateLimit", "string", "what is left of the rate"),
-    ("RateLimit-Policy", "string", "the rate"),
+    ("Link", "string", "`<address>; rel=\"next\"` if there is a next page"),
+    ("Retry-After", "integer", "seconds after which to retry"),
+    ("RateLimit", "string", "the requests that remain in the rate limit"),
+    ("RateLimit-Policy", "string", "the rate limit"),
     ("WWW-Authenticate", "string", "how to send a key"),
 ];
 
-/// Every way to be refused, by name.
+/// Every error response, by name.
 pub(super) fn refusals() -> Value {
     let refusal = |(_, name, why, headers): &ErrorResponse| {
         let mut response = json!({ "description": why, "headers": header_references(headers) });
@@ -67,12 +67,12 @@ pub(super) fn headers() -> Value {
     Value::Object(HEADERS.iter().map(header).collect())
 }
 
-/// Every answer of an operation, by status.
+/// The responses of an operation, by status.
 pub(super) fn of(operation: &Operation) -> Value {
     let mut responses = Map::new();
     let (status, mut success) = success(operation);
     if operation.events {
-        // No type: some take the schema for that of the whole text, some for that of each event.
+        // Without a type: tools disagree whether the schema is that of the whole stream or of one event.
         success["content"][EVENT_STREAM] = json!({ "schema": { "description": "server-sent events" } });
     }
     responses.insert(status.to_owned(), success);
@@ -134,7 +134,7 @@ fn can_refuse(operation: &Operation, status: u16) -> bool {
             404 => names_something,
             408 | 413 | 415 => has_body,
             412 => operation.changes_tagged(),
-            // Any key may have a limit of its own.
+            // Every key may have a rate limit of its own.
             429 => operation.rated || !operation.open,
             500 => true,
             _ => false,

@@ -1,8 +1,8 @@
-//! Schemas of the API's document, and what they are made of.
+//! Functions that build JSON schemas for the API's document.
 
 use serde_json::{Map, Value, json};
 
-/// An object with these properties, of which some are always there.
+/// The schema of an object with these properties, some of them `required`.
 pub(crate) fn object(properties: &[(&str, Value)], required: &[&str]) -> Value {
     let properties: Map<_, _> =
         properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
@@ -13,37 +13,37 @@ pub(crate) fn object(properties: &[(&str, Value)], required: &[&str]) -> Value {
     schema
 }
 
-/// A text.
+/// The schema of a string.
 pub(crate) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-/// A whole number from 0 on.
+/// The schema of an integer of at least 0.
 pub(crate) fn count() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }
 
-/// A moment, RFC 3339.
+/// The schema of a time in RFC 3339.
 pub(crate) fn time() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
-/// An object of texts.
+/// The schema of an object with strings as values.
 pub(crate) fn texts_by_name() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "string" } })
 }
 
-/// An array.
+/// The schema of an array.
 pub(crate) fn array_of(items: &Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
-/// The schema with this name.
+/// A reference to the schema with this name.
 pub(crate) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// A schema with an example.
+/// The same schema with an example.
 pub(crate) fn with_example(mut schema: Value, example: Value) -> Value {
     schema["example"] = example;
     schema

@@ -1,74 +1,78 @@
-//! What the server keeps in files of its own, as far as callers of the API can reach it: what workers print, and code
-//! that was deployed. This crate knows the questions; whoever puts the server together knows the folders.
+//! The files of the server that clients can read: logs of workers, and deployed code. This crate has the trait; the server
+//! implements it, with the directories.
 
 use std::path::PathBuf;
 
 use bytes::Bytes;
 use longshore_model::{CodeHash, EndpointId, Millis, WorkerId};
 
-/// The file that a worker's output goes to.
+/// The log file of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerLog {
-    /// When it is full it is renamed and a new one begun.
+    /// The path. A full file is renamed, and a new one is created here.
     pub path: PathBuf,
-    /// Whether the worker still lives: only then more comes.
+    /// Whether the worker lives. Only then can the log grow.
     pub live: bool,
 }
 
-/// One deployed state of a folder with a handler.
+/// One version of deployed code: an archive of a folder with a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeVersion {
-    /// What was deployed under one name are versions of the same.
+    /// The name that all versions of the code share.
     pub name: String,
-    /// The SHA-256 of its archive.
+    /// The SHA-256 of the archive.
     pub hash: CodeHash,
-    /// How many files it has.
+    /// The number of files in the archive.
     pub files: u64,
-    /// How many bytes they have together.
+    /// The size of all files together, in bytes.
     pub bytes: u64,
-    /// When it came.
+    /// The time at which the archive was stored.
     pub created_at: Millis,
 }
 
 /// Whether a template runs the code with this hash.
 pub type IsUsed = Box<dyn Fn(&CodeHash) -> bool + Send>;
 
-/// Code was not kept.
+/// Why code was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeError {
-    /// What was sent cannot be used: says what is wrong with it.
+    /// The archive is invalid, for the reason in the text. The client must send another.
     #[error("{0}")]
     Unusable(String),
-    /// This server keeps no code, or cannot at the moment.
+    /// The server stores no code, or its disk failed. The client can retry.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// See the module. The methods block, unless they say otherwise.
+/// Access to the server's files. The methods block, except where noted.
 pub trait FileService: Send + Sync {
-    /// The log of a worker of this endpoint, also for a while after its end; none where this server has none, and once
-    /// the server is stopping.
+    /// The log of a worker of this endpoint. Logs are stored for a time after the worker's end. `None` if there is no log
+    /// or the server is stopping.
     fn worker_log(&self, endpoint: &EndpointId, worker: &WorkerId) -> Option<WorkerLog>;
 
-    /// The workers of an endpoint that have ended and whose logs are still here, oldest first.
+    /// The ended workers of an endpoint whose logs are stored, oldest first.
     fn ended_workers(&self, endpoint: &EndpointId) -> Vec<WorkerId>;
 
-    /// Keeps the archive of a folder, a gzipped tar. The same archive again is the same version, and is put back where it
-    /// is not what it was.
+    /// Stores the archive of a folder, a gzipped tar. Storing the same archive again returns the same version and repairs
+    /// its files if they were changed.
+    ///
+    /// # Errors
+    ///
+    /// [`CodeError`]: the archive is invalid or cannot be stored.
     fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError>;
 
-    /// The versions under a name, newest first.
+    /// The versions of the code with this name, newest first.
     fn code_versions(&self, name: &str) -> Vec<CodeVersion>;
 
-    /// Whether this code is here. It will be for a day, whether it is used or not.
+    /// Whether this code is stored. If so, it stays for at least a day, even unused.
     fn has_code(&self, code: &CodeHash) -> bool;
 
-    /// Begins to remove what was found unused for a day: names of which no version is used, and of others the oldest
-    /// versions beyond a bound. To be called again and again; does not block.
+    /// Starts removing code that was unused for a day: names without a used version, and the oldest versions over a limit
+    /// of other names. To be called periodically. Does not block.
     fn forget_code(&self, is_used: IsUsed);
 }
 
-/// A server without files.
+/// The service of a server without files, as in tests.
 pub(crate) struct NoFiles;
 
 impl FileService for NoFiles {

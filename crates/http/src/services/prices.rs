@@ -1,18 +1,18 @@
-//! What an hour of a worker costs.
+//! The prices of workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What an hour of a worker costs, as the operator says: of one GPU by its type, of a worker without GPUs as `cpu`.
-/// What is not listed costs nothing.
+/// Prices per hour, set by the operator: of one GPU by type, and of a worker without GPUs as `cpu`. The price of an
+/// unlisted type is 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices(Arc<BTreeMap<String, f64>>);
 
-/// The name of workers without GPUs.
+/// The name under which the price of workers without GPUs is listed.
 const CPU: &str = "cpu";
 
 impl Prices {
-    /// The price of one worker's hour.
+    /// The price of one worker for one hour.
     pub(crate) fn per_hour(&self, gpu_type: Option<&str>, gpus: usize) -> f64 {
         let price = self.0.get(gpu_type.unwrap_or(CPU)).copied().unwrap_or(0.0);
         price * gpus.max(1) as f64

@@ -1,8 +1,8 @@
-//! What the reading of stored files in the background has found so far, for `/metrics` and `/readyz?verbose`.
+//! The report of the scrub, which reads stored files in the background, for `/metrics` and `/readyz?verbose`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Shared by who reads and who tells.
+/// The report, shared by the scrub and the routes.
 #[derive(Debug, Default)]
 pub struct ScrubReport {
     state: Mutex<State>,
@@ -10,26 +10,26 @@ pub struct ScrubReport {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct State {
-    /// Bytes read since the start.
+    /// The bytes that were read since the start of the server.
     pub(crate) bytes: u64,
-    /// How often everything was read.
+    /// The number of complete passes.
     pub(crate) passes: u64,
-    /// Damaged places that were found in this pass or the one before.
+    /// The number of damaged places that this pass or the previous one found.
     pub(crate) damaged: u64,
 }
 
 impl ScrubReport {
-    /// So many more bytes were read.
+    /// Adds to the number of bytes that were read.
     pub fn read(&self, bytes: u64) {
         self.state().bytes += bytes;
     }
 
-    /// One more place is damaged.
+    /// Adds one damaged place.
     pub fn damaged(&self) {
         self.state().damaged += 1;
     }
 
-    /// Everything was read; so many places are damaged, and no other.
+    /// Ends a pass that found this number of damaged places.
     pub fn pass_over(&self, damaged: u64) {
         let mut state = self.state();
         state.passes += 1;
@@ -41,7 +41,7 @@ impl ScrubReport {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half-way through a change, so what a poisoned lock guards is whole.
+        // No change panics halfway, so the state behind a poisoned lock is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

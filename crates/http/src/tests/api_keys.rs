@@ -105,7 +105,7 @@ async fn what_makes_no_sense_is_refused_by_name() {
         ),
         (
             r#"{"name":"k","scopes":[{"scope":"jobs"}],"expiresAt":"2020-01-01T00:00:00Z"}"#,
-            "`expiresAt` is over",
+            "`expiresAt` is in the past",
         ),
         (r#"{"name":"k","scopes":[{"scope":"jobs"}],"expiresAt":1}"#, "it must be a moment"),
         (r#"{"name":"k","scopes":[{"scope":"jobs"}],"rateLimit":0}"#, "an integer from 1"),

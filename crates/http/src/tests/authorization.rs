@@ -10,12 +10,11 @@ use longshore_model::{ApiKey, EndpointId, KeyScope, Millis};
 use super::direct::{ADMIN, Direct, Watched, request};
 use crate::mint_key;
 
-/// What it takes to use a route; the columns of [`MATRIX`].
+/// The permission that each route needs; the columns of [`MATRIX`].
 ///
-/// `open` nothing · `list` to look at the whole catalog · `look` to look at one endpoint · `manage` to change the
-/// catalog · `change` to change one endpoint · `read` to look at jobs · `jobs` to hand in and change jobs · `work` to
-/// work for the endpoint · `some` to hand in jobs of any endpoint · `any` to look at any
-/// endpoint
+/// `open`: none · `list`: to read the whole catalog · `look`: to read one endpoint · `manage`: to change the catalog ·
+/// `change`: to change one endpoint · `read`: to read jobs · `jobs`: to submit and change jobs · `work`: a worker token of
+/// the endpoint · `some`: to submit jobs to some endpoint · `any`: to read some endpoint
 const ROUTES: &str = "
     GET     /healthz                                   open
     GET     /readyz                                    open
@@ -281,7 +280,7 @@ impl World {
         }
     }
 
-    /// The header's value for a kind of key.
+    /// The value of the `Authorization` header for a kind of key.
     async fn credential(&self, kind: &str) -> Option<Vec<u8>> {
         let here = || vec![self.server.endpoint];
         let elsewhere = || vec![self.server.other];
@@ -337,7 +336,7 @@ impl World {
                 let (ours, theirs) = (self.server.endpoint.to_string(), self.server.other.to_string());
                 Some(token(&self.server.other).replace(&theirs, &ours))
             }
-            other => panic!("nobody knows what {other:?} is"),
+            other => panic!("{other:?} is no kind of key"),
         };
         value.map(String::into_bytes)
     }

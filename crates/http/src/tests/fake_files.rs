@@ -1,4 +1,4 @@
-//! A server's files that take everything and keep nothing.
+//! A `FileService` for tests that accepts all code and stores nothing.
 
 use bytes::Bytes;
 use longshore_model::{CodeHash, EndpointId, Millis, WorkerId};

@@ -1,4 +1,4 @@
-//! Workers' logs and deployed code: what the edge asks the server's files.
+//! Logs of workers and deployed code, with a fake `FileService`.
 
 use super::direct::Direct;
 

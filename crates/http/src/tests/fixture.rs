@@ -23,7 +23,7 @@ pub(super) struct Fixture {
     pub(super) engine: Engine,
     pub(super) server: Served,
     pub(super) blobs: Arc<MemoryBlobs>,
-    /// The endpoint, which has the slug `demo` too.
+    /// The endpoint, with the slug `demo`.
     pub(super) endpoint: EndpointHandle,
 }
 
@@ -61,7 +61,7 @@ impl Fixture {
         Self { engine, server, blobs, endpoint }
     }
 
-    /// A request with the operator's key.
+    /// Sends a request with the operator's key.
     pub(super) async fn ask(&self, head: &str, body: &str) -> Answer {
         ask(&self.server, head, body).await
     }
@@ -119,7 +119,7 @@ impl Fixture {
         }
     }
 
-    /// The job's state, as `/status` shows it.
+    /// The state of the job in the response of `/status`.
     pub(super) async fn state(&self, job: JobId) -> String {
         let answer = self.ask(&format!("GET /v2/demo/status/{job}"), "").await;
         answer.json()["status"].as_str().unwrap().to_owned()

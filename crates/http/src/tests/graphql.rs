@@ -1,4 +1,4 @@
-//! `/graphql`: queries as clients write them, and as those do who mean no good.
+//! `/graphql`: the queries of real clients, and hostile ones.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn a_template_and_an_endpoint_are_saved_changed_and_deleted() {
         "{ endpoints { id template { name } } myself { a: endpoints { template { name } } b: endpoints { id } } }",
     )
     .await;
-    // The server had others before, and all of them were made in the same moment.
+    // The server has other resources of the same creation time.
     let has = |list: &Value, one: Value| list.as_array().is_some_and(|all| all.contains(&one));
     let (data, mine) = (&listed["data"], json!({ "name": "mine" }));
     assert!(has(&data["endpoints"], json!({ "id": id, "template": mine })), "{listed}");

@@ -143,7 +143,7 @@ fn ask() -> impl Strategy<Value = Ask> {
     ];
     let body = prop::option::weighted(0.5, body);
     (place, query, key, header, body).prop_map(|((method, path), query, key, header, body)| {
-        // A name for good things where a request of a worker is concerned.
+        // Requests of workers need the worker token.
         let is_workers = ["/job-", "/ping/"].iter().any(|part| path.contains(part));
         let key = if is_workers && key == "admin" { "worker" } else { key };
         let body = body.unwrap_or_else(|| fitting(&path).as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! `health` and `requests`, and the server's own probes.
+//! `health` and `requests`, and the probes of the server.
 
 use super::fixture::Fixture;
 

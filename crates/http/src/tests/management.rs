@@ -150,7 +150,7 @@ async fn a_draining_deletion_goes_on_when_its_client_hangs_up() {
     let mut wire = server.served().connect().await;
     let head = format!("DELETE /v1/endpoints/{}?drain=true", server.endpoint);
     wire.send(&with_key(&head), None).await;
-    // The answer to this one shows that the server has read the other.
+    // The response to this request shows that the server has read the previous one.
     assert_eq!(server.record(&job).await["status"], "IN_PROGRESS");
     drop(wire);
     server.report(&format!("job-done/w1/{job}"), "{}").await;

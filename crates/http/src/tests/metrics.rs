@@ -1,11 +1,11 @@
-//! `/metrics`: who sees which numbers.
+//! `/metrics`: the metrics that each kind of key gets.
 
 use longshore_model::{KeyScope, Millis};
 
 use super::direct::{ADMIN, Direct, Reply, request};
 use crate::{HttpSettings, HttpState, mint_key, router};
 
-/// Time stands still.
+/// The clock of the tests stands still.
 const TAKEN_AT: &str = "longshore_metrics_time_seconds 1700000000";
 
 async fn key(direct: &Direct, scopes: Vec<KeyScope>) -> String {
@@ -42,7 +42,7 @@ async fn a_limited_key_sees_the_numbers_of_its_endpoints_alone() {
         assert_eq!(seen.lines().collect::<Vec<_>>(), expected);
         assert!(seen.contains(&format!("longshore_jobs{{endpoint=\"{here}\",state=\"IN_QUEUE\"}} 0")));
     }
-    // One that may look at all sees all, and one whose endpoint is gone sees none.
+    // A key that may read all endpoints gets all metrics. A key whose endpoint was deleted gets none.
     assert_eq!(
         page(&direct, &key(&direct, vec![KeyScope::Read { endpoint_ids: vec![] }]).await).await,
         whole

@@ -278,7 +278,7 @@ async fn refusals_of_ours_have_their_shape() {
         (CHAT, "no json", 400, "invalid_request_error", "bad_json"),
         (CHAT, "[\"m\", true]", 400, "invalid_request_error", "bad_json"),
         (
-            "POST /v2/nobody/openai/v1/chat/completions",
+            "POST /v2/missing/openai/v1/chat/completions",
             "{}",
             404,
             "invalid_request_error",

@@ -1,4 +1,4 @@
-//! Rate and concurrency limits, over the wire.
+//! Rate and concurrency limits over HTTP.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn a_third_purge_in_ten_seconds_is_429() {
     fixture.engine.put_key(other).await.unwrap();
     let asked =
         async || fixture.server.ask("POST /v2/demo/purge-queue\nauthorization: another", b"").await.status;
-    // Another key of the same owner shares its rates; a key of another owner has its own.
+    // Keys of the same owner share limits; a key of another owner has its own.
     assert_eq!(asked().await, 429);
     for (owner, status) in [("acme", 200), ("server", 429), ("acme", 200), ("acme", 429)] {
         let update = format!("{{\"owner\":\"{owner}\"}}");
@@ -74,7 +74,7 @@ async fn a_request_over_the_concurrency_limit_is_429_until_another_ends() {
     let mut holder = fixture.server.connect().await;
     holder.send(&with_key("POST /v2/demo/runsync"), Some(br#"{"input":{}}"#)).await;
     let job = fixture.take().await.row.id;
-    // One running worker would raise the limit to 100; the job goes back, and none runs.
+    // A running worker would raise the limit to 100. The job is requeued, so that no worker runs.
     fixture.endpoint.lose_worker("w-1".parse().unwrap(), false, "a test".to_owned()).await.unwrap();
     let answer = fixture.ask("POST /v2/demo/runsync?wait=1000", r#"{"input":{}}"#).await;
     assert_eq!((answer.status, answer.code().as_str()), (429, "concurrency_limited"));

@@ -20,7 +20,7 @@ fn in_paused_time<T>(conversation: impl Future<Output = T>) -> T {
     runtime.block_on(conversation)
 }
 
-/// A header's value as it can arrive.
+/// The bytes as a header value, if they can be one.
 fn header(bytes: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_bytes(bytes).ok()
 }

@@ -1,11 +1,11 @@
-//! Worker time by owner or key: shared out by how long the jobs of each ran.
+//! Worker time by owner or key, divided in proportion to the time that their jobs ran.
 
 use longshore_engine::{Engine, JobUsage, UsageSheet};
 
 use super::{Names, Sum};
 
-/// What of the workers' time and amount in a sheet goes to which owner or key. Without a job that ended in it, all of it
-/// goes to none.
+/// The part of a sheet's worker time and amount that each owner or key gets. In a sheet without an ended job, all of it
+/// belongs to no owner.
 pub(super) fn shares(
     engine: &Engine,
     grouping: &str,
@@ -20,7 +20,7 @@ pub(super) fn shares(
         let mut sum = Sum { jobs: jobs.jobs, execution_ms: jobs.ms, ..Sum::default() };
         if all_ms > 0 {
             let until_ms = before_ms + u128::from(jobs.ms);
-            // Cut at the same places from both sides, the parts add up to the whole.
+            // Neighbours are cut at the same place, so the parts add up to the whole.
             let cut = |at: u128| (u128::from(workers.ms) * at / all_ms) as u64;
             sum.ms = cut(until_ms) - cut(before_ms);
             sum.amount = workers.amount * jobs.ms as f64 / all_ms as f64;

@@ -1,8 +1,8 @@
-//! An operation as a command for a shell.
+//! An operation as a `curl` command for a shell.
 
 use serde_json::Value;
 
-/// The command, in lines.
+/// The `curl` command for an operation, one argument per line.
 pub(super) fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String {
     let mut lines = Vec::new();
     let verb = if method == "get" { String::new() } else { format!("-X {} ", method.to_uppercase()) };
@@ -15,7 +15,7 @@ pub(super) fn curl(document: &Value, path: &str, method: &str, operation: &Value
         let example = schema.and_then(|schema| schema.get("example"));
         let body = example.map_or_else(|| "{}".to_owned(), Value::to_string);
         lines.push("-H \"Content-Type: application/json\"".to_owned());
-        // A shell ends its text at a quote, whatever is before it.
+        // In single quotes a shell has no escapes: close the text, write the quote, open the text again.
         lines.push(format!("-d '{}'", body.replace('\'', r"'\''")));
     }
     lines.join(" \\\n  ")

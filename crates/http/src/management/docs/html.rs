@@ -1,6 +1,6 @@
-//! Text that becomes HTML.
+//! Conversion of text to HTML.
 
-/// Text as HTML shows it.
+/// Text with the special characters of HTML escaped.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -16,7 +16,7 @@ pub(super) fn escaped(text: &str) -> String {
     safe
 }
 
-/// A sentence as HTML, with what is between backticks as code.
+/// Text as HTML, with text between backticks as `<code>`.
 pub(super) fn prose(text: &str) -> String {
     let part = |(place, part): (usize, &str)| match place % 2 {
         0 => escaped(part),

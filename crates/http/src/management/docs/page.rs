@@ -7,7 +7,7 @@ use super::html::{escaped, prose};
 use super::schema_html::{ALWAYS, REQUIRED, contents, json, kind, resolved, row};
 use crate::openapi::Group;
 
-/// The whole page. The groups say in which order; what is said is in the document.
+/// The whole page. `groups` give the order of the operations, `document` their texts.
 pub(super) fn page(groups: &[Group], document: &Value) -> String {
     let info = &document["info"];
     let (title, version) = (said(info, "title"), said(info, "version"));
@@ -127,7 +127,7 @@ fn schemas(document: &Value) -> String {
     format!("<section id=\"schemas\">\n<h2>Schemas</h2>\n{}</section>\n", shown.collect::<String>())
 }
 
-/// A group's name as the target of a link.
+/// The id of a group's heading, for links.
 fn anchor(name: &str) -> String {
     name.to_lowercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "-")
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::html::{escaped, prose};
 
-/// Objects within objects are shown this deep; from there on a link leads to the schema.
+/// The depth to which nested objects are shown. Deeper objects are links to their schemas.
 const DEPTH_MAX: usize = 3;
 
 /// A schema's kind in a few words, with a link where it has a name.
@@ -25,7 +25,7 @@ pub(super) fn kind(schema: &Value) -> String {
     if schema["nullable"] == true { format!("{kind} or null") } else { kind }
 }
 
-/// What a value must be beside its kind.
+/// The limits of a value: range, length, pattern and default.
 fn limits(schema: &Value) -> String {
     let mut limits = Vec::new();
     let mut say = |words: &str, value: &Value| {
@@ -46,14 +46,14 @@ fn limits(schema: &Value) -> String {
             .collect();
         limits.push(format!("one of {}", words.join(" ")));
     }
-    // That no text holds NUL is said in the words of every refusal; here it would only be noise.
+    // The pattern that excludes NUL is left out: nearly every text has it, and error texts name it.
     if let Some(pattern) = schema["pattern"].as_str().filter(|pattern| !pattern.contains(r"\x00")) {
         limits.push(format!("like <code>{}</code>", escaped(pattern)));
     }
     limits.join(", ")
 }
 
-/// One line of a table: a name, what it is, what it means.
+/// One row of a table: name, kind and description.
 pub(super) fn row(name: &str, mark: &str, schema: &Value, about: &str) -> String {
     let limits = limits(schema);
     let limits = if limits.is_empty() { limits } else { format!("<br><small>{limits}</small>") };
@@ -65,12 +65,12 @@ pub(super) fn row(name: &str, mark: &str, schema: &Value, about: &str) -> String
     )
 }
 
-/// Beside what must be sent.
+/// The mark of a field that a request must have.
 pub(super) const REQUIRED: &str = " <b>required</b>";
-/// Beside what is never left out of an answer.
+/// The mark of a field that every response has.
 pub(super) const ALWAYS: &str = " <small>always</small>";
 
-/// What is in a schema, to be opened, with `mark` beside what it cannot be without.
+/// The fields of a schema in a `<details>` element. `mark` stands at the required fields.
 pub(super) fn contents(document: &Value, schema: &Value, mark: &str) -> String {
     inner(document, schema, mark, 0)
 }
@@ -112,7 +112,7 @@ fn named(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
 }
 
-/// JSON for reading.
+/// JSON with indentation.
 pub(super) fn json(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     format!("<pre><code>{}</code></pre>\n", escaped(&text))

@@ -27,9 +27,10 @@ const FIELDS: &str = "
 /// Fields whose names end in `Id` or `Ids` and that name no resource of this server.
 const PLAIN: [&str; 4] = ["gpuTypeIds", "cpuFlavorIds", "dataCenterIds", "dataCenterId"];
 
-/// What becomes of a request of a kind of key (manage or read, then for which endpoints) that names something. `own`: one
-/// of the endpoints of a key for `here` uses it. `shared`, `every`: it is meant for `here`, or for every endpoint.
-/// `foreign`: used by another endpoint. `spare`: by none. `missing`: there is no such thing. Code is not shared.
+/// The status of a request of a kind of key (the scope, then the endpoints) that names a resource. `own`: an endpoint of
+/// a key for `here` uses the resource. `shared`, `every`: the resource is shared with `here`, or with every endpoint.
+/// `foreign`: another endpoint uses the resource. `spare`: no endpoint uses it. `missing`: it does not exist. Code is not
+/// shared.
 const MATRIX: &str = "
                               | own | shared | every | foreign | spare | missing
     manage                    | 200 | 200    | 200   | 200     | 200   | 400
@@ -124,7 +125,7 @@ impl World {
         made.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// What is named so, as a request names it.
+    /// The id of the resource with this name in [`MATRIX`].
     async fn id_of(&self, resource: Resource, name: &str) -> String {
         let path = match resource {
             Resource::Template => "/v1/templates",
@@ -153,7 +154,7 @@ impl World {
         minted.text
     }
 
-    /// Sends `field` with `value` for the endpoint `here`, or its template.
+    /// Sends `field` with `value` to the endpoint `here` or its template.
     async fn send(&self, row: &Row, way: &str, value: &Value, key: &str) -> Vec<Reply> {
         let id =
             if row.table == "endpoint" { self.server.endpoint.to_string() } else { self.template.clone() };
@@ -308,7 +309,7 @@ async fn what_something_is_shared_with_is_checked_and_kept_as_ids() {
             assert_eq!(world.server.ask("GET", path, "").await.json()["endpoints"], kept);
         }
         for bad in
-            [json!(["nobody"]), json!(["*", "demo"]), json!("demo"), json!([1]), json!(null), json!({})]
+            [json!(["missing"]), json!(["*", "demo"]), json!("demo"), json!([1]), json!(null), json!({})]
         {
             let answer = world.server.ask("PATCH", path, &json!({ "endpoints": bad }).to_string()).await;
             assert_eq!((answer.status.as_u16(), answer.code().as_str()), (400, "bad_field"), "{path} {bad}");
