@@ -1,4 +1,4 @@
-//! Deployed code, which is named by its content.
+//! Deployed code, named by the hash of its content.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -6,18 +6,18 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-/// What the `workdir` of a template begins with that runs deployed code.
+/// The prefix of a template's `workdir` that names deployed code.
 const PREFIX: &str = "code:";
 const HASH_CHARS: usize = 64;
 
 /// The SHA-256 of the archive that code came in, in lower-case hex.
 ///
-/// A template names code as `code:<hash>` in place of a folder, so that what it says is as true after its data folder
-/// was moved, or restored on another machine.
+/// A template names code as `code:<hash>` in place of a folder, so that the name stays valid when the data directory is
+/// moved, or restored on another computer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeHash(String);
 
-/// A text that names no code.
+/// A text is no hash of code. Holds at most the first 65 characters of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseCodeError(String);
 
@@ -30,17 +30,21 @@ impl fmt::Display for ParseCodeError {
 impl core::error::Error for ParseCodeError {}
 
 impl CodeHash {
-    /// The code that a template's `workdir` names; none if it names a folder.
+    /// The code that a template's `workdir` names; `None` if the `workdir` names a folder.
+    ///
+    /// # Errors
+    ///
+    /// The text after `code:` is no hash.
     pub fn in_workdir(workdir: &str) -> Option<Result<Self, ParseCodeError>> {
         workdir.strip_prefix(PREFIX).map(str::parse)
     }
 
-    /// How a template's `workdir` names it.
+    /// The `workdir` of a template that runs this code: `code:<hash>`.
     pub fn workdir(&self) -> String {
         format!("{PREFIX}{}", self.0)
     }
 
-    /// The hash alone.
+    /// The hash without the prefix: 64 characters of 0–9 and a–f.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -60,7 +64,7 @@ impl FromStr for CodeHash {
         if text.len() == HASH_CHARS && text.bytes().all(is_digit) {
             return Ok(Self(text.to_owned()));
         }
-        // Whoever sent a book need not read it again.
+        // A long text is not repeated whole in the error.
         Err(ParseCodeError(text.chars().take(HASH_CHARS + 1).collect()))
     }
 }

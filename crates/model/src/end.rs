@@ -1,26 +1,26 @@
-//! Which of a job's ends is meant.
+//! The ends of a job: its transitions into a terminal state.
 
 use crate::{Attempt, JobRow, JobState};
 
-/// One of a job's ends: a failed job that a client retries ends again.
+/// One transition of a job into a terminal state. A failed job that a client retries has a further end.
 ///
-/// No two ends of a job are equal. Of two that follow each other, the first was a failure and was retried; since then
-/// either a worker took the job, which counted an attempt, or it was cancelled in the queue.
+/// No two ends of a job are equal. Between two ends, a client retried the job. Then either a worker took the job, which
+/// increased `attempt`, or the job was cancelled in the queue, which gave another `state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobEnd {
-    /// How it ended.
+    /// The terminal state of the job.
     pub state: JobState,
-    /// The last attempt before.
+    /// The number of the last attempt before this end; 0 if no worker took the job.
     pub attempt: Attempt,
 }
 
 impl JobRow {
-    /// How the job ended; none while it has not.
+    /// The job's last end; `None` while the job is queued or running.
     pub fn end(&self) -> Option<JobEnd> {
         self.state.is_terminal().then_some(JobEnd { state: self.state, attempt: self.attempt })
     }
 
-    /// The end that the receiver of the job's webhook has still to be told of.
+    /// The end for which a webhook call is pending; `None` without a pending call.
     pub fn pending_end(&self) -> Option<JobEnd> {
         self.end().filter(|_| self.webhook_pending)
     }

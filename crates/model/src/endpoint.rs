@@ -1,4 +1,4 @@
-//! An endpoint: a queue with a template for its workers and rules for their number.
+//! An endpoint: a queue, the template of its workers, and the rules for their number.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,85 +7,85 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EndpointId, EndpointNo, JobState, Millis, TemplateId};
 
-/// What makes the fleet grow (management API, `scalerType`).
+/// The rule by which a fleet grows (management API, `scalerType`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ScalerType {
-    /// Grow when the oldest waiting job has waited `scalerValue` seconds.
+    /// One more worker for every `scalerValue` seconds that the oldest job has waited.
     #[default]
     QueueDelay,
-    /// One worker for every `scalerValue` jobs.
+    /// One worker for every `scalerValue` queued or running jobs.
     RequestCount,
 }
 
-/// Which reasons send a job back to the queue by themselves.
+/// A reason for which a job is retried automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RetryOn {
-    /// The worker that held it was lost.
+    /// The worker that ran the job was lost.
     WorkerLost,
-    /// Its handler reported an error.
+    /// The handler reported an error.
     HandlerError,
 }
 
-/// Who runs an endpoint's workers.
+/// Where an endpoint's workers run. The provider selects the launcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Provider {
-    /// Child processes of this machine.
+    /// Managed processes of the server's computer.
     #[default]
     Process,
     /// Containers of a Docker daemon.
     Docker,
     /// Pods of a Kubernetes cluster.
     Kubernetes,
-    /// Nobody: workers come from outside with a worker token.
+    /// External workers alone: each brings a worker token.
     External,
 }
 
-/// When a change counts as kept.
+/// When a change of a job is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Durability {
-    /// Written before its reply and synced within 100 ms: survives a killed process, not a power cut.
+    /// After the write; the sync follows within 100 ms. Survives a killed process, not a power cut.
     Buffered,
-    /// Synced to disk before its reply.
+    /// After the sync to disk.
     #[default]
     Synced,
 }
 
-/// What a poll of a job's stream is answered.
+/// The shape of the response to a poll of a job's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StreamShape {
-    /// A bare array of chunks.
+    /// A JSON array of chunks.
     #[default]
     Array,
     /// An object with the job's state and its chunks, as client SDKs expect it.
     Object,
 }
 
-/// What the receiver of a webhook can be told of.
+/// An event that a webhook call can report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WebhookEvent {
-    /// The job completed.
+    /// The job became `COMPLETED`.
     Completed,
-    /// It failed.
+    /// The job became `FAILED`.
     Failed,
-    /// It was cancelled.
+    /// The job became `CANCELLED`.
     Cancelled,
-    /// It ran longer than it may.
+    /// The job became `TIMED_OUT`.
     TimedOut,
-    /// It runs, and its worker said how far it is.
+    /// The worker of a running job reported a progress value.
     Progress,
 }
 
 impl WebhookEvent {
-    /// The ends of a job: what is told where nobody says otherwise.
+    /// The ends of a job: the events that are reported by default.
     pub const ENDS: [Self; 4] = [Self::Completed, Self::Failed, Self::Cancelled, Self::TimedOut];
 
-    /// What a job in this state is an event of; none while it waits.
+    /// The event of a job in this state; `None` for a queued job.
     pub fn of(state: JobState) -> Option<Self> {
         match state {
             JobState::InQueue => None,
@@ -97,7 +97,7 @@ impl WebhookEvent {
         }
     }
 
-    /// Its name on the wire.
+    /// The event's name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -117,10 +117,10 @@ fn every_end() -> Vec<WebhookEvent> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ComputeType {
-    /// Workers with a GPU.
+    /// Workers with `gpuCount` GPUs.
     #[default]
     Gpu,
-    /// Workers without.
+    /// Workers without a GPU.
     Cpu,
 }
 
@@ -128,9 +128,9 @@ pub enum ComputeType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PausedFrom {
-    /// Workers kept even when there was nothing to do.
+    /// `workersMin` before the pause.
     pub workers_min: u32,
-    /// The most workers.
+    /// `workersMax` before the pause.
     pub workers_max: u32,
 }
 
@@ -139,118 +139,118 @@ pub struct PausedFrom {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
-    /// The public id.
+    /// The public id, in paths under `/v2` and `/v1`.
     pub id: EndpointId,
     /// The number under which the store keeps its jobs. Never shown to clients.
     pub no: EndpointNo,
-    /// A name for people; at most 191 characters.
+    /// A name for people; at most 191 characters, not unique.
     pub name: String,
-    /// A second address under `/v2`.
+    /// A second address under `/v2`, unique regardless of case; `None` without one. See [`crate::is_slug`].
     #[serde(default)]
     pub slug: Option<String>,
     /// The names of the models that its workers serve, for the routes of `OpenAI` clients.
     #[serde(default)]
     pub models: Vec<String>,
-    /// What its workers run.
+    /// The template that its workers run.
     pub template_id: TemplateId,
-    /// Workers kept even when there is nothing to do.
+    /// The number of workers that are kept while no job is queued.
     pub workers_min: u32,
-    /// The most workers; 0 pauses the endpoint.
+    /// The largest number of workers; 0 pauses the endpoint.
     pub workers_max: u32,
-    /// How many workers it had before it was paused; none while it is not.
+    /// The numbers of workers before the pause; `None` while the endpoint is not paused.
     #[serde(default)]
     pub paused_from: Option<PausedFrom>,
-    /// Seconds a worker may idle before it is stopped. In seconds on the wire too.
+    /// How long a worker may idle before it is stopped, in seconds; in seconds on the wire too.
     #[serde(rename = "idleTimeout")]
     pub idle_timeout_s: u32,
-    /// What makes the fleet grow.
+    /// The rule by which the fleet grows.
     pub scaler_type: ScalerType,
-    /// Seconds or jobs, by `scaler_type`.
+    /// Seconds (`QUEUE_DELAY`) or jobs (`REQUEST_COUNT`) per worker, by `scaler_type`.
     pub scaler_value: u32,
-    /// The longest a job may run unless its policy says otherwise.
+    /// The longest execution of a job whose policy sets none, in ms.
     pub execution_timeout_ms: u64,
-    /// Automatic re-dispatches of one job.
+    /// The largest number of automatic retries of one job.
     pub max_retries: u8,
-    /// What causes them.
+    /// The reasons for an automatic retry; empty disables automatic retries.
     pub retry_on: Vec<RetryOn>,
-    /// How long a finished `/run` job is kept.
+    /// How long a terminal `/run` job is stored, in ms.
     pub result_retention_ms: u64,
-    /// How long a finished `/runsync` job is kept.
+    /// How long a terminal `/runsync` job is stored, in ms.
     pub sync_result_retention_ms: u64,
-    /// Over it, submits are refused; none means the server's limit.
+    /// The largest number of queued jobs: above it, submits are rejected. `None`: the server's limit.
     #[serde(default)]
     pub max_queue_length: Option<u64>,
-    /// How long a worker may take to let go of a stopped job, and to end when it is drained; none means the server's
-    /// setting.
+    /// How long a worker may take to release a stopped job, and to exit after it was drained, in ms. `None`: the
+    /// server's setting.
     #[serde(default)]
     pub stop_grace_ms: Option<u64>,
-    /// What a poll of a stream is answered; none means the server's setting.
+    /// The shape of the response to a poll of a stream. `None`: the server's setting.
     #[serde(default)]
     pub stream_shape: Option<StreamShape>,
-    /// Who runs its workers.
+    /// Where its workers run.
     pub provider: Provider,
-    /// Jobs at once on one worker that the scaler counts on.
+    /// The number of concurrent jobs of one worker that the scaler assumes.
     pub max_concurrency: u32,
-    /// Who is told of the jobs that name no webhook themselves.
+    /// The webhook URL of jobs that name none; `None`: such jobs have no webhook.
     #[serde(default)]
     pub webhook: Option<String>,
-    /// What webhooks are called for.
+    /// The events that webhook calls report.
     #[serde(default = "every_end")]
     pub webhook_events: Vec<WebhookEvent>,
-    /// When a change counts as kept.
+    /// When a change of a job is acknowledged.
     #[serde(default)]
     pub durability: Durability,
     /// Accepted for compatibility; workers here always start the same way.
     pub flashboot: bool,
-    /// The hardware class.
+    /// Whether its workers get GPUs.
     pub compute_type: ComputeType,
-    /// GPUs per worker.
+    /// The number of GPUs per worker, all of one type; ignored for `CPU`.
     pub gpu_count: u32,
-    /// GPU types in order of preference.
+    /// GPU types in order of preference; empty means any.
     #[serde(default)]
     pub gpu_type_ids: Vec<String>,
-    /// Accepted for compatibility.
+    /// Accepted for compatibility; has no effect.
     #[serde(default)]
     pub allowed_cuda_versions: Vec<String>,
-    /// Accepted for compatibility.
+    /// Accepted for compatibility; has no effect.
     #[serde(default)]
     pub min_cuda_version: Option<String>,
-    /// Accepted for compatibility.
+    /// Accepted for compatibility; has no effect.
     #[serde(default)]
     pub cpu_flavor_ids: Vec<String>,
-    /// Accepted for compatibility.
+    /// Accepted for compatibility; has no effect.
     #[serde(default)]
     pub data_center_ids: Vec<String>,
-    /// The volume its workers see.
+    /// The id of the first network volume of its workers; an empty text counts as `None`.
     #[serde(default)]
     pub network_volume_id: Option<String>,
-    /// The volumes its workers see.
+    /// The ids of further network volumes of its workers; empty texts are ignored.
     #[serde(default)]
     pub network_volume_ids: Vec<String>,
-    /// Processors per CPU worker: for comparison with other clouds, and no limit.
+    /// Processors per CPU worker, for comparison with other clouds; limits nothing.
     pub vcpu_count: u32,
-    /// The most memory of one worker, in bytes; none means no limit.
+    /// The largest memory of one worker, in bytes; `None`: no limit.
     #[serde(default)]
     pub memory_bytes: Option<u64>,
-    /// The most processors that one worker uses at a time, at least 0.1; none means no limit.
+    /// The number of processors that one worker may use, at least 0.1; `None`: no limit.
     #[serde(default)]
     pub vcpus: Option<f64>,
-    /// Counts changes that replace workers.
+    /// Counts the changes that replace the workers, from 1.
     pub version: u32,
-    /// When it was created.
+    /// When the endpoint was created.
     pub created_at: Millis,
-    /// Who created it.
+    /// The user that created the endpoint; empty if unknown.
     #[serde(default)]
     pub user_id: String,
-    /// It was deleted; its data is being removed. Nobody sees it any more.
+    /// The endpoint was deleted and is no longer visible; its jobs are being removed.
     #[serde(default)]
     pub deleting: bool,
 }
 
 impl Endpoint {
-    /// The ids of the network volumes that its workers see, each once.
+    /// The ids of the network volumes of its workers, without duplicates.
     pub fn volumes(&self) -> impl Iterator<Item = &str> {
-        // An empty text is what some clients send for none.
+        // Some clients send an empty text for no volume.
         let first = self.network_volume_id.as_deref().filter(|id| !id.is_empty());
         let others = self.network_volume_ids.iter().enumerate().filter(move |(place, id)| {
             !id.is_empty() && first != Some(id.as_str()) && !self.network_volume_ids[..*place].contains(id)

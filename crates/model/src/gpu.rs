@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// One GPU of a machine.
+/// One GPU of a computer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gpu {
-    /// What the driver knows it by: its number or its UUID. No two GPUs of a machine share one.
+    /// The driver's name of the GPU: its number or its UUID, unique on a computer.
     pub device: String,
-    /// The name that endpoints ask for in `gpuTypeIds`.
+    /// The name by which `gpuTypeIds` of an endpoint selects the GPU.
     pub type_id: String,
-    /// Its memory, in units of 2^20 bytes; 0 where nobody said.
+    /// The GPU's memory, in units of 2^20 bytes; 0 if unknown.
     pub memory_mib: u64,
 }
 
-/// Where a worker runs, and since when. Kept with the worker, so that a server that adopts it knows.
+/// Where a worker runs, and since when. The launcher stores the placement with the worker, for the server that adopts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
-    /// When its launcher was told to start it.
+    /// When the launcher began to start the worker.
     #[serde(default)]
     pub started_at: Millis,
-    /// The GPUs that are its own until it ends.
+    /// The GPUs that no other worker has until this one exits.
     #[serde(default)]
     pub gpus: Vec<Gpu>,
-    /// Which of its endpoint's limits do not hold for it, and why; none where all hold.
+    /// The limits of the endpoint that are not enforced for the worker, and why, as text; `None` if all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unenforced_limits: Option<String>,
 }

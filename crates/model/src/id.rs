@@ -1,5 +1,5 @@
-//! Identifiers. They say their kind in the type and are minted at the edge, before any forwarding, so that a
-//! resent request can never make a second thing.
+//! Identifiers, one type for each kind. Ids are generated where a request arrives, before it is forwarded, so that a
+//! repeated request creates nothing twice.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -34,13 +34,13 @@ pub struct JobId {
 }
 
 impl JobId {
-    /// Makes an id from the present time and 74 random bits (the rest of `entropy` is ignored).
+    /// Returns an id of the present time and 74 random bits (the rest of `entropy` is ignored).
     pub fn mint(now: Millis, entropy: u128, sync: bool) -> Self {
         let tick = now.0 << 12 | (entropy >> 64) as u64 & 0xfff;
         Self::mint_at(tick, entropy as u64, sync)
     }
 
-    /// Makes an id from a point in time of which the last 12 bits count within the millisecond (RFC 9562 §6.2,
+    /// Returns an id of `tick`, a time in ms shifted left by 12 bits that count within the millisecond (RFC 9562 §6.2,
     /// method 1), and 62 random bits. Ids of ascending ticks ascend.
     pub fn mint_at(tick: u64, entropy: u64, sync: bool) -> Self {
         let (time, count) = (u128::from(tick >> 12), u128::from(tick & 0xfff));
@@ -60,13 +60,13 @@ impl JobId {
         self.raw
     }
 
-    /// Appends the id as text. `write!` says the same in seven times as many instructions.
+    /// Appends the id as text, in a seventh of the instructions of `write!`.
     pub fn write(&self, text: &mut Vec<u8>) {
         text.extend_from_slice(self.prefix().as_bytes());
         text.extend_from_slice(&self.uuid());
     }
 
-    /// How long that is, in bytes.
+    /// The length of the id as text, in bytes: 36 or 41.
     pub fn text_len(&self) -> usize {
         self.prefix().len() + 36
     }
@@ -85,13 +85,13 @@ impl JobId {
         text
     }
 
-    /// Whether the job came through `/runsync`.
+    /// Whether the job was submitted through `/runsync`.
     pub fn is_sync(&self) -> bool {
         self.sync
     }
 }
 
-/// By its bytes, as two numbers: that is what an index of jobs does most of the time.
+/// Compares the bytes as one number, because indexes of jobs compare ids often.
 impl Ord for JobId {
     fn cmp(&self, other: &Self) -> Ordering {
         let number = |id: &Self| u128::from_be_bytes(id.raw);
@@ -118,10 +118,10 @@ impl fmt::Debug for JobId {
     }
 }
 
-/// Where in a UUID's text each byte stands.
+/// The position of each byte in the text of a UUID.
 const PAIRS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
-/// What each byte is worth as a hexadecimal digit; over 15 for what is none. With `to_digit` an id takes three times as
-/// many instructions.
+/// The value of each byte as a hexadecimal digit; above 15 for other bytes. `to_digit` needs three times as many
+/// instructions for an id.
 const DIGITS: [u8; 256] = {
     let mut digits = [u8::MAX; 256];
     let mut value = 0;
@@ -163,19 +163,19 @@ impl Serialize for JobId {
     }
 }
 
-/// Where a job lives in the store: its endpoint's number and its place in that endpoint's sequence.
+/// The key of a job in the store: its endpoint's number and its number in that endpoint's sequence.
 ///
-/// Time-ordered within an endpoint, which is what keeps the store's index append-mostly.
+/// Keys of an endpoint ascend by time, so that the store's index is appended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobKey {
-    /// The endpoint.
+    /// The number of the endpoint, below 2^23.
     pub endpoint: EndpointNo,
     /// Counts up from 1 per endpoint; at most [`JobKey::SEQ_MAX`].
     pub seq: u64,
 }
 
 impl JobKey {
-    /// The last sequence number an endpoint can give out: 40 bits, a trillion jobs.
+    /// The largest sequence number of an endpoint: 40 bits, about 10^12 jobs.
     pub const SEQ_MAX: u64 = (1 << 40) - 1;
 
     /// One integer for the row key: 23 bits of endpoint, then 40 bits of sequence; never negative.
@@ -183,23 +183,23 @@ impl JobKey {
         (i64::from(self.endpoint.0) << 40) | (self.seq & Self::SEQ_MAX) as i64
     }
 
-    /// The inverse of [`JobKey::to_row`].
+    /// The key with this row key: the inverse of [`JobKey::to_row`].
     pub fn from_row(row: i64) -> Self {
         Self { endpoint: EndpointNo((row >> 40) as u32), seq: row as u64 & Self::SEQ_MAX }
     }
 }
 
-/// An endpoint's small number inside the store; given out once and never reused.
+/// An endpoint's number in the store, from 1; assigned once and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EndpointNo(pub u32);
 
-/// One of the 64 units of ownership; an endpoint belongs to the shard its id hashes to.
+/// One of the 64 units of ownership and commit order; the hash of an endpoint's id selects its shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u8);
 
 impl ShardId {
-    /// How many shards there are. On disk in cluster stores: never change it.
+    /// The number of shards. Stored rows depend on it, so it never changes.
     pub const COUNT: u8 = 64;
 
     /// The shard of an endpoint (FNV-1a of its id, modulo the count).
@@ -214,11 +214,11 @@ impl ShardId {
     pub const CATALOG: Self = Self(0);
 }
 
-/// Counts the owners of a shard; a commit under an older epoch is refused.
+/// Counts the owners of a shard; a commit with an older epoch is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
-/// Counts how often a job was handed to a worker, from 1; the fencing token of everything about that run.
+/// Counts the deliveries of a job, from 1: the fencing token of that delivery's reports. 0 means no delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt(pub u32);
 
@@ -230,7 +230,7 @@ macro_rules! short_id {
         pub struct $name([u8; 14]);
 
         impl $name {
-            /// Makes an id from random bits; 72 of them are used.
+            /// Returns an id made from random bits; about 72 of them are used.
             pub fn mint(mut entropy: u128) -> Self {
                 const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
                 let mut text = [0; 14];
@@ -243,7 +243,7 @@ macro_rules! short_id {
 
             /// The id as text.
             pub fn as_str(&self) -> &str {
-                // Only ASCII letters and digits get in, by `mint` and `from_str`.
+                // `mint` and `from_str` admit only ASCII letters and digits.
                 core::str::from_utf8(&self.0).unwrap_or_default()
             }
         }
@@ -290,7 +290,8 @@ short_id!(TemplateId, "a template");
 short_id!(RegistryAuthId, "a registry's credentials");
 short_id!(VolumeId, "a network volume");
 
-/// A worker's id: what it calls itself in its URLs. Ours are minted; an external worker brings its own.
+/// A worker's id, as the worker names itself in its URLs. The server generates the ids of managed workers; an external
+/// worker brings its own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(Arc<str>);
 
@@ -307,11 +308,12 @@ impl WorkerId {
 impl FromStr for WorkerId {
     type Err = ParseIdError;
 
-    /// Accepts 1 to 128 characters of `A-Z a-z 0-9 _ - . :`; it becomes part of URLs, file names and logs.
+    /// Accepts 1 to 128 characters of `A-Z a-z 0-9 _ - . :`, not beginning with `.`: the id becomes part of URLs, file
+    /// names and logs.
     fn from_str(text: &str) -> Result<Self, ParseIdError> {
         let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b':');
         let sized = (1..=Self::BYTES_MAX).contains(&text.len());
-        // Looks at all of them, for the compiler does that sixteen at a time.
+        // No early return: the compiler then checks sixteen bytes per instruction.
         let all_fit = || text.bytes().fold(true, |all, byte| all & fits(byte));
         if sized && all_fit() && !text.starts_with('.') {
             Ok(Self(text.into()))

@@ -1,4 +1,4 @@
-//! A job's state and the durable facts about it.
+//! A job's state and its durable row.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -12,17 +12,17 @@ use crate::{Attempt, JobId, JobKey, Millis, Submitter, WorkerId};
 #[repr(u8)]
 pub enum JobState {
     // The numbers are on disk: append, never reuse.
-    /// Waits for a worker.
+    /// The job waits for a worker.
     InQueue = 0,
-    /// A worker holds it.
+    /// A worker runs the job.
     InProgress = 1,
     /// A worker reported a result.
     Completed = 2,
-    /// A worker reported an error, or too many workers were lost with it.
+    /// A worker reported an error, or workers were lost and no retry is left.
     Failed = 3,
-    /// A client cancelled or purged it.
+    /// A client cancelled or purged the job.
     Cancelled = 4,
-    /// It ran longer than its execution timeout.
+    /// The job ran longer than its execution timeout.
     TimedOut = 5,
 }
 
@@ -43,21 +43,30 @@ impl JobState {
         }
     }
 
-    /// The state with this wire name.
+    /// The state with this wire name; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// The state with this number on disk.
+    /// The state with this number on disk; `None` for an unknown number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Whether nothing but an explicit retry can change the job any more.
+    /// Whether the state is an end: only a client retry leaves it.
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::InQueue | Self::InProgress)
     }
 }
+
+// `from_number` takes a number for an index.
+const _: () = {
+    let mut at = 0;
+    while at < JobState::ALL.len() {
+        assert!(JobState::ALL[at] as usize == at);
+        at += 1;
+    }
+};
 
 impl fmt::Display for JobState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +80,7 @@ impl Serialize for JobState {
     }
 }
 
-/// The client's promise that two submits are the same one.
+/// What identifies repetitions of one submit: the client's key, and a fingerprint of the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
     /// The `Idempotency-Key` header, at most [`crate::limits::IDEMPOTENCY_KEY_BYTES_MAX`] bytes.
@@ -80,74 +89,75 @@ pub struct Idempotency {
     pub fingerprint: [u8; 16],
 }
 
-/// The durable facts of one job: exactly what its row holds. Payload bytes are elsewhere.
+/// The durable row of one job, without payload bytes: what the store writes and what a queue is restored from.
+/// One per job, keyed by [`JobKey`]. State machine: spec, "States and transitions".
 ///
-/// A queue keeps its rows packed: a field that a submit does not always set costs a waiting job nothing there.
+/// A queue packs its rows: a field that few submits set needs no memory in the other rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, a column of its own")]
 pub struct JobRow {
-    /// Where the row lives.
+    /// The key of the row in the store.
     pub key: JobKey,
-    /// The public id.
+    /// The public id, in paths and responses.
     pub id: JobId,
-    /// Where the job is in its life.
+    /// The job's present state.
     pub state: JobState,
     /// The job never causes a worker to start.
     pub low_priority: bool,
-    /// No worker has taken the job since it was submitted or retried: no result can be its own yet.
+    /// No worker has taken the job since it was submitted or retried, so no worker can have its result.
     pub never_taken: bool,
-    /// The client chose the time of deletion (`/status?ttl=`): retention does not move it.
+    /// The client chose the time of deletion (`/status?ttl=`), and retention does not change it.
     pub ttl_pinned: bool,
     /// The submit named a webhook.
     pub webhook: bool,
-    /// Its call is owed: the job ended and the receiver has not accepted yet. Keeps the row from being deleted.
+    /// The job ended, and its webhook call is not settled. The row is not deleted before.
     pub webhook_pending: bool,
-    /// Automatic re-dispatches after a lost worker, since submit or retry.
+    /// Automatic retries since the submit or the last client retry.
     pub retries: u8,
-    /// Deliveries that no worker confirmed, since submit or retry; they count as no retry at first.
+    /// Redeliveries since the submit or the last client retry. Up to a limit, they count as no retry.
     pub redeliveries: u8,
-    /// How often a worker took it, ever.
+    /// Deliveries since the submit; 0 before the first.
     pub attempt: Attempt,
-    /// The place in the queue: lower goes first. Meaningful while `InQueue`.
+    /// The position in the queue: the lowest is taken first. Valid only in the state `InQueue`.
     pub order: i64,
-    /// When it was accepted.
+    /// When the submit was accepted.
     pub created_at: Millis,
-    /// When it last entered the queue, always after [`crate::Counters::purged_until`].
+    /// When the job last entered the queue, always after [`crate::Counters::purged_until`].
     pub enqueued_at: Millis,
-    /// When the present (or last) worker took it; 0 while it waits.
+    /// When the present or last worker took the job; 0 while the job is queued.
     pub started_at: Millis,
-    /// When it became terminal; 0 before.
+    /// When the job became terminal; 0 before.
     pub finished_at: Millis,
-    /// When it is deleted: by ttl while it lives, by retention when it is terminal.
+    /// When the row is deleted: by the ttl before the end, by retention after.
     pub delete_at: Millis,
-    /// The span its ttl grants from submit or retry.
+    /// The ttl from the submit or the client retry, in ms.
     pub ttl_ms: u32,
-    /// The longest it may run.
+    /// The longest execution, in ms.
     pub execution_timeout_ms: u32,
     /// Size of the stored input, in bytes.
     pub input_bytes: u32,
-    /// The worker that holds it, or held it last.
+    /// The present or last worker; `None` before the first delivery.
     pub worker: Option<WorkerId>,
-    /// Set when the submit carried an `Idempotency-Key`.
+    /// The `Idempotency-Key` of the submit; `None` without one.
     pub idempotency: Option<Box<Idempotency>>,
-    /// Who submitted it.
+    /// The key that submitted the job, and its owner.
     pub submitter: Submitter,
-    /// Fields of the row that this version has no use for, as they were stored: they are stored again unchanged.
+    /// Stored fields that this version does not know; they are stored again unchanged.
     pub carried: Option<Box<[u8]>>,
 }
 
 impl JobRow {
-    /// Whether a worker took it since it last entered the queue.
+    /// Whether a worker took the job since it last entered the queue.
     pub fn ran(&self) -> bool {
         self.started_at.0 > 0
     }
 
-    /// Milliseconds in the queue before the current (or last) attempt; 0 when it did not run.
+    /// Time in the queue before the present or last attempt, in ms; 0 if the job did not run.
     pub fn delay_ms(&self) -> u64 {
         self.started_at.since(self.enqueued_at)
     }
 
-    /// Milliseconds of execution: so far while running, in all when terminal, 0 when it did not run.
+    /// Execution time in ms: until `now` while running, in total when terminal, 0 if the job did not run.
     pub fn execution_ms(&self, now: Millis) -> u64 {
         match self.state {
             _ if !self.ran() => 0,

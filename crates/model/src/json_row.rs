@@ -1,7 +1,6 @@
-//! The kinds of small records.
+//! The kinds of JSON rows.
 
-/// What a small record is about. The record itself is JSON that only its owner reads; the store keeps it under its
-/// kind and id.
+/// The kind of a JSON row. The store keeps each row under its kind and id, and does not read the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum JsonRowKind {
@@ -10,7 +9,7 @@ pub enum JsonRowKind {
     RegistryAuth = 1,
     /// A named directory that workers share.
     NetworkVolume = 2,
-    /// Metered worker time.
+    /// The metered run time of workers.
     Usage = 3,
     /// The secrets with which an endpoint's webhooks are signed.
     WebhookSecrets = 4,
@@ -24,7 +23,7 @@ impl JsonRowKind {
     pub const ALL: [Self; 5] =
         [Self::RegistryAuth, Self::NetworkVolume, Self::Usage, Self::WebhookSecrets, Self::Owner];
 
-    /// Whether its records are secrets, to be sealed where they are kept.
+    /// Whether rows of this kind are secrets, which are stored encrypted.
     pub fn is_secret(self) -> bool {
         matches!(self, Self::RegistryAuth | Self::WebhookSecrets)
     }
@@ -34,7 +33,7 @@ impl JsonRowKind {
         self as u8
     }
 
-    /// The kind with this number on disk.
+    /// The kind with this number on disk; `None` for an unknown number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }

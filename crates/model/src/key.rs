@@ -1,4 +1,4 @@
-//! API keys: who may do what.
+//! API keys and their permissions.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EndpointId, KeyId, Millis, OwnerNo, Submitter};
 
-/// What a request wants to do, as far as permission is concerned.
+/// The permission that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Change the catalog: endpoints, templates, keys.
     WriteCatalog,
-    /// Look at the catalog, change nothing.
+    /// Read the catalog without changing it.
     ReadCatalog,
-    /// Look at jobs, change nothing.
+    /// Read jobs without changing them.
     ReadJobs,
     /// Submit, cancel, retry, purge and read jobs.
     WriteJobs,
 }
 
-/// One permission of a key.
+/// One grant of a key, for all endpoints or some.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "scope", rename_all = "camelCase")]
 pub enum KeyScope {
-    /// Everything of the management API; where endpoints are named, only what is about one of these.
+    /// Every operation of the management API, or those that concern the named endpoints.
     #[serde(rename_all = "camelCase")]
     Manage {
-        /// Empty means all.
+        /// The named endpoints; empty means all.
         #[serde(default)]
         endpoint_ids: Vec<EndpointId>,
     },
-    /// Every GET; of these endpoints only, where some are named.
+    /// Every GET, or those that concern the named endpoints.
     #[serde(rename_all = "camelCase")]
     Read {
-        /// Empty means all.
+        /// The named endpoints; empty means all.
         #[serde(default)]
         endpoint_ids: Vec<EndpointId>,
     },
-    /// All job operations; of these endpoints only, where some are named.
+    /// Every job operation, or those of the named endpoints.
     #[serde(rename_all = "camelCase")]
     Jobs {
-        /// Empty means all.
+        /// The named endpoints; empty means all.
         #[serde(default)]
         endpoint_ids: Vec<EndpointId>,
     },
@@ -72,49 +72,49 @@ impl KeyScope {
         )
     }
 
-    /// Whether it is for `endpoint`; none stands for what belongs to no endpoint.
+    /// Whether the scope includes `endpoint`; `None` stands for a resource that belongs to no endpoint.
     fn covers(&self, endpoint: Option<&EndpointId>) -> bool {
         let ids = self.endpoint_ids();
         ids.is_empty() || endpoint.is_some_and(|endpoint| ids.contains(endpoint))
     }
 }
 
-/// A key's record. The secret itself is not kept, only its hash.
+/// A key's record, with the hash of the secret in place of the secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
-    /// The public part: what logs and limits name the key by.
+    /// The public part, which names the key in logs and limits.
     pub id: String,
     /// A name for people.
     pub name: String,
     /// Lower-case hex of the SHA-256 of the whole key text.
     pub hash: String,
-    /// Whose it is: rates are counted per owner, and jobs carry it.
+    /// The key's owner: rates are counted per owner, and job rows contain the owner.
     #[serde(default, skip_serializing_if = "OwnerNo::is_server")]
     pub owner: OwnerNo,
-    /// What it permits.
+    /// The grants of the key; empty permits nothing.
     pub scopes: Vec<KeyScope>,
-    /// When it was created.
+    /// When the key was created.
     pub created_at: Millis,
-    /// From then on it is refused.
+    /// From this time on the key is rejected; `None`: no expiry.
     #[serde(default)]
     pub expires_at: Option<Millis>,
-    /// Refused while set.
+    /// Whether the key is rejected regardless of `expires_at`.
     #[serde(default)]
     pub disabled: bool,
-    /// Requests that it may make in any ten seconds, beside the limits of each endpoint.
+    /// The largest number of requests in any 10 s, beside the limits of each endpoint; `None`: no such limit.
     #[serde(default)]
     pub rate_limit: Option<u32>,
-    /// When it was last used, as far as that was written down.
+    /// When the key was last used, written at intervals; `None`: never, or not written yet.
     #[serde(default)]
     pub last_used_at: Option<Millis>,
-    /// Where it was used from, oldest first.
+    /// The addresses that used the key, oldest first.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
 }
 
 impl ApiKey {
-    /// A key without an end, a limit or a past.
+    /// Returns an enabled key of the owner `server` without expiry and limit that was never used.
     pub fn new(id: String, name: String, hash: String, scopes: Vec<KeyScope>, created_at: Millis) -> Self {
         Self {
             id,
@@ -131,7 +131,7 @@ impl ApiKey {
         }
     }
 
-    /// What the jobs carry that it submits.
+    /// The submitter in the rows of jobs that this key submits.
     pub fn submitter(&self) -> Submitter {
         Submitter { owner: self.owner, key: KeyId::parse(&self.id) }
     }
@@ -141,30 +141,30 @@ impl ApiKey {
         !self.disabled && self.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Whether the key may do everything of the management API, as long as it is alive.
+    /// Whether a scope grants the whole management API. Ignores expiry and `disabled`.
     pub fn manages_all(&self) -> bool {
         self.scopes.iter().any(|scope| matches!(scope, KeyScope::Manage { .. }) && scope.covers(None))
     }
 
-    /// Whether there is any endpoint on which the key permits `operation`, as far as its scopes go.
+    /// Whether a scope grants `operation` on at least one endpoint. Ignores expiry and `disabled`.
     pub fn has_scope_for(&self, operation: Permission) -> bool {
         self.scopes.iter().any(|scope| scope.grants(operation))
     }
 
-    /// The endpoints that the scopes name on which the key permits `operation`; a scope for all of them names none.
+    /// The endpoints named by the scopes that grant `operation`; a scope for all endpoints names none.
     pub fn endpoints_for(&self, operation: Permission) -> impl Iterator<Item = &EndpointId> {
         let granted = self.scopes.iter().filter(move |scope| scope.grants(operation));
         granted.flat_map(KeyScope::endpoint_ids)
     }
 
-    /// Whether the key permits `operation` on `endpoint` (none: on the catalog) at `now`.
+    /// Whether the key permits `operation` on `endpoint` (`None`: on the catalog) at `now`.
     pub fn permits(&self, operation: Permission, endpoint: Option<&EndpointId>, now: Millis) -> bool {
         let granted = |scope: &KeyScope| scope.grants(operation) && scope.covers(endpoint);
         self.is_alive(now) && self.scopes.iter().any(granted)
     }
 }
 
-/// Without the hash: the operator's own key may be a word that can be guessed from it.
+/// Omits the hash: the operator's own key may be a word that can be guessed from its hash.
 impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiKey")

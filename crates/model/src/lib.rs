@@ -1,7 +1,6 @@
-//! The nouns of Longshore: ids, states, policies, limits and records. No verbs.
+//! The shared types of Longshore: ids, states, limits and records, without behaviour.
 //!
-//! The crate is `no_std`: a clock, a random source or a socket cannot be reached from here. Everything that
-//! varies arrives as a value.
+//! The crate is `no_std`: no clock, random source or socket can be used here. Times and random bits are arguments.
 #![no_std]
 
 extern crate alloc;

@@ -12,16 +12,16 @@ use crate::{Millis, SharedWith, VolumeId};
 pub struct NetworkVolume {
     /// The public id; also the directory's name.
     pub id: VolumeId,
-    /// A name for people.
+    /// A name for people, not unique.
     pub name: String,
-    /// The size that was asked for, in GB. In GB on the wire too.
+    /// The requested size in GB, in GB on the wire too; limits nothing.
     #[serde(rename = "size")]
     pub size_gb: u32,
-    /// Where it is, for people.
+    /// The location, as a text for people; has no effect.
     pub data_center_id: String,
     /// The endpoints whose keys may name it.
     #[serde(default)]
     pub endpoints: SharedWith,
-    /// When it was created.
+    /// When the volume was created.
     pub created_at: Millis,
 }

@@ -1,4 +1,4 @@
-//! Owners of keys, and who submitted a job.
+//! Owners of keys, and submitters of jobs.
 
 use alloc::string::String;
 use core::fmt;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Millis;
 
-/// An owner's number: small, given out once and never reused. It stands in the rows of the owner's jobs.
+/// An owner's number: assigned once and never reused. The rows of the owner's jobs contain the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OwnerNo(pub u32);
 
 impl OwnerNo {
-    /// The owner of every key that names no other. It has no record.
+    /// The owner of every key that names no other owner. This owner has no record.
     pub const SERVER: Self = Self(0);
 
-    /// Whether it is [`OwnerNo::SERVER`].
+    /// Whether this is [`OwnerNo::SERVER`].
     pub fn is_server(&self) -> bool {
         *self == Self::SERVER
     }
 }
 
-/// An owner's record: what makes its number known by a name. Records are never removed, for rows hold the number.
+/// An owner's record: the name of an owner's number. Records are never removed, because job rows contain the number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
@@ -31,7 +31,7 @@ pub struct Owner {
     pub no: OwnerNo,
     /// The name, unique among owners.
     pub name: String,
-    /// When a key named it first.
+    /// When a key first named the owner.
     pub created_at: Millis,
 }
 
@@ -112,12 +112,12 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// Who submitted a job: the key, and the key's owner at that time.
+/// The submitter of a job: the key, and the key's owner at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Submitter {
-    /// The key's owner when the job was submitted. A change of the key's owner moves no job.
+    /// The key's owner when the job was submitted. A later change of the key's owner changes no job.
     pub owner: OwnerNo,
-    /// The key. `None` for jobs from before keys were noted, and for a key whose id is no [`KeyId`].
+    /// The key. `None` for jobs of versions that did not store keys, and for a key whose id is no [`KeyId`].
     pub key: Option<KeyId>,
 }
 

@@ -13,16 +13,16 @@ use crate::{Millis, RegistryAuthId, SharedWith};
 pub struct RegistryAuth {
     /// The public id.
     pub id: RegistryAuthId,
-    /// A name for people.
+    /// A name for people, not unique.
     pub name: String,
-    /// Who logs in.
+    /// The user name for the registry.
     pub username: String,
     /// A secret: never logged, never shown.
     pub password: String,
     /// The endpoints whose keys may name them.
     #[serde(default)]
     pub endpoints: SharedWith,
-    /// When it was created.
+    /// When the credentials were created.
     pub created_at: Millis,
 }
 

@@ -15,9 +15,9 @@ const EVERY: &str = "*";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub enum SharedWith {
-    /// Every endpoint, those that are made later included.
+    /// Every endpoint, including endpoints that are created later.
     Every,
-    /// These alone; often none.
+    /// Only these endpoints; empty by default.
     Only(Vec<EndpointId>),
 }
 
@@ -28,7 +28,7 @@ impl Default for SharedWith {
 }
 
 impl SharedWith {
-    /// Whether `endpoint` is among them.
+    /// Whether the resource is shared with `endpoint`.
     pub fn covers(&self, endpoint: &EndpointId) -> bool {
         match self {
             Self::Every => true,

@@ -1,6 +1,6 @@
 //! Slugs: the readable addresses of endpoints under `/v2`.
 
-/// The form of a slug, beside its length. A `/` comes escaped in an address, as `%2F`.
+/// The form of a slug, without its length. In a path, a `/` of the slug is escaped as `%2F`.
 pub const SLUG_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$";
 /// The shortest slug, in characters.
 pub const SLUG_CHARS_MIN: usize = 2;
@@ -33,7 +33,7 @@ pub fn is_slug(text: &str) -> bool {
     (SLUG_CHARS_MIN..=SLUG_CHARS_MAX).contains(&text.len()) && text.split('/').all(is_word)
 }
 
-/// Whether a slug is reserved: no endpoint gets it any more. One that has it keeps it.
+/// Whether a slug is reserved: an endpoint cannot change to it. An endpoint that already has it keeps it.
 pub fn is_reserved_slug(slug: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(slug))
 }

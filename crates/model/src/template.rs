@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Millis, SharedWith, TemplateId};
 
-/// A template's record, named as in the management API; also its stored form.
+/// A template's record. The JSON names are those of the management API; this is also the stored form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Template {
@@ -18,44 +18,44 @@ pub struct Template {
     pub name: String,
     /// The container image; a label for the process provider.
     pub image_name: String,
-    /// The command line's beginning.
+    /// The first words of the command line; may be empty.
     #[serde(default)]
     pub docker_entrypoint: Vec<String>,
-    /// The command line's end.
+    /// The words after `docker_entrypoint`; may be empty.
     #[serde(default)]
     pub docker_start_cmd: Vec<String>,
     /// The folder in which a process worker runs, or deployed code as `code:<hash>`.
     #[serde(default)]
     pub workdir: Option<String>,
-    /// Environment of the worker. Values are secrets: never logged.
+    /// The environment of the worker. Values are secrets: never logged.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// `NVIDIA`, `AMD` or `CPU`.
     pub category: String,
-    /// Container disk, in GB.
+    /// The size of the container's disk, in GB.
     pub container_disk_in_gb: u32,
-    /// Credentials for the image's registry.
+    /// The id of the credentials for the image's registry; `None`: no login.
     #[serde(default)]
     pub container_registry_auth_id: Option<String>,
-    /// Accepted for compatibility.
+    /// Accepted for compatibility; has no effect.
     #[serde(default)]
     pub is_public: bool,
-    /// Whether it is meant for endpoints.
+    /// Whether the template is meant for endpoints.
     #[serde(default)]
     pub is_serverless: bool,
     /// Ports of the container, as `8888/http`.
     #[serde(default)]
     pub ports: Vec<String>,
-    /// Text for people.
+    /// A text for people; has no effect.
     #[serde(default)]
     pub readme: String,
-    /// Volume size, in GB.
+    /// The size of the volume, in GB.
     pub volume_in_gb: u32,
     /// Where the volume is mounted.
     pub volume_mount_path: String,
     /// The endpoints whose keys may name it.
     #[serde(default)]
     pub endpoints: SharedWith,
-    /// When it was created.
+    /// When the template was created.
     pub created_at: Millis,
 }

@@ -1,4 +1,4 @@
-//! Points in time as numbers that the caller passes in.
+//! Points in time, which are always arguments.
 
 use core::fmt;
 use core::ops::{Add, Sub};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Millis(pub u64);
 
 impl Millis {
-    /// The end of time: later than every deadline.
+    /// The largest time: later than every deadline.
     pub const MAX: Self = Self(u64::MAX);
 
     /// Milliseconds from `earlier` to `self`; 0 if `earlier` is not earlier (clocks can step back).

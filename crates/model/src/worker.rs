@@ -1,31 +1,31 @@
-//! What can be said of a worker from outside.
+//! The phases of a worker, and the numbers of workers in them.
 
-/// What a worker is doing.
+/// The phase of a worker, as its queue sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkerPhase {
-    /// Started, has not asked for a job yet.
+    /// The worker has sent no take yet.
     Initializing,
-    /// Has asked for jobs and holds none.
+    /// The worker has sent a take and runs no job.
     Idle,
-    /// Holds at least one job.
+    /// The worker runs at least one job.
     Running,
-    /// Gets no new jobs and ends when its last one does.
+    /// The worker gets no new jobs, and exits after its last job.
     Draining,
 }
 
-/// How many workers are in which condition: the six fields of `/health`.
+/// The numbers of workers by condition: the six fields of `/health`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerCounts {
-    /// Hold no job and ask for one.
+    /// Workers that run no job and send takes.
     pub idle: u32,
-    /// Started, not asking yet.
+    /// Workers that have sent no take yet.
     pub initializing: u32,
-    /// Could take a job at once: idle, not draining.
+    /// Workers that can take a job immediately: idle and not draining.
     pub ready: u32,
-    /// Hold at least one job.
+    /// Workers that run at least one job.
     pub running: u32,
-    /// Wanted, but no place was found for them.
+    /// Wanted workers for which no GPUs are free.
     pub throttled: u32,
-    /// Keep crashing; the launcher waits before it tries again.
+    /// Wanted workers that are not started yet because earlier ones crashed.
     pub unhealthy: u32,
 }
