@@ -1,15 +1,17 @@
-//! Patience with a command that keeps crashing.
+//! The wait before the next start of a command that keeps crashing.
 
 use longshore_model::Millis;
 
-/// The wait after the first crash.
+/// The wait after the first crash, in ms.
 pub const BACKOFF_MS_MIN: u64 = 1_000;
-/// The longest wait.
+/// The longest wait after a crash, in ms.
 pub const BACKOFF_MS_MAX: u64 = 300_000;
-/// A worker that lived for so long shows that the command works: the count of crashes starts anew.
+/// Uptime in ms after which a start counts as successful and the count of crashes is reset.
 pub const STABLE_UPTIME_MS: u64 = 60_000;
 
-/// Patience with a command that keeps crashing: the wait before the next start doubles with every crash.
+/// The crashes of an endpoint's workers and the wait before the next start, which doubles with every crash.
+///
+/// Volatile; one per supervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
     crashes: u32,
@@ -17,9 +19,9 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A worker ended that should not have, after `ran_ms`; or it could not be started at all.
+    /// Counts a crash: a worker exited unexpectedly after `ran_ms`, or a start failed.
     pub fn crashed(&mut self, now: Millis, ran_ms: u64) {
-        // Many workers that fall together (their GPU, their disk) are one reason to wait, not many.
+        // Workers that crash together have one cause, such as a GPU or a disk, and count once.
         if now < self.until {
             return;
         }
@@ -28,27 +30,28 @@ impl Backoff {
         }
         self.crashes += 1;
         let doublings = (self.crashes - 1).min(16);
+        debug_assert!(self.crashes > 0, "a crash is counted before its wait");
         self.until = now + (BACKOFF_MS_MIN << doublings).min(BACKOFF_MS_MAX);
     }
 
-    /// A worker is up and has lived for `lived_ms`.
+    /// Resets the count if a worker has run for [`STABLE_UPTIME_MS`].
     pub fn lived(&mut self, lived_ms: u64) {
         if lived_ms >= STABLE_UPTIME_MS {
             *self = Self::default();
         }
     }
 
-    /// The command or the settings changed: the past says nothing any more.
+    /// Resets the count, because the command or the settings have changed.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The last worker that was started crashed, or those before it did and it has not lived long yet.
+    /// Whether a start has crashed and no worker has run for [`STABLE_UPTIME_MS`] since.
     pub fn is_failing(&self) -> bool {
         self.crashes > 0
     }
 
-    /// When the next worker may start, if that is not now.
+    /// When the next worker may start; `None`: now.
     pub fn wait_until(&self, now: Millis) -> Option<Millis> {
         (now < self.until).then_some(self.until)
     }

@@ -1,30 +1,30 @@
-//! How many workers the load asks for.
+//! The number of workers that the load needs.
 
 use crate::{Scaler, ScalingRules};
 
-/// What there is to do.
+/// The jobs of an endpoint that its fleet has to serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FleetLoad {
-    /// Waiting jobs that may cause a worker to start: all but the low-priority ones.
+    /// Queued jobs that may cause a worker to start: all but those of low priority.
     pub queued_normal: u64,
-    /// Jobs that a worker holds.
+    /// Jobs that a worker runs, of any priority.
     pub running: u64,
-    /// How long the oldest normal job has waited.
+    /// How long the oldest queued normal job has waited, in ms.
     pub oldest_normal_wait_ms: u64,
 }
 
-/// How many workers the load asks for.
+/// The number of workers that the load needs. Neither number is above `workers_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Start workers until there are so many.
+    /// Workers are started until there are this many.
     pub grow_to: u32,
-    /// Stop idle workers only while there are more than so many.
+    /// Idle workers are stopped only while there are more than this many.
     pub keep: u32,
-    /// If nothing else happens, more workers are asked for in so many milliseconds.
+    /// Time in ms after which an unchanged load needs more workers; `None`: never.
     pub grows_in_ms: Option<u64>,
 }
 
-/// How many workers the load asks for, when `up` workers have asked for jobs and `starting` have not yet.
+/// The number of workers that the load needs. `up` workers have sent a take, `starting` workers have not.
 pub fn demand(rules: &ScalingRules, load: &FleetLoad, up: u32, starting: u32) -> Demand {
     let (grow_to, keep, grows_in_ms) = match rules.scaler {
         Scaler::QueueDelay { ms } => by_delay(ms, rules.max_concurrency.max(1), load, up, starting),
@@ -34,12 +34,13 @@ pub fn demand(rules: &ScalingRules, load: &FleetLoad, up: u32, starting: u32) ->
         let workers = u32::try_from(workers).unwrap_or(u32::MAX);
         workers.max(rules.workers_min).min(rules.workers_max)
     };
-    let grow_to = bounded(grow_to);
-    Demand { grow_to, keep: bounded(keep), grows_in_ms: grows_in_ms.filter(|_| grow_to < rules.workers_max) }
+    let (grow_to, keep) = (bounded(grow_to), bounded(keep));
+    debug_assert!(grow_to.max(keep) <= rules.workers_max, "the maximum of workers bounds every demand");
+    Demand { grow_to, keep, grows_in_ms: grows_in_ms.filter(|_| grow_to < rules.workers_max) }
 }
 
-/// One more worker for every `span_ms` that the oldest job has waited, and one at once where none is up; never
-/// more on their way than the queue could use.
+/// One more worker for every `span_ms` that the oldest job has waited, and one immediately if none is up. At most as many
+/// workers are starting as the queued jobs can use.
 fn by_delay(
     span_ms: u64,
     jobs_each: u64,
@@ -58,8 +59,8 @@ fn by_delay(
     (workers, workers, (due < useful).then_some(next_ms))
 }
 
-/// One worker for every `jobs_each` jobs. Running jobs alone start nothing: their workers are there, and they
-/// may be low-priority ones.
+/// One worker for every `jobs_each` jobs. Running jobs alone start no worker: they have one, and they may be of low
+/// priority.
 fn by_count(jobs_each: u64, load: &FleetLoad) -> (u64, u64, Option<u64>) {
     let workers = load.queued_normal.saturating_add(load.running).div_ceil(jobs_each);
     (if load.queued_normal > 0 { workers } else { 0 }, workers, None)

@@ -1,11 +1,10 @@
-//! How many workers an endpoint needs, and the steps from the present fleet to that one.
+//! The number of workers that an endpoint needs, the steps to reach it, and the GPUs of each worker.
 //!
-//! Pure: time arrives as a value, and nothing is remembered but what the caller passes in again. [`plan()`] is
-//! asked whenever something changed and at the time that its last answer named; asking it more often does no
-//! harm.
+//! Pure: time is an argument, and the caller keeps the state between calls. The supervisor calls [`plan()`] after every
+//! change and at the time that the last plan names. Further calls do no harm.
 //!
-//! Words: a worker is *up* when it has asked for jobs, *starting* before. Workers of an older version and
-//! draining ones are neither: they only take up room until they are gone.
+//! A worker is *up* once it has sent a take, and *starting* before. Draining workers and workers of an older version are
+//! neither, but count against the maximum until they exit.
 #![no_std]
 #![cfg_attr(test, expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them so"))]
 

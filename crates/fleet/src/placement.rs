@@ -1,31 +1,31 @@
-//! Which GPUs a worker gets, and who is next when there are none.
+//! The GPUs that each worker gets, and the endpoints that wait for GPUs.
 //!
-//! A worker gets whole GPUs of one type, or none at all. Endpoints that find no place wait in a line: what comes
-//! free is kept for whoever came first, so that a worker that needs four GPUs is not outrun for ever by those that
-//! need one. What is kept in vain for a turn is let go for as long: what the first one waits for may be held by
-//! workers that never end.
+//! A worker gets whole GPUs of one type, or none. Endpoints without enough free GPUs wait in order of arrival. Free GPUs
+//! are reserved for the first waiter, so that a worker with four GPUs starts although other endpoints need one. A
+//! reservation ends after [`RESERVATION_MS`], because the first waiter may wait for workers that never exit. Then that
+//! waiter goes to the end, and gets no reservation for the same time.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use longshore_model::{ComputeType, Endpoint, EndpointId, Gpu, Millis, WorkerId};
 
-/// For so long GPUs are kept for the first in line. Every job that runs by the default timeout ends meanwhile.
+/// How long free GPUs are reserved for the first waiter, in ms: the default execution timeout, so a running job can end.
 pub const RESERVATION_MS: u64 = 600_000;
 
 /// The GPUs that each worker of an endpoint needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuNeed {
-    /// Types in order of preference; none means any.
+    /// GPU types in order of preference; empty means any.
     pub types: Vec<String>,
-    /// How many.
+    /// The number of GPUs, at least 1.
     pub count: usize,
 }
 
 impl GpuNeed {
-    /// None for an endpoint that needs no GPU.
+    /// The need of an endpoint's workers; `None` if they need no GPU.
     pub fn of(endpoint: &Endpoint) -> Option<Self> {
         let count = endpoint.gpu_count.max(1) as usize;
         (endpoint.compute_type == ComputeType::Gpu)
@@ -33,17 +33,17 @@ impl GpuNeed {
     }
 }
 
-/// Why a worker got no GPUs.
+/// Why a worker got no GPUs. Each variant has the reason as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementError {
-    /// This machine will never have them.
+    /// The computer has too few GPUs of every accepted type. The endpoint does not wait.
     NeverFits(String),
-    /// They are taken, or kept for an endpoint that has waited for longer.
+    /// Too few GPUs are free, or they are reserved for another endpoint. The endpoint waits.
     InUse(String),
 }
 
 impl PlacementError {
-    /// The reason in words.
+    /// The reason as text.
     pub fn reason(&self) -> &str {
         match self {
             Self::NeverFits(reason) | Self::InUse(reason) => reason,
@@ -51,34 +51,42 @@ impl PlacementError {
     }
 }
 
-/// The GPUs of a machine, who has them and who waits for them.
+/// The GPUs of a computer, the worker that holds each one, and the endpoints that wait. No GPU has two workers.
 #[derive(Clone, Debug, Default)]
 pub struct GpuInventory {
     gpus: Vec<Gpu>,
-    /// Device → its worker.
+    /// The worker of each held device. May contain devices that are not in `gpus`, held by adopted workers.
     held: BTreeMap<String, WorkerId>,
-    line: VecDeque<PlacementWaiter>,
+    waiters: VecDeque<PlacementWaiter>,
 }
 
-/// An endpoint in line.
+/// An endpoint that waits for GPUs.
 #[derive(Clone, Debug)]
 struct PlacementWaiter {
     endpoint: EndpointId,
     need: GpuNeed,
-    /// Before this time nothing is kept for it: it had its turn.
-    kept_for_from: Millis,
-    /// When it became the first in line.
-    turn_began: Option<Millis>,
+    /// The first time at which GPUs may be reserved for it: later than now after a reservation that has ended.
+    reservable_from: Millis,
+    /// When its reservation began; `None` without a reservation.
+    reserved_since: Option<Millis>,
 }
 
 impl GpuInventory {
-    /// A machine whose GPUs are all free.
+    /// The inventory of a computer whose GPUs are all free. Each device is in `gpus` once.
     pub fn new(gpus: Vec<Gpu>) -> Self {
+        debug_assert!(
+            gpus.iter().map(|gpu| &gpu.device).collect::<BTreeSet<_>>().len() == gpus.len(),
+            "two GPUs have one device"
+        );
         Self { gpus, ..Self::default() }
     }
 
-    /// Gives the worker GPUs of the first type that the endpoint likes and that has enough free ones. Where there
-    /// is none yet, the endpoint waits in line until it is asked for again or [leaves](Self::leave).
+    /// Gives the worker GPUs of the first accepted type with enough free ones, and ends the endpoint's wait.
+    ///
+    /// # Errors
+    ///
+    /// [`PlacementError::InUse`]: the endpoint waits until a later call succeeds or the endpoint [leaves](Self::leave).
+    /// [`PlacementError::NeverFits`]: the endpoint does not wait.
     pub fn place(
         &mut self,
         now: Millis,
@@ -92,72 +100,77 @@ impl GpuInventory {
             return Err(PlacementError::NeverFits(self.describe_lack(need)));
         }
         self.update_reservations(now);
-        let at = self.line.iter().position(|waiting| waiting.endpoint == endpoint);
-        let before = at.unwrap_or(self.line.len());
+        let at = self.waiters.iter().position(|waiting| waiting.endpoint == endpoint);
+        let before = at.unwrap_or(self.waiters.len());
         let found = types.iter().find_map(|type_id| self.enough_free(now, type_id, need.count, before));
         let Some(found) = found else {
             match at {
-                Some(at) => self.line[at].need = need.clone(),
-                None => self.line.push_back(PlacementWaiter {
+                Some(at) => self.waiters[at].need = need.clone(),
+                None => self.waiters.push_back(PlacementWaiter {
                     endpoint,
                     need: need.clone(),
-                    kept_for_from: now,
-                    turn_began: None,
+                    reservable_from: now,
+                    reserved_since: None,
                 }),
             }
             self.update_reservations(now);
             return Err(PlacementError::InUse(self.describe_wait(need, before)));
         };
+        debug_assert!(found.len() == need.count, "a worker gets as many GPUs as it needs");
+        debug_assert!(
+            found.iter().all(|gpu| !self.held.contains_key(&gpu.device)),
+            "a worker gets GPUs that are free"
+        );
         self.leave(&endpoint);
         self.hold(worker, &found);
         Ok(found)
     }
 
-    /// The worker has these GPUs already: it was started by an earlier server.
+    /// Notes the GPUs of a worker that an earlier server started.
     pub fn hold(&mut self, worker: &WorkerId, gpus: &[Gpu]) {
         self.held.extend(gpus.iter().map(|gpu| (gpu.device.clone(), worker.clone())));
     }
 
-    /// The worker is gone. Answers whether it had GPUs.
+    /// Frees the GPUs of a worker that has exited. Returns whether it had any.
     pub fn free(&mut self, worker: &WorkerId) -> bool {
         let before = self.held.len();
         self.held.retain(|_, holder| holder != worker);
         self.held.len() < before
     }
 
-    /// The endpoint does not wait for GPUs any more.
+    /// Ends the endpoint's wait for GPUs, if it waits.
     pub fn leave(&mut self, endpoint: &EndpointId) {
-        self.line.retain(|waiting| waiting.endpoint != *endpoint);
+        self.waiters.retain(|waiting| waiting.endpoint != *endpoint);
     }
 
-    /// Who waits, the first in line first.
+    /// The endpoints that wait, in the order of their turns.
     pub fn waiters(&self) -> impl Iterator<Item = &EndpointId> {
-        self.line.iter().map(|waiting| &waiting.endpoint)
+        self.waiters.iter().map(|waiting| &waiting.endpoint)
     }
 
-    /// Every GPU, with whether it is free.
+    /// Every GPU, and whether it is free.
     pub fn gpus(&self) -> impl Iterator<Item = (&Gpu, bool)> {
         self.gpus.iter().map(|gpu| (gpu, !self.held.contains_key(&gpu.device)))
     }
 
-    /// The first in line goes to its end when its turn has passed, and the next one's turn begins.
+    /// Moves the first waiter to the end when its reservation has ended, and begins the reservation of the next one.
     fn update_reservations(&mut self, now: Millis) {
         let has_passed = |first: &PlacementWaiter| {
-            first.turn_began.is_some_and(|began| now.since(began) >= RESERVATION_MS)
+            first.reserved_since.is_some_and(|began| now.since(began) >= RESERVATION_MS)
         };
-        if self.line.front().is_some_and(has_passed) {
-            self.line.rotate_left(1);
-            if let Some(last) = self.line.back_mut() {
-                last.turn_began = None;
-                last.kept_for_from = now + RESERVATION_MS;
+        if self.waiters.front().is_some_and(has_passed) {
+            self.waiters.rotate_left(1);
+            if let Some(last) = self.waiters.back_mut() {
+                last.reserved_since = None;
+                last.reservable_from = now + RESERVATION_MS;
             }
         }
-        if let Some(first) = self.line.front_mut().filter(|first| first.kept_for_from <= now) {
-            first.turn_began.get_or_insert(now);
+        if let Some(first) = self.waiters.front_mut().filter(|first| first.reservable_from <= now) {
+            first.reserved_since.get_or_insert(now);
         }
     }
 
-    /// The types that the machine has enough of, in the endpoint's order.
+    /// The accepted types of which the computer has enough GPUs, in the endpoint's order.
     fn types_for(&self, need: &GpuNeed) -> Vec<String> {
         let mut types: Vec<String> = Vec::new();
         let any = [String::new()];
@@ -174,11 +187,11 @@ impl GpuInventory {
         types
     }
 
-    /// Free GPUs of this type, beside those that are kept for the first `before` in line.
+    /// `count` free GPUs of this type, if enough others remain for the first `before` waiters.
     fn enough_free(&self, now: Millis, type_id: &str, count: usize, before: usize) -> Option<Vec<Gpu>> {
         let wants_it =
             |waiting: &&PlacementWaiter| self.types_for(&waiting.need).iter().any(|t| t == type_id);
-        let kept_for = self.line.iter().take(before).filter(|waiting| waiting.kept_for_from <= now);
+        let kept_for = self.waiters.iter().take(before).filter(|waiting| waiting.reservable_from <= now);
         let kept: usize = kept_for.filter(wants_it).map(|waiting| waiting.need.count).sum();
         let free = self.gpus().filter(|(gpu, is_free)| *is_free && gpu.type_id == type_id);
         let mut free: Vec<Gpu> = free.map(|(gpu, _)| gpu.clone()).collect();
@@ -219,17 +232,17 @@ fn wanted(need: &GpuNeed) -> String {
     )
 }
 
-/// Whether the GPU is of the wished type, or of a pool like `AMPERE_16` or `ADA_80_PRO`: such names come from
-/// clients of another stock, and what counts in them is the memory.
+/// Whether the GPU is of the type `wish`, or fits a pool such as `AMPERE_16` or `ADA_80_PRO`. Clients of another service
+/// send the names of its pools; of these, only the memory is compared.
 fn suits(gpu: &Gpu, wish: &str) -> bool {
-    gpu.type_id == wish || pool_gb(wish).is_some_and(|gb| gpu.memory_mib * MIB >= gb * GB_LEAST)
+    gpu.type_id == wish || pool_gb(wish).is_some_and(|gb| gpu.memory_mib * MIB >= gb * BYTES_PER_NOMINAL_GB)
 }
 
 const MIB: u64 = 1 << 20;
-/// GPUs are sold with some more or less than the round number of gigabytes on the box.
-const GB_LEAST: u64 = 950_000_000;
+/// Bytes that count as one GB of a pool's name: GPUs have up to 5 % less memory than their nominal size.
+const BYTES_PER_NOMINAL_GB: u64 = 950_000_000;
 
-/// The memory of a pool's GPUs.
+/// The memory of a pool's GPUs, in GB; `None` if the name is no pool.
 fn pool_gb(name: &str) -> Option<u64> {
     let mut parts = name.split('_');
     let family = parts.next()?;

@@ -1,4 +1,4 @@
-//! The steps from the present fleet to the wanted one.
+//! The steps from the present fleet to the one that the load needs.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -8,91 +8,101 @@ use longshore_planted::{Bug, planted};
 
 use crate::{Backoff, FleetLoad, ScalingRules, demand};
 
-/// A worker that exists.
+/// A worker of the endpoint, as the planner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedWorker {
-    /// Its id.
+    /// The id of the worker.
     pub id: WorkerId,
-    /// The endpoint's version that it was started for; none for a worker from outside, which counts but is
-    /// nobody's to stop.
+    /// The endpoint's version that the worker was started for. `None`: an external worker, which counts as present and is
+    /// never stopped.
     pub version: Option<u32>,
-    /// What it is doing.
+    /// The phase in which the worker is.
     pub phase: WorkerPhase,
-    /// How many jobs it holds.
+    /// The number of jobs that the worker runs.
     pub running: u32,
-    /// For how long it has held none.
+    /// How long the worker has run no job, in ms; 0 while it runs one.
     pub idle_ms: u64,
 }
 
-/// One thing to do.
+/// One action of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Start a worker of the present version.
     Start,
-    /// Give it no more jobs. When it holds none, a later plan stops it.
+    /// Drain the worker. When the worker runs no job, a later plan stops it.
     Drain(WorkerId),
-    /// It was drained and holds nothing: stop it.
+    /// Stop a drained worker that runs no job.
     Stop(WorkerId),
 }
 
-/// What to do now, and when to look again.
+/// The steps to take now, and when to plan again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// In this order.
+    /// The steps, in the order in which they are taken.
     pub steps: Vec<Step>,
-    /// Workers that would be started if their command did not keep crashing.
+    /// The number of workers that are not started yet because earlier ones crashed.
     pub unhealthy: u32,
-    /// Workers of older versions whose place is still empty, for the next plan: less one for each worker that is
-    /// really started.
-    pub owed: u32,
-    /// When to ask again if nothing happens before.
+    /// The number of drained workers of older versions that are not replaced yet. The caller subtracts one for each
+    /// worker that it starts, and passes the rest to the next plan.
+    pub unreplaced: u32,
+    /// When to plan again if nothing changes before; `None`: only after a change.
     pub look_at: Option<Millis>,
 }
 
 /// The steps from the `present` fleet to the one that the rules and the load ask for.
 ///
-/// Running jobs are never interrupted: a busy worker that must go is drained. `owed` is what came of the plan before:
-/// so many workers of older versions went, or are going, without another one in their place.
+/// Running jobs are never interrupted: a busy worker that must end is drained. `unreplaced` is [`Plan::unreplaced`] of
+/// the plan before, less the workers that were started since.
 pub fn plan(
     now: Millis,
     rules: &ScalingRules,
     load: &FleetLoad,
     present: &[PlannedWorker],
     backoff: &Backoff,
-    owed: u32,
+    unreplaced: u32,
 ) -> Plan {
     let mut planning = Planner { now, steps: Vec::new(), look_at: None };
     planning.stop_the_drained(present);
-    let owed = owed + planning.drain_the_outdated(present, rules.version);
+    let unreplaced = unreplaced + planning.drain_the_outdated(present, rules.version);
     let is_outdated = |w: &PlannedWorker| w.version.is_some_and(|version| version != rules.version);
-    let owed = if load.queued_normal > 0 || present.iter().any(is_outdated) { owed } else { 0 };
-    let outside = present.iter().filter(|w| w.version.is_none() && w.phase != WorkerPhase::Draining).count();
-    let mut ours: Vec<&PlannedWorker> = present
+    let unreplaced = if load.queued_normal > 0 || present.iter().any(is_outdated) { unreplaced } else { 0 };
+    let external = present.iter().filter(|w| w.version.is_none() && w.phase != WorkerPhase::Draining).count();
+    let mut managed: Vec<&PlannedWorker> = present
         .iter()
         .filter(|w| w.version == Some(rules.version) && w.phase != WorkerPhase::Draining)
         .collect();
-    planning.drain_the_excess(&mut ours, rules.workers_max as usize);
+    planning.drain_the_excess(&mut managed, rules.workers_max as usize);
 
-    let starting = ours.iter().filter(|w| w.phase == WorkerPhase::Initializing).count() as u32;
-    let here = (ours.len() + outside) as u32;
+    let starting = managed.iter().filter(|w| w.phase == WorkerPhase::Initializing).count() as u32;
+    let here = (managed.len() + external) as u32;
     let demand = demand(rules, load, here - starting, starting);
-    planning.drain_the_idle(&ours, here.saturating_sub(demand.keep), rules.idle_timeout_ms);
+    planning.drain_the_idle(&managed, here.saturating_sub(demand.keep), rules.idle_timeout_ms);
     planning.look_in(demand.grows_in_ms);
 
-    // Those that still have to end take up room, too: they hold memory and GPUs until they are gone.
+    // Draining workers count too: they hold memory and GPUs until they exit.
     let takes_room = |w: &&PlannedWorker| {
         w.version.is_some() && !(w.phase == WorkerPhase::Draining && planted(Bug::TooManyWorkers))
     };
     let room = rules.workers_max.saturating_sub(present.iter().filter(takes_room).count() as u32);
-    // A fleet that is busy stays as large as it was: what waits would otherwise have to convince the scaler anew.
+    // Workers of older versions are replaced without waiting for the scaler, so that a busy fleet keeps its size.
     let useful = u32::try_from(load.queued_normal.div_ceil(rules.max_concurrency.max(1))).unwrap_or(u32::MAX);
-    let replacing = owed.min(useful.saturating_sub(starting));
+    let replacing = unreplaced.min(useful.saturating_sub(starting));
     let missing = demand.grow_to.saturating_sub(here).max(replacing).min(room);
     let unhealthy = planning.start(missing, starting, backoff);
-    Plan { steps: planning.steps, unhealthy, owed, look_at: planning.look_at }
+    debug_assert!(
+        planted(Bug::DrainKills) || !interrupts_a_job(&planning.steps, present),
+        "a plan stops no worker that runs a job"
+    );
+    Plan { steps: planning.steps, unhealthy, unreplaced, look_at: planning.look_at }
 }
 
-/// A plan in the making.
+/// Whether a step stops a worker that runs a job.
+fn interrupts_a_job(steps: &[Step], present: &[PlannedWorker]) -> bool {
+    let is_busy = |id: &WorkerId| present.iter().any(|worker| worker.id == *id && worker.running > 0);
+    steps.iter().any(|step| matches!(step, Step::Stop(id) if is_busy(id)))
+}
+
+/// The plan so far.
 struct Planner {
     now: Millis,
     steps: Vec<Step>,
@@ -120,16 +130,16 @@ impl Planner {
         self.steps.extend(present.iter().filter(done).map(|w| Step::Stop(w.id.clone())));
     }
 
-    /// Answers how many.
+    /// Drains the workers of other versions. Returns their number.
     fn drain_the_outdated(&mut self, present: &[PlannedWorker], version: u32) -> u32 {
         let outdated =
             |w: &&PlannedWorker| w.version.is_some_and(|v| v != version) && w.phase != WorkerPhase::Draining;
         present.iter().filter(outdated).map(|worker| self.drain(worker)).count() as u32
     }
 
-    /// Idle ones go first, the busiest last.
-    fn drain_the_excess(&mut self, ours: &mut Vec<&PlannedWorker>, workers_max: usize) {
-        ours.sort_by_key(|w| {
+    /// Drains the workers above the maximum: idle ones first, the busiest last.
+    fn drain_the_excess(&mut self, managed: &mut Vec<&PlannedWorker>, workers_max: usize) {
+        managed.sort_by_key(|w| {
             let rank = match w.phase {
                 WorkerPhase::Idle => 0,
                 WorkerPhase::Initializing => 1,
@@ -137,16 +147,16 @@ impl Planner {
             };
             (rank, w.running, Reverse(w.idle_ms))
         });
-        let excess = ours.len().saturating_sub(workers_max);
-        for worker in ours.drain(..excess) {
+        let excess = managed.len().saturating_sub(workers_max);
+        for worker in managed.drain(..excess) {
             self.drain(worker);
         }
     }
 
-    /// Those that have idled for longest go first, as far as `spare` ones are there.
-    fn drain_the_idle(&mut self, ours: &[&PlannedWorker], spare: u32, timeout_ms: u64) {
+    /// Drains up to `spare` workers that have idled for `timeout_ms`, the longest idle first.
+    fn drain_the_idle(&mut self, managed: &[&PlannedWorker], spare: u32, timeout_ms: u64) {
         let spare = if planted(Bug::OneIdleKept) { spare.saturating_sub(1) } else { spare };
-        for worker in ours.iter().filter(|w| w.phase == WorkerPhase::Idle).take(spare as usize) {
+        for worker in managed.iter().filter(|w| w.phase == WorkerPhase::Idle).take(spare as usize) {
             if worker.idle_ms >= timeout_ms {
                 self.drain(worker);
             } else {
@@ -155,8 +165,8 @@ impl Planner {
         }
     }
 
-    /// Starts what is missing; answers how many were held back because the command keeps crashing. After
-    /// crashes only one is tried at a time.
+    /// Starts the missing workers. Returns how many are held back because of crashes: after a crash, one worker starts at
+    /// a time.
     fn start(&mut self, missing: u32, starting: u32, backoff: &Backoff) -> u32 {
         if let Some(until) = backoff.wait_until(self.now) {
             self.look_in(Some(until.since(self.now)));

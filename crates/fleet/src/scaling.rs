@@ -1,36 +1,36 @@
-//! The part of an endpoint's record that its fleet goes by.
+//! The part of an endpoint's record that determines its fleet.
 
 use longshore_model::{Endpoint, ScalerType};
 
-/// What makes the fleet grow.
+/// The rule by which the fleet grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaler {
-    /// One more worker for every so many milliseconds that the oldest normal job has waited.
+    /// One more worker for every `ms` that the oldest queued normal job has waited.
     QueueDelay {
-        /// The span; 0 means that waiting jobs are covered at once.
+        /// The wait in ms; 0 starts workers for all queued jobs immediately.
         ms: u64,
     },
-    /// One worker for every so many jobs that wait or run.
+    /// One worker for every `jobs` queued or running jobs.
     RequestCount {
-        /// Jobs per worker; 0 counts as 1.
+        /// The number of jobs per worker; 0 counts as 1.
         jobs: u64,
     },
 }
 
-/// The part of an endpoint's record that its fleet goes by.
+/// The part of an endpoint's record that determines its fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalingRules {
-    /// Workers kept even when there is nothing to do.
+    /// The number of workers that are kept while no job is queued.
     pub workers_min: u32,
-    /// The most workers; 0 pauses the endpoint. Wins over `workers_min`.
+    /// The largest number of workers; 0 pauses the endpoint. Overrides `workers_min`.
     pub workers_max: u32,
-    /// How long a worker may idle before it is stopped.
+    /// How long a worker may idle before it is drained, in ms.
     pub idle_timeout_ms: u64,
-    /// What makes the fleet grow.
+    /// The rule by which the fleet grows.
     pub scaler: Scaler,
-    /// Jobs at once on one worker that the scaler counts on; 0 counts as 1.
+    /// The number of concurrent jobs of one worker that the scaler assumes; 0 counts as 1.
     pub max_concurrency: u64,
-    /// Workers of any other version are replaced.
+    /// The present version: workers of any other version are replaced.
     pub version: u32,
 }
 

@@ -79,7 +79,7 @@ pub(super) struct FleetState {
     workers: BTreeMap<WorkerId, FleetWorker>,
     backoff: Backoff,
     /// Workers of older versions whose place is still empty.
-    owed: u32,
+    unreplaced: u32,
     last_crash: Option<Arc<str>>,
     /// The endpoint is deleted: every worker goes, and none comes.
     closing: bool,
@@ -95,7 +95,7 @@ impl FleetState {
 
     /// The launcher is starting this worker. It counts as one that is there.
     pub(super) fn starts(&mut self, spec: &WorkerSpec, asks_by: Instant) {
-        self.owed = self.owed.saturating_sub(1);
+        self.unreplaced = self.unreplaced.saturating_sub(1);
         let member = FleetWorker::new(spec.version, spec.placement.clone(), asks_by);
         self.workers.insert(spec.worker.clone(), FleetWorker { is_starting: true, ..member });
     }
@@ -247,8 +247,8 @@ impl FleetState {
             oldest_normal_wait_ms: view.oldest_normal_wait_ms.unwrap_or(0),
         };
         let fleet = self.fleet(view);
-        let mut plan = plan(now, &rules, &load, &fleet, &self.backoff, self.owed);
-        self.owed = plan.owed;
+        let mut plan = plan(now, &rules, &load, &fleet, &self.backoff, self.unreplaced);
+        self.unreplaced = plan.unreplaced;
         // The launcher is at it already.
         plan.steps.retain(|step| match step {
             Step::Stop(id) => self.workers.get(id).is_some_and(|m| m.desired != DesiredState::Stops),

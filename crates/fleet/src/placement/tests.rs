@@ -1,4 +1,4 @@
-//! Who gets which GPUs, by example; and what holds in every history.
+//! Placements by example, and the invariants of every history.
 
 use alloc::vec;
 
@@ -46,14 +46,14 @@ fn the_first_type_with_enough_free_ones_is_taken() {
     assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(1), &both)), ["0", "1"]);
     assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(2), &both)), ["2", "3"]);
     assert!(rack.free(&worker(1)));
-    assert!(!rack.free(&worker(1)), "it has none any more");
+    assert!(!rack.free(&worker(1)), "the worker holds no GPU");
     assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(3), &need(&[SMALL], 1))), ["0"]);
     let any = rack.place(Millis(0), endpoint(1), &worker(4), &need(&[], 2));
     assert_eq!(devices(&any), ["4", "5"], "of one type, although one of another was free before");
 }
 
 #[test]
-fn what_the_machine_lacks_is_said() {
+fn the_reason_names_what_is_missing() {
     let mut rack = machine();
     let reason = |rack: &mut GpuInventory, need: &GpuNeed| {
         rack.place(Millis(0), endpoint(1), &worker(1), need).unwrap_err()
@@ -65,7 +65,7 @@ fn what_the_machine_lacks_is_said() {
     );
     assert!(matches!(never, PlacementError::NeverFits(_)));
     assert!(matches!(reason(&mut rack, &need(&[], 5)), PlacementError::NeverFits(_)));
-    assert_eq!(rack.waiters().count(), 0, "who waits for ever does not wait in line");
+    assert_eq!(rack.waiters().count(), 0, "an endpoint that never fits does not wait");
     rack.place(Millis(0), endpoint(1), &worker(1), &need(&[SMALL], 2)).unwrap();
     let taken = rack.place(Millis(0), endpoint(2), &worker(2), &need(&[SMALL], 1)).unwrap_err();
     assert_eq!(taken, PlacementError::InUse("a worker needs a GPU of NVIDIA L4; 0 of 2 are free".into()));
@@ -76,7 +76,7 @@ fn what_the_machine_lacks_is_said() {
 }
 
 #[test]
-fn pools_of_another_stock_are_taken_by_their_memory() {
+fn pools_are_matched_by_their_memory() {
     let mut rack = machine();
     let pool = |name| need(&[name], 1);
     assert_eq!(devices(&rack.place(Millis(0), endpoint(1), &worker(1), &pool("AMPERE_24"))), ["0"]);
@@ -91,7 +91,7 @@ fn pools_of_another_stock_are_taken_by_their_memory() {
 }
 
 #[test]
-fn a_worker_that_needs_many_is_not_outrun_by_those_that_need_one() {
+fn free_gpus_are_reserved_for_the_first_waiter() {
     let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 2)]));
     let one = need(&[LARGE], 1);
     rack.place(Millis(0), endpoint(1), &worker(1), &one).unwrap();
@@ -106,7 +106,7 @@ fn a_worker_that_needs_many_is_not_outrun_by_those_that_need_one() {
 }
 
 #[test]
-fn what_is_kept_in_vain_is_let_go_after_a_turn() {
+fn a_reservation_ends_after_its_time() {
     let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 2)]));
     let (one, two) = (need(&[LARGE], 1), need(&[LARGE], 2));
     rack.place(Millis(0), endpoint(1), &worker(1), &one).unwrap();
@@ -121,7 +121,7 @@ fn what_is_kept_in_vain_is_let_go_after_a_turn() {
 }
 
 #[test]
-fn who_leaves_the_line_keeps_nothing() {
+fn an_endpoint_that_leaves_has_no_reservation() {
     let mut rack = GpuInventory::new(gpus(&[(LARGE, 81_559, 2)]));
     rack.place(Millis(0), endpoint(1), &worker(1), &need(&[], 1)).unwrap();
     rack.place(Millis(0), endpoint(2), &worker(2), &need(&[], 2)).unwrap_err();
@@ -130,7 +130,7 @@ fn who_leaves_the_line_keeps_nothing() {
 }
 
 #[test]
-fn adopted_workers_keep_theirs() {
+fn adopted_workers_keep_their_gpus() {
     let mut rack = machine();
     rack.hold(&worker(1), &gpus(&[(SMALL, 23_034, 2)]));
     rack.place(Millis(0), endpoint(1), &worker(2), &need(&[SMALL], 1)).unwrap_err();
@@ -138,7 +138,7 @@ fn adopted_workers_keep_theirs() {
     rack.place(Millis(0), endpoint(1), &worker(2), &need(&[SMALL], 1)).unwrap();
 }
 
-/// What happens on a machine: an endpoint wants one more worker, or one of the workers ends.
+/// One event: an endpoint wants one more worker, or a worker exits.
 #[derive(Clone, Debug)]
 enum Happening {
     Wanted { endpoint: u8, types: Vec<bool>, count: usize },
@@ -199,8 +199,8 @@ proptest! {
         prop_assert!(rack.gpus().all(|(_, is_free)| is_free), "the end of a worker frees all of its GPUs");
     }
 
-    /// Every endpoint always wants one more worker, and every worker ends within half a turn. Then everybody who
-    /// can be placed is, again and again.
+    /// Every endpoint always wants one more worker, and every worker exits within half of a reservation. Then every
+    /// endpoint that fits is placed repeatedly.
     #[test]
     fn nobody_starves(
         counts in prop::collection::vec(1..5_usize, 2..6),

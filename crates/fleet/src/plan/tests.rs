@@ -1,4 +1,4 @@
-//! Dialogues with a fleet that obeys: what happens on the left, what the plan says below it.
+//! Dialogues with a fleet that carries out every plan: each event, and the plan below it.
 
 use super::*;
 use crate::Scaler;
@@ -6,13 +6,13 @@ use alloc::{format, string::String};
 use core::fmt::Write;
 use expect_test::{Expect, expect};
 
-/// A fleet that does at once what the plan says, under a clock that the test moves.
+/// A fleet that carries out each plan immediately, under a clock that the test moves.
 struct Fleet {
     now: Millis,
     rules: ScalingRules,
     load: FleetLoad,
     backoff: Backoff,
-    owed: u32,
+    unreplaced: u32,
     workers: Vec<PlannedWorker>,
     started: u32,
     log: String,
@@ -22,7 +22,7 @@ impl Fleet {
     fn new(rules: ScalingRules) -> Self {
         let (load, backoff) = (FleetLoad::default(), Backoff::default());
         let (workers, log) = (Vec::new(), String::new());
-        Self { now: Millis(0), rules, load, backoff, owed: 0, workers, started: 0, log }
+        Self { now: Millis(0), rules, load, backoff, unreplaced: 0, workers, started: 0, log }
     }
 
     fn says(&mut self, what: &str) {
@@ -47,7 +47,7 @@ impl Fleet {
         self
     }
 
-    /// Worker `w<n>` holds so many jobs from now on.
+    /// Sets the number of jobs that worker `w<n>` runs.
     fn holds(&mut self, n: u32, jobs: u32) -> &mut Self {
         let id: WorkerId = format!("w{n}").parse().unwrap();
         let worker = self.workers.iter_mut().find(|w| w.id == id).unwrap();
@@ -69,11 +69,11 @@ impl Fleet {
         self
     }
 
-    /// Plans and obeys until there is nothing left to do.
+    /// Plans and carries out until a plan has no steps.
     fn settle(&mut self) -> &mut Self {
         loop {
-            let plan = plan(self.now, &self.rules, &self.load, &self.workers, &self.backoff, self.owed);
-            self.owed = plan.owed;
+            let plan = plan(self.now, &self.rules, &self.load, &self.workers, &self.backoff, self.unreplaced);
+            self.unreplaced = plan.unreplaced;
             for step in &plan.steps {
                 self.obey(step);
             }
@@ -94,7 +94,7 @@ impl Fleet {
         match step {
             Step::Start => {
                 self.started += 1;
-                self.owed = self.owed.saturating_sub(1);
+                self.unreplaced = self.unreplaced.saturating_sub(1);
                 let id: WorkerId = format!("w{}", self.started).parse().unwrap();
                 writeln!(self.log, "       > start {id}").unwrap();
                 self.workers.push(PlannedWorker {
@@ -323,7 +323,7 @@ fn a_command_that_crashes_is_tried_less_and_less_often() {
 }
 
 #[test]
-fn workers_from_outside_count_but_are_not_stopped() {
+fn external_workers_count_but_are_not_stopped() {
     let mut fleet = Fleet::new(RULES);
     fleet.workers.push(PlannedWorker {
         id: "laptop".parse().unwrap(),
@@ -386,7 +386,7 @@ fn a_busy_fleet_stays_as_large_as_it_was_while_it_is_replaced() {
 }
 
 #[test]
-fn nothing_is_owed_for_workers_that_nobody_needs() {
+fn workers_that_are_not_needed_are_not_replaced() {
     let mut fleet = Fleet::new(ScalingRules { workers_min: 2, workers_max: 4, ..RULES });
     fleet.settle().holds(1, 0).holds(2, 0);
     fleet.rules.workers_min = 0;
