@@ -1,9 +1,9 @@
 //! Cgroups (version 2) of workers: a base that the server may divide, and a leaf in it for each worker.
 //!
 //! ```text
-//! <base>/                                the parent of the server's own cgroup, or what the operator named
-//!   shims/                               the shims, so that ending a worker's leaf does not end its shim
-//!   longshore-<data folder>-<worker>/    one worker with all that it starts
+//! <base>/                                the parent of the server's own cgroup, or the operator's setting
+//!   shims/                               the shims, so that killing a worker's leaf does not kill its shim
+//!   longshore-<data directory>-<worker>/ one worker with all processes that it starts
 //! ```
 
 pub(crate) mod leaf;
@@ -19,9 +19,9 @@ use rustix::fs::{Access, access, getxattr, statfs};
 use crate::{Limits, unenforced};
 use leaf::Leaf;
 
-/// What `statfs` says of a cgroup v2 file system.
+/// The type that `statfs` returns for a cgroup v2 file system.
 const CGROUP2_MAGIC: i64 = 0x6367_7270;
-/// Set to 1 by systemd on a cgroup that a unit with `Delegate=yes` may divide; the second where only root may see it.
+/// The attributes that systemd sets to 1 on a cgroup that a unit with `Delegate=yes` may divide; only root sees the second.
 const DELEGATED: [&str; 2] = ["user.delegate", "trusted.delegate"];
 
 /// There is no cgroup that the server may divide.
@@ -34,7 +34,7 @@ pub struct CgroupError(String);
 pub struct CgroupBase(PathBuf);
 
 impl CgroupBase {
-    /// The folder at this path.
+    /// The cgroup at this path.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl CgroupBase {
         if facts.f_type != CGROUP2_MAGIC {
             return Err(refused("no folder of a cgroup v2 file system".to_owned()));
         }
-        // A process enters a cgroup only by the leave of the cgroup above both places.
+        // A process may enter a cgroup only with write access to the common ancestor of both cgroups.
         for place in [path, &path.join("cgroup.procs")] {
             access(place, Access::WRITE_OK)
                 .map_err(|error| refused(format!("{} cannot be written: {error}", place.display())))?;
@@ -53,7 +53,7 @@ impl CgroupBase {
         Ok(Self(path.to_owned()))
     }
 
-    /// The parent of the cgroup that this process is in, where that was delegated to it.
+    /// The parent of this process's cgroup, if it is delegated.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ fn is_delegated(cgroup: &Path) -> bool {
     })
 }
 
-/// Where the cgroup of a process is, by its `/proc/<pid>/cgroup` and `/proc/<pid>/mountinfo`.
+/// The path of a process's cgroup, from `/proc/<pid>/cgroup` and `/proc/<pid>/mountinfo`.
 fn own_cgroup(cgroup: &str, mountinfo: &str) -> Result<PathBuf, CgroupError> {
     let none =
         || CgroupError("no cgroup v2 file system is mounted that shows the server's cgroup".to_owned());
@@ -110,20 +110,20 @@ fn own_cgroup(cgroup: &str, mountinfo: &str) -> Result<PathBuf, CgroupError> {
     shown.next_back().ok_or_else(none)
 }
 
-/// The workers' cgroups of one data folder.
+/// The cgroups of the workers of one data directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Cgroups {
     base: PathBuf,
-    /// What the names of the leaves begin with: another server may use the same base.
+    /// The prefix of the leaves' names, because another server may use the base.
     prefix: String,
-    /// Whether memory can be limited, or why not.
+    /// `Err`: why memory cannot be limited.
     memory: Result<(), String>,
-    /// Whether processors can be limited, or why not.
+    /// `Err`: why processors cannot be limited.
     cpu: Result<(), String>,
 }
 
 impl Cgroups {
-    /// Makes the base ready for the workers whose folders are in `workers`.
+    /// Prepares the base for the workers whose folders are in `workers`.
     pub(crate) fn prepare(base: &CgroupBase, workers: &Path) -> Result<Self, CgroupError> {
         let failed = |path: &Path, error: io::Error| CgroupError(format!("{}: {error}", path.display()));
         let facts = fs::create_dir_all(workers)
@@ -137,13 +137,13 @@ impl Cgroups {
         Ok(Self { base, prefix, memory, cpu })
     }
 
-    /// Which of these limits cannot be set, and why; none where all can.
+    /// The limits that cannot be set, and why, as text; `None` if all can.
     pub(crate) fn unenforced(&self, limits: &Limits) -> Option<String> {
         let why = |can: &'_ Result<(), String>| can.clone().err();
         unenforced(limits, why(&self.memory).as_deref(), why(&self.cpu).as_deref())
     }
 
-    /// Those of these limits that can be set.
+    /// The part of these limits that can be set.
     pub(crate) fn enforced(&self, limits: &Limits) -> Limits {
         Limits {
             memory_bytes: limits.memory_bytes.filter(|_| self.memory.is_ok()),
@@ -151,12 +151,12 @@ impl Cgroups {
         }
     }
 
-    /// A worker's leaf.
+    /// The leaf of a worker, which may not exist.
     pub(crate) fn leaf(&self, worker: &WorkerId) -> Leaf {
         Leaf::at(self.base.join(format!("{}{worker}", self.prefix)))
     }
 
-    /// The leaves of this data folder's workers, with the workers' ids.
+    /// The ids and leaves of the workers of this data directory.
     pub(crate) fn leaves(&self) -> Vec<(String, Leaf)> {
         let entries = fs::read_dir(&self.base).into_iter().flatten().filter_map(Result::ok);
         let named = entries.filter_map(|entry| {
@@ -167,7 +167,7 @@ impl Cgroups {
     }
 }
 
-/// Lets the leaves of a base have a controller.
+/// Enables a controller for the leaves of a base.
 fn enable(base: &Path, controller: &str) -> Result<(), String> {
     let there = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
     if !there.split_whitespace().any(|name| name == controller) {
@@ -178,7 +178,7 @@ fn enable(base: &Path, controller: &str) -> Result<(), String> {
         .map_err(|error| format!("cannot write +{controller} to {}: {error}", file.display()))
 }
 
-/// Writes to a file of a cgroup, which has to be there.
+/// Writes to an existing file of a cgroup.
 fn put(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
 }

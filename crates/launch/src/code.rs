@@ -1,7 +1,7 @@
 //! Deployed code as folders of this machine, and how workers run it.
 //!
-//! Templates name code by its hash. Where it is, and which program runs it, is found out when a worker starts: neither is
-//! kept, so both may move.
+//! Templates name code by its hash. The launcher looks up the folder and the program when a worker starts. Neither path is
+//! stored, so both may move.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,21 +15,21 @@ use crate::{LaunchError, WorkerSpec};
 pub struct CodeFolders(PathBuf);
 
 impl CodeFolders {
-    /// The folders in `dir`, which need not be there yet.
+    /// The folders in `dir`, which may be created later.
     pub fn at(dir: &Path) -> Self {
         // Workers have folders of their own: a relative path would lead elsewhere from there.
         Self(std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()))
     }
 
-    /// Where they are.
+    /// The folder that contains the folders of all names.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The folder of this code, under whatever name it was deployed.
+    /// The folder of this code, under any name; `None` if the code is not here.
     pub fn find(&self, code: &CodeHash) -> Option<PathBuf> {
         let names = fs::read_dir(&self.0).ok()?.flatten().map(|entry| entry.path());
-        // What is being removed has an extension, and no name of code has.
+        // A folder that is being removed has an extension; names of code have none.
         let names = names.filter(|name| name.extension().is_none());
         names.map(|name| name.join(code.as_str())).find(|folder| folder.is_dir())
     }
@@ -39,12 +39,12 @@ impl CodeFolders {
 #[derive(Clone, Debug)]
 pub(crate) struct DeployedCode {
     pub(crate) folders: CodeFolders,
-    /// The command line that runs the folder after it as a worker.
+    /// The command line to which the folder's path is added.
     pub(crate) runner: Vec<String>,
 }
 
 impl DeployedCode {
-    /// Puts the folder of the code that the worker runs into `spec`, and the command line where it has none of its own.
+    /// Sets the `workdir` of a `spec` with code, and the command if it is empty.
     pub(crate) fn resolve(&self, spec: &mut WorkerSpec) -> Result<(), LaunchError> {
         let Some(code) = &spec.code else { return Ok(()) };
         let dir = self.folders.path().display();

@@ -1,26 +1,26 @@
-//! Folds lines that repeat: each is written the first time, and later how often it came again.
+//! Folds repeated lines: the first one is written, and later the number of repetitions.
 //!
-//! Only whole lines that are the same to the last byte are folded. A worker whose server is away repeats a few of them
-//! thousands of times a second.
+//! Only complete lines with equal bytes are folded. A worker whose server is absent may repeat a few lines thousands of
+//! times per second.
 
 use std::time::{Duration, Instant};
 
-/// How many different lines are remembered. The one that has been remembered for longest makes room for a new one.
+/// The number of different lines that are remembered. A new one replaces the oldest.
 const LINES_MAX: usize = 8;
 /// Longer lines are never folded.
 const LINE_BYTES_MAX: usize = 1_024;
-/// How long a repetition may go unmentioned.
+/// The longest time between a repetition and the line that reports it.
 const MENTION_AFTER: Duration = Duration::from_mins(1);
 
-/// The lines of late, and what was left out of them.
+/// The lines that were written last, and the number of their repetitions.
 #[derive(Debug, Default)]
 pub(crate) struct Folding {
     lines: Vec<RepeatedLine>,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
-    /// The rest of the present line goes through: its beginning did.
+    /// Whether the rest of the present line is written, because its beginning was.
     passes: bool,
-    /// When something was left out first since it was last mentioned.
+    /// When the first repetition that is not reported yet was left out.
     left_out_since: Option<Instant>,
 }
 
@@ -31,12 +31,12 @@ struct RepeatedLine {
 }
 
 impl Folding {
-    /// Begins where output stands in the middle of a line, or does not.
+    /// A new fold. `in_line`: whether the output so far ends within a line.
     pub(crate) fn begin(in_line: bool) -> Self {
         Self { passes: in_line, ..Self::default() }
     }
 
-    /// What is to be written of this output.
+    /// The bytes to write for this output.
     pub(crate) fn fold(&mut self, output: &[u8], now: Instant) -> Vec<u8> {
         let mut written = Vec::new();
         for part in output.split_inclusive(|byte| *byte == b'\n') {
@@ -74,12 +74,12 @@ impl Folding {
         self.lines.push(RepeatedLine { text, left_out: 0 });
     }
 
-    /// When something has to be mentioned.
+    /// When repetitions have to be reported; `None` without any.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.left_out_since.map(|since| since + MENTION_AFTER)
     }
 
-    /// Mentions what was left out.
+    /// The report of the repetitions that were left out.
     pub(crate) fn mention(&mut self) -> Vec<u8> {
         let mut written = Vec::new();
         self.left_out_since = None;
@@ -87,7 +87,7 @@ impl Folding {
         written
     }
 
-    /// Folds no more: what was left out, and what was held back.
+    /// Ends the folding: the report of repetitions, and the incomplete line.
     pub(crate) fn end(mut self) -> Vec<u8> {
         let mut written = self.mention();
         written.append(&mut self.begun);

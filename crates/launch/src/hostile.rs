@@ -1,4 +1,4 @@
-//! Files of any content where a launcher keeps its notes, and logs of any bytes.
+//! Tests with notes of any content and logs of any bytes.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::shim::ShimSpec;
 use crate::worker_dir::WorkerDir;
 use crate::{Launcher as _, ProcessLauncher, RotationLimits, ShimCommand};
 
-/// A boot that never was: whatever number a spoiled note names, it is no process of this machine.
+/// An id of no boot of this computer, so that a mutated note names no process of this computer.
 const STATE: &str = r#"{"worker":"w-1","endpoint":"abcdefghijklmn","version":1,"shim":{"pid":4000001,"start_ticks":1,"boot_id":"never"},"process":{"pid":4000002,"start_ticks":2,"boot_id":"never"}}"#;
 const EXIT: &str = r#"{"code":1,"signal":null,"ran_ms":77}"#;
 const ORDER: &str = r#"{"worker":"w-1","endpoint":"abcdefghijklmn","version":1,"command":["run"],"workdir":null,"env":{"A":"b"},"private_home":true,"log":{"file_bytes_max":10,"files_max":3}}"#;
@@ -24,7 +24,7 @@ fn note(valid: &'static str) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![3 => mutated(Just(valid), JSON_TOKENS), 1 => longshore_hostile::bytes()]
 }
 
-/// Any name in a folder, and none that leads out of it.
+/// Names of entries of a folder, none of which leads out of the folder.
 fn file_name() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>().prop_map(|byte| if byte == b'/' { b'_' } else { byte }), 1..20)
 }
@@ -36,7 +36,7 @@ fn names(folder: &Path) -> Vec<OsString> {
     names
 }
 
-/// Everything that was written and is still there, the oldest first.
+/// The bytes of all log files, the oldest first.
 fn kept(dir: &TempDir) -> Vec<u8> {
     let mut names = names(dir.path());
     names.sort_by_key(|name| {
@@ -77,7 +77,7 @@ proptest! {
         let mut exits = launcher.exits().unwrap();
         let present = runtime.block_on(launcher.adopt()).unwrap();
         prop_assert_eq!(present, []);
-        // Each worker is reported once, and none is left to be reported by the next server.
+        // Each worker is reported once, and none remains for the next server.
         let mut reported = Vec::new();
         while let Ok(exited) = exits.try_recv() {
             reported.push(exited.worker);
@@ -117,7 +117,7 @@ proptest! {
         let kept = kept(&dir);
         prop_assert!(written.ends_with(&kept));
         prop_assert!(kept.len() >= pieces.last().map_or(0, Vec::len));
-        // A piece that is longer than a file may be is not cut.
+        // A piece that is longer than the limit of a file is not split.
         let longest = pieces.iter().map(Vec::len).max().unwrap_or(0) as u64;
         prop_assert!(kept.len() as u64 <= file_bytes_max.max(longest) * u64::from(files_max.max(1)));
         prop_assert!(names(dir.path()).len() <= files_max.max(1) as usize);
@@ -129,7 +129,7 @@ proptest! {
         let (shown, folder) = (dir.path().join("shown"), dir.path().join("folder"));
         fs::create_dir(&shown).unwrap();
         for name in files {
-            // Some names cannot be.
+            // Some names are invalid for the file system.
             let _ = fs::write(shown.join(OsString::from_vec(name)), "content");
         }
         fs::write(shown.join("hidden"), "").unwrap();

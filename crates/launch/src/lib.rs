@@ -1,7 +1,7 @@
 //! Starts, stops and adopts workers.
 //!
-//! A [`Launcher`] runs workers somewhere: as processes here, later as containers or pods. Workers outlive the
-//! server: after a restart [`Launcher::adopt`] finds the living ones.
+//! A [`Launcher`] runs the workers of one provider, for example as processes of this computer. Workers outlive the server:
+//! after a restart, [`Launcher::adopt`] returns the workers that still run.
 
 mod cgroup;
 mod code;
@@ -45,7 +45,7 @@ pub type Launchers = BTreeMap<Provider, Arc<dyn Launcher>>;
 /// What a [`Launcher`] method returns.
 pub type LaunchFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, LaunchError>> + Send + 'a>>;
 
-/// A worker could not be started or stopped.
+/// A call of a launcher failed. The text says what failed and why.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct LaunchError(pub String);
@@ -53,45 +53,46 @@ pub struct LaunchError(pub String);
 /// Everything needed to start one worker.
 #[derive(Clone)]
 pub struct WorkerSpec {
-    /// Its id; also the name of its scratch folder.
+    /// The worker's id, also the name of its folder.
     pub worker: WorkerId,
-    /// The endpoint that it serves.
+    /// The endpoint whose jobs the worker takes.
     pub endpoint: EndpointId,
-    /// The endpoint's version that it was started for.
+    /// The endpoint's version that the worker was started for.
     pub version: u32,
-    /// Program and arguments; empty only where `code` says what to run.
+    /// Program and arguments; may be empty only if `code` is set.
     pub command: Vec<String>,
-    /// The deployed code that it runs in place of a `workdir`; without a command, the code says itself how it is run.
+    /// The deployed code that the worker runs in place of a `workdir`. With an empty `command`, the launcher runs the
+    /// code's own handler.
     pub code: Option<CodeHash>,
-    /// The folder whose entries it sees in the folder it runs in; none means an empty folder. Workers never
-    /// share the folder itself: some SDK versions keep a file of running jobs in it.
+    /// The folder whose entries the worker's current folder shows; `None`: an empty folder. Each worker has a folder of
+    /// its own, because some SDK versions write a file of running jobs there.
     pub workdir: Option<PathBuf>,
-    /// The network volumes that it sees. The launcher puts them in place and tells the worker where they are.
+    /// The network volumes of the worker. The launcher puts them in place and sets the variables with their paths.
     pub volumes: Vec<VolumeId>,
-    /// The whole environment on top of the server's own. Values are secrets: never logged.
+    /// The variables that are added to the server's environment. Values are secrets: never logged.
     pub env: BTreeMap<String, String>,
-    /// Give it a home folder of its own that shows the real one's entries, except the SDK's configuration: an
-    /// API key in there would win over the worker's token.
+    /// Whether the worker gets a home folder of its own. That folder shows the entries of the real one, except the SDK's
+    /// configuration: an API key in the configuration would override the worker's token.
     pub private_home: bool,
     /// Whether the endpoint wants workers with a GPU. The launcher shows a `Cpu` worker no GPU.
     pub compute_type: ComputeType,
     /// Where it runs. The launcher stores it with the worker, returns it from [`Launcher::adopt`], and shows the worker
     /// only the GPUs in it. Without GPUs in it, a `Gpu` worker sees every GPU of the computer.
     pub placement: Placement,
-    /// What it may use.
+    /// The limits of memory and processors.
     pub limits: Limits,
 }
 
-/// What one worker may use at most, with all that it starts.
+/// What one worker may use, together with all processes that it starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Memory in bytes (`memoryBytes` of the endpoint); none: no limit.
+    /// Memory in bytes (`memoryBytes` of the endpoint); `None`: no limit.
     pub memory_bytes: Option<u64>,
-    /// Processors at a time (`vcpus` of the endpoint); none: no limit.
+    /// Number of processors (`vcpus` of the endpoint); `None`: no limit.
     pub vcpus: Option<f64>,
 }
 
-/// Shows the names of the environment only.
+/// Shows the names of the variables without their values.
 impl fmt::Debug for WorkerSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerSpec")
@@ -114,119 +115,135 @@ impl fmt::Debug for WorkerSpec {
 /// A worker that is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningWorker {
-    /// Its id.
+    /// The worker's id.
     pub worker: WorkerId,
-    /// The endpoint that it serves.
+    /// The endpoint whose jobs the worker takes.
     pub endpoint: EndpointId,
-    /// The endpoint's version that it was started for.
+    /// The endpoint's version that the worker was started for.
     pub version: u32,
-    /// The server before was ending it, and the launcher goes on with that.
+    /// Whether an earlier server was stopping the worker; the launcher goes on stopping it.
     pub is_stopping: bool,
-    /// As it was when it was started.
+    /// The placement of its start.
     pub placement: Placement,
 }
 
-/// A worker ended, for whatever reason.
+/// The exit of a worker: reported once per worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerExit {
-    /// Which.
+    /// The worker that exited.
     pub worker: WorkerId,
-    /// The endpoint that it served.
+    /// The endpoint whose jobs the worker took.
     pub endpoint: EndpointId,
-    /// Its exit code; none if a signal ended it or nobody knows.
+    /// The exit code; `None` after a signal, and if it is unknown.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The number of the signal that ended the worker; `None` if no signal did, and if it is unknown.
     pub signal: Option<i32>,
-    /// What is known of why beyond that, such as "killed: out of memory, the limit is 2 GiB (memoryBytes)".
+    /// A further cause, such as "killed: out of memory, the limit is 2 GiB (memoryBytes)"; `None` if unknown.
     pub because: Option<String>,
-    /// How long it ran, in milliseconds.
+    /// The uptime of the worker, in ms.
     pub ran_ms: u64,
     /// The last lines of its log, at most 20 lines and 4 KiB.
     pub log_tail: String,
-    /// It was being stopped, by this server or by the one before.
+    /// Whether a server was stopping the worker, this one or an earlier one.
     pub expected: bool,
-    /// As it was when it was started.
+    /// The placement of its start.
     pub placement: Placement,
 }
 
 /// The file that a worker's output goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerLog {
-    /// The worker that wrote it.
+    /// The worker that writes the log.
     pub worker: WorkerId,
-    /// A full file is renamed and a new one begun, so a follower must open the path again.
+    /// The path of the file. A full file is renamed and a new one created, so a follower must open the path again.
     pub path: PathBuf,
     /// Whether the worker runs: only then the file still grows.
     pub is_live: bool,
 }
 
-/// A span of time that is over.
+/// A span of time in the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Born {
-    /// How long ago it began.
+    /// Time since the span's begin.
     pub since_ago: Duration,
-    /// How long ago it ended.
+    /// Time since the span's end.
     pub until_ago: Duration,
-    /// When these were counted.
+    /// The moment to which both times refer.
     pub as_of: Instant,
 }
 
-/// Runs workers somewhere.
+/// Runs the workers of one provider.
 pub trait Launcher: Send + Sync + 'static {
-    /// Finds the workers that an earlier server started and that still live. Those that ended meanwhile are
-    /// reported as [`WorkerExit`]. Those that the earlier server was stopping are ended soon. Called once, before any
+    /// Returns the workers of an earlier server that still run. Workers that have ended meanwhile are reported as
+    /// [`WorkerExit`]. Workers that the earlier server was stopping are ended within seconds. Called once, before any
     /// `start`.
+    ///
+    /// # Errors
+    ///
+    /// The workers could not be listed.
     fn adopt(&self) -> LaunchFuture<'_, Vec<RunningWorker>>;
 
-    /// Which of these limits a worker that is started now would run without, and why, in words; none where all hold.
+    /// The limits that would not be enforced for a worker that is started now, and why, as text; `None` if all would.
     fn unenforced(&self, limits: &Limits) -> Option<String> {
         let never = Some("this launcher limits no worker");
         unenforced(limits, never, never)
     }
 
-    /// Starts a worker. Returns when it runs (not when it is ready for jobs).
+    /// Starts a worker. Returns when the worker runs, which is before it is ready for jobs.
+    ///
+    /// # Errors
+    ///
+    /// The worker was not started, and nothing of it remains.
     fn start(&self, spec: WorkerSpec) -> LaunchFuture<'_, ()>;
 
-    /// Asks a worker to end, and after `grace` ends it with everything that it started. Returns when it is
-    /// gone; its [`WorkerExit`] comes as for any other end. No such worker: returns at once.
+    /// Signals a worker to exit, and after `grace` kills it with all processes that it started. Returns when the worker has
+    /// exited; its [`WorkerExit`] is reported as for any other exit. Returns immediately if no such worker runs.
+    ///
+    /// # Errors
+    ///
+    /// The worker was killed and still runs.
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()>;
 
-    /// Ends what a worker began in a span of time, with all that came of it, where it is still there after `grace`, and
-    /// the worker lives on. Answers how many processes that were. Where nobody can tell for sure what that is: none.
+    /// Kills the processes that a worker started in a span of time, and their descendants, if they still run after
+    /// `grace`. The worker goes on. Returns the number of killed processes; 0 if their origin is uncertain.
+    ///
+    /// # Errors
+    ///
+    /// The processes could not be listed or killed.
     fn end_leftovers(&self, _worker: &WorkerId, _born: Born, _grace: Duration) -> LaunchFuture<'_, usize> {
         Box::pin(async { Ok(0) })
     }
 
-    /// The ends of workers, as they come. Can be taken once; a second call answers none.
+    /// The exits of workers. `Some` for the first call alone.
     fn exits(&self) -> Option<mpsc::UnboundedReceiver<WorkerExit>>;
 
-    /// The endpoint is deleted and has no worker any more: removes what is kept of the ended ones.
+    /// Removes what is stored of an endpoint's ended workers. Called when the endpoint is deleted and has no worker.
     fn forget(&self, _endpoint: &EndpointId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Makes the directory of a network volume; one that is there already stays, one that was set aside comes back.
+    /// Creates the directory of a network volume, or brings it back if it was set aside. Keeps an existing one.
     fn make_volume(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Sets a network volume's directory aside, with everything in it, for it is to be deleted.
+    /// Sets a network volume's directory aside with its contents. Succeeds if there is none.
     fn mark_volume_deleted(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Takes up what an earlier server left: brings back the directories of volumes that are `known`. Answers which ones
-    /// are set aside and wait to be removed.
+    /// Recovers after a start: brings back the directories of `known` volumes that are set aside. Returns the other volumes
+    /// that are set aside, which the caller removes.
     fn recover_volumes(&self, _known: Vec<VolumeId>) -> LaunchFuture<'_, Vec<VolumeId>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// Removes a directory that was set aside, with everything in it.
+    /// Removes a directory that was set aside, with its contents. Succeeds if there is none.
     fn remove_volume(&self, _volume: &VolumeId) -> LaunchFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    /// Whether workers can be started that run this code. Looks at the disk, shortly.
+    /// Whether this code is here for workers to run. Blocks on the disk for a few file names.
     fn finds_code(&self, _code: &CodeHash) -> bool {
         false
     }
@@ -248,7 +265,7 @@ pub trait Launcher: Send + Sync + 'static {
     }
 }
 
-/// Which of these limits do not hold, by why memory and processors cannot be limited; none: they can.
+/// The limits that are not enforced, as text; `None` if all are. `memory` and `cpu`: why they cannot be limited.
 fn unenforced(limits: &Limits, memory: Option<&str>, cpu: Option<&str>) -> Option<String> {
     let memory = memory.filter(|_| limits.memory_bytes.is_some()).map(|why| ("memoryBytes", why));
     let cpu = cpu.filter(|_| limits.vcpus.is_some()).map(|why| ("vcpus", why));

@@ -1,4 +1,4 @@
-//! A worker's output on disk: a file that is renamed when full, and its end.
+//! A worker's log on disk: rotated files, and the last lines.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// How much of a worker's output is kept.
+/// The limits of one worker's log files.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RotationLimits {
-    /// The size at which a file is renamed and a new one begun.
+    /// The size in bytes at which a file is renamed and a new one created.
     pub file_bytes_max: u64,
-    /// How many files a worker has at most, the one being written included.
+    /// The largest number of files, including the one that is written.
     pub files_max: u32,
 }
 
@@ -62,11 +62,11 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_added_extension(number.to_string())
 }
 
-/// The most that a tail holds.
+/// The largest tail, in lines and bytes.
 const TAIL_BYTES_MAX: usize = 4 * 1024;
 const TAIL_LINES_MAX: usize = 20;
 
-/// The last lines of a log; empty where there is none.
+/// The last lines of a log; empty without a log.
 pub(crate) fn tail(path: &Path) -> String {
     let mut bytes = last_bytes(path, TAIL_BYTES_MAX);
     if bytes.len() < TAIL_BYTES_MAX {
@@ -74,10 +74,10 @@ pub(crate) fn tail(path: &Path) -> String {
         before.append(&mut bytes);
         bytes = before;
     }
-    // A character cut at the beginning would become a longer replacement character.
+    // A character that is cut at the beginning would become a longer replacement character.
     let cut = bytes.iter().take(3).take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
     let text = String::from_utf8_lossy(&bytes[cut..]);
-    // What is no text takes more room as replacement characters.
+    // Bytes that are no text grow when they become replacement characters.
     let text = &text[text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX))..];
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES_MAX)..].join("\n")
@@ -92,7 +92,7 @@ fn last_bytes(path: &Path, most: usize) -> Vec<u8> {
         file.take(most as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    // What cannot be read is not there.
+    // An unreadable file counts as missing.
     read().unwrap_or_default()
 }
 

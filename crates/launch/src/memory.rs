@@ -1,4 +1,4 @@
-//! A launcher for tests: workers are entries in a list, and the test says what becomes of them.
+//! A launcher for tests: workers are entries in a list, and the test ends them.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use tokio::time::sleep;
 
 use crate::{Born, LaunchError, LaunchFuture, Launcher, RunningWorker, WorkerExit, WorkerSpec};
 
-/// A launcher whose workers are entries in a list. They end at once when stopped, and otherwise when the test
-/// says so.
+/// A launcher whose workers are entries in a list. A worker exits immediately when it is stopped, and otherwise when the
+/// test calls [`MemoryLauncher::exit`].
 pub struct MemoryLauncher {
     list: Mutex<List>,
     ended: mpsc::UnboundedSender<WorkerExit>,
@@ -36,7 +36,7 @@ impl Default for MemoryLauncher {
 }
 
 impl MemoryLauncher {
-    /// With workers that an earlier server started.
+    /// A launcher with running workers of an earlier server.
     pub fn with_living(living: Vec<RunningWorker>) -> Self {
         let (ended, exits) = mpsc::unbounded_channel();
         Self { list: Mutex::new(List { living, ..List::default() }), ended, exits: Mutex::new(Some(exits)) }
@@ -47,7 +47,7 @@ impl MemoryLauncher {
         self.list().refuses = reason.map(str::to_owned);
     }
 
-    /// From now on a start takes so long.
+    /// From now on, each start takes `start_takes`.
     pub fn slow_down(&self, start_takes: Duration) {
         self.list().start_takes = start_takes;
     }
@@ -62,12 +62,12 @@ impl MemoryLauncher {
         self.list().stopped.clone()
     }
 
-    /// Every worker in which what a job left was to be ended, in order.
+    /// Every worker of which leftover processes were to be ended, in order.
     pub fn cleared(&self) -> Vec<WorkerId> {
         self.list().cleared.clone()
     }
 
-    /// The workers that live.
+    /// The workers that run, in the order of their starts.
     pub fn living(&self) -> Vec<WorkerId> {
         self.list().living.iter().map(|present| present.worker.clone()).collect()
     }
@@ -89,7 +89,7 @@ impl MemoryLauncher {
         Box::pin(async { changed })
     }
 
-    /// A worker ends by itself. Nothing happens if it does not live.
+    /// Lets a worker exit by itself. Does nothing if the worker does not run.
     pub fn exit(&self, worker: &WorkerId, code: Option<i32>, signal: Option<i32>, ran_ms: u64) {
         let mut list = self.list();
         let Some(at) = list.living.iter().position(|present| present.worker == *worker) else { return };
@@ -106,7 +106,7 @@ impl MemoryLauncher {
             placement,
             because: None,
         };
-        // Without a receiver nobody wants to know.
+        // A test without a receiver ignores exits.
         let _ = self.ended.send(exited);
     }
 

@@ -1,4 +1,4 @@
-//! A folder of links that shows another one's entries.
+//! A folder of links that shows the entries of another folder.
 
 use std::fs;
 use std::io;
@@ -7,8 +7,7 @@ use std::path::Path;
 
 /// Makes `folder` show the entries that `shown` has at this moment, except those whose name `hides`.
 ///
-/// Reading and importing through it works as in the original, and so does writing into files and folders that
-/// were there. What is created in it anew stays apart.
+/// Reading, importing and changing existing entries works as in the original. New entries exist in `folder` alone.
 pub(crate) fn mirror(shown: &Path, folder: &Path, hides: impl Fn(&str) -> bool) -> io::Result<()> {
     let shown = fs::canonicalize(shown)?;
     fs::create_dir_all(folder)?;

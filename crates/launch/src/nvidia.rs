@@ -1,7 +1,7 @@
-//! The NVIDIA GPUs of this machine, as its driver's own tool lists them.
+//! The NVIDIA GPUs of this computer, as the driver's own tool lists them.
 //!
-//! The tool is asked, not the driver's library: it comes with every driver, a fault in it is not ours, it can be given
-//! up on, and a program without dynamic linking can ask it too.
+//! The tool, in place of the driver's library, comes with every driver, can be killed when it hangs, cannot crash the
+//! server, and works for a statically linked program.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,14 +10,17 @@ use longshore_model::Gpu;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// Without its persistence mode a driver with many GPUs takes several seconds to answer.
+/// How long the tool may take. Without persistence mode, a driver with many GPUs needs several seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 const TOOL: &str = "nvidia-smi";
 const QUESTION: [&str; 2] =
     ["--query-gpu=uuid,name,memory.total,mig.mode.current", "--format=csv,noheader,nounits"];
 
-/// The GPUs that can be given to workers; none where there is no driver. An error says what went wrong where there
-/// is one.
+/// The GPUs that can be assigned to workers; empty without a driver.
+///
+/// # Errors
+///
+/// There is a driver, but the tool failed, took too long, or printed something else. The text says which.
 pub async fn nvidia_gpus() -> Result<Vec<Gpu>, String> {
     ask(TOOL).await
 }
@@ -32,7 +35,7 @@ async fn ask(tool: &str) -> Result<Vec<Gpu>, String> {
         Ok(Ok(output)) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).lines().filter_map(read).collect()
         }
-        // It says so on its standard output: no device, or a driver that does not fit.
+        // The tool prints its errors on standard output.
         Ok(Ok(output)) => {
             let text = String::from_utf8_lossy(&output.stdout);
             let first: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
@@ -41,13 +44,13 @@ async fn ask(tool: &str) -> Result<Vec<Gpu>, String> {
     }
 }
 
-/// One line: UUID, name, memory in MiB, and whether the GPU is cut into slices, which cannot be given away whole.
+/// Parses a line: UUID, name, memory in MiB, MIG mode. A GPU that is divided by MIG is left out: it has no whole device.
 fn read(line: &str) -> Option<Result<Gpu, String>> {
     let mut fields = line.split(',').map(str::trim);
     let gpu = (|| {
         let device = fields.next().filter(|uuid| uuid.starts_with("GPU-"))?.to_owned();
         let type_id = fields.next().filter(|name| !name.is_empty())?.to_owned();
-        // Boards that share the machine's memory have none of their own to tell.
+        // Boards that share the computer's memory report none.
         let memory_mib = fields.next()?.parse().unwrap_or(0);
         Some(Gpu { device, type_id, memory_mib })
     })();
@@ -71,8 +74,8 @@ mod tests {
     async fn asked(script: &str) -> Result<Vec<Gpu>, String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(TOOL);
-        // By another program: had this one the file open, so had every child that other tests start at the moment, and
-        // what somebody has open for writing cannot be run.
+        // Another process writes the file: children of other tests would inherit an open file of this one, and a file that is
+        // open for writing cannot be executed.
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod +x "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&path).arg(script).status().await;
         assert!(written.unwrap().success());

@@ -1,7 +1,7 @@
-//! Whether a server is there for the workers of a folder.
+//! Whether a server runs that uses the workers' folder.
 //!
-//! A server holds a lock for as long as it runs, however it ends. Nothing here depends on what a clock shows or on a
-//! server that is kept from working for a while, and a server that restarts is back as soon as it has the lock.
+//! A server holds a lock on a file while it runs; the kernel releases the lock at any exit. So neither a wrong clock nor a
+//! suspended server counts as an absence, and a restarted server is present once it has the lock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the lock is tried: a shim that looks whether it is held has it for a moment.
+/// How often the lock is tried: a shim that checks the lock holds it for a moment.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Says that a server is there, until the answer is dropped.
+/// Holds the lock until the returned file is dropped.
 pub(crate) fn hold(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -31,10 +31,10 @@ pub(crate) fn hold(path: &Path) -> io::Result<File> {
     Err(io::Error::other("another program holds its lock"))
 }
 
-/// Whether a server is there. Where nobody can tell, it is.
+/// Whether a server runs; also if the lock cannot be checked.
 fn is_held(path: &Path) -> bool {
     match OpenOptions::new().read(true).write(true).open(path) {
-        // The lock goes with the file.
+        // Closing the file releases the lock.
         Ok(file) => file.try_lock().is_err(),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
@@ -48,22 +48,22 @@ fn is_locked_elsewhere(file: &File) -> bool {
     false
 }
 
-/// How long the server has been away, as far as was noticed.
+/// How long the server has been absent, as far as it was observed.
 #[derive(Debug)]
 pub(crate) struct Absence {
     path: PathBuf,
-    /// What was at the path at first: it is somewhere else after the data folder was moved.
+    /// The file that was first at the path: it is at another path after the data directory was moved.
     file: Option<File>,
     since: Option<Instant>,
 }
 
 impl Absence {
-    /// Of the server that shows itself here.
+    /// Observes the server that locks the file at `path`.
     pub(crate) fn of(path: PathBuf) -> Self {
         Self { file: OpenOptions::new().read(true).write(true).open(&path).ok(), path, since: None }
     }
 
-    /// Looks now; none while the server is there.
+    /// Observes now. `None` while the server runs.
     pub(crate) fn look(&mut self, now: Instant) -> Option<Duration> {
         let moved = self.file.as_ref().is_some_and(is_locked_elsewhere);
         self.note(moved || is_held(&self.path), now)
@@ -74,7 +74,7 @@ impl Absence {
         self.lasts(now)
     }
 
-    /// How long it has lasted; none while the server is there.
+    /// The length of the absence; `None` while the server runs.
     pub(crate) fn lasts(&self, now: Instant) -> Option<Duration> {
         self.since.map(|since| now.duration_since(since))
     }

@@ -1,4 +1,4 @@
-//! What the kernel says of processes: who a number means, and who belongs to a session.
+//! Processes, as `/proc` shows them: identities, sessions and descendants.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,48 +9,47 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
-/// A process for sure: its number alone is given out again later.
+/// The identity of a process: its number, and its start time and boot, because numbers are reused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pid: i32,
-    /// In clock ticks since boot.
+    /// The start time, in clock ticks since boot.
     start_ticks: u64,
     boot_id: String,
 }
 
 impl ProcessId {
-    /// The process with this number at this moment.
+    /// The process that has this number now; `None` if there is none.
     pub(crate) fn of(pid: Pid) -> Option<Self> {
         let pid = pid.as_raw_nonzero().get();
         Some(Self { pid, start_ticks: Stat::read(pid)?.start_ticks, boot_id: boot_id()? })
     }
 
-    /// None where a damaged note says what can be no process: zero and less mean whole groups of them.
+    /// The number; `None` if a damaged note contains 0 or less, which stands for process groups.
     pub(crate) fn pid(&self) -> Option<Pid> {
         if self.pid > 0 { Pid::from_raw(self.pid) } else { None }
     }
 
-    /// Whether this very process still runs. One that ended and was not collected does not.
+    /// Whether this process still runs. A zombie does not.
     pub(crate) fn is_alive(&self) -> bool {
         boot_id().as_ref() == Some(&self.boot_id)
             && Stat::read(self.pid).is_some_and(|stat| stat.start_ticks == self.start_ticks && !stat.ended)
     }
 
-    /// The value of [`MARK`] for what this shim starts.
+    /// The value of [`MARK`] in the environment of the processes that this shim starts.
     pub(crate) fn mark(&self) -> String {
         let Self { pid, start_ticks, boot_id } = self;
         format!("{pid}-{start_ticks}-{boot_id}")
     }
 
-    /// Ends all that this shim started, as far as it can still be told, and the shim: what is in its session, what carries
-    /// its mark, and what those started. Without the shim, what left the session has become a child of the system's first
-    /// process, and neither its parent nor its session shows its origin.
+    /// Kills the shim, the processes of its session, the processes with its mark, and their descendants. After the shim's
+    /// exit, a process that left the session is a child of the system's first process: only the mark shows its origin.
     pub(crate) fn kill_all(&self) {
         let reused = || Stat::read(self.pid).is_some_and(|stat| stat.start_ticks != self.start_ticks);
         if self.pid().is_none() || boot_id().as_ref() != Some(&self.boot_id) || reused() {
             return;
         }
-        // A process may start another one while the list is made: look again until there is none.
+        // A process may start another one while the list is read, so the list is read again until it is empty.
         for _ in 0..KILL_ROUNDS {
             let left = self.left_behind();
             if left.is_empty() {
@@ -61,8 +60,8 @@ impl ProcessId {
         }
     }
 
-    /// What descends from `worker` or was left to this shim by it, began within these clock ticks since boot, and still
-    /// runs.
+    /// The running processes that descend from `worker` or are its orphans, and started within these clock ticks since
+    /// boot.
     pub(crate) fn began_within(&self, worker: &Self, ticks: &Range<u64>) -> Vec<Self> {
         let all = processes(|stat| stat.start_ticks >= self.start_ticks && !stat.ended);
         let is_root = |stat: &Stat| stat.pid == worker.pid || stat.parent == self.pid;
@@ -77,7 +76,7 @@ impl ProcessId {
 
     fn left_behind(&self) -> Vec<Stat> {
         let marked = format!("{MARK}={}", self.mark()).into_bytes();
-        // A process older than the worker was not started by it, so its environment is not read.
+        // The worker did not start an older process, so that one's environment is not read.
         let (found, others) = processes(|stat| stat.start_ticks >= self.start_ticks && !stat.ended)
             .into_iter()
             .partition(|stat| stat.session == self.pid || has_variable(stat.pid, &marked));
@@ -85,7 +84,7 @@ impl ProcessId {
     }
 }
 
-/// Ends these very processes with all that descends from them, until there is none; answers how many that were.
+/// Kills these processes and their descendants, until none is left. Returns the number of killed processes.
 pub(crate) fn end_trees(roots: &[ProcessId]) -> usize {
     let mut ended = BTreeSet::new();
     let mut known: BTreeSet<(i32, u64)> = roots.iter().map(|root| (root.pid, root.start_ticks)).collect();
@@ -104,7 +103,7 @@ pub(crate) fn end_trees(roots: &[ProcessId]) -> usize {
     ended.len()
 }
 
-/// These processes, and those of the others whose parent or whose session's leader is among them, and so on.
+/// These processes, and repeatedly those of the others whose parent or session leader is among the result.
 fn with_descendants(mut found: Vec<Stat>, mut others: Vec<Stat>) -> Vec<Stat> {
     loop {
         let belongs = |stat: &Stat| found.iter().any(|it| it.pid == stat.parent || it.pid == stat.session);
@@ -117,22 +116,22 @@ fn with_descendants(mut found: Vec<Stat>, mut others: Vec<Stat>) -> Vec<Stat> {
     }
 }
 
-/// Stands in the environment of everything that a worker starts, and says under which shim. What is started with an
-/// environment made anew lacks it.
+/// The variable that names the shim in the environment of a worker and its descendants. A process that is started with a
+/// new environment lacks the variable.
 pub(crate) const MARK: &str = "LONGSHORE_WORKER_MARK";
 
-/// Whether the environment that a process began with has this variable with this value.
+/// Whether the initial environment of a process contains `marked`, a variable with its value.
 fn has_variable(pid: i32, variable: &[u8]) -> bool {
-    // Another user's process, or one that ended meanwhile: not ours to end.
+    // An unreadable environment belongs to another user's process, or to one that has exited.
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(|entry| entry == variable)
 }
 
-/// How often a list of processes is made and killed before giving up, and the pause between.
+/// How many times a list of processes is read and killed, and the pause between.
 const KILL_ROUNDS: u32 = 200;
 const KILL_PAUSE: Duration = Duration::from_millis(10);
 
-/// Ends the children of this process and collects them, with those that become its children meanwhile.
+/// Kills and reaps the children of this process, including those that become its children meanwhile.
 pub(crate) fn end_children() {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     for _ in 0..KILL_ROUNDS {
@@ -146,21 +145,21 @@ pub(crate) fn end_children() {
     }
 }
 
-/// The processes that `fits`.
+/// The processes for which `fits` is true.
 fn processes(fits: impl Fn(&Stat) -> bool) -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     numbers.filter_map(Stat::read).filter(fits).collect()
 }
 
-/// Kills the process with this number if `is_meant`. A later process with the same number is never killed.
+/// Kills the process with this number if `is_meant`. A later process with that number is never killed.
 pub(crate) fn kill_while(pid: i32, is_meant: impl FnOnce() -> bool) {
     let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 0) else { return };
     let handle = pidfd_open(pid, PidfdFlags::empty());
     if !is_meant() {
         return;
     }
-    // It may have ended meanwhile. Old kernels and some sandboxes have no such handles.
+    // The process may have exited. Old kernels and some sandboxes have no handles of processes.
     let _ = match handle {
         Ok(handle) => pidfd_send_signal(handle, Signal::KILL),
         Err(_) => kill_process(pid, Signal::KILL),
@@ -171,7 +170,7 @@ fn boot_id() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
-/// The part of `/proc/<pid>/stat` that is needed here.
+/// The used fields of `/proc/<pid>/stat`.
 struct Stat {
     pid: i32,
     ended: bool,
@@ -185,12 +184,12 @@ impl Stat {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Kills this process. A later process with the same number is never killed.
+    /// Kills this process. A later process with that number is never killed.
     fn kill(&self) {
         kill_while(self.pid, || Self::read(self.pid).is_some_and(|now| now.start_ticks == self.start_ticks));
     }
 
-    /// The second field is the program's name in brackets and may hold anything, brackets too.
+    /// Parses a line. The second field is the program's name in brackets, and may contain brackets.
     fn parse(pid: i32, text: &str) -> Option<Self> {
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
         let ended = matches!(fields.next()?, "Z" | "X");

@@ -1,4 +1,4 @@
-//! Workers as processes of this machine, each under a [`crate::shim`].
+//! Workers as processes of this computer, each under a [`crate::shim`].
 
 mod exit;
 mod leftovers;
@@ -32,19 +32,19 @@ use crate::{
     WorkerSpec, unenforced,
 };
 
-/// How to run a shim: the worker's scratch folder is added as the last argument.
+/// The command of a shim. The worker's folder is added as the last argument.
 #[derive(Clone, Debug)]
 pub struct ShimCommand {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
-    /// Its first arguments.
+    /// The arguments before the worker's folder.
     pub arguments: Vec<OsString>,
-    /// What process lists show in place of the program's path.
+    /// What process lists show in place of the program's path; `None`: the path.
     pub shown_as: Option<OsString>,
 }
 
 impl ShimCommand {
-    /// This very program with a subcommand; also when its file was replaced by an upgrade meanwhile.
+    /// The running program with a subcommand, even if an upgrade has replaced its file.
     pub fn this_program(subcommand: &str) -> Self {
         Self {
             program: "/proc/self/exe".into(),
@@ -54,18 +54,18 @@ impl ShimCommand {
     }
 }
 
-/// How long a worker may take that the server before was ending already.
+/// The stop grace of a worker that an earlier server was stopping.
 const GRACE_LEFT: Duration = Duration::from_secs(3);
-/// How long a killed worker may take to vanish.
+/// How long a killed worker may take to exit.
 const KILL_WAIT: Duration = Duration::from_secs(5);
-/// Why workers cannot be limited here.
+/// Why limits of workers are not enforced without cgroups.
 const NO_CGROUPS: &str = "the server has no cgroup v2 to divide (`longshore doctor` says more)";
-/// How long workers go on without a server, unless the server says otherwise.
+/// How long workers go on without a server by default.
 const ORPHANS_ENDED_AFTER: Duration = Duration::from_mins(10);
 
-/// Runs workers as processes of this machine.
+/// Runs workers as processes of this computer.
 ///
-/// Dropping it leaves them running; a new one on the same folder [adopts](Launcher::adopt) them.
+/// After a drop the workers go on. A new launcher on the same folder [adopts](Launcher::adopt) them.
 pub struct ProcessLauncher {
     shared: Arc<LauncherShared>,
     shim: ShimCommand,
@@ -75,13 +75,13 @@ pub struct ProcessLauncher {
     cgroup_base: Option<CgroupBase>,
     cgroups: OnceCell<Option<Cgroups>>,
     exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
-    /// One for every worker; they end with the launcher.
+    /// One task per worker; the tasks end with the launcher.
     watches: Mutex<JoinSet<()>>,
-    /// Tells the shims that this server is there. Not the case where that could not be made.
+    /// The lock by which shims see that this server runs; `None` if it could not be taken.
     presence: OnceCell<Option<File>>,
 }
 
-/// What the watches need, too.
+/// The state that the launcher shares with its tasks.
 struct LauncherShared {
     dir: PathBuf,
     running: Mutex<HashMap<WorkerId, WatchedWorker>>,
@@ -89,7 +89,7 @@ struct LauncherShared {
     ended: mpsc::UnboundedSender<WorkerExit>,
 }
 
-/// A worker that runs, or whose end is being handled.
+/// A worker that runs, or whose exit is being handled.
 #[derive(Clone)]
 struct WatchedWorker {
     state: WorkerNote,
@@ -97,7 +97,7 @@ struct WatchedWorker {
 }
 
 impl ProcessLauncher {
-    /// Keeps the workers' folders in `dir`, which only one launcher at a time may use.
+    /// A launcher that stores the workers' folders in `dir`. Only one launcher at a time may use `dir`.
     pub fn new(dir: PathBuf, shim: ShimCommand) -> Self {
         let dir = std::path::absolute(&dir).unwrap_or(dir);
         let volumes = Volumes::at(dir.join("volumes"));
@@ -126,7 +126,7 @@ impl ProcessLauncher {
         }
     }
 
-    /// Shows the shims that this server is there, from now on until it is dropped.
+    /// Takes the lock by which shims see that this server runs. The drop of the launcher releases the lock.
     async fn appear(&self) {
         let held = self.presence.get_or_init(async || {
             let path = self.care.presence.clone();
@@ -138,43 +138,42 @@ impl ProcessLauncher {
         held.await;
     }
 
-    /// The same with other limits for the logs of workers that are started from now on.
+    /// Sets the limits for the logs of workers that are started from now on.
     #[must_use]
     pub fn with_log_limits(mut self, log_limits: RotationLimits) -> Self {
         self.care.log = log_limits;
         self
     }
 
-    /// The same with another time that workers which are started from now on go on without a server; none: for ever.
+    /// Sets how long workers that are started from now on go on without a server; `None`: without end.
     #[must_use]
     pub fn with_orphans_ended_after(mut self, after: Option<Duration>) -> Self {
         self.care.orphans_ended_after = after;
         self
     }
 
-    /// The same with the directories of network volumes in `dir`; otherwise they are beside the workers' folders.
+    /// Puts the directories of network volumes into `dir`. The default is `volumes` in the workers' folder.
     #[must_use]
     pub fn with_volumes(mut self, dir: PathBuf) -> Self {
         self.volumes = Volumes::at(dir);
         self
     }
 
-    /// The same with deployed code in `folders`, each of which the command line `runner` runs when the folder's path is
-    /// added to it.
+    /// Sets the folders of deployed code, and the command line `runner` that runs a folder whose path is added to it.
     #[must_use]
     pub fn with_code(mut self, folders: CodeFolders, runner: Vec<String>) -> Self {
         self.code = Some(DeployedCode { folders, runner });
         self
     }
 
-    /// The same with a cgroup in `base` for each worker that is started from now on.
+    /// Creates a cgroup in `base` for each worker that is started from now on.
     #[must_use]
     pub fn with_cgroups(mut self, base: CgroupBase) -> Self {
         self.cgroup_base = Some(base);
         self
     }
 
-    /// The workers' cgroups; none where there is no base, or the base cannot be divided.
+    /// The workers' cgroups; `None` without a base, or if the base cannot be divided.
     async fn cgroups(&self) -> Option<&Cgroups> {
         let made = self.cgroups.get_or_init(async || {
             let (base, workers) = (self.cgroup_base.clone()?, self.shared.dir.clone());
@@ -187,7 +186,7 @@ impl ProcessLauncher {
         made.await.as_ref()
     }
 
-    /// Ends the cgroups of workers that no shim watches over.
+    /// Ends the cgroups of workers without a shim.
     async fn end_left_cgroups(&self, present: &[RunningWorker]) -> Result<(), LaunchError> {
         let Some(cgroups) = self.cgroups().await.cloned() else { return Ok(()) };
         let watched: Vec<String> = present.iter().map(|one| one.worker.to_string()).collect();
@@ -213,7 +212,7 @@ impl ProcessLauncher {
         watches.spawn(async move {
             shim.ended().await;
             let left = shared.handle_end(state).await;
-            // Those who wait in `stop` may be gone, too.
+            // No call of `stop` may be waiting.
             let _ = gone.send(true);
             exit::clear(left).await;
         });
@@ -261,7 +260,7 @@ impl ProcessLauncher {
         Ok(())
     }
 
-    /// The server before was ending this worker when it ended itself: see it through.
+    /// Stops a worker that an earlier server was stopping.
     fn finish_stopping(&self, worker: WorkerId) {
         let shared = self.shared.clone();
         tokio::spawn(async move {
@@ -272,8 +271,8 @@ impl ProcessLauncher {
     }
 }
 
-/// Signals the worker's whole process group, unless its leader is gone: then the shim ends the rest, and the
-/// number may mean someone else.
+/// Signals the worker's process group, unless its leader has exited. Then the shim ends the rest, and another process may
+/// have the number.
 fn signal_group(state: &WorkerNote, signal: Signal) {
     let living = state.process.as_ref().filter(|process| process.is_alive());
     if let Some(group) = living.and_then(ProcessId::pid) {
@@ -286,15 +285,15 @@ impl LauncherShared {
         let running = locked(&self.running).get(worker).cloned();
         let Some(WatchedWorker { mut state, gone }) = running else { return Ok(()) };
         if state.process.is_none() {
-            // It was adopted in the moment before its start.
+            // The worker was adopted between the start of the shim and its own start.
             state = self.live(worker).state().unwrap_or(state);
         }
         let vanishes = |within: Duration| {
             let mut gone = gone.clone();
-            // An error means that the launcher is being dropped: nobody will see it vanish.
+            // An error means that the launcher is being dropped.
             async move { timeout(within, gone.wait_for(|gone| *gone)).await.is_ok() }
         };
-        // Noted first, so that the next server goes on with it.
+        // The note comes first, so that the next server goes on stopping the worker.
         self.live(worker).note_stopping();
         signal_group(&state, Signal::TERM);
         if vanishes(grace).await {
@@ -389,7 +388,7 @@ impl Launcher for ProcessLauncher {
     }
 }
 
-/// A panic elsewhere leaves these maps whole: every change is one call.
+/// A poisoned map is valid, because every change is one call.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,11 @@
-//! The small process between the server and one worker.
+//! The shim: the small process between the server and one worker.
 //!
-//! It starts the worker, keeps its output and notes how it ended. It belongs to no server: a server that
-//! restarts finds it and the worker as they were. It has to stay small, since there is one for every worker:
-//! one thread that waits, one that copies and looks whether there is a server, no runtime.
+//! The shim starts the worker, writes the worker's output to the log and notes how the worker ended. The shim outlives the
+//! server, and a restarted server finds both processes. There is one shim per worker, so it is small: one thread waits for
+//! the worker, one copies the output and checks whether a server runs, and there is no async runtime.
 //!
-//! The server gives it the order on its standard input, so that secrets are never on disk or in an argument
-//! list, and reads one line back: `ok`, or why the worker could not be started.
+//! The server writes the spec to the shim's standard input, so that secrets are neither on disk nor in an argument list.
+//! The shim replies with one line: `ok`, or why the worker could not be started.
 
 mod output;
 
@@ -30,7 +30,7 @@ use crate::worker_dir::{ExitNote, WorkerDir, WorkerNote};
 use crate::{RotationLimits, WorkerSpec};
 use output::Orphaning;
 
-/// What the shim is to start. Not `Debug`: the environment holds secrets.
+/// What the shim starts. Not `Debug`, because the environment contains secrets.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ShimSpec {
     worker: WorkerId,
@@ -42,17 +42,17 @@ pub(crate) struct ShimSpec {
     private_home: bool,
     placement: Placement,
     care: Care,
-    /// The worker's cgroup, where it is to have one of its own.
+    /// The worker's own cgroup; `None` without one.
     cgroup: Option<PathBuf>,
 }
 
-/// How a launcher wants its workers to be looked after.
+/// How the shims of a launcher treat their workers.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Care {
     pub(crate) log: RotationLimits,
-    /// What the server holds a lock on for as long as it is there.
+    /// The file that the server locks while it runs.
     pub(crate) presence: PathBuf,
-    /// How long the server may be away before its workers are ended; none: for ever.
+    /// How long the server may be absent before its workers are ended; `None`: without end.
     pub(crate) orphans_ended_after: Option<Duration>,
 }
 
@@ -64,13 +64,13 @@ impl ShimSpec {
     }
 }
 
-/// The answer of a shim whose worker runs.
+/// The reply of a shim whose worker runs.
 pub(crate) const STARTED: &str = "ok";
 
-/// How long the last output of a worker is waited for: a process that escaped may hold the pipe open.
+/// How long the shim waits for the last output: a process that escaped may keep the pipe open.
 const LAST_OUTPUT_WAIT: Duration = Duration::from_secs(2);
 
-/// Runs the shim of the worker whose folder this is, until the worker and all that it started are gone.
+/// Runs the shim of the worker with the folder `dir`, until the worker and all processes that it started have exited.
 pub fn main(dir: &Path) -> ExitCode {
     let dir = WorkerDir::at(dir);
     hide();
@@ -78,7 +78,7 @@ pub fn main(dir: &Path) -> ExitCode {
         Ok(worker) => {
             answer(STARTED);
             let exit = attend(&worker);
-            // Without this file the end is reported without a code; there is nobody to tell why.
+            // Without this file, the exit is reported without a code. There is no log for the error.
             let _ = dir.write_exit(&exit);
             ExitCode::SUCCESS
         }
@@ -90,17 +90,17 @@ pub fn main(dir: &Path) -> ExitCode {
     }
 }
 
-/// Lets no other process of the same user look into this one, which knows its worker's secrets. Not so where `/proc` hides
-/// what cannot be looked into (`hidepid`): the next server has to find the shims.
+/// Hides the memory of this process, which contains the worker's secrets, from other processes of the user. Not done if
+/// `/proc` hides such processes (`hidepid`), because the next server has to find the shims.
 fn hide() {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     if !mounts.lines().any(hides_processes) {
-        // Where the kernel knows no such thing, there is nothing to hide from.
+        // An error means that the kernel lacks the feature.
         let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
-/// Whether a line of the mounts is a `/proc` that shows processes only to those who may look into them.
+/// Whether a line of `/proc/self/mounts` is a `/proc` that hides processes which the reader may not inspect.
 fn hides_processes(mount: &str) -> bool {
     let mut words = mount.split(' ').skip(1);
     let (place, kind, options) = (words.next(), words.next(), words.next().unwrap_or_default());
@@ -108,7 +108,7 @@ fn hides_processes(mount: &str) -> bool {
     place == Some("/proc") && kind == Some("proc") && !options.split(',').all(shows)
 }
 
-/// The server may be gone already; then nobody needs the answer.
+/// Writes the reply. An error is ignored: the server has exited and needs none.
 fn answer(line: &str) {
     let _ = writeln!(io::stdout(), "{}", line.replace('\n', " "));
 }
@@ -123,7 +123,7 @@ struct WorkerChild {
 
 fn start(dir: &WorkerDir) -> Result<WorkerChild, String> {
     rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
-    // What the worker leaves behind becomes our child, so that it can be found and ended.
+    // Orphans of the worker become children of the shim, so that the shim can find and kill them.
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).map_err(|e| format!("cannot adopt orphans: {e}"))?;
     let order: ShimSpec =
@@ -150,7 +150,7 @@ fn start(dir: &WorkerDir) -> Result<WorkerChild, String> {
     let leaf = order.cgroup.as_ref().map(Leaf::at);
     enter(leaf.as_ref())?;
     let (child, output) = spawn(&order, dir, &state.shim)?;
-    // Ending the worker's cgroup must not end the shim.
+    // Killing the worker's cgroup must not kill the shim.
     enter(leaf.as_ref().map(Leaf::of_shim).as_ref())?;
     let since = Instant::now();
     let pid = Pid::from_child(&child);
@@ -161,7 +161,7 @@ fn start(dir: &WorkerDir) -> Result<WorkerChild, String> {
     Ok(WorkerChild { pid, cgroup: leaf, since, output_ended: output::keep(output, log, orphaning)? })
 }
 
-/// Moves this process into a cgroup: what it starts begins there.
+/// Moves this process into a cgroup, in which its new children start.
 fn enter(leaf: Option<&Leaf>) -> Result<(), String> {
     let Some(leaf) = leaf else { return Ok(()) };
     leaf.enter().map_err(|e| format!("cannot enter the cgroup {}: {e}", leaf.path().display()))
@@ -182,19 +182,19 @@ fn spawn(order: &ShimSpec, dir: &WorkerDir, shim: &ProcessId) -> Result<(Child, 
         command.env("HOME", home);
     }
     command.envs(&order.env).env(proc::MARK, shim.mark());
-    // `command` holds the pipe's other end: with it dropped, the output ends when the worker's does.
+    // Dropping `command` closes its end of the pipe, so that the output ends with the worker.
     let child = command.spawn().map_err(|e| format!("cannot start `{program}`: {e}"))?;
     Ok((child, output))
 }
 
-/// The server's own settings, its admin key among them, are none of the worker's business.
+/// The variables of the server's settings, such as the admin key, which workers do not get.
 pub(crate) fn own_settings() -> impl Iterator<Item = OsString> {
     std::env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| name.as_encoded_bytes().starts_with(b"LONGSHORE_"))
 }
 
-/// Each worker runs in a folder of its own that shows what is in the `workdir`.
+/// Creates the worker's current folder, which shows the entries of the `workdir`.
 fn prepare_cwd(order: &ShimSpec, dir: &WorkerDir) -> Result<PathBuf, String> {
     let cwd = dir.cwd();
     let made = match &order.workdir {
@@ -214,7 +214,7 @@ fn prepare_home(order: &ShimSpec, dir: &WorkerDir) -> Result<Option<PathBuf>, St
     Ok(Some(home))
 }
 
-/// Waits until the worker ends, then ends what it left behind.
+/// Waits for the worker's exit, then kills the processes that it left.
 fn attend(worker: &WorkerChild) -> ExitNote {
     let status = wait_for(worker.pid);
     let ran_ms = worker.since.elapsed().as_millis() as u64;
@@ -222,7 +222,7 @@ fn attend(worker: &WorkerChild) -> ExitNote {
     proc::end_children();
     let because = worker.cgroup.as_ref().and_then(Leaf::out_of_memory);
     if let Some(leaf) = &worker.cgroup {
-        // What does not end now is the server's to look after.
+        // The server ends a cgroup that remains.
         let _ = leaf.end();
     }
     let _ = worker.output_ended.recv_timeout(LAST_OUTPUT_WAIT);
@@ -230,7 +230,7 @@ fn attend(worker: &WorkerChild) -> ExitNote {
     ExitNote { code, signal, ran_ms, because }
 }
 
-/// Collects orphans, too, while it waits.
+/// Waits for the worker, and reaps orphans meanwhile.
 fn wait_for(worker: Pid) -> Option<WaitStatus> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {

@@ -1,7 +1,7 @@
-//! Network volumes as directories of this machine, and how workers find them.
+//! Network volumes as directories of this computer, and the variables that name their paths.
 //!
-//! A deletion sets the directory aside before the volume's record goes, and removes it afterwards. Wherever it is cut short,
-//! [`Volumes::recover`] can tell at the next start which of the two holds.
+//! A deletion renames the directory, deletes the volume's row, and then removes the directory. After an interruption,
+//! [`Volumes::recover`] brings the directory back if the row exists, and otherwise has it removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -13,10 +13,10 @@ use longshore_model::VolumeId;
 
 use crate::LaunchError;
 
-/// What the name of a directory that is set aside ends with.
+/// The suffix of a directory that is set aside.
 const DELETED: &str = ".deleted";
 
-/// Where the directories are.
+/// The folder that contains the directories of all volumes.
 #[derive(Clone, Debug)]
 pub(crate) struct Volumes(PathBuf);
 
@@ -29,12 +29,12 @@ impl Volumes {
         self.0.join(volume.as_str())
     }
 
-    /// Where the directory of a volume is that is being deleted.
+    /// The path of a volume's directory that is set aside.
     fn aside(&self, volume: &VolumeId) -> PathBuf {
         self.0.join(format!("{volume}{DELETED}"))
     }
 
-    /// Makes the directory, or brings it back from where it was set aside.
+    /// Creates the directory, or renames it back if it is set aside.
     pub(crate) fn make(&self, volume: &VolumeId) -> Result<(), LaunchError> {
         let path = self.path(volume);
         let made = match fs::rename(self.aside(volume), &path) {
@@ -46,23 +46,23 @@ impl Volumes {
         made.map_err(|error| LaunchError(format!("cannot make the volume {}: {error}", path.display())))
     }
 
-    /// Sets the directory aside: it looks like no volume any more, and nothing in it is lost yet.
+    /// Sets the directory aside by a rename; its contents stay.
     pub(crate) fn mark_deleted(&self, volume: &VolumeId) -> Result<(), LaunchError> {
         let path = self.path(volume);
         unless_missing(fs::rename(&path, self.aside(volume)))
             .map_err(|error| LaunchError(format!("cannot rename the volume {}: {error}", path.display())))
     }
 
-    /// Removes a directory that was set aside, with everything in it.
+    /// Removes a directory that was set aside, with its contents.
     pub(crate) fn remove(&self, volume: &VolumeId) -> Result<(), LaunchError> {
         let path = self.aside(volume);
         unless_missing(fs::remove_dir_all(&path))
             .map_err(|error| LaunchError(format!("cannot remove the volume {}: {error}", path.display())))
     }
 
-    /// After a start: brings back what was set aside of volumes that are `known`, and answers which ones were set aside
-    /// and are not. Of what never was a volume, empty directories go, and others stay: there may be something in them. Known
-    /// volumes without a directory, of a backup without volumes, get an empty one.
+    /// Brings back the directories of `known` volumes that are set aside. Returns the other volumes that are set aside. A
+    /// directory of no known volume is removed if it is empty. A known volume without a directory, as after restoring a
+    /// backup, gets an empty one.
     pub(crate) fn recover(&self, known: &[VolumeId]) -> Result<Vec<VolumeId>, LaunchError> {
         let deleted = self.take_up(known)?;
         for volume in known.iter().filter(|volume| !self.path(volume).is_dir()) {
@@ -102,7 +102,7 @@ impl Volumes {
         Ok(deleted)
     }
 
-    /// Tells a worker where its volumes are: the first one by itself, and all of them like a search path.
+    /// Sets the variables with the id and path of the first volume, and with the paths of all, separated by `:`.
     pub(crate) fn link_into(&self, volumes: &[VolumeId], env: &mut BTreeMap<String, String>) {
         let Some(first) = volumes.first() else { return };
         let paths: Vec<_> = volumes.iter().map(|volume| self.path(volume).display().to_string()).collect();

@@ -1,14 +1,14 @@
-//! A worker's folder: which files are in it, and what is in them.
+//! A worker's folder, and the files in it.
 //!
 //! ```text
 //! live/<worker>/          readable to the server's user alone
-//!   state.json            who the shim and the worker are; written before the worker starts
-//!   stopping              there once a server began to end the worker
-//!   exit.json             how the worker ended; there once the shim has nothing left to do
+//!   state.json            the ids of the shim and the worker; written before the worker starts
+//!   stopping              exists once a server has begun to stop the worker
+//!   exit.json             how the worker ended; exists once the shim has nothing left to do
 //!   log  log.1  log.2     what the worker printed
-//!   cwd/                  where it runs
+//!   cwd/                  its current folder
 //!   home/                 its home folder, if it has one of its own
-//! ended/<endpoint>/<worker>/   the same folder after its end was reported, without cwd and home
+//! ended/<endpoint>/<worker>/   the folder after the exit was reported, without cwd and home
 //! ```
 
 use std::fs::{self, DirBuilder, File};
@@ -23,33 +23,33 @@ use serde::{Deserialize, Serialize};
 use crate::cgroup::leaf::Leaf;
 use crate::proc::ProcessId;
 
-/// Who runs.
+/// The note of a worker that runs: `state.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerNote {
     pub(crate) worker: WorkerId,
     pub(crate) endpoint: EndpointId,
     pub(crate) version: u32,
-    /// Unknown of a worker that an older program started.
+    /// Empty for a worker that an older version started.
     #[serde(default)]
     pub(crate) placement: Placement,
-    /// The folder that this was written into; unknown of a worker that an older program started.
+    /// The folder of the worker's start; `None` for a worker that an older version started.
     #[serde(default)]
     pub(crate) folder: Option<FolderIdentity>,
     pub(crate) shim: ProcessId,
-    /// None for the moment between the shim's start and the worker's.
+    /// `None` between the shim's start and the worker's start.
     pub(crate) process: Option<ProcessId>,
-    /// The worker's cgroup, where it has one of its own.
+    /// The worker's own cgroup; `None` without one.
     #[serde(default)]
     pub(crate) cgroup: Option<PathBuf>,
 }
 
 impl WorkerNote {
-    /// Whether the worker was killed for want of memory, as long as its cgroup is there.
+    /// Why the worker was killed, if it ran out of memory; `None` otherwise, and once its cgroup is removed.
     pub(crate) fn out_of_memory(&self) -> Option<String> {
         self.cgroup.as_ref().and_then(|path| Leaf::at(path).out_of_memory())
     }
 
-    /// Ends all that is left in the worker's cgroup, and removes the cgroup.
+    /// Kills all processes in the worker's cgroup, and removes the cgroup.
     pub(crate) fn end_cgroup(&self) {
         let Some(leaf) = self.cgroup.as_ref().map(Leaf::at) else { return };
         if let Err(error) = leaf.end() {
@@ -58,25 +58,25 @@ impl WorkerNote {
     }
 }
 
-/// A folder, wherever it is moved; a copy of it is another one.
+/// The identity of a folder: a move keeps it, and a copy has another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FolderIdentity {
     device: u64,
     inode: u64,
 }
 
-/// How a worker ended.
+/// How a worker ended: `exit.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ExitNote {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) ran_ms: u64,
-    /// What is known of why.
+    /// A further cause of the exit; `None` if unknown.
     #[serde(default)]
     pub(crate) because: Option<String>,
 }
 
-/// A worker's folder.
+/// The path of a worker's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerDir(PathBuf);
 
@@ -85,7 +85,7 @@ impl WorkerDir {
         Self(path.into())
     }
 
-    /// Makes the folder; it must not exist.
+    /// Creates the folder, which must not exist.
     pub(crate) fn create(&self) -> io::Result<()> {
         if let Some(parent) = self.0.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -102,7 +102,7 @@ impl WorkerDir {
         Some(FolderIdentity { device: facts.dev(), inode: facts.ino() })
     }
 
-    /// Whether the worker that wrote this state was started in this folder, and not in one that this is a copy of.
+    /// Whether the worker of this note was started in this folder. False in a copy of the folder.
     pub(crate) fn is_of(&self, state: &WorkerNote) -> bool {
         state.folder.is_none() || state.folder == self.identity()
     }
@@ -119,7 +119,7 @@ impl WorkerDir {
         self.0.join("home")
     }
 
-    /// None where it was not written, or is damaged.
+    /// `None` if the note was not written, or is damaged.
     pub(crate) fn state(&self) -> Option<WorkerNote> {
         read(&self.0.join("state.json"))
     }
@@ -128,7 +128,7 @@ impl WorkerDir {
         write(&self.0.join("state.json"), state)
     }
 
-    /// None while it runs, or if its shim was killed.
+    /// `None` while the worker runs, or if its shim was killed.
     pub(crate) fn exit(&self) -> Option<ExitNote> {
         read(&self.0.join("exit.json"))
     }
@@ -142,12 +142,12 @@ impl WorkerDir {
         write(&self.0.join("exit.json"), exit)
     }
 
-    /// Whether somebody began to end the worker.
+    /// Whether a server has begun to stop the worker.
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.join("stopping").exists()
     }
 
-    /// Without the note, only the next server would not know; nothing to fail for.
+    /// Notes that the worker is being stopped. A failure is ignored: only the next server needs the note.
     pub(crate) fn note_stopping(&self) {
         let _ = File::create(self.0.join("stopping"));
     }
@@ -161,7 +161,8 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Whoever reads finds all of it or nothing. It need not survive a power cut: no worker does.
+/// Replaces the file by a rename, so that a reader sees a complete file. The file need not survive a power cut, as no
+/// worker does.
 fn write<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;

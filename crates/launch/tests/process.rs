@@ -37,7 +37,7 @@ impl Server {
         Self::of(ProcessLauncher::new(dir.path().join("workers"), shim).with_log_limits(limits))
     }
 
-    /// One whose workers end so long after it, if no other takes its place.
+    /// A server whose workers end `after` its exit, unless another server starts.
     fn orphaning(dir: &TempDir, after: Option<Duration>) -> Self {
         let shim = ShimCommand { program: SHIM.into(), arguments: vec![], shown_as: None };
         Self::of(ProcessLauncher::new(dir.path().join("workers"), shim).with_orphans_ended_after(after))
@@ -159,7 +159,7 @@ async fn a_command_that_does_not_exist_is_a_clear_error() {
     let spec = WorkerSpec { workdir: Some("/no/such/folder".into()), ..sh("true") };
     let LaunchError(text) = server.launcher.start(spec).await.unwrap_err();
     assert!(text.contains("workdir /no/such/folder"), "{text}");
-    // Nothing is left that would be in the way or be adopted.
+    // Nothing remains that would be adopted or prevent another start.
     server.start("sleep 600").await;
     server.launcher.stop(&"wk-1".parse().unwrap(), GRACE).await.unwrap();
     assert_eq!(Server::on(&dir).adopt().await, []);
@@ -207,7 +207,7 @@ async fn what_a_worker_leaves_behind_ends_with_it_even_in_another_session() {
 #[tokio::test]
 async fn a_log_is_rotated() {
     let dir = tempfile::tempdir().unwrap();
-    // Longer than what is read from the worker at a time, which is not cut.
+    // The line is longer than one read of the pipe.
     let limits = RotationLimits { file_bytes_max: 20_000, files_max: 3 };
     let mut server = Server::with_limits(&dir, limits);
     let script = "i=0; while [ $i -lt 600 ]; do printf 'line %d %0150d\\n' $i 0; i=$((i+1)); done";
@@ -288,7 +288,7 @@ async fn a_death_while_the_server_was_away_is_reported_with_its_code() {
     drop(server);
     fs::write(folder.join("cwd/go"), "").unwrap();
     eventually(|| folder.join("exit.json").exists().then_some(())).await;
-    // The shim's very end follows its last note.
+    // The shim exits after its last note.
     let mut server = Server::on(&dir);
     server.adopt().await;
     let exited = server.exited().await;
@@ -406,7 +406,7 @@ async fn repeated_lines_are_folded_while_the_server_is_away_and_only_then() {
     assert!(log().matches("polling\n").count() >= 50, "all is written while the server is there");
     drop(server);
     let steps = |log: &str| log.matches("step ").count();
-    // By then the shim has looked: what it began to leave out is less than what goes on.
+    // The shim has checked by then: it left out fewer lines than were printed.
     let left_out = |log: &str| steps(log).saturating_sub(log.matches("polling\n").count());
     eventually(|| (left_out(&log()) > 200).then_some(())).await;
     let server = Server::on(&dir);
@@ -618,8 +618,8 @@ async fn a_copied_folder_of_a_worker_is_no_worker() {
     next(&mut exits).await;
 }
 
-/// Waits until the clock by which the kernel dates processes has moved on. It has ticks of 10 ms, and what began within
-/// the first or the last one of a span is spared.
+/// Waits until the clock by which the kernel dates processes has advanced. Its ticks have 10 ms, and processes that started
+/// within the first or the last tick of a span are not killed.
 async fn wait_for_ticks() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
@@ -628,7 +628,7 @@ async fn wait_for_ticks() {
 async fn what_a_stopped_job_left_ends_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::on(&dir);
-    // Another process is begun whenever a file says its name: in the worker's group, or in a session of its own.
+    // The worker starts a process for each file: in its own group, or in a session of its own.
     let script = "
         begin() { while [ ! -e $1 ]; do sleep 0.02; done; }
         sleep 600 & echo before=$!

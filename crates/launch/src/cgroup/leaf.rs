@@ -10,13 +10,13 @@ use super::put;
 use crate::Limits;
 use crate::proc::kill_while;
 
-/// How often the processes of a leaf are killed before giving up, and the pause between.
+/// How many times the processes of a leaf are killed, and the pause between.
 const KILL_ROUNDS: u32 = 500;
 const KILL_PAUSE: Duration = Duration::from_millis(10);
-/// The span in which a worker may use its share of the processors, in microseconds.
+/// The period of the processor limit, in microseconds.
 const PERIOD_US: f64 = 100_000.0;
 
-/// A cgroup without others in it, unless its processes make some.
+/// A cgroup without child cgroups, unless its processes create some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaf(PathBuf);
 
@@ -25,12 +25,12 @@ impl Leaf {
         Self(path.into())
     }
 
-    /// Where the shims of a base are.
+    /// The cgroup of the shims of a base.
     pub(super) fn shims(base: &Path) -> Self {
         Self(base.join("shims"))
     }
 
-    /// Where the shim of this leaf's worker is.
+    /// The cgroup of the shim of this leaf's worker.
     pub(crate) fn of_shim(&self) -> Self {
         Self::shims(self.0.parent().unwrap_or(&self.0))
     }
@@ -39,7 +39,7 @@ impl Leaf {
         &self.0
     }
 
-    /// Makes it where it is not there.
+    /// Creates the cgroup if it does not exist.
     pub(crate) fn make(&self) -> io::Result<()> {
         match fs::create_dir(&self.0) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -47,13 +47,13 @@ impl Leaf {
         }
     }
 
-    /// Limits what its processes use together.
+    /// Sets the limits for the sum of the leaf's processes.
     pub(crate) fn limit(&self, limits: &Limits) -> io::Result<()> {
         if let Some(bytes) = limits.memory_bytes {
             self.set("memory.max", &bytes.to_string())?;
-            // Otherwise what is too much goes to the swap. Not there on a machine without.
+            // Otherwise memory above the limit would be swapped. The file is missing on a computer without swap.
             self.set_where_there_is("memory.swap.max", "0")?;
-            // A worker that lost one of its processes would only seem to work.
+            // All processes are killed, because a worker without one of its processes would only seem to work.
             self.set_where_there_is("memory.oom.group", "1")?;
         }
         if let Some(vcpus) = limits.vcpus {
@@ -77,7 +77,7 @@ impl Leaf {
         }
     }
 
-    /// That processes in it were killed for want of memory, and by which limit; none where none were.
+    /// Which limit caused a kill for lack of memory, as text; `None` if there was no such kill.
     pub(crate) fn out_of_memory(&self) -> Option<String> {
         let read = |file: &str| fs::read_to_string(self.0.join(file)).unwrap_or_default();
         let events = read("memory.events");
@@ -88,7 +88,7 @@ impl Leaf {
         if !happened("oom_kill") {
             return None;
         }
-        // Its own limit was reached, and not that of a cgroup above it or of the machine.
+        // The leaf's own limit was reached, not one of a parent cgroup or of the computer.
         let limit = read("memory.max").trim().parse::<u64>().ok().filter(|_| happened("oom"));
         Some(limit.map_or_else(
             || {
@@ -99,12 +99,12 @@ impl Leaf {
         ))
     }
 
-    /// Moves this process into it. What the process starts from then on begins there.
+    /// Moves this process into the leaf, in which its new children start.
     pub(crate) fn enter(&self) -> io::Result<()> {
         put(&self.0.join("cgroup.procs"), "0")
     }
 
-    /// Kills every process in it, waits until there is none, and removes it. One that is gone already is fine.
+    /// Kills every process in the leaf, waits for their exits, and removes the leaf. Succeeds if there is no leaf.
     pub(crate) fn end(&self) -> io::Result<()> {
         for _ in 0..KILL_ROUNDS {
             if !self.0.exists() {
@@ -122,7 +122,7 @@ impl Leaf {
 
     fn kill(&self) {
         if put(&self.0.join("cgroup.kill"), "1").is_err() {
-            // Linux before 5.14.
+            // Linux before 5.14 has no `cgroup.kill`.
             self.kill_each();
         }
     }
@@ -144,7 +144,7 @@ impl Leaf {
         events.lines().any(|line| line == "populated 1")
     }
 
-    /// This folder and all below it, the innermost first.
+    /// This folder and all folders below it, the innermost first.
     fn folders(&self) -> Vec<PathBuf> {
         let mut found = vec![self.0.clone()];
         let mut next = 0;
@@ -183,7 +183,7 @@ mod tests {
     use super::super::CgroupBase;
     use super::*;
 
-    /// A fresh cgroup; none, said aloud, where this process may make none.
+    /// A new cgroup; `None`, with a message on standard error, if this process may create none.
     fn real_leaf(name: &str) -> Option<Leaf> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mut places = mounts.lines().filter(|line| line.contains(" - cgroup2 ")).filter_map(|line| {

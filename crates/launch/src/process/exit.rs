@@ -1,4 +1,4 @@
-//! What happens after a worker's end, and where its log goes.
+//! Handles the exits of workers, and moves their folders to the ended ones.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use super::{LauncherShared, in_background, locked};
 use crate::worker_dir::{ExitNote, WorkerDir, WorkerNote};
 use crate::{LaunchError, WorkerExit, log};
 
-/// How many ended workers' logs are kept for each endpoint.
+/// The number of ended workers per endpoint whose logs are stored.
 const ENDED_KEPT: usize = 10;
 
 impl LauncherShared {
-    /// The states of the workers that an earlier launcher left in the folder.
+    /// The notes of the workers that an earlier launcher left in the folder.
     pub(super) fn live_states(&self) -> Result<Vec<WorkerNote>, LaunchError> {
         let live = self.dir.join("live");
         let failed = |e| LaunchError(format!("cannot read the workers' folder {}: {e}", live.display()));
@@ -28,27 +28,27 @@ impl LauncherShared {
             let dir = WorkerDir::at(entry.map_err(failed)?.path());
             match dir.state() {
                 Some(state) if !dir.is_of(&state) => {
-                    // The data folder was copied. The worker is that of the original, and its server may live.
+                    // The data directory is a copy. The worker belongs to the original, whose server may run.
                     tracing::info!(worker = %state.worker, "a copied folder of a worker is removed");
                     drop(dir.remove());
                 }
                 Some(state) if dir.path().ends_with(state.worker.as_str()) => states.push(state),
-                // The server was killed while it made the folder: no worker was started from it. Or the note is
-                // damaged: to believe it would put away the folder of another worker.
+                // Either the server was killed while it created the folder, and no worker was started. Or the note is
+                // damaged, and using it could move the folder of another worker.
                 _ => drop(dir.remove()),
             }
         }
         Ok(states)
     }
 
-    /// Reports the end of a worker whose shim is gone, and puts its folder away; answers where to.
+    /// Reports the exit of a worker whose shim has exited, and moves its folder. Returns the new folder.
     pub(super) async fn handle_end(self: &Arc<Self>, state: WorkerNote) -> Option<WorkerDir> {
         let worker = state.worker.clone();
         let shared = self.clone();
         let handled = in_background(move || {
             let dir = shared.live(&state.worker);
             let exit = dir.exit().unwrap_or_else(|| {
-                // The shim was killed. Nobody watches over its worker any more.
+                // The shim was killed, so its worker has no shim.
                 let because = state.out_of_memory();
                 state.end_cgroup();
                 state.shim.kill_all();
@@ -72,12 +72,12 @@ impl LauncherShared {
         let handled = handled.await;
         locked(&self.running).remove(&worker);
         let (exited, kept) = handled.ok()?;
-        // Without a receiver nobody wants to know.
+        // A dropped receiver means that the engine is gone.
         let _ = self.ended.send(exited);
         Some(kept)
     }
 
-    /// Moves the folder out of the living ones' sight in one step: from now on it is not reported again.
+    /// Moves the folder from `live` to `ended` in one step, so that the exit is reported once.
     fn put_away(&self, dir: &WorkerDir, exited: &WorkerExit) -> WorkerDir {
         let folder = self.ended_dir(&exited.endpoint);
         let kept = WorkerDir::at(folder.join(exited.worker.as_str()));
@@ -100,7 +100,7 @@ impl LauncherShared {
     }
 }
 
-/// Removes all but the notes and the log. What a worker wrote may be much: nobody waits for this.
+/// Removes everything but the notes and the log. May take long, so `stop` returns before.
 pub(super) async fn clear(ended: Option<WorkerDir>) {
     let Some(dir) = ended else { return };
     let _ = in_background(move || {
@@ -110,7 +110,7 @@ pub(super) async fn clear(ended: Option<WorkerDir>) {
     .await;
 }
 
-/// Keeps the folders of the workers that ended last.
+/// Removes all folders but those of the last [`ENDED_KEPT`] workers.
 fn forget_oldest(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let ended_at = |path: &Path| fs::metadata(path.join("state.json")).and_then(|m| m.modified());

@@ -1,4 +1,4 @@
-//! Ends what a job left in a worker that lives on.
+//! Ends the processes that a stopped job left in a worker that goes on.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,13 +9,13 @@ use super::{LauncherShared, in_background, locked};
 use crate::proc::{ProcessId, end_trees};
 use crate::{Born, LaunchError};
 
-/// The unit of a process's start time, on every machine that Linux runs on.
+/// The unit of a process's start time in `/proc`, on every platform of Linux.
 const TICKS_PER_S: u64 = 100;
-/// By how much the wall clock may go wrong without being set.
+/// The largest drift of the wall clock that does not count as a change of the clock.
 const DRIFT_MAX: Duration = Duration::from_secs(1);
 
 impl LauncherShared {
-    /// See [`crate::Launcher::end_leftovers`].
+    /// Implements [`crate::Launcher::end_leftovers`].
     pub(super) async fn end_leftovers(
         &self,
         worker: &WorkerId,
@@ -35,7 +35,7 @@ impl LauncherShared {
             let at = since_boot.saturating_sub(ago + born.as_of.elapsed());
             at.as_secs() * TICKS_PER_S + u64::from(at.subsec_millis()) * TICKS_PER_S / 1_000
         };
-        // What began within the first or the last tick may be another job's.
+        // A process of the first or the last tick may belong to another job.
         let span = ticks(born.since_ago) + 1..ticks(born.until_ago);
         let began = in_background(move || shim.began_within(&process, &span)).await?;
         if began.is_empty() {
@@ -50,20 +50,20 @@ impl LauncherShared {
     }
 }
 
-/// The time since boot, by which processes are dated, and the wall clock, by which jobs are.
+/// The time since boot, by which processes are dated, and the wall clock, by which jobs are dated.
 fn now() -> (Duration, Duration) {
     let boot = clock_gettime(ClockId::Boottime);
     let since_boot = Duration::new(boot.tv_sec.unsigned_abs(), boot.tv_nsec.unsigned_abs() as u32);
     (since_boot, SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// Notices that the wall clock was set. A span of the wall clock from before that is none of the machine's: processes that a
-/// job did not begin would seem to be its.
+/// Notices that the wall clock was set. An earlier span of the wall clock cannot be converted into time since boot:
+/// processes of another job could seem to be in the span.
 #[derive(Debug)]
 pub(super) struct ClockReadings {
-    /// When the machine booted by the wall clock, as last seen.
+    /// The time of boot by the wall clock, at the last reading.
     booted_at: Duration,
-    /// When that was last seen to be another, in time since boot.
+    /// The last reading with another time of boot, in time since boot.
     set_at: Duration,
 }
 
@@ -75,7 +75,7 @@ impl Default for ClockReadings {
 }
 
 impl ClockReadings {
-    /// Whether both clocks have gone alike for so long.
+    /// Whether the wall clock was not set during the given time.
     fn agree_since(&mut self, since_boot: Duration, since_epoch: Duration, ago: Duration) -> bool {
         let booted_at = since_epoch.saturating_sub(since_boot);
         if booted_at.abs_diff(self.booted_at) > DRIFT_MAX {

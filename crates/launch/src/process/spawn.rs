@@ -1,4 +1,4 @@
-//! Starts a shim and hands it its order.
+//! Starts a shim and sends it the spec of its worker.
 
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -16,7 +16,7 @@ pub(super) struct Started {
     pub(super) state: WorkerNote,
 }
 
-/// Blocks until the worker runs. Leaves nothing behind where it does not.
+/// Starts a worker. Blocks until the worker runs. After an error nothing of the worker remains.
 pub(super) fn start(
     shim: &ShimCommand,
     dir: &WorkerDir,
@@ -46,13 +46,13 @@ pub(super) fn start(
         if let Some(Err(error)) = cgroup.map(Leaf::end) {
             tracing::error!(%worker, %error, "the cgroup of a worker that was not started is left over");
         }
-        // What is left in there is no worker's; should it stay, the next server removes it.
+        // If the removal fails, the next server removes the folder: no worker was started from it.
         let _ = dir.remove();
         failed(reason)
     })
 }
 
-/// Makes a worker's cgroup, or leaves none behind.
+/// Creates a worker's cgroup. After an error there is none.
 fn make(leaf: &Leaf, limits: &Limits) -> io::Result<()> {
     leaf.make().map_err(|error| {
         io::Error::new(error.kind(), format!("cannot make the cgroup {}: {error}", leaf.path().display()))
@@ -85,7 +85,7 @@ fn start_in(shim: &ShimCommand, dir: &WorkerDir, order: &ShimSpec) -> Result<Sta
     }
 }
 
-/// Hands over the order and reads the answer.
+/// Sends the spec and reads the shim's reply.
 fn instruct(child: &mut Child, order: &ShimSpec) -> Result<(), String> {
     let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err("its shim has no pipes".to_owned());

@@ -1,4 +1,4 @@
-//! Notices the end of a process, be it our child or not.
+//! Waits for the exit of a process, which may be no child of the server.
 
 use std::process::Child;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use tokio::io::unix::AsyncFd;
 
 use crate::proc::ProcessId;
 
-/// How often to look where the kernel does not tell.
+/// How often the process is checked if the kernel has no handles of processes.
 const POLL_EVERY: Duration = Duration::from_millis(200);
 
-/// A shim whose end is waited for.
+/// A shim whose exit is awaited.
 pub(super) enum WatchedShim {
-    /// One that we started and have to collect.
+    /// A child of this server, which has to be reaped.
     Child(Child),
-    /// One that an earlier server started.
+    /// A shim that an earlier server started.
     Other(ProcessId),
 }
 
 impl WatchedShim {
-    /// Returns when it ended.
+    /// Returns when the shim has exited.
     pub(super) async fn ended(self) {
         match self {
             Self::Child(mut child) => {
@@ -30,13 +30,13 @@ impl WatchedShim {
                         tokio::time::sleep(POLL_EVERY).await;
                     }
                 }
-                // It has ended: this collects it and does not wait.
+                // The shim has exited, so this reaps it without waiting.
                 let _ = child.wait();
             }
             Self::Other(identity) => {
                 while identity.is_alive() {
                     let Some(pid) = identity.pid() else { return };
-                    // Looking again afterwards covers a number that was given out anew before the handle was made.
+                    // The check afterwards covers a number that was reused before the handle was opened.
                     if pidfd_ended(pid).await.is_none() {
                         tokio::time::sleep(POLL_EVERY).await;
                     }
@@ -46,7 +46,7 @@ impl WatchedShim {
     }
 }
 
-/// Waits through a handle of the process, which becomes readable when it ends; none if there is no such handle.
+/// Waits on a handle of the process, which becomes readable at its exit; `None` if there are no such handles.
 async fn pidfd_ended(pid: rustix::process::Pid) -> Option<()> {
     let handle = pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?;
     #[expect(deprecated, reason = "its successor is unsafe; an `OwnedFd` keeps the promise that it asks for")]

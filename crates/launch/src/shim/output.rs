@@ -1,4 +1,4 @@
-//! A worker's output on its way to the log, and what happens to both while the server is away.
+//! Copies a worker's output to the log, and ends the worker if the server is absent for too long.
 
 use std::io::{PipeReader, Read as _};
 use std::path::PathBuf;
@@ -15,24 +15,24 @@ use crate::log::RotatedLog;
 use crate::presence::Absence;
 use crate::proc::ProcessId;
 
-/// How often the shim looks whether the server is there, and the least time between.
+/// How often the shim checks whether the server runs, and the shortest time between two checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(20);
-/// How long a worker may take to end after SIGTERM when its server is gone.
+/// The stop grace of a worker whose server is absent.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// When a worker without a server is ended.
 pub(super) struct Orphaning {
-    /// What a server that is there holds a lock on.
+    /// The file that a running server locks.
     pub(super) presence: PathBuf,
-    /// After so long. None: never.
+    /// How long the server may be absent; `None`: without end.
     pub(super) after: Option<Duration>,
     pub(super) dir: WorkerDir,
     pub(super) worker: Option<ProcessId>,
 }
 
-/// Copies the output to the log until both ends of the worker's pipe are closed, which is told, and watches over the
-/// worker for as long as this process lives.
+/// Starts a thread that copies the output to the log, and checks for the server until this process exits. The returned
+/// channel gets a message when the worker's pipe is closed.
 pub(super) fn keep(
     output: PipeReader,
     log: RotatedLog,
@@ -58,12 +58,12 @@ pub(super) fn keep(
 }
 
 struct Keeper {
-    /// None once it has ended.
+    /// `None` once the output has ended.
     output: Option<PipeReader>,
     log: RotatedLog,
-    /// What was written last did not end its line.
+    /// Whether the last written byte did not end a line.
     in_line: bool,
-    /// While the server is away.
+    /// The server's absence; `None` while it runs.
     folding: Option<Folding>,
     absence: Absence,
     orphaning: Orphaning,
@@ -71,7 +71,7 @@ struct Keeper {
     ending: Ending,
 }
 
-/// How far the worker's end has come, if its server is gone for good.
+/// How far the worker has been ended after its server was absent for too long.
 enum Ending {
     No,
     Asked { kill_at: Instant },
@@ -95,7 +95,7 @@ impl Keeper {
         }
     }
 
-    /// Waits for output until this moment.
+    /// Waits for output until `deadline`.
     fn is_readable(&self, until: Instant) -> bool {
         let wait = until.saturating_duration_since(Instant::now());
         let Some(output) = &self.output else {
@@ -104,11 +104,11 @@ impl Keeper {
         };
         let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut polled = [PollFd::new(output, PollFlags::IN)];
-        // Interrupted or not: what there is to read is read, and the time is looked at.
+        // After an interruption the loop reads what there is, and checks the time.
         poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Copies what is there; false at the end.
+    /// Copies the available output; returns false at its end.
     fn copy(&mut self) -> bool {
         let mut buffer = [0; 16 * 1024];
         let Some(Ok(bytes @ 1..)) = self.output.as_mut().map(|output| output.read(&mut buffer)) else {
@@ -124,7 +124,7 @@ impl Keeper {
         true
     }
 
-    /// A full disk must not stop the worker: its pipe is emptied whatever becomes of the output.
+    /// Writes to the log. An error is ignored: a full disk must not block the worker's pipe.
     fn write(&mut self, bytes: &[u8]) {
         if let Some(last) = bytes.last() {
             self.in_line = *last != b'\n';
@@ -132,7 +132,7 @@ impl Keeper {
         }
     }
 
-    /// Looks whether the server is there.
+    /// Checks whether the server runs.
     fn look(&mut self, now: Instant) {
         match (self.absence.look(now), &mut self.folding) {
             (Some(_), None) => self.folding = Some(Folding::begin(self.in_line)),
@@ -153,7 +153,7 @@ impl Keeper {
         }
     }
 
-    /// Ends a worker whose server has been away for too long. Once begun, that goes on: the next server takes it up.
+    /// Ends a worker whose server was absent for too long. A server that returns meanwhile goes on stopping the worker.
     fn end_orphan(&mut self, now: Instant) {
         let worker = self.orphaning.worker.as_ref().filter(|worker| worker.is_alive());
         let Some(group) = worker.and_then(ProcessId::pid) else { return };
