@@ -5,6 +5,7 @@ use core::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::limits::TTL_MS_DEFAULT;
 use crate::{Attempt, JobId, JobKey, Millis, Submitter, WorkerId};
 
 /// The states of a job (spec, "States and transitions").

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longshore_model::{
-    Attempt, Durability, EndpointNo, Epoch, JobId, JobKey, JobRow, JobState, Millis, ShardId, Submitter,
+    Attempt, Durability, EndpointNo, Epoch, JobId, JobKey, JobRow, JobState, Millis, ShardId,
 };
 use longshore_store::{Batch, EmbeddedStore, Payload, Store, StoreError, Write};
 
@@ -94,30 +94,14 @@ async fn commit_until(
 }
 
 fn job(key: JobKey, state: JobState) -> JobRow {
+    let created_at = Millis(1_700_000_000_000);
     JobRow {
-        key,
-        id: JobId::mint(Millis(1_700_000_000_000 + key.seq), u128::from(key.seq), false),
         state,
-        low_priority: false,
         never_taken: state == JobState::InQueue,
-        ttl_pinned: false,
-        webhook: false,
-        webhook_pending: false,
-        retries: 0,
-        redeliveries: 0,
         attempt: Attempt(1),
-        order: key.seq as i64,
-        created_at: Millis(1_700_000_000_000),
-        enqueued_at: Millis(1_700_000_000_000),
-        started_at: Millis(1_700_000_000_010),
-        finished_at: Millis(0),
-        delete_at: Millis(1_700_086_400_000),
-        ttl_ms: 86_400_000,
-        execution_timeout_ms: 600_000,
+        started_at: created_at + 10,
         input_bytes: 300,
         worker: "worker-1".parse().ok(),
-        idempotency: None,
-        submitter: Submitter::default(),
-        carried: None,
+        ..JobRow::queued(key, JobId::mint(created_at + key.seq, u128::from(key.seq), false), created_at)
     }
 }

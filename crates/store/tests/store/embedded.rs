@@ -12,6 +12,7 @@ mod reclaim;
 mod salvage;
 mod scrub;
 mod segment;
+mod stored_version;
 mod torn_log;
 
 use longshore_store::EmbeddedStore;

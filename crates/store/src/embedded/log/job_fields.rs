@@ -16,10 +16,13 @@
 //! | 66 | reserved: until when a repeated submit is the same job | a byte |
 //!
 //! Reserved fields are kept as bytes too. No version writes them.
+//!
+//! A row without a field has the field's value of [`JobRow::queued`]. So a new field needs no version: older rows have
+//! the old behaviour, and an older program rejects a new row or keeps the field, depending on its tag.
 
 use std::cmp::Ordering;
 
-use longshore_model::{JobRow, KeyId, OwnerNo, Submitter};
+use longshore_model::{JobRow, KeyId, OwnerNo};
 
 use super::coding::{Decoder, Malformed, put_bytes, put_number};
 
@@ -34,22 +37,9 @@ const NEWER: Malformed = Malformed(
     "job fields that this version knows; a newer version wrote the row: start that version, or a newer one",
 );
 
-/// The optional fields of a row.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::embedded) struct JobFields {
-    pub submitter: Submitter,
-    pub carried: Option<Box<[u8]>>,
-}
-
-/// Whether the row has an optional field.
-pub(in crate::embedded) fn any(row: &JobRow) -> bool {
-    row.submitter != Submitter::default() || row.carried.is_some()
-}
-
-/// Appends the length of the fields in bytes, then the fields.
-pub(in crate::embedded) fn put(out: &mut Vec<u8>, row: &JobRow) {
-    // 17 bytes hold owner and key.
-    let mut fields = Vec::with_capacity(17 + row.carried.as_ref().map_or(0, |carried| carried.len()));
+/// Encodes the row's fields that differ from [`JobRow::queued`], in the order of their tags. Empty if none does.
+pub(in crate::embedded) fn encode(row: &JobRow) -> Vec<u8> {
+    let mut fields = Vec::new();
     if !row.submitter.owner.is_server() {
         let mut value = Vec::with_capacity(5);
         put_number(&mut value, u64::from(row.submitter.owner.0));
@@ -61,18 +51,19 @@ pub(in crate::embedded) fn put(out: &mut Vec<u8>, row: &JobRow) {
         put_field(&mut fields, KEY, &bytes[zeros..]);
     }
     fields.extend_from_slice(row.carried.as_deref().unwrap_or_default());
-    put_bytes(out, &fields);
+    fields
 }
 
 fn put_field(out: &mut Vec<u8>, tag: u64, value: &[u8]) {
+    // One allocation holds owner and key.
+    out.reserve(18);
     put_number(out, tag);
     put_bytes(out, value);
 }
 
-/// Decodes fields that [`put`] has encoded.
-pub(in crate::embedded) fn decode(at: &mut Decoder<'_>) -> Result<JobFields, Malformed> {
-    let mut at = Decoder::new(at.bytes("fields")?);
-    let mut fields = JobFields::default();
+/// Decodes fields that [`encode`] has encoded into the row.
+pub(in crate::embedded) fn decode(fields: &[u8], row: &mut JobRow) -> Result<(), Malformed> {
+    let mut at = Decoder::new(fields);
     let (mut last, mut carried) = (0, None);
     while !at.rest().is_empty() {
         let from = at.rest();
@@ -83,14 +74,14 @@ pub(in crate::embedded) fn decode(at: &mut Decoder<'_>) -> Result<JobFields, Mal
         }
         last = tag;
         match tag {
-            OWNER => fields.submitter.owner = owner(value)?,
-            KEY => fields.submitter.key = Some(key(value)?),
+            OWNER => row.submitter.owner = owner(value)?,
+            KEY => row.submitter.key = Some(key(value)?),
             _ if tag > LAST_KNOWN && tag < OPTIONAL => return Err(NEWER),
             _ => carried = carried.or(Some(from)),
         }
     }
-    fields.carried = carried.map(Into::into);
-    Ok(fields)
+    row.carried = carried.map(Into::into);
+    Ok(())
 }
 
 fn owner(value: &[u8]) -> Result<OwnerNo, Malformed> {
@@ -111,14 +102,18 @@ fn key(value: &[u8]) -> Result<KeyId, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobState, Millis};
+    use longshore_model::{EndpointNo, JobId, JobKey, Millis, Submitter};
 
     use super::*;
 
-    fn decoded(fields: &[u8]) -> Result<JobFields, Malformed> {
-        let mut with_length = Vec::new();
-        put_bytes(&mut with_length, fields);
-        decode(&mut Decoder::new(&with_length))
+    fn row() -> JobRow {
+        let key = JobKey { endpoint: EndpointNo(1), seq: 1 };
+        JobRow::queued(key, JobId::mint(Millis(1), 0, false), Millis(1))
+    }
+
+    fn decoded(fields: &[u8]) -> Result<JobRow, Malformed> {
+        let mut row = row();
+        decode(fields, &mut row).map(|()| row)
     }
 
     #[test]
@@ -126,47 +121,15 @@ mod tests {
         let bytes = |owner, key: &str| {
             let submitter = Submitter { owner: OwnerNo(owner), key: KeyId::parse(key) };
             let row = JobRow { submitter, ..row() };
-            let mut out = Vec::new();
-            put(&mut out, &row);
-            let mut at = Decoder::new(&out);
-            assert_eq!(decode(&mut at), Ok(JobFields { submitter, carried: None }));
-            at.end().unwrap();
-            if any(&row) { out.len() } else { 0 }
+            let fields = encode(&row);
+            assert_eq!(decoded(&fields), Ok(row));
+            fields.len()
         };
         assert_eq!(bytes(0, ""), 0);
-        assert_eq!(bytes(0, "admin"), 4);
-        assert_eq!(bytes(0, "0123456789abcdef"), 11);
-        assert_eq!(bytes(7, "0123456789abcdef"), 14);
-        assert_eq!(bytes(u32::MAX, "0123456789abcdef"), 18);
-    }
-
-    fn row() -> JobRow {
-        JobRow {
-            key: JobKey { endpoint: EndpointNo(1), seq: 1 },
-            id: JobId::mint(Millis(1), 0, false),
-            state: JobState::InQueue,
-            low_priority: false,
-            never_taken: true,
-            ttl_pinned: false,
-            webhook: false,
-            webhook_pending: false,
-            retries: 0,
-            redeliveries: 0,
-            attempt: Attempt(0),
-            order: 1,
-            created_at: Millis(1),
-            enqueued_at: Millis(1),
-            started_at: Millis(0),
-            finished_at: Millis(0),
-            delete_at: Millis(2),
-            ttl_ms: 1,
-            execution_timeout_ms: 1,
-            input_bytes: 1,
-            worker: None,
-            idempotency: None,
-            submitter: Submitter::default(),
-            carried: None,
-        }
+        assert_eq!(bytes(0, "admin"), 3);
+        assert_eq!(bytes(0, "0123456789abcdef"), 10);
+        assert_eq!(bytes(7, "0123456789abcdef"), 13);
+        assert_eq!(bytes(u32::MAX, "0123456789abcdef"), 17);
     }
 
     #[test]
@@ -190,7 +153,7 @@ mod tests {
             let fields = [&[1, 1, 5, 2, 1, 1][..], carried].concat();
             let decoded = decoded(&fields).unwrap();
             let submitter = Submitter { owner: OwnerNo(5), key: KeyId::parse("admin") };
-            assert_eq!(decoded, JobFields { submitter, carried: Some(carried.into()) });
+            assert_eq!(decoded, JobRow { submitter, carried: Some(carried.into()), ..row() });
         }
     }
 

@@ -10,7 +10,7 @@
 use longshore_model::{Attempt, Idempotency, JobId, JobKey, JobRow, JobState, Millis};
 
 use super::coding::{Decoder, Malformed, put_bytes, put_number, put_signed};
-use super::job_fields::{self, JobFields};
+use super::job_fields;
 
 const SYNC: u16 = 1;
 const LOW_PRIORITY: u16 = 1 << 1;
@@ -23,12 +23,14 @@ const FINISHED: u16 = 1 << 7;
 const REDELIVERED: u16 = 1 << 8;
 const WORKER: u16 = 1 << 9;
 const IDEMPOTENCY: u16 = 1 << 10;
+/// The row has optional fields, see `job_fields.rs`. Every later field is one of them: the flags and numbers here are final.
 const MORE: u16 = 1 << 11;
 const KNOWN: u16 = (1 << 12) - 1;
 
 /// Appends the body of a row, behind its key.
 pub(in crate::embedded) fn put(out: &mut Vec<u8>, row: &JobRow) {
-    out.extend_from_slice(&flags(row).to_le_bytes());
+    let fields = job_fields::encode(row);
+    out.extend_from_slice(&flags(row, !fields.is_empty()).to_le_bytes());
     out.push(row.state as u8);
     out.extend_from_slice(&row.id.raw());
     put_number(out, row.created_at.0);
@@ -54,12 +56,12 @@ pub(in crate::embedded) fn put(out: &mut Vec<u8>, row: &JobRow) {
         put_bytes(out, idempotency.key.as_bytes());
         out.extend_from_slice(&idempotency.fingerprint);
     }
-    if job_fields::any(row) {
-        job_fields::put(out, row);
+    if !fields.is_empty() {
+        put_bytes(out, &fields);
     }
 }
 
-fn flags(row: &JobRow) -> u16 {
+fn flags(row: &JobRow, has_fields: bool) -> u16 {
     [
         (SYNC, row.id.is_sync()),
         (LOW_PRIORITY, row.low_priority),
@@ -72,7 +74,7 @@ fn flags(row: &JobRow) -> u16 {
         (REDELIVERED, redelivered(row)),
         (WORKER, row.worker.is_some()),
         (IDEMPOTENCY, row.idempotency.is_some()),
-        (MORE, job_fields::any(row)),
+        (MORE, has_fields),
     ]
     .into_iter()
     .fold(0, |flags, (flag, set)| if set { flags | flag } else { flags })
@@ -97,7 +99,7 @@ pub(in crate::embedded) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Ma
     }
     let set = |flag| flags & flag != 0;
     let state = JobState::from_number(at.byte("state")?).ok_or(Malformed("a known state"))?;
-    let raw = at.array("id")?;
+    let id = JobId::from_parts(at.array("id")?, set(SYNC));
     let created_at = Millis(at.number("time of creation")?);
     let enqueued_at = distance(&mut at, created_at)?;
     let started_at = if set(STARTED) { distance(&mut at, enqueued_at)? } else { Millis(0) };
@@ -113,12 +115,7 @@ pub(in crate::embedded) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Ma
     let worker = if set(WORKER) { Some(at.text("worker")?) } else { None };
     let worker = worker.map(str::parse).transpose().map_err(|_| Malformed("a worker's id"))?;
     let idempotency = if set(IDEMPOTENCY) { Some(idempotency(&mut at)?) } else { None };
-    let JobFields { submitter, carried } =
-        if set(MORE) { job_fields::decode(&mut at)? } else { JobFields::default() };
-    at.end()?;
-    Ok(JobRow {
-        key,
-        id: JobId::from_parts(raw, set(SYNC)),
+    let mut row = JobRow {
         state,
         low_priority: set(LOW_PRIORITY),
         never_taken: set(NEVER_TAKEN),
@@ -129,7 +126,6 @@ pub(in crate::embedded) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Ma
         redeliveries,
         attempt,
         order,
-        created_at,
         enqueued_at,
         started_at,
         finished_at,
@@ -139,9 +135,13 @@ pub(in crate::embedded) fn decode(key: JobKey, body: &[u8]) -> Result<JobRow, Ma
         input_bytes,
         worker,
         idempotency,
-        submitter,
-        carried,
-    })
+        ..JobRow::queued(key, id, created_at)
+    };
+    if set(MORE) {
+        job_fields::decode(at.bytes("fields")?, &mut row)?;
+    }
+    at.end()?;
+    Ok(row)
 }
 
 fn distance(at: &mut Decoder<'_>, from: Millis) -> Result<Millis, Malformed> {
