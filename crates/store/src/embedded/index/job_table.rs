@@ -12,7 +12,7 @@ const JOBS: usize = 64;
 /// The part of a job whose place is looked up.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Column {
-    /// The job's row.
+    /// The row of the job.
     Row = 0,
     /// The job's stored input.
     Input = 1,

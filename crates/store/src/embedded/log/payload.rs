@@ -43,7 +43,7 @@ pub(in crate::embedded) fn put_inline(frame: &mut Frame, bytes: &Bytes) {
 /// A payload as stored in its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::embedded) enum PayloadRef<'a> {
-    /// The bytes themselves.
+    /// The payload's bytes, in the record.
     Inline(&'a [u8]),
     /// The place behind the records of the frame.
     OutOfLine(OutOfLine),

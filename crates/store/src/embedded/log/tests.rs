@@ -1,4 +1,4 @@
-//! The failures that hardly ever happen by chance, one by one.
+//! Rare failures of the disk, injected one by one.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::{Batch, EmbeddedStore, Payload, SegmentLimits, Store as _, StoreError
 
 const SHARD: ShardId = ShardId(1);
 const BY_ITSELF: &str = "LONGSHORE_TEST_DOUBT";
-/// Of several pages, so that a frame's header is not written again with the frame behind it.
+/// Several pages, so that a frame's header is not written again with the next frame.
 const INPUT_BYTES: usize = 9_000;
 const LIMITS: SegmentLimits =
     SegmentLimits { segment_bytes: 1 << 20, ahead_bytes: 64 << 10, short_bytes: 40_000, dead_bytes: 8 << 20 };
 
-/// A store without its thread: what the writer does, step by step. Dropped, it leaves things as a killed server does.
+/// A store without writer threads: the test does their steps. Dropping it leaves the files as a killed server does.
 struct Program {
     disk: Recorded,
     committer: GroupCommit,
@@ -53,7 +53,7 @@ impl Program {
         Ok(())
     }
 
-    /// Writes one more input of those that are on their way.
+    /// Writes an input and leaves its sync in flight.
     fn begin(&mut self, number: u64, thread: usize) -> SyncTicket {
         let payload = Payload::Inline(Bytes::from(vec![number as u8; INPUT_BYTES]));
         let writes = vec![Write::PutInput(job(number), payload)];
@@ -65,7 +65,7 @@ impl Program {
         self.committer.ticket(thread).unwrap()
     }
 
-    /// Settles a sync, and notes what is acknowledged by it; answers how many were refused.
+    /// Settles a sync and marks the acknowledged inputs. Returns the number of failed ones.
     fn settle(&mut self, ticket: SyncTicket, synced: io::Result<()>) -> usize {
         let answers = self.committer.settle(ticket, synced).concat();
         let refused = answers.iter().filter(|answer| answer.is_err()).count();
@@ -83,7 +83,7 @@ fn job(number: u64) -> JobKey {
     JobKey { endpoint: EndpointNo(1), seq: number }
 }
 
-/// Runs the test of this name by itself, and looks after every step at what power cuts leave.
+/// Runs the test with this name on a recorded disk, and checks the folder that power cuts leave after every step.
 fn expect_no_loss(test: &str) {
     let steps = record(&format!("embedded::log::tests::{test}"), &[(BY_ITSELF, "yes".into())]).unwrap();
     let mut last = 0;
@@ -103,7 +103,7 @@ fn expect_no_loss(test: &str) {
     });
 }
 
-/// How many inputs there are, each of them whole and none behind the first that is missing.
+/// Counts the inputs, each of which must be whole, and none may be behind the first missing one.
 fn count(files: &Files) -> u64 {
     let dir = files.rebuild().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -177,7 +177,7 @@ fn the_next_server_makes_up_for_a_failed_sync() {
     program.commit_some(Durability::Synced);
 }
 
-/// The name of a new segment may have become durable although nobody knows: nothing may go behind the old end.
+/// The name of a new segment may be durable after a failed sync: no frame may be written behind the old end.
 #[test]
 fn a_segment_that_may_be_there_is_not_written_past() {
     let Some(disk) = Recorded::here() else {
@@ -194,7 +194,7 @@ fn a_segment_that_may_be_there_is_not_written_past() {
     program.commit_some(Durability::Synced);
 }
 
-/// How a sync can end: well, in the disk's own failure, or in one that says nothing of what is on the disk.
+/// The result of a sync: success, a failure of the disk, or an error that leaves the content of the disk unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Well,
@@ -249,7 +249,7 @@ fn syncs_that_overlap_lose_nothing_and_bring_nothing_back() {
     program.commit_some(Durability::Synced);
 }
 
-/// A batch that rests on one that was refused is refused itself, until its sender has heard of that.
+/// Later batches of a failed chain fail, and those of a larger chain succeed.
 #[test]
 fn what_rests_on_a_refused_batch_is_refused() {
     let Some(disk) = Recorded::here() else {

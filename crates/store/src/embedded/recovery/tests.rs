@@ -47,7 +47,7 @@ enum Ended {
     Killed,
 }
 
-/// A folder with a log of so many inputs, each acknowledged before the next was handed in.
+/// Returns a directory with a log of inputs, each acknowledged before the next was committed.
 fn data_dir(limits: SegmentLimits, ended: Ended) -> tempfile::TempDir {
     let dir = Files::default().rebuild().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();

@@ -33,7 +33,7 @@ type ReplySender<T> = oneshot::Sender<Result<T, StoreError>>;
 /// A request to the writer threads, with the channel of its reply.
 #[derive(Debug)]
 pub(in crate::embedded) enum Request {
-    /// Writes a batch.
+    /// Writes a batch in a group.
     Commit(Commit, ReplySender<()>),
     /// Raises the epochs of shards for a new owner.
     Claim(Vec<ShardId>, ReplySender<Vec<Epoch>>),

@@ -101,7 +101,7 @@ pub async fn deleting_removes_all_that_belongs_to_a_job(store: &impl Store) {
     }
 }
 
-/// Such as an expiry does it: many at once, most of them neighbours.
+/// As an expiry does: one batch deletes many jobs, most of them neighbours.
 pub async fn deleting_many_spares_those_between(store: &impl Store) {
     let epoch = claim(store).await;
     let all = (1..=3).flat_map(|endpoint| (1..=20).map(move |seq| (endpoint, seq)));
@@ -142,7 +142,7 @@ pub async fn deleting_what_is_not_there_is_fine(store: &impl Store) {
         Write::DeleteWebhook(nothing),
         Write::DeleteEndpoint(EndpointNo(9)),
         Write::DeleteTemplate(longshore_model::TemplateId::mint(9)),
-        Write::DeleteKey("nobody".into()),
+        Write::DeleteKey("missing".into()),
         put(job(1, 1)),
     ];
     commit(store, epoch, writes).await.unwrap();

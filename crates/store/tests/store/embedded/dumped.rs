@@ -1,4 +1,4 @@
-//! The look inside.
+//! The dump of a log.
 
 use longshore_store::{Store as _, Write};
 

@@ -1,4 +1,4 @@
-//! Opening, closing and refusing data folders.
+//! Opening, closing and refusing data directories.
 
 use std::fs;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::fresh;
 use crate::rows::{SHARD, chunk, claim, commit, job, key, put};
 
-/// The text of a refusal, which must name the folder.
+/// Returns the text of a refusal, which must name the directory.
 fn refusal(dir: &Path) -> String {
     match EmbeddedStore::open(dir).unwrap_err() {
         StoreError::Unusable(text) => {
@@ -39,7 +39,7 @@ async fn rows_and_epochs_survive_reopening() {
 }
 
 #[tokio::test]
-async fn nobody_else_can_read_what_is_kept() {
+async fn other_users_cannot_read_the_files() {
     let (store, dir) = fresh();
     let epoch = claim(&store).await;
     commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
@@ -52,7 +52,7 @@ async fn nobody_else_can_read_what_is_kept() {
     assert_eq!(open_to_others(&made), 0);
 }
 
-/// It does not pass, as other errors of reading may.
+/// Truncation is damage, and no passing error of reading.
 #[tokio::test]
 async fn a_payload_that_was_cut_off_while_the_store_is_open_is_damaged() {
     let (store, dir) = fresh();
@@ -88,11 +88,11 @@ async fn a_page_of_chunks_ends_before_a_damaged_one() {
 }
 
 #[tokio::test]
-async fn dropping_writes_what_was_handed_over() {
+async fn dropping_the_store_writes_every_queued_batch() {
     let (store, dir) = fresh();
     let epoch = claim(&store).await;
     for seq in 1..=200 {
-        // Nobody waits for the answer.
+        // The reply is dropped.
         drop(store.commit(SHARD, epoch, crate::rows::batch(vec![put(job(1, seq))])));
     }
     drop(store);
@@ -112,7 +112,7 @@ async fn a_second_server_is_refused_until_the_first_is_gone() {
     EmbeddedStore::open(dir.path()).unwrap();
 }
 
-/// Somebody took the file for a left-over of a server that was killed.
+/// An operator removed the file as a left-over of a killed server.
 #[tokio::test]
 async fn a_second_server_is_refused_although_the_lock_file_was_removed() {
     let (store, dir) = fresh();
@@ -127,7 +127,7 @@ async fn a_second_server_is_refused_although_the_lock_file_was_removed() {
     EmbeddedStore::open(dir.path()).unwrap();
 }
 
-/// A process that a killed server was starting has the server's files until it runs a program of its own.
+/// A process that a killed server has forked holds the server's open files until it executes another program.
 #[test]
 fn a_lock_that_is_just_being_given_up_is_waited_for() {
     let (store, dir) = fresh();
@@ -145,7 +145,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     drop(store);
     let file = dir.path().join("log/0000000001.log");
     let mut bytes = fs::read(&file).unwrap();
-    // The version is at a place that no format may change.
+    // The offset of the version is the same in every format.
     bytes[8..12].copy_from_slice(&99_u32.to_le_bytes());
     fs::write(&file, &bytes).unwrap();
     let text = refusal(dir.path());
@@ -188,7 +188,7 @@ async fn a_missing_segment_is_noticed() {
     assert!(text.contains("0000000002.log") && text.contains("missing"), "{text}");
 }
 
-/// What is on disk outside the log knows that there was more.
+/// `log-end` notes that the log went on.
 #[tokio::test]
 async fn a_missing_end_of_the_log_is_noticed() {
     let limits = SegmentLimits { short_bytes: 0, ..SegmentLimits::default() };
@@ -215,9 +215,9 @@ async fn a_missing_end_of_the_log_is_noticed() {
     assert!(text.contains("0000000001.log") && text.contains("missing"), "{text}");
 }
 
-/// Nothing speaks of a seal in a folder of an older program, or in a copy that was made while the server ran.
+/// `log-end` is missing in a directory of an older program, and in a copy that was made while the server ran.
 #[tokio::test]
-async fn a_log_without_a_word_on_its_end_is_opened() {
+async fn a_log_without_a_note_of_its_end_is_opened() {
     let (store, dir) = fresh();
     let epoch = claim(&store).await;
     commit(&store, epoch, vec![put(job(1, 1))]).await.unwrap();
@@ -266,7 +266,7 @@ fn a_folder_that_cannot_be_made_is_refused() {
 
 #[test]
 fn a_folder_without_the_right_to_write_is_refused() {
-    // In here nobody can make files, not even root.
+    // No user can create files here, not even root.
     let text = refusal(Path::new("/proc/self"));
     assert!(text.contains("is not writable"), "{text}");
 }

@@ -128,8 +128,8 @@ async fn made() -> Segments {
     Segments { sealed: read("log/0000000001.log"), newest: read("log/0000000002.log"), commits }
 }
 
-/// Opens a folder with such segments, reads everything and goes on writing; errors are fine, and none of them may be of
-/// the kind that a defect of ours causes.
+/// Opens a directory with such segments, reads everything and writes more. Errors are allowed unless a defect of the store
+/// causes them.
 async fn live_with_both(sealed: &[u8], newest: &[u8]) {
     let dir = Files::default().rebuild().unwrap();
     fs::create_dir(dir.path().join("log")).unwrap();

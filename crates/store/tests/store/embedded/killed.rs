@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of commits: a process of its own commits and says what was acknowledged.
+//! `kill -9` during commits: a separate process commits and prints the acknowledged batches.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
@@ -87,7 +87,7 @@ async fn commit_for_ever(store: std::sync::Arc<EmbeddedStore>, endpoint: u32) {
         store.commit(shard, epoch, Batch { durability, writes, chain: None }).await.unwrap();
         let line = format!("acknowledged {endpoint} {seq};\n");
         if std::io::stdout().lock().write_all(line.as_bytes()).is_err() {
-            return; // Nobody listens any more.
+            return; // The reading test has ended.
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A data folder that a version wrote before jobs carried their key and its owner: everything in it is still there.
+//! A data directory of a version whose jobs had no API key and no owner: every row is still there.
 //!
-//! The archive holds the folder `data` as that version left it, and `expected.json`: what it answered about each job.
+//! The archive has the directory `data` as that version left it, and `expected.json`: what that version returned per job.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The power goes at any moment: what was acknowledged is there when it comes back.
+//! A power cut at any moment: every acknowledged batch is there afterwards.
 //!
 //! A program of its own commits batches while `disk.c` writes down everything that happens to its folder, the
 //! acknowledgements among it. For every prefix of this record and every kind of loss, the folder is rebuilt as the
@@ -26,8 +26,8 @@ use self::check::{Promise, Verdicts};
 use self::program::{Health, record};
 use self::workload::Workload;
 
-/// The workload of a test: of so many batches unless `LONGSHORE_POWER_CUT_BATCHES` says otherwise, and other ones with
-/// `LONGSHORE_POWER_CUT_SEED`.
+/// The workload of a test. `LONGSHORE_POWER_CUT_BATCHES` sets another number of batches, `LONGSHORE_POWER_CUT_SEED` another
+/// seed.
 fn workload(seed: u64, batches: u64) -> Workload {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let batches = number("LONGSHORE_POWER_CUT_BATCHES").unwrap_or(batches);

@@ -1,4 +1,4 @@
-//! Space that nobody needs is given back, without a reader, a copy or a row noticing.
+//! Compaction frees space without an effect on readers, copies or rows.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -46,10 +46,10 @@ async fn expect_settled(store: &EmbeddedStore) {
     assert_eq!(catalog.templates, [template(1)]);
 }
 
-/// So many are purged at once.
+/// Jobs that one batch purges.
 const SLICE: u64 = 4_096;
 
-/// One that comes and goes.
+/// Writes and deletes a job in one commit.
 async fn pass(store: &EmbeddedStore, epoch: Epoch, seq: u64) {
     let passing: JobKey = key(2, seq);
     let writes =
@@ -157,13 +157,13 @@ async fn a_copy_can_be_made_while_segments_come_and_go() {
     for seq in seqs.by_ref().take(500) {
         pass(&store, epoch, seq).await;
     }
-    assert!(is_there(dir.path(), 1), "a segment went while somebody made a copy");
+    assert!(is_there(dir.path(), 1), "a segment was removed during a copy");
     drop(hold);
     expect_settled(&EmbeddedStore::open_with(copy.path(), TINY).unwrap()).await;
 
     let deadline = Instant::now() + Duration::from_secs(20);
     while is_there(dir.path(), 1) {
-        assert!(Instant::now() < deadline, "nothing goes although nobody makes a copy any more");
+        assert!(Instant::now() < deadline, "no segment is removed after the copy");
         for seq in seqs.by_ref().take(10) {
             pass(&store, epoch, seq).await;
         }

@@ -131,7 +131,7 @@ async fn what_is_behind_a_damaged_frame_is_kept() {
 
     let (kept, store, _new) = salvaged(dir.path());
     assert_eq!(kept.damages, damages);
-    // The third is known from its end, in a later frame. The tenth has not ended, and nobody can run it.
+    // The third is known from its end, in a later frame. The tenth has not ended and cannot run.
     assert_eq!(kept.dropped, [(job(1, 10).id.to_string(), "its input is lost")]);
     assert_eq!(seqs(&store).await, (1..=JOBS + 1).filter(|&seq| seq != 10).collect::<Vec<_>>());
     assert_eq!(store.input(key(1, 3)).await.unwrap(), None);

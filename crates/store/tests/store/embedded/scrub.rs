@@ -1,4 +1,4 @@
-//! What lies there is read a little at a time, while the store is used.
+//! Scrubbing in small steps while the store is used.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn pass(scrub: &mut Scrub) -> (u64, u64, Vec<String>) {
         steps += 1;
         bytes += scrubbed.bytes;
         // A frame, or a large payload, more than was asked for.
-        assert!(scrubbed.bytes < 3_000, "{} bytes at once", scrubbed.bytes);
+        assert!(scrubbed.bytes < 3_000, "{} bytes in one step", scrubbed.bytes);
         damages.extend(scrubbed.damages.iter().map(ToString::to_string));
         if scrubbed.is_pass_over {
             return (steps, bytes, damages);
@@ -63,7 +63,7 @@ async fn what_is_damaged_is_found_in_small_steps_and_once_a_pass() {
         );
         assert!(damages[2].starts_with("blobs/1/b.output"), "{damages:?}");
     }
-    // What nobody needs any more may be gone.
+    // Dead payloads may be gone.
     let epoch = claim(&store).await;
     commit(&store, epoch, vec![Write::DeleteJob(key(1, 61))]).await.unwrap();
     assert_eq!(pass(&mut scrub).2.len(), 2);

@@ -87,8 +87,8 @@ fn ends_before(segment: &[u8], torn_at: usize) -> u64 {
     Segment::new(segment[..torn_at].to_vec()).records().len() as u64 - 1
 }
 
-/// What a crash tears is acknowledged to nobody. So what was written after an acknowledgement shows that a frame before
-/// is not torn.
+/// A frame that a crash tore was not acknowledged. So a frame that was written after an acknowledgement shows that the
+/// acknowledged frame is damaged and not torn.
 #[tokio::test]
 async fn garbage_before_the_end_of_the_log_is_refused() {
     let (segment, ends) = segment_in_mid_life().await;

@@ -92,7 +92,7 @@ impl Verdicts {
         }
     }
 
-    /// Damages the folder, which was closed in order, in so many ways: all that was acknowledged is there, or it is refused.
+    /// Damages the folder after an orderly end, `ways` times: every acknowledged batch is there, or opening is refused.
     pub fn judge_damaged(&self, prefix: usize, disk: &Disk<'_>, promise: &Promise, ways: u64) {
         for seed in 0..ways {
             self.cuts.fetch_add(1, Ordering::Relaxed);

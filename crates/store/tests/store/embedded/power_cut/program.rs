@@ -35,17 +35,17 @@ const LOG: SegmentLimits = SegmentLimits {
     short_bytes: 8 << 10,
     dead_bytes: 24 << 10,
 };
-/// So many commits between two openings, so that segments also change while the store is open.
+/// Commits between two openings, so that segments also change while the store is open.
 const COMMITS_PER_LIFE: usize = 12;
 /// Longer than buffered commits may wait for their sync.
 const IDLE: Duration = Duration::from_millis(150);
-/// Who waits for longer than this waits for nothing.
+/// Limit of every wait; a longer one fails the test.
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// The disk of the program.
 #[derive(Clone, Copy)]
 pub enum Health {
-    /// It works.
+    /// The disk works without faults.
     Good,
     /// It refuses writes and fails at syncs now and then.
     Failing,
@@ -98,12 +98,12 @@ struct Program {
     random: Random,
     disk: Recorded,
     committed: u64,
-    /// Held by somebody who makes a copy.
+    /// The copy lock, held while a copy is simulated.
     copying: Option<File>,
 }
 
 impl Program {
-    /// Commits in groups: those that are on their way at once.
+    /// Commits in groups, with several batches in flight.
     async fn commit(&mut self, store: &EmbeddedStore, epoch: Epoch, mut batches: &[Batch]) {
         while !batches.is_empty() {
             let (group, rest) = batches.split_at(batches.len().min(1 + self.random.below(4) as usize));
@@ -192,7 +192,7 @@ impl Program {
         kept
     }
 
-    /// While somebody copies the log, no segment may go.
+    /// While the log is copied, no segment may be removed.
     fn copy_or_not(&mut self) {
         self.copying = match self.copying.take() {
             None if self.random.below(4) == 0 => {

@@ -38,7 +38,7 @@ impl References {
         })
     }
 
-    /// Whether the content is all of some number of batches, and at least of so many.
+    /// Whether the content is that of a number of batches which is not smaller than the given one.
     pub fn check(&self, content: &Content, epoch: u64, batches: u64) -> Result<(), String> {
         if content.batches < batches {
             return Err(format!("batch {batches} is lost, only {} are there", content.batches));

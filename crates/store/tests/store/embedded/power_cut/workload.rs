@@ -11,7 +11,7 @@ pub const COUNT: &str = "batches";
 
 /// The jobs are of these endpoints, numbered from 1.
 pub const ENDPOINTS: u64 = 2;
-/// So many of each, numbered from 1.
+/// Jobs per endpoint, numbered from 1.
 pub const JOBS: u64 = 12;
 
 /// The batches of a seed.
@@ -80,7 +80,7 @@ fn catalog(number: u64, key: JobKey, writes: &mut Vec<Write>) {
     }
 }
 
-/// Mostly small, sometimes over several pages.
+/// Small in most cases, sometimes of several pages.
 fn payload(number: u64, random: &mut Random) -> Payload {
     let bytes = if random.below(5) == 0 { 9_000 } else { 300 };
     Payload::Inline(vec![number as u8; bytes + random.below(100) as usize].into())
