@@ -156,9 +156,9 @@ def test_what_is_not_whole_is_refused_and_nothing_is_overwritten(tmp_path, fresh
     archive = back_up(server, tmp_path / "archive.tar.zst")
     for there in (folder, archive):
         refused = longshore("backup", "--data-dir", server.data, "--to", there, code=1)
-        assert "is there already" in refused.stderr, refused
+        assert "already exists" in refused.stderr, refused
     refused = longshore("restore", folder, "--data-dir", server.data, code=1)
-    assert "is there already" in refused.stderr, refused
+    assert "already exists" in refused.stderr, refused
     refused = longshore("backup", "--data-dir", tmp_path, "--to", tmp_path / "x", code=1)
     assert "name the data directory of a server" in refused.stderr, refused
 
@@ -172,7 +172,7 @@ def test_what_is_not_whole_is_refused_and_nothing_is_overwritten(tmp_path, fresh
     whole = archive.read_bytes()
     for cut in (len(whole) // 2, len(whole) - 1, 10, 0):
         archive.write_bytes(whole[:cut])
-        is_refused(archive, "no whole backup", "cannot read")
+        is_refused(archive, "not a complete backup", "cannot read")
     for at in range(0, len(whole), max(1, len(whole) // 20)):
         archive.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         tried = subprocess.run([binary(), "restore", archive, "--data-dir", new], capture_output=True, text=True)
@@ -184,9 +184,9 @@ def test_what_is_not_whole_is_refused_and_nothing_is_overwritten(tmp_path, fresh
     for path in [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size]:
         kept, mode = path.read_bytes(), path.stat().st_mode
         path.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
-        is_refused(folder, "no whole backup")
+        is_refused(folder, "not a complete backup")
         path.unlink()
-        is_refused(folder, "no whole backup")
+        is_refused(folder, "not a complete backup")
         path.write_bytes(kept)
         path.chmod(mode)
     longshore("restore", folder, "--data-dir", new)
@@ -212,7 +212,7 @@ def test_a_backup_that_was_cut_short_leaves_nothing_that_looks_whole(tmp_path, f
             running.wait()
         assert partial.exists() and not to.exists()
         refused = longshore("restore", partial, "--data-dir", tmp_path / "new", code=1)
-        assert "no whole backup" in refused.stderr, refused
+        assert "not a complete backup" in refused.stderr, refused
         back_up(server, to, "--without-volumes")
         assert not partial.exists()
     assert not list(to.parent.glob(".longshore-backup-*/*.tar.zst"))

@@ -162,7 +162,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_job(cli, endpoint):
     out, err = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (INTERRUPTED, ""), err
     job = re.search(rf"longshore status {endpoint.id} (\S+) --wait", err)[1]
-    assert "the job goes on" in err and endpoint.status(job)["status"] == "IN_QUEUE"
+    assert "the job continues" in err and endpoint.status(job)["status"] == "IN_QUEUE"
 
 
 def test_a_wait_outlives_a_restart_of_the_server(cli, fresh_server):
@@ -223,7 +223,7 @@ def test_queues_are_looked_at_and_emptied(cli, endpoint):
     cursor = re.search(r"--cursor (\S+)", listed.err)[1]
     rest = cli.ok("requests", endpoint.id, "--cursor", cursor).out.splitlines()
     assert len(rest) == 2 and rest[1].startswith(jobs[0]), rest
-    fails(cli.run("purge", endpoint.id), USAGE, "remove the 3 jobs", "--yes")
+    fails(cli.run("purge", endpoint.id), USAGE, "cancel the 3 jobs", "--yes")
     assert cli.ok("purge", endpoint.id, "--yes", "-o", "json").json == {"removed": 3}
 
 
@@ -243,7 +243,7 @@ def test_errors_have_their_exit_code_and_a_next_step(cli, endpoint):
     fails(cli.run("run", endpoint.id, '{"a": 1,\n "b": oops}'), USAGE, "line 2, column 7", ' "b": oops}', "      ^")
     fails(cli.run("run", endpoint.id, "[1]"), USAGE, "must be a JSON object")
     fails(cli.run("run", endpoint.id, "@/no/such/file"), USAGE - 1, "cannot read /no/such/file")
-    fails(cli.run("endpoint", "update", endpoint.id), USAGE, "nothing to change")
+    fails(cli.run("endpoint", "update", endpoint.id), USAGE, "no field to change")
     fails(cli.run("endpoint", "update", endpoint.id, "--json", '{"workersMx": 2}'), 1, "workersMax")
     assert cli.run("run").code == USAGE and cli.run("status", endpoint.id, "x").code == USAGE
     assert cli.run("run", "a/../b").code == USAGE
@@ -258,8 +258,8 @@ def test_a_key_goes_to_the_server_that_it_was_stored_for_only(cli, tmp_path):
     cli.ok("endpoint", "list", env=cli.env)
     fails(cli.run("endpoint", "list", "--url", "http://127.0.0.1:9", env=cli.env), UNAUTHORIZED, "is for " + cli.url)
     fails(cli.run("endpoint", "list", "--profile", "lab", env=cli.env), USAGE, "known: default", "--profile lab")
-    fails(cli.run("login", "--url", cli.url, stdin="ls_wrong\n", env=cli.env), UNAUTHORIZED, "does not know this key")
-    fails(cli.run("login", "--url", cli.url, stdin="\n", env=cli.env), USAGE, "no key was given")
+    fails(cli.run("login", "--url", cli.url, stdin="ls_wrong\n", env=cli.env), UNAUTHORIZED, "does not accept this key")
+    fails(cli.run("login", "--url", cli.url, stdin="\n", env=cli.env), USAGE, "no key given")
     file.write_text(file.read_text() + "oops\n")
     fails(cli.run("endpoint", "list", env=cli.env), USAGE, "line 4")
 
@@ -479,7 +479,7 @@ def test_a_handler_that_does_not_start_is_shown_with_its_last_words(cli, tmp_pat
     target = folder(tmp_path, unique("deploy"), "x")
     (target / "worker.py").write_text('raise SystemExit("no model here")\n')
     done = cli.run("deploy", target)
-    fails(done, 1, "do not stay up", "no model here", "--to HASH")
+    fails(done, 1, "keep exiting", "no model here", "--to HASH")
 
 
 def test_what_is_no_archive_is_refused(api, server):

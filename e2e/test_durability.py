@@ -304,7 +304,7 @@ def test_store_verify_tells_a_whole_folder_from_a_damaged_one(fresh_server):
         assert code == 1 and f"blobs/{blob.relative_to(server.data / 'blobs')}" in said, said
     for nothing in (server.folder / "nothing", server.folder):
         code, said = store_command(server, "verify", str(nothing))
-        assert code == 1 and "no data folder" in said, said
+        assert code == 1 and "not a data directory" in said, said
 
 
 def test_store_recover_keeps_what_can_be_read(fresh_server):
@@ -370,13 +370,13 @@ def test_damage_to_files_at_rest_is_found_in_the_background(fresh_server):
     until(lambda: metric("damaged") == 2, "the damage is found", 30)
     assert "failed files: 2 damaged places" in checks()
     said = server.log()
-    assert said.count("a stored file is damaged") == 2 and "ERROR" in said, said[-2000:]
+    assert said.count("stored file is damaged") == 2 and "ERROR" in said, said[-2000:]
     assert f"log/{segment.name}" in said and str(blob.relative_to(server.data)) in said, said[-2000:]
     with segment.open("r+b") as file:
         file.seek(at)
         file.write(b"y")
     (server.folder / "aside").rename(blob)
     until(lambda: metric("damaged") == 0, "what was mended is damaged no more", 30)
-    assert server.log().count("a stored file is damaged") == 2, "each place is told of once"
+    assert server.log().count("stored file is damaged") == 2, "each place is told of once"
     for job in [*jobs, large]:
         assert endpoint.status(job)["status"] == "IN_QUEUE"

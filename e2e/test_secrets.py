@@ -89,12 +89,12 @@ def test_a_server_without_its_key_says_so_and_does_not_start(fresh_server, tmp_p
 
 def test_the_environment_can_hold_the_key(fresh_server):
     server = fresh_server()
-    assert server.log().count("secrets are kept unsealed") == 1
+    assert server.log().count("secrets are stored unencrypted") == 1
     endpoint, jobs, config = fill(server)
     server.terminate()
     server.environment = {"LONGSHORE_SECRETS_KEY": secrets(server, "new-key").stdout.splitlines()[1]}
     server.start()
-    assert server.log().count("secrets are kept unsealed") == 1
+    assert server.log().count("secrets are stored unencrypted") == 1
     stored = Api(server).ok("GET", "/v1/templates")
     assert HUSH not in json.dumps(stored)
     job = endpoint.run({}, s3Config=config)

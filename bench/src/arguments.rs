@@ -1,10 +1,10 @@
-//! The command line.
+//! The command line of the bench.
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// Repetitions of each scenario; one slow repetition does not change the median.
+/// Default repetitions of each scenario. With five, one slow repetition does not change the median.
 const REPS: usize = 5;
 
 /// Measures a Longshore server, and the baselines of this computer.
@@ -47,13 +47,13 @@ pub struct Arguments {
     /// List the scenarios and exit
     #[arg(long)]
     pub list: bool,
-    /// A part of a run that is a process of its own.
+    /// A part of a run that runs as a process of its own.
     #[command(subcommand)]
     pub part: Option<Part>,
 }
 
 impl Arguments {
-    /// The command line that repeats the run, without the paths of this computer.
+    /// Returns the command line that repeats the run, without this computer's paths.
     pub fn as_typed(&self) -> String {
         let mut words = vec!["cargo xtask bench".to_owned()];
         words.extend(self.peers.as_ref().map(|_| "--peers".to_owned()));
@@ -65,7 +65,7 @@ impl Arguments {
     }
 }
 
-/// Parts of a run that are processes of their own.
+/// Parts of a run that run as processes of their own.
 #[derive(Debug, Subcommand)]
 pub enum Part {
     /// The server that measures a baseline.

@@ -1,4 +1,4 @@
-//! Floors: what this machine can do at most. Every figure is judged against one of the same run.
+//! Baselines: what this computer can do at most. Each result is compared with a baseline of the same run.
 
 mod child;
 mod disk;

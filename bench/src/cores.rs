@@ -1,11 +1,11 @@
-//! Which processor runs what: the generator must not take time from what it measures.
+//! Assigns processors: the generator must not take time from the measured server.
 
 use std::io;
 use std::process::{Child, Command};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The processors of a run: one or more for everything that is measured, another one for the generator.
+/// The processors of a run: one for the generator, the others for the measured programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     pinned: Option<Pinned>,
@@ -14,9 +14,9 @@ pub struct Cores {
 #[derive(Clone, Copy, Debug)]
 struct Pinned {
     generator: usize,
-    /// All processors but the generator's.
+    /// All processors except the generator's.
     others: CpuSet,
-    /// What is measured runs on all of `others`, and not on the first of them alone.
+    /// Whether measured programs use all of `others` instead of the first one.
     uses_all: bool,
 }
 
@@ -34,8 +34,12 @@ impl Pinned {
 }
 
 impl Cores {
-    /// Takes two of the processors that this process may use, and moves the calling thread to one of them.
-    /// With one processor nothing is pinned.
+    /// Chooses two of this process's processors and pins the calling thread to the generator's. With one processor
+    /// nothing is pinned.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to read or set the affinity.
     pub fn claim() -> io::Result<Self> {
         let mut others = sched_getaffinity(None)?;
         let mut allowed = numbers(&others).into_iter();
@@ -51,12 +55,12 @@ impl Cores {
         Ok(cores)
     }
 
-    /// The same, with every processor but the generator's for what is measured.
+    /// Returns a copy in which measured programs use every processor except the generator's.
     pub fn measuring_on_all_others(self) -> Self {
         Self { pinned: self.pinned.map(|pinned| Pinned { uses_all: true, ..pinned }) }
     }
 
-    /// Everything runs anywhere.
+    /// Returns processors without pinning.
     #[cfg(test)]
     pub fn unpinned() -> Self {
         Self { pinned: None }
@@ -67,18 +71,26 @@ impl Cores {
         self.pinned.is_some()
     }
 
-    /// How many processors run what is measured.
+    /// Number of processors that run measured programs, at least 1.
     pub fn measured_count(&self) -> usize {
         self.pinned.map_or(1, |pinned| numbers(&pinned.measured()).len())
     }
 
-    /// Starts a program on the processors of what is measured. It and all its threads stay there.
+    /// Starts a measured program on its processors. Its threads inherit them.
+    ///
+    /// # Errors
+    ///
+    /// If the program or the pinning fails.
     pub fn spawn_measured(&self, command: &mut Command) -> io::Result<Child> {
         // A child inherits the processors of the thread that starts it.
         self.measured(|| command.spawn())?
     }
 
-    /// Does something there itself.
+    /// Runs `work` on the processors of measured programs.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses to move the thread.
     pub fn measured<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         self.stay_on(Pinned::measured)?;
         let done = work();
@@ -91,7 +103,7 @@ impl Cores {
         sched_setaffinity(None, &choose(pinned)).map_err(io::Error::from)
     }
 
-    /// For the report.
+    /// Describes the pinning for the report.
     pub fn describe(&self) -> String {
         match &self.pinned {
             Some(pinned) => {
@@ -112,7 +124,7 @@ fn only(cpu: usize) -> CpuSet {
     set
 }
 
-/// The processors of a set, ascending.
+/// The processor numbers of a set, ascending.
 fn numbers(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }

@@ -1,16 +1,16 @@
-//! What the server shall reach, as ratios against the floors of the same repetition.
+//! The goals of the server, as ratios to the baselines of the same repetition.
 
 use serde::Serialize;
 
 use crate::readings::{Readings, Spread};
 
-/// How a figure is judged.
+/// The bound that a figure must meet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// More is better.
+    /// The figure must be at least this large.
     AtLeast(f64),
-    /// Less is better.
+    /// The figure must be at most this large.
     AtMost(f64),
 }
 
@@ -22,7 +22,7 @@ impl Bound {
         }
     }
 
-    /// As in a table.
+    /// Returns the bound as text for a table: `≥ 0.5`.
     pub fn shown(self) -> String {
         match self {
             Self::AtLeast(bound) => format!("≥ {bound}"),
@@ -31,19 +31,19 @@ impl Bound {
     }
 }
 
-/// One of the targets.
+/// A goal: a figure and its bound.
 pub struct Goal {
-    /// What it is about.
+    /// Short description for the table.
     pub what: &'static str,
-    /// The unit of its figure.
+    /// Unit of the figure, such as `× echo`.
     pub unit: &'static str,
-    /// Where the line is.
+    /// The bound that the figure must meet.
     pub bound: Bound,
-    /// The figure, from what one repetition measured.
+    /// Computes the figure from the readings of one repetition; `None` if a reading is missing.
     pub figure: fn(&Readings) -> Option<f64>,
 }
 
-/// All targets, in the order of the table.
+/// All goals, in the order of the table.
 pub const GOALS: &[Goal] = &[
     Goal {
         what: "submit 100 B, 64 connections",
@@ -192,7 +192,7 @@ pub const GOALS: &[Goal] = &[
     },
 ];
 
-/// What the server shall reach beside its peers, in the order of the table.
+/// Goals relative to other queues, in the order of the table.
 pub const PEER_GOALS: &[Goal] = &[
     Goal {
         what: "end to end, beside Redis lists",
@@ -208,22 +208,22 @@ pub const PEER_GOALS: &[Goal] = &[
     },
 ];
 
-/// A target and what was reached.
+/// A goal and the measured figure.
 #[derive(Debug, Serialize)]
 pub struct GoalResult {
-    /// What it is about.
+    /// Short description for the table.
     pub what: &'static str,
-    /// The unit of the figure.
+    /// Unit of the figure.
     pub unit: &'static str,
-    /// Where the line is.
+    /// The bound that the figure must meet.
     pub bound: Bound,
-    /// The figure over the repetitions.
+    /// Minimum, median and maximum of the figure over the repetitions.
     pub figure: Spread,
-    /// Whether the median is on the right side of the line.
+    /// Whether the median meets the bound.
     pub met: bool,
 }
 
-/// Judges those of the targets for which there are readings.
+/// Returns the results of all goals that have readings.
 pub fn judge(targets: &[Goal], repetitions: &[Readings]) -> Vec<GoalResult> {
     let verdict = |target: &Goal| {
         let figure = Spread::of(repetitions.iter().filter_map(|readings| (target.figure)(readings)))?;
@@ -233,7 +233,7 @@ pub fn judge(targets: &[Goal], repetitions: &[Readings]) -> Vec<GoalResult> {
     targets.iter().filter_map(verdict).collect()
 }
 
-/// Those of the targets for which there are none.
+/// Returns the descriptions of the goals without readings.
 pub fn missing(targets: &[Goal], repetitions: &[Readings]) -> Vec<&'static str> {
     let is_missing = |target: &&Goal| !repetitions.iter().any(|readings| (target.figure)(readings).is_some());
     targets.iter().filter(is_missing).map(|target| target.what).collect()

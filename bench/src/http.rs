@@ -1,5 +1,5 @@
-//! The generator's HTTP/1.1: prepared requests out, answers in. No more of it than the measured servers speak, for
-//! what the generator spends it may not measure.
+//! The generator's HTTP/1.1: prepared requests and a parser of responses. Minimal, because the generator's own time
+//! counts in the measurements.
 
 mod answer;
 mod request;

@@ -1,4 +1,4 @@
-//! Load: roles that talk over many connections at once, all of them on one thread.
+//! Load generators: roles with many concurrent connections on one thread.
 
 mod closed_loop;
 mod connection;

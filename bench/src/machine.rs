@@ -1,4 +1,4 @@
-//! What a run was measured on.
+//! The computer that a run was measured on.
 
 use std::fs;
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::cores::Cores;
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 
-/// The machine, as far as figures depend on it.
+/// The properties of the computer that figures depend on.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// The processor.
+    /// Model name of the processor.
     pub cpu: String,
-    /// How many there are.
+    /// Number of processors.
     pub cpus: usize,
-    /// The kernel.
+    /// Version of the Linux kernel.
     pub kernel: String,
-    /// What runs where.
+    /// Which processors ran the measured programs and the generator.
     pub pinning: String,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this computer.
     pub fn describe(cores: Cores) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
@@ -39,7 +39,11 @@ impl Machine {
     }
 }
 
-/// Refuses a folder that is not on a disk: a sync there would cost nothing.
+/// Rejects a directory in memory, where a sync costs nothing.
+///
+/// # Errors
+///
+/// If the directory is in memory or cannot be checked.
 pub fn require_disk(folder: &Path) -> Result<(), String> {
     let found = rustix::fs::statfs(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     if [TMPFS_MAGIC, RAMFS_MAGIC].contains(&found.f_type) {
@@ -48,7 +52,7 @@ pub fn require_disk(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The time in UTC, as `2026-01-31T23:59:59Z`.
+/// The current time in UTC: `2026-01-31T23:59:59Z`.
 pub fn now_utc() -> String {
     format!("{:.0}", Timestamp::now())
 }

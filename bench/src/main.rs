@@ -1,4 +1,4 @@
-//! Measures the built server: floors and scenarios in turn, ratios between them, a table and a file of results.
+//! Measures the built server: runs baselines and scenarios in turn, and writes their ratios as a table and a file.
 //! Run it as `cargo xtask bench`.
 
 #![expect(
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     let chosen = choose(offered(arguments), &arguments.only)?;
-    let server = arguments.server.clone().ok_or("which program? name it with --server")?;
+    let server = arguments.server.clone().ok_or("no program to measure; name it with --server")?;
     let server = std::path::absolute(server).map_err(|error| error.to_string())?;
     let data = make_data_folder(&arguments.data)?;
     let cores = Cores::claim().map_err(|error| format!("cannot choose a processor: {error}"))?;
@@ -79,13 +79,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     report.repetitions = measure(&context, &chosen, arguments.reps)?;
     print!("{}", report.text());
     if context.quick {
-        println!("\nquick: nothing of this means anything, except that everything ran");
+        println!("\nquick: the figures mean nothing; every scenario ran");
     }
     println!("\nwritten to {}", report.write(&arguments.results)?.display());
     Ok(())
 }
 
-/// What there is to choose from.
+/// Returns the scenarios to choose from.
 fn offered(arguments: &Arguments) -> &'static [Scenario] {
     if arguments.peers.is_some() { PEERS } else { SCENARIOS }
 }
@@ -94,7 +94,7 @@ fn choose(offered: &'static [Scenario], only: &[String]) -> Result<Vec<&'static 
     for name in only {
         if !offered.iter().any(|scenario| scenario.name == name) {
             let known: Vec<&str> = offered.iter().map(|scenario| scenario.name).collect();
-            return Err(format!("no scenario is called `{name}`; there are {}", known.join(", ")));
+            return Err(format!("unknown scenario `{name}`; choose from {}", known.join(", ")));
         }
     }
     let is_wanted = |scenario: &&Scenario| {
@@ -104,12 +104,13 @@ fn choose(offered: &'static [Scenario], only: &[String]) -> Result<Vec<&'static 
 }
 
 fn make_data_folder(folder: &Path) -> Result<PathBuf, String> {
-    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     machine::require_disk(folder)?;
     std::path::absolute(folder).map_err(|error| error.to_string())
 }
 
-/// Each scenario in turn, and all of it again: what disturbs the machine for a while disturbs all of them.
+/// Runs all scenarios once per repetition, so that a disturbance of the computer affects all of them alike.
 fn measure(context: &ScenarioContext, chosen: &[&Scenario], reps: usize) -> Result<Vec<Readings>, String> {
     let began = Instant::now();
     let mut repetitions = Vec::new();

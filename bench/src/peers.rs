@@ -1,6 +1,6 @@
-//! What a user could have taken instead, in the same harness: the same bodies over 16 connections, 16 slots that do the
-//! jobs at once, durable where it can be. Clients and workers run beside the generator, everything else on the measured
-//! processor.
+//! Other queues, measured like this server: the same bodies over 16 connections and 16 slots that complete jobs
+//! immediately, durable where possible. Clients and workers run on the generator's processor, everything else on
+//! the measured one.
 
 mod beanstalkd;
 mod bullmq;
@@ -26,7 +26,7 @@ use crate::scenarios::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
 const CONNECTIONS: usize = 16;
 const SLOTS: usize = 16;
 
-/// All of them, ours first.
+/// All queues; Longshore is the first.
 pub const PEERS: &[Scenario] = &[
     scenario("longshore", "this server", run::<longshore::Longshore>),
     scenario("beanstalkd", "beanstalkd, raw protocol, -b and -f 0", run::<beanstalkd::Beanstalkd>),
@@ -53,17 +53,17 @@ const fn scenario(
     Scenario { name, about, once: false, run }
 }
 
-/// A queue under measurement, running on a fresh folder.
+/// A queue that is measured, running in a new directory.
 trait Peer: Sized {
-    /// For its readings.
+    /// Prefix of its readings.
     const NAME: &'static str;
-    /// Starts it.
+    /// Starts the queue.
     fn start(ground: &ScenarioContext) -> Result<Self, String>;
-    /// Where jobs are submitted.
+    /// The server that jobs are submitted to.
     fn dial(&self) -> Target;
-    /// Submits this body.
+    /// The request that submits this body.
     fn submit(&self, body: &[u8]) -> Vec<u8>;
-    /// Does what is submitted, or sees that it is done.
+    /// Returns the role that runs the jobs, or observes their completion.
     fn consumer(&mut self, tally: Rc<Tally>) -> Result<Box<dyn Role>, String>;
 }
 
@@ -75,7 +75,7 @@ fn run<P: Peer>(ground: &ScenarioContext, readings: &mut Readings) -> Result<(),
     readings.put(format!("{}.submit_per_s", P::NAME), clients.per_s());
     readings.put_times(&format!("{}.submit", P::NAME), clients.times());
     drop(peer);
-    // A fresh one: what was submitted just now must not be in the way.
+    // A new instance for each measurement, so that jobs of the last one do not interfere.
     let mut peer = P::start(ground)?;
     let tally = Rc::new(Tally::submitting());
     let mut consumer = peer.consumer(Rc::clone(&tally))?;
@@ -87,18 +87,18 @@ fn run<P: Peer>(ground: &ScenarioContext, readings: &mut Readings) -> Result<(),
     Ok(())
 }
 
-/// A fresh folder on the disk of the run.
+/// Creates an empty directory on the disk of the run.
 fn folder(ground: &ScenarioContext) -> Result<TempDir, String> {
     let made = tempfile::tempdir_in(&ground.data);
-    made.map_err(|error| format!("cannot make a folder in {}: {error}", ground.data.display()))
+    made.map_err(|error| format!("cannot create a directory in {}: {error}", ground.data.display()))
 }
 
-/// Where what the peers need from pip and npm was installed.
+/// The directory where the queues' packages from pip and npm are installed.
 fn installed(ground: &ScenarioContext) -> Result<&Path, String> {
     ground.peers.as_deref().ok_or_else(|| "run this as `cargo xtask bench --peers`".to_owned())
 }
 
-/// A program that the project has for a peer.
+/// The path of a program in `bench/peers`.
 fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(path)
 }

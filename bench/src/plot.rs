@@ -1,4 +1,4 @@
-//! The targets as a picture: how far each figure is on the right side of its line, or on the wrong one.
+//! The results as an SVG chart: each figure relative to its bound.
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,11 @@ const ROW_PX: f64 = 24.0;
 const TOP_PX: f64 = 44.0;
 const TEXT_PX: f64 = 330.0;
 const WIDTH_PX: f64 = 900.0;
-/// From a sixteenth of what is wanted to sixteen times it; what is beyond is drawn at the edge.
+/// Range of the axis: from 1/16 to 16 times the bound. Figures beyond are drawn at the edge.
 const OCTAVES: f64 = 4.0;
 
-/// An SVG document: one row per target on a logarithmic scale, a bar from the worst to the best repetition and a
-/// dot at the median.
+/// Returns an SVG document: per goal a bar from the worst to the best repetition and a dot at the median, on a
+/// logarithmic axis.
 pub fn svg(verdicts: &[GoalResult], title: &str) -> String {
     let height = TOP_PX + ROW_PX * verdicts.len() as f64 + 16.0;
     let mut svg = format!(
@@ -66,7 +66,7 @@ fn row(svg: &mut String, verdict: &GoalResult, y: f64) {
     );
 }
 
-/// How much better than its line a figure is; less than 1 is worse.
+/// Ratio by which a figure is better than its bound; below 1 it misses the bound.
 fn reached(bound: Bound, figure: f64) -> f64 {
     match bound {
         Bound::AtLeast(line) => figure / line,
@@ -76,7 +76,7 @@ fn reached(bound: Bound, figure: f64) -> f64 {
 
 fn x_of(reached: f64) -> f64 {
     let octaves = reached.log2().clamp(-OCTAVES, OCTAVES);
-    // Nothing over nothing is as bad as it gets.
+    // 0/0 counts as the worst figure.
     let octaves = if octaves.is_nan() { -OCTAVES } else { octaves };
     let room = WIDTH_PX - TEXT_PX - 40.0;
     TEXT_PX + room * (octaves + OCTAVES) / (2.0 * OCTAVES)

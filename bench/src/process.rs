@@ -1,26 +1,30 @@
-//! What a process has used so far, as the kernel counts it.
+//! Resources that a process has used, as the kernel counts them.
 
 use std::fs;
 
-/// What a process has used.
+/// Processor time, writes and memory of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProcessUsage {
-    /// Processor time, its own and the kernel's for it.
+    /// User and system time in seconds.
     pub cpu_s: f64,
-    /// What it caused to be written to disks.
+    /// Bytes that the process caused to be written to disks.
     pub written_bytes: f64,
-    /// Its memory that is in RAM.
+    /// Resident memory in bytes.
     pub resident_bytes: f64,
 }
 
 impl ProcessUsage {
-    /// By that process until now.
+    /// Reads the totals of a process since its start.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended or `/proc` cannot be parsed.
     pub fn by(pid: u32) -> Result<Self, String> {
         let read = |name: &str| {
             let path = format!("/proc/{pid}/{name}");
             fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))
         };
-        let unclear = |name: &str| format!("/proc/{pid}/{name} does not look as it should");
+        let unclear = |name: &str| format!("/proc/{pid}/{name} has an unknown format");
         Ok(Self {
             cpu_s: ticks(&read("stat")?).ok_or_else(|| unclear("stat"))? as f64
                 / rustix::param::clock_ticks_per_second() as f64,
@@ -30,7 +34,7 @@ impl ProcessUsage {
         })
     }
 
-    /// What it used since then. Memory is what it has now.
+    /// Returns the difference to an earlier reading. Memory is the current value.
     pub fn since(self, then: Self) -> Self {
         Self {
             cpu_s: self.cpu_s - then.cpu_s,
@@ -40,7 +44,7 @@ impl ProcessUsage {
     }
 }
 
-/// User and system time of `/proc/PID/stat`. The name before them may hold spaces and parentheses.
+/// User and system time in `/proc/PID/stat`. The program's name before them may contain spaces and parentheses.
 fn ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();

@@ -1,4 +1,4 @@
-//! Programs that a run starts, and ends with itself.
+//! Programs that a run starts and stops.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,26 +11,30 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::cores::Cores;
 
 const START_TIME_MAX: Duration = Duration::from_secs(30);
-/// Between being asked to end and being killed.
+/// Time from SIGTERM to SIGKILL.
 const END_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Where a program runs.
+/// The processors that a program runs on.
 #[derive(Clone, Copy, Debug)]
 pub enum CpuPlacement {
-    /// Where everything is that is measured.
+    /// The processors of measured programs.
     Measured,
-    /// Beside the generator: it belongs to the load.
+    /// The generator's processor, because the program is part of the load.
     Beside,
 }
 
-/// A program that runs until this is dropped.
+/// A running program. Stopped on drop.
 pub struct Program {
     child: Child,
     name: String,
 }
 
 impl Program {
-    /// Starts it. What it prints goes nowhere; what it complains about goes where ours goes.
+    /// Starts the program. Its standard output is discarded; its standard error is this process's.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started.
     pub fn start(command: &mut Command, place: CpuPlacement, cores: Cores) -> Result<Self, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let name = command.get_program().to_string_lossy().into_owned();
@@ -42,7 +46,11 @@ impl Program {
         Ok(Self { child, name })
     }
 
-    /// Waits until it accepts connections.
+    /// Waits until the program accepts connections.
+    ///
+    /// # Errors
+    ///
+    /// If the program exits or does not listen in time.
     pub fn wait_listening(&mut self, address: SocketAddr) -> Result<(), String> {
         let began = Instant::now();
         while began.elapsed() < START_TIME_MAX {
@@ -64,7 +72,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = Pid::from_raw(self.child.id() as i32).map(|pid| kill_process(pid, Signal::TERM));
         let began = Instant::now();
         while !self.has_ended() && began.elapsed() < END_TIME_MAX {
@@ -75,7 +83,11 @@ impl Drop for Program {
     }
 }
 
-/// An address at which nobody listens at the moment.
+/// Returns a loopback address with a free port.
+///
+/// # Errors
+///
+/// If no port is free.
 pub fn free_address() -> Result<SocketAddr, String> {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     address.map_err(|error: io::Error| format!("no port is free: {error}"))

@@ -1,4 +1,4 @@
-//! What was measured: named numbers of each repetition, and what they come to together.
+//! Measured numbers of each repetition, and their summary.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::load::Times;
 
-/// The numbers of one repetition. Their names end in their unit.
+/// The numbers of one repetition by name. A name ends with its unit.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub struct Readings {
@@ -14,14 +14,14 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Keeps a number. Something over nothing is none: it is missing then.
+    /// Stores a number. A value that is not finite, such as 0/0, is ignored and counts as missing.
     pub fn put(&mut self, name: impl Into<String>, value: f64) {
         if value.is_finite() {
             self.values.insert(name.into(), value);
         }
     }
 
-    /// Keeps the quantiles of some times.
+    /// Stores the quantiles of a histogram.
     pub fn put_times(&mut self, name: &str, times: &Times) {
         self.put(format!("{name}.mean_us"), times.mean_us());
         for (quantile, share) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
@@ -30,17 +30,17 @@ impl Readings {
         self.put(format!("{name}.max_us"), times.longest_us());
     }
 
-    /// A number, if it was measured.
+    /// Returns a number; `None` if it was not measured.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.values.get(name).copied()
     }
 
-    /// One number over another, if both were measured.
+    /// Returns the ratio of two numbers; `None` if one is missing.
     pub fn ratio(&self, over: &str, under: &str) -> Option<f64> {
         Some(self.get(over)? / self.get(under)?)
     }
 
-    /// The names of all numbers.
+    /// Returns the names of all numbers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
@@ -49,18 +49,18 @@ impl Readings {
 /// One number over all repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The least.
+    /// The smallest value of the repetitions.
     pub min: f64,
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The median; of an even number of values the mean of the middle two.
     pub median: f64,
-    /// The most.
+    /// The largest value of the repetitions.
     pub max: f64,
-    /// Of how many repetitions.
+    /// Number of values.
     pub repetitions: usize,
 }
 
 impl Spread {
-    /// None without values.
+    /// Returns the summary; `None` without values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
@@ -70,7 +70,7 @@ impl Spread {
     }
 }
 
-/// Every number over all repetitions, by name.
+/// Summarizes every number over all repetitions, by name.
 pub fn spreads(repetitions: &[Readings]) -> BTreeMap<&str, Spread> {
     let names = repetitions.iter().flat_map(Readings::names);
     let spread = |name: &str| Spread::of(repetitions.iter().filter_map(|readings| readings.get(name)));

@@ -1,4 +1,4 @@
-//! What a run leaves behind: tables on standard output, `<date>.json`, `.md` and `.svg`.
+//! The report of a run: tables on standard output, and `<date>.json`, `.md` and `.svg`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,18 +12,18 @@ use crate::plot;
 use crate::readings::{Readings, Spread, spreads};
 use crate::table::{Table, number};
 
-/// A run, as it is written down.
+/// The report of one run.
 #[derive(Serialize)]
 pub struct Report {
-    /// How to get it again.
+    /// The command line that repeats the run.
     pub command: String,
-    /// When it began.
+    /// Start time of the run in UTC, RFC 3339.
     pub began: String,
-    /// Where.
+    /// The computer that ran the bench.
     pub machine: Machine,
     /// All readings of each repetition.
     pub repetitions: Vec<Readings>,
-    /// What they are judged by.
+    /// The goals that the readings are judged by.
     #[serde(skip)]
     pub targets: &'static [Goal],
 }
@@ -33,13 +33,13 @@ struct Whole<'a> {
     #[serde(flatten)]
     report: &'a Report,
     targets: Vec<GoalResult>,
-    /// Targets about which this run says nothing.
+    /// Goals without readings in this run.
     missing: Vec<&'static str>,
     summary: BTreeMap<&'a str, Spread>,
 }
 
 impl Report {
-    /// The tables.
+    /// Returns the tables for a terminal.
     pub fn text(&self) -> String {
         let mut text = readings_table(&self.repetitions).text();
         let targets = targets_table(&judge(self.targets, &self.repetitions));
@@ -50,7 +50,7 @@ impl Report {
         text
     }
 
-    /// The same as a page.
+    /// Returns the tables in Markdown.
     fn markdown(&self) -> String {
         let Machine { cpu, cpus, kernel, pinning } = &self.machine;
         let targets = targets_table(&judge(self.targets, &self.repetitions)).markdown();
@@ -63,7 +63,11 @@ impl Report {
         )
     }
 
-    /// Writes `<date>.json` and beside it the page and the picture to the folder; answers where it is.
+    /// Writes `<date>.json`, `.md` and `.svg` to the directory and returns the JSON file's path.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, String> {
         let path = folder.join(format!("{}.json", self.began.replace(':', "")));
         let whole = Whole {

@@ -1,4 +1,5 @@
-//! What is measured. Each scenario measures its own floor right beside itself, so that both meet the same machine.
+//! The scenarios. Each measures its own baseline in the same repetition, so that both run under the same
+//! conditions.
 
 mod all_processors;
 mod baseline;
@@ -24,15 +25,15 @@ use crate::load::{ClosedLoop, EventLoop, Role, Span, ask};
 use crate::readings::Readings;
 use crate::server::{Endpoint, Server};
 
-/// One thing to measure.
+/// One scenario of a run.
 pub struct Scenario {
-    /// For `--only` and for the names of its readings.
+    /// The name for `--only`, and the prefix of its readings.
     pub name: &'static str,
-    /// What it does, for `--list`.
+    /// One line for `--list`.
     pub about: &'static str,
-    /// It takes so long that one repetition has to do.
+    /// Whether the scenario runs in one repetition only, because it takes minutes.
     pub once: bool,
-    /// Measures it.
+    /// Runs the scenario and stores its readings. The error says what failed.
     pub run: fn(&ScenarioContext, &mut Readings) -> Result<(), String>,
 }
 
@@ -53,51 +54,63 @@ pub const SCENARIOS: &[Scenario] = &[
     mass_expiry::SCENARIO,
 ];
 
-/// What scenarios stand on.
+/// What every scenario needs.
 #[derive(Clone)]
 pub struct ScenarioContext {
-    /// The server's program.
+    /// Path of the server's program.
     pub server: PathBuf,
-    /// Where it keeps its data: on a real disk.
+    /// Directory for the servers' data, on a real disk.
     pub data: PathBuf,
-    /// The processors.
+    /// The processors of the measured programs and the generator.
     pub cores: Cores,
-    /// Where what the peers need is installed.
+    /// Directory with the installed packages of other queues; `None` without `--peers`.
     pub peers: Option<PathBuf>,
-    /// Everything small: to see that it works.
+    /// Whether everything is small and short, as a check of the bench itself.
     pub quick: bool,
-    /// How many jobs are a crowd, where it is not a million.
+    /// Jobs of a crowd, if not one million.
     pub crowd: Option<u64>,
 }
 
 impl ScenarioContext {
-    /// How long a closed loop runs.
+    /// Duration of a closed loop.
     pub fn span(&self) -> Span {
         let ms = |full, quick| Duration::from_millis(if self.quick { quick } else { full });
         Span { warm_up: ms(300, 20), counted: ms(2_000, 100) }
     }
 
-    /// How many jobs are a crowd.
+    /// Jobs of a crowd.
     pub fn many_jobs(&self) -> u64 {
         self.crowd.unwrap_or(if self.quick { 2_000 } else { 1_000_000 })
     }
 
-    /// A server on a fresh folder.
+    /// Starts a server with an empty data directory.
+    ///
+    /// # Errors
+    ///
+    /// If the server does not start.
     pub fn start_server(&self) -> Result<Server, String> {
         Server::start(&self.server, &self.data, self.cores)
     }
 
-    /// Runs a closed loop, with a processor of its own if there is one for it.
+    /// Runs a closed loop without sleeping, if the generator has its own processor.
     fn drive(&self, roles: &mut [&mut dyn Role]) -> Result<(), String> {
         if self.cores.are_pinned() { EventLoop::run_awake(roles) } else { EventLoop::run(roles) }
     }
 
-    /// Measures the echo floor with this body and so many connections.
+    /// Measures the echo baseline with this body and this number of connections.
+    ///
+    /// # Errors
+    ///
+    /// If the baseline fails.
     pub fn echo(&self, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
         self.baseline("echo", body, connections)
     }
 
-    /// The same with the body on the disk before it is answered: what is left for a server that keeps what it is given.
+    /// Like [`ScenarioContext::echo`], with each body synced before the response: the limit of a durable server.
+    ///
+    /// # Errors
+    ///
+    /// If the baseline fails.
     pub fn durable_echo(&self, body: &[u8], connections: usize) -> Result<ClosedLoop, String> {
         self.baseline("durable-echo", body, connections)
     }
@@ -111,7 +124,7 @@ impl ScenarioContext {
     }
 }
 
-/// Submits so many jobs as fast as it goes; answers how long it took.
+/// Submits `count` jobs as fast as possible. Returns the time.
 fn fill(
     endpoint: &Endpoint,
     jobs: u64,
@@ -124,21 +137,21 @@ fn fill(
     Ok(began.elapsed())
 }
 
-/// How many jobs wait there.
+/// Number of queued jobs of the endpoint.
 fn in_queue(endpoint: &Endpoint) -> Result<u64, String> {
     let health = ask(endpoint.address(), &endpoint.get("health").bare())?;
     let health: Value = serde_json::from_slice(&health).map_err(|error| format!("health: {error}"))?;
     health["jobs"]["inQueue"].as_u64().ok_or_else(|| format!("health without inQueue: {health}"))
 }
 
-/// A job of exactly so many bytes, as JSON.
+/// Returns a job's JSON of exactly `bytes` bytes.
 pub fn job_body(bytes: usize) -> Vec<u8> {
     let (before, after) = (r#"{"input":{"prompt":""#, r#""}}"#);
     let text = "x".repeat(bytes.saturating_sub(before.len() + after.len()));
     format!("{before}{text}{after}").into_bytes()
 }
 
-/// The body of a small job.
+/// Bytes of a small job's body.
 pub const SMALL_BYTES: usize = 100;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Longshore under measurement: a process on a fresh data folder, and endpoints on it.
+//! A Longshore server that is measured: a process with an empty data directory, and its endpoints.
 
 use std::cell::Cell;
 use std::fs;
@@ -17,10 +17,10 @@ use crate::load::ask;
 
 const ADMIN_KEY: &str = "ls_bench_0123456789abcdef0123456789abcdef";
 const START_TIME_MAX: Duration = Duration::from_mins(1);
-/// The workers of the bench do not ping. All else is as it is by default.
+/// The bench's workers do not ping. All other settings are the defaults, without rate limits.
 const CONFIG: &str = "ping_interval_ms = 3600000\nlog_level = \"warn\"\nrate_limits = \"off\"\n";
 
-/// A server that runs. It is killed, and what it kept is deleted, when this is dropped.
+/// A running server. Killed on drop; its data is deleted.
 pub struct Server {
     folder: TempDir,
     binary: PathBuf,
@@ -28,16 +28,20 @@ pub struct Server {
     child: Child,
     address: SocketAddr,
     ready_after: Duration,
-    /// Names must differ.
+    /// Counter for unique endpoint names.
     endpoints: Cell<usize>,
 }
 
 impl Server {
-    /// Starts one on a fresh folder within `data`, and returns when it is ready.
+    /// Starts a server with a new directory in `data` and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// If the server exits or is not ready in time.
     pub fn start(binary: &Path, data: &Path, cores: Cores) -> Result<Self, String> {
         let folder = tempfile::tempdir_in(data);
         let folder =
-            folder.map_err(|error| format!("cannot make a folder in {}: {error}", data.display()))?;
+            folder.map_err(|error| format!("cannot create a directory in {}: {error}", data.display()))?;
         fs::write(folder.path().join("config.toml"), CONFIG)
             .map_err(|error| format!("cannot write the server's config: {error}"))?;
         let began = Instant::now();
@@ -57,7 +61,11 @@ impl Server {
         Ok(server)
     }
 
-    /// Kills it and starts it again on what it kept. Answers how long it took to get ready.
+    /// Kills the server and starts it again with its data. Returns the time until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// If the server exits or is not ready in time.
     pub fn restart(&mut self) -> Result<Duration, String> {
         self.kill();
         fs::remove_file(self.port_file()).map_err(|error| format!("cannot remove the port file: {error}"))?;
@@ -67,12 +75,12 @@ impl Server {
         Ok(self.ready_after)
     }
 
-    /// How long the last start took to get ready.
+    /// Time until the last start was ready.
     pub fn ready_after(&self) -> Duration {
         self.ready_after
     }
 
-    /// Its process.
+    /// Process id of the server.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -86,7 +94,7 @@ impl Server {
         while began.elapsed() < START_TIME_MAX {
             if let Ok(Some(status)) = self.child.try_wait() {
                 let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                return Err(format!("the server ended ({status}): {log}"));
+                return Err(format!("the server exited ({status}): {log}"));
             }
             if let Some(port) = self.port() {
                 self.address = (Ipv4Addr::LOCALHOST, port).into();
@@ -105,17 +113,25 @@ impl Server {
     }
 
     fn kill(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Makes an endpoint whose workers come from outside.
+    /// Creates an endpoint with external workers.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses a request.
     pub fn endpoint(&self) -> Result<Endpoint, String> {
         self.endpoint_with_durability("synced")
     }
 
-    /// The same; `buffered` does not wait for the disk.
+    /// Like [`Server::endpoint`], with this durability; `buffered` does not wait for the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses a request.
     pub fn endpoint_with_durability(&self, durability: &str) -> Result<Endpoint, String> {
         self.endpoints.set(self.endpoints.get() + 1);
         let name = format!("bench-{}", self.endpoints.get());
@@ -160,7 +176,7 @@ fn with_key(request: Request) -> Request {
     request.header("Authorization", &format!("Bearer {ADMIN_KEY}"))
 }
 
-/// An endpoint on a server.
+/// An endpoint of a server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     address: SocketAddr,
@@ -169,38 +185,38 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Where its server listens.
+    /// The address that its server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// A worker's `GET`.
+    /// A worker's `GET` request for `operation`.
     pub fn worker_get(&self, operation: &str) -> Request {
         self.with_token(Request::get(format!("{}/{operation}", self.mount)))
     }
 
-    /// A worker's `POST`.
+    /// A worker's `POST` request for `operation`.
     pub fn worker_post(&self, operation: &str) -> Request {
         self.with_token(Request::post(format!("{}/{operation}", self.mount)))
     }
 
     fn with_token(&self, request: Request) -> Request {
-        // Without `keep-alive` the server closes a worker's connections, to be safe with the SDK's blocking handlers.
+        // Without `keep-alive` the server closes workers' connections, as a precaution for the SDK's blocking handlers.
         request.header("Authorization", &self.worker_token).header("Connection", "keep-alive")
     }
 
-    /// The same endpoint where this server listens now.
+    /// Returns the same endpoint with the current address of `server`.
     #[must_use]
     pub fn on(&self, server: &Server) -> Self {
         Self { address: server.address, ..self.clone() }
     }
 
-    /// A client's `POST` of one of its operations.
+    /// A client's `POST` request for `operation`.
     pub fn post(&self, operation: &str) -> Request {
         with_key(Request::post(format!("{}/{operation}", self.mount)))
     }
 
-    /// A client's `GET` of one of its operations.
+    /// A client's `GET` request for `operation`.
     pub fn get(&self, operation: &str) -> Request {
         with_key(Request::get(format!("{}/{operation}", self.mount)))
     }

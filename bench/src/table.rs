@@ -1,29 +1,29 @@
-//! Tables for a terminal: as wide as what is in them.
+//! Text tables for a terminal and for Markdown.
 
 use std::fmt::Write as _;
 
-/// Rows under a headline. The first column is text, the others are aligned to the right.
+/// A table. The first column is left-aligned, the others are right-aligned.
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these headings.
+    /// Creates a table with these headings.
     pub fn new(headings: &[&str]) -> Self {
         Self { rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()] }
     }
 
-    /// Adds a row.
+    /// Adds a row with one cell per heading.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// Whether there is nothing under the headings.
+    /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    /// For a page.
+    /// Returns the table in Markdown.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
         for (at, row) in self.rows.iter().enumerate() {
@@ -37,7 +37,7 @@ impl Table {
         text
     }
 
-    /// For a terminal.
+    /// Returns the table as aligned text.
     pub fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width =
@@ -57,7 +57,7 @@ impl Table {
     }
 }
 
-/// A number with as many digits as say something.
+/// Formats a number: two decimals below 10, one below 100, none above.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 1000.0 => return grouped(value),
@@ -68,7 +68,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Thousands apart.
+/// Separates groups of three digits with a space.
 fn grouped(value: f64) -> String {
     let plain = format!("{value:.0}");
     let mut text = String::new();

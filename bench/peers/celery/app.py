@@ -1,4 +1,4 @@
-"""Takes jobs over HTTP and puts them into a Celery queue; the task does them at once."""
+"""Takes jobs over HTTP and puts them into a Celery queue; the task completes them immediately."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Does a job at once."""
+"""Does a job immediately."""
 
 import runpod
 

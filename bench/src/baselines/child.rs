@@ -1,4 +1,4 @@
-//! A floor's server: a child process of the same program, on the processor of what is measured.
+//! The server of a baseline: a child process of this program, on the processors of the measured server.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -8,16 +8,17 @@ use std::process::{Child, Command, Stdio};
 use super::{durable, echo, loopback};
 use crate::cores::Cores;
 
-/// A floor's server that runs until this is dropped.
+/// A running baseline server. Stopped on drop.
 pub struct Baseline {
     child: Child,
     address: SocketAddr,
 }
 
 impl Baseline {
-    /// Starts `echo`, `durable-echo` or `loopback`; a file that it needs is in this folder.
+    /// Starts `echo`, `durable-echo` or `loopback`. Its files are created in `folder`.
     pub fn start(which: &str, cores: Cores, folder: &Path) -> Result<Self, String> {
-        let program = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
+        let program =
+            std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let mut command = Command::new(program);
         command.args(["floor", which]).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child =
@@ -27,10 +28,10 @@ impl Baseline {
         let port: Option<u16> = said.and_then(Result::ok).and_then(|_| line.trim().parse().ok());
         let address = (Ipv4Addr::LOCALHOST, port.unwrap_or_default()).into();
         let floor = Self { child, address };
-        if port.is_none() { Err(format!("{which} did not say its port")) } else { Ok(floor) }
+        if port.is_none() { Err(format!("{which} did not print its port")) } else { Ok(floor) }
     }
 
-    /// Where it listens.
+    /// The loopback address that the baseline listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -38,22 +39,22 @@ impl Baseline {
 
 impl Drop for Baseline {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What the child does: serves until the parent is gone.
+/// Runs the child's server until the parent exits.
 pub fn serve(which: &str) -> Result<(), String> {
-    // Before its port is known, so that nobody waits for it.
+    // The writer starts before the port is known, so that no request waits for it.
     let writer = (which == "durable-echo").then(|| durable::start_writer(Path::new("."))).transpose()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     println!("{}", address.port());
     std::thread::spawn(|| {
         let mut nothing = [0];
-        // The parent writes nothing: this ends when it ends.
+        // The parent writes nothing to the pipe, so this returns when the parent exits.
         let _ = std::io::stdin().read(&mut nothing);
         std::process::exit(0);
     });
@@ -64,6 +65,6 @@ pub fn serve(which: &str) -> Result<(), String> {
             loopback::serve(&listener);
             Ok(())
         }
-        (other, _) => Err(format!("no floor is called `{other}`")),
+        (other, _) => Err(format!("unknown baseline `{other}`")),
     }
 }

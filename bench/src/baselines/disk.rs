@@ -1,4 +1,4 @@
-//! The floor of durability: one write of 4 KiB made durable.
+//! The baseline of durability: one synced write of 4 KiB.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use crate::load::Times;
 
 const WRITE_BYTES: usize = 4096;
-/// Who writes goes round in it, as in a log whose files are used again.
+/// Length of the preallocated file. Writes wrap around in it, as in a log that reuses its files.
 pub(super) const PREALLOCATED_BYTES: u64 = 16 << 20;
 
-/// What each sync has to do.
+/// The kind of write that is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// The file has grown, so its length is written too.
+    /// The file grows, so each sync also writes its length.
     Append,
-    /// The file was there, written full; only the bytes are new.
+    /// The file's blocks were written before, so a sync writes only the data.
     Preallocated,
 }
 
-/// Writes and syncs in a file of this folder for a while.
+/// Writes and syncs 4 KiB in a file in `folder` repeatedly for `span`. Returns the time of each.
 pub fn measure(folder: &Path, kind: Sync, span: Duration) -> Result<Times, String> {
     run(folder, kind, span)
         .map_err(|error| format!("cannot measure the disk in {}: {error}", folder.display()))
@@ -46,7 +46,7 @@ fn run(folder: &Path, kind: Sync, span: Duration) -> std::io::Result<Times> {
     Ok(times)
 }
 
-/// A file that is written full: blocks that never were would have to be marked as written by the first sync of each.
+/// Returns a file whose blocks are all written. The first sync of an unwritten block would also update metadata.
 pub(super) fn preallocated(folder: &Path) -> std::io::Result<File> {
     let file = tempfile::tempfile_in(folder)?;
     let block = vec![0; 1 << 20];

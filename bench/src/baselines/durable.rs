@@ -1,5 +1,5 @@
-//! The floor of a durable request: the echo, with its body on the disk before it is answered, and nothing else. What arrives
-//! during a sync shares the next one.
+//! The baseline of a durable request: an echo that writes and syncs the body before it answers. Requests that
+//! arrive during a sync share the next one.
 
 use std::fs::File;
 use std::io;
@@ -18,20 +18,20 @@ use tokio::sync::oneshot;
 use super::disk::{PREALLOCATED_BYTES, preallocated};
 use super::echo::serve_router;
 
-/// Whole pages are written: the kernel never has to read one first.
+/// Unit of writes in bytes. The kernel never has to read a page before writing it.
 const PAGE_BYTES: usize = 4096;
 
-/// A body, and who waits until it is durable.
+/// A body, and the sender that is notified when the body is durable.
 type Asked = (Bytes, oneshot::Sender<()>);
 
-/// The disk's side: a thread that writes to a file of this folder.
+/// Starts the thread that writes bodies to a file in `folder`.
 pub(super) fn start_writer(folder: &Path) -> Result<mpsc::Sender<Asked>, String> {
     let failed = |error| format!("cannot prepare a file in {}: {error}", folder.display());
     let file = preallocated(folder).map_err(failed)?;
     let (sender, asked) = mpsc::channel();
     std::thread::spawn(move || match keep_all(&file, &asked) {
         Ok(()) => {}
-        // Who waits sees that the connection is gone.
+        // Dropping the senders closes the connections of the waiting requests.
         Err(error) => {
             eprintln!("bench: cannot write: {error}");
             std::process::exit(1);
@@ -55,13 +55,13 @@ fn keep_all(file: &File, asked: &mpsc::Receiver<Asked>) -> io::Result<()> {
         file.sync_data()?;
         at += pages.len() as u64;
         pages.clear();
-        // Whoever is gone does not want it any more.
+        // A request whose connection is closed is ignored.
         waiting.drain(..).for_each(|answer| _ = answer.send(()));
     }
     Ok(())
 }
 
-/// Serves `POST /echo` for ever.
+/// Serves `POST /echo`; returns only on failure.
 pub(super) fn serve(listener: TcpListener, writer: mpsc::Sender<Asked>) -> Result<(), String> {
     let router = Router::new().route("/echo", post(keep)).layer(DefaultBodyLimit::disable());
     serve_router(listener, router.with_state(writer))

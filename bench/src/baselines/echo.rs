@@ -1,4 +1,4 @@
-//! The floor of a request: an axum route that answers the body it got, on the runtime that the server uses.
+//! The baseline of a request: an axum route that returns the request's body, on the server's runtime.
 
 use std::net::TcpListener;
 
@@ -8,19 +8,19 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use axum::serve::ListenerExt as _;
 
-/// Serves `POST /echo` for ever.
+/// Serves `POST /echo`; returns only on failure.
 pub(super) fn serve(listener: TcpListener) -> Result<(), String> {
     serve_router(listener, Router::new().route("/echo", post(echo)).layer(DefaultBodyLimit::disable()))
 }
 
-/// Serves a router as the server does: on the same runtime, with the same kind of socket.
+/// Serves a router as the server does: the same runtime, the same socket options.
 pub(super) fn serve_router(listener: TcpListener, router: Router) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-            // Without it the kernel may wait for more to send.
+            // Without `TCP_NODELAY` the kernel may delay small segments.
             let _ = stream.set_nodelay(true);
         });
         axum::serve(listener, router).await

@@ -1,4 +1,4 @@
-//! The floor of any exchange: a hundred bytes there and back over a connection, without a protocol.
+//! The baseline of a round trip: 100 bytes to a loopback connection and back, without a protocol.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use crate::load::Times;
 
 const BYTES: usize = 100;
 
-/// Sends back what comes, for ever.
+/// Returns all bytes to their sender; runs until the process ends.
 pub(super) fn serve(listener: &TcpListener) {
     for stream in listener.incoming() {
         let ended = stream.and_then(echo);
@@ -29,7 +29,7 @@ fn echo(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// Exchanges with `address` for a while.
+/// Makes round trips with `address` for `span`. Returns the time of each.
 pub fn measure(address: SocketAddr, span: Duration) -> Result<Times, String> {
     let exchange = || {
         let mut stream = TcpStream::connect(address)?;

@@ -1,42 +1,46 @@
-//! Reads answers: the status, the length, the body where it lies.
+//! Parses HTTP responses: status, length and body, without copying.
 
 use std::borrow::Cow;
 
-/// One answer.
+/// One parsed HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<'a> {
-    /// The status code.
+    /// The status code, 100 to 999.
     pub status: u16,
-    /// The body: where it lies, or put together if it came in chunks.
+    /// The body: borrowed from the buffer, or joined if the response was chunked.
     pub body: Cow<'a, [u8]>,
-    /// The server closes the connection after it.
+    /// Whether the server closes the connection after the response.
     pub closes: bool,
 }
 
-/// What a buffer holds.
+/// What a buffer starts with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// An answer, and how many bytes it takes.
+    /// A complete response and its length in bytes.
     Whole(Answer<'a>, usize),
-    /// Less than one; it is not worth looking again before there are so many bytes.
+    /// An incomplete response, and the smallest length in bytes at which parsing again can succeed.
     Part(usize),
 }
 
 const STATUS_LINE_BYTES: usize = "HTTP/1.1 200".len();
-/// No measured server says more about itself.
+/// Longest head of a response, in bytes. Measured servers send shorter ones.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Reads the first answer in `bytes`.
+/// Parses the first response in `bytes`.
+///
+/// # Errors
+///
+/// If `bytes` do not start an HTTP/1.1 response.
 pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, String> {
     let Some(end) = find(bytes, b"\r\n\r\n") else {
         return match bytes.len() {
             0..HEAD_BYTES_MAX => Ok(Parsed::Part(bytes.len() + 1)),
-            _ => Err("the answer's head does not end".to_owned()),
+            _ => Err("the head of the response is too long".to_owned()),
         };
     };
     let head = &bytes[..end];
     let body_at = end + 4;
-    let status = status(head).ok_or_else(|| format!("not an HTTP/1.1 answer: {}", excerpt(bytes)))?;
+    let status = status(head).ok_or_else(|| format!("not an HTTP/1.1 response: {}", excerpt(bytes)))?;
     let Headers { length, chunked, closes } =
         headers(head).map_err(|what| format!("{what}: {}", excerpt(bytes)))?;
     if chunked {
@@ -52,14 +56,14 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, String> {
     Ok(Parsed::Whole(Answer { status, body: bytes[body_at..whole].into(), closes }, whole))
 }
 
-/// A body in chunks, each after its length in hexadecimal digits; an empty one is the last.
+/// A chunked body. Each chunk follows its length in hexadecimal digits; an empty chunk is the last.
 enum Chunked {
     Whole(Vec<u8>, usize),
     Part,
 }
 
 impl Chunked {
-    /// None if this is no such body.
+    /// Parses a chunked body. `None` if it is malformed.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (mut body, mut at) = (Vec::new(), 0);
         loop {
@@ -93,13 +97,13 @@ struct Headers {
 fn headers(head: &[u8]) -> Result<Headers, &'static str> {
     let mut found = Headers { length: 0, chunked: false, closes: false };
     for line in head.split(|byte| *byte == b'\n').skip(1) {
-        // The names that matter differ in their first letters.
+        // Only headers with these first letters matter.
         match line.first() {
             Some(b'c' | b'C' | b't' | b'T') => {}
             _ => continue,
         }
         if let Some(text) = value(line, b"content-length") {
-            found.length = text.parse().map_err(|_| "the answer's length is no number")?;
+            found.length = text.parse().map_err(|_| "the content length is not a number")?;
         } else if let Some(text) = value(line, b"connection") {
             found.closes = text.eq_ignore_ascii_case("close");
         } else if let Some(text) = value(line, b"transfer-encoding") {
@@ -109,7 +113,7 @@ fn headers(head: &[u8]) -> Result<Headers, &'static str> {
     Ok(found)
 }
 
-/// The value of a header line if it has this name.
+/// Returns the value of a header line if it has this name, in any case.
 fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a str> {
     let (found, rest) = line.split_at_checked(name.len())?;
     let rest = found.eq_ignore_ascii_case(name).then_some(rest)?.strip_prefix(b":")?;

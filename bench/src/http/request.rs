@@ -1,8 +1,8 @@
-//! Requests, written once and sent many times.
+//! Prepared HTTP requests.
 
 use std::io::Write as _;
 
-/// What the requests of one kind have in common.
+/// The parts that all requests of one kind share: method, path and headers.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: &'static str,
@@ -11,17 +11,17 @@ pub struct Request {
 }
 
 impl Request {
-    /// A `POST` with a JSON body.
+    /// A `POST` request with a JSON body.
     pub fn post(path: impl Into<String>) -> Self {
         Self { method: "POST", path: path.into(), headers: "Content-Type: application/json\r\n".to_owned() }
     }
 
-    /// A `GET`.
+    /// A `GET` request without a body.
     pub fn get(path: impl Into<String>) -> Self {
         Self { method: "GET", path: path.into(), headers: String::new() }
     }
 
-    /// Adds a header.
+    /// Returns the request with one more header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push_str(name);
@@ -31,7 +31,7 @@ impl Request {
         self
     }
 
-    /// The bytes to send with this body.
+    /// Returns the bytes of the request with `body`.
     pub fn with_body(&self, body: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.path.len() + self.headers.len() + body.len() + 64);
         let Self { method, path, headers } = self;
@@ -45,7 +45,7 @@ impl Request {
         bytes
     }
 
-    /// The bytes to send without a body.
+    /// Returns the bytes of the request without a body.
     pub fn bare(&self) -> Vec<u8> {
         let Self { method, path, headers } = self;
         format!("{method} {path} HTTP/1.1\r\nHost: bench\r\n{headers}\r\n").into_bytes()

@@ -1,4 +1,4 @@
-//! Clients that each send their next request when the one before is answered.
+//! A closed loop: each client sends its next request after the response to the last one.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -10,16 +10,16 @@ use super::target::Target;
 use super::times::Times;
 use crate::http::Answer;
 
-/// How long a load lasts. What happens while it warms up is not counted.
+/// Duration of a load: a warm-up that is not counted, then the counted time.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Before counting.
+    /// Duration of the warm-up, which is not counted.
     pub warm_up: Duration,
-    /// While counting.
+    /// Duration that is counted, after the warm-up.
     pub counted: Duration,
 }
 
-/// No server is so slow.
+/// Time limit of a load with a fixed number of requests.
 const FILLING_TIME_MAX: Duration = Duration::from_hours(1);
 
 /// Where requests come from.
@@ -28,28 +28,28 @@ enum Source {
     Made(Box<dyn FnMut() -> Vec<u8>>),
 }
 
-/// Requests over and over, on some connections.
+/// Clients that send requests repeatedly, each on its own connection.
 pub struct ClosedLoop {
     dial: Target,
     request: Source,
     span: Span,
     tally: Rc<Tally>,
     connections: usize,
-    /// Requests that may still be sent.
+    /// Number of requests that remain to be sent.
     left: u64,
     sent: Vec<Instant>,
     first_line: ConnectionId,
     counts_from: Instant,
     ends: Instant,
     open: usize,
-    /// Whether the next request waits until a worker is parked, and who waits so.
+    /// Whether each request waits until a worker is parked, and the connections that wait.
     gate: bool,
     waiting: Vec<ConnectionId>,
     times: Times,
 }
 
 impl ClosedLoop {
-    /// Clients that are about to begin.
+    /// Creates clients that send the same request for `span`.
     pub fn new(dial: impl Into<Target>, request: Vec<u8>, connections: usize, span: Span) -> Self {
         let now = Instant::now();
         Self {
@@ -70,7 +70,7 @@ impl ClosedLoop {
         }
     }
 
-    /// Clients that send so many requests, however long it takes.
+    /// Creates clients that send `count` requests in total, without a time limit.
     pub fn filling(
         address: SocketAddr,
         make: impl FnMut() -> Vec<u8> + 'static,
@@ -83,26 +83,26 @@ impl ClosedLoop {
         Self { request, left: requests, ..Self::new(address, Vec::new(), connections, span) }
     }
 
-    /// Counts what is accepted there.
+    /// Counts accepted requests in `tally`.
     #[must_use]
     pub fn counting(mut self, tally: Rc<Tally>) -> Self {
         self.tally = tally;
         self
     }
 
-    /// Each request waits until a worker is parked.
+    /// Makes each request wait until a worker is parked.
     #[must_use]
     pub fn when_parked(mut self) -> Self {
         self.gate = true;
         self
     }
 
-    /// Answers per second.
+    /// Successful responses per second of the counted time.
     pub fn per_s(&self) -> f64 {
         self.times.count() as f64 / self.span.counted.as_secs_f64()
     }
 
-    /// How long they took.
+    /// Time from each request to its response.
     pub fn times(&self) -> &Times {
         &self.times
     }

@@ -1,4 +1,4 @@
-//! One connection: what is still to be written, what has come in part.
+//! One nonblocking connection with its unsent and partly received bytes.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 
@@ -6,20 +6,20 @@ use mio::net::TcpStream;
 
 use super::target::Target;
 
-/// A connection with at most one question open at a time.
+/// A connection with at most one request in flight.
 pub(super) struct Connection {
     pub dial: Target,
     pub role: usize,
     pub stream: TcpStream,
-    /// Whether a question is open.
+    /// Whether a request is in flight.
     pub asked: bool,
-    /// Its answer goes on and on, and is handed out as it comes.
+    /// Whether the response is a stream, passed on as it arrives.
     pub listens: bool,
     unwritten: Vec<u8>,
     written: usize,
-    /// The part of an answer that has come.
+    /// The received part of a response.
     pub part: Vec<u8>,
-    /// How many bytes it will at least have.
+    /// Bytes that the response has at least.
     pub part_bytes: usize,
 }
 
@@ -39,13 +39,13 @@ impl Connection {
         })
     }
 
-    /// Puts a new connection in the place of this one.
+    /// Replaces the connection by a new one.
     pub fn reconnect(&mut self) -> io::Result<()> {
         *self = Self::connect(self.dial, self.role)?;
         Ok(())
     }
 
-    /// Sends what the connection takes now and keeps the rest.
+    /// Writes what the socket accepts and stores the rest.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.asked = true;
         let sent = write(&mut self.stream, bytes)?;
@@ -57,7 +57,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends on what was kept.
+    /// Writes stored bytes.
     pub fn send_rest(&mut self) -> io::Result<()> {
         if self.written < self.unwritten.len() {
             self.written += write(&mut self.stream, &self.unwritten[self.written..])?;
@@ -65,7 +65,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come, at most a buffer full. None: nothing has.
+    /// Reads at most one buffer. `None` if no bytes have arrived.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             return match self.stream.read(buffer) {

@@ -1,4 +1,4 @@
-//! The loop that moves the bytes of all connections, and hands each answer to the role that asked.
+//! The event loop: moves the bytes of all connections and passes each response to its role.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,41 +11,41 @@ use super::target::Target;
 use super::timer::Timer;
 use crate::http::{Answer, Parsed};
 
-/// A load in which nothing happens for so long has got stuck.
+/// A load without any response for this time fails as stuck.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 const TIMER: Token = Token(usize::MAX);
-/// How long the loop waits at most.
+/// Longest wait of the loop.
 const LOOK_ROUND: Duration = Duration::from_secs(1);
-/// Holds nearly every answer, so that it can be read where it lies.
+/// Size of the read buffer. Nearly every response fits and is parsed without copying.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// One connection of an [`EventLoop`].
+/// The number of one connection of an [`EventLoop`], from 0.
 pub type ConnectionId = usize;
 
-/// One kind of participant of a load.
+/// One kind of participant of a load, such as a client or a worker.
 pub trait Role {
-    /// Opens its connections, with [`EventLoop::open`].
+    /// Opens the role's connections with [`EventLoop::open`].
     fn open(&mut self, event_loop: &mut EventLoop) -> Result<(), String>;
-    /// Sends what is to be sent at first.
+    /// Sends the first requests.
     fn begin(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<(), String>;
-    /// An answer came to one of its connections.
+    /// Handles a response on one of the role's connections.
     fn answered(
         &mut self,
         event_loop: &mut EventLoop,
         line: ConnectionId,
         answer: &Answer<'_>,
     ) -> Result<(), String>;
-    /// More came of an answer that goes on, see [`EventLoop::listen`].
+    /// Handles further bytes of a streamed response, see [`EventLoop::listen`].
     fn heard(&mut self, line: ConnectionId, bytes: &[u8]) -> Result<(), String> {
         let _ = (line, bytes);
         Ok(())
     }
-    /// All answers that had come were handed out; the time to do what is due. Says when to come back.
+    /// Runs after all received responses were handled, for timed work. Returns when to run next.
     fn turn(&mut self, event_loop: &mut EventLoop, now: Instant) -> Result<Option<Instant>, String> {
         let _ = (event_loop, now);
         Ok(None)
     }
-    /// It wants nothing more, as far as it can see.
+    /// Whether the role has no further work.
     fn is_done(&self) -> bool;
 }
 
@@ -53,22 +53,26 @@ pub trait Role {
 pub struct EventLoop {
     poll: Poll,
     timer: Timer,
-    /// Whether it looks again and again for what has come, and never sleeps.
+    /// Whether the loop polls without sleeping.
     is_awake: bool,
     lines: Vec<Connection>,
-    /// Whose turn it is: new connections are theirs.
+    /// The role that is running; new connections belong to it.
     role: usize,
 }
 
 impl EventLoop {
-    /// Runs a load until all of its roles are done.
+    /// Runs a load until all roles are done.
+    ///
+    /// # Errors
+    ///
+    /// If a connection or a role fails, or no response arrives for a minute.
     pub fn run(roles: &mut [&mut dyn Role]) -> Result<(), String> {
         Self::new(false)?.take_on(roles)
     }
 
-    /// The same, with this processor's whole time. To wake a processor that sleeps costs whoever sends it something: on a
-    /// virtual machine some microseconds for each answer, as much as a whole echo. An echo, whose answers come
-    /// without a pause, hardly ever pays that; a server that waits for its disk pays it after every commit.
+    /// Like [`EventLoop::run`], but polls without sleeping, which uses a whole processor. Waking a sleeping virtual
+    /// processor costs its sender microseconds per response, which would count against a server that answers in
+    /// bursts after a commit.
     pub fn run_awake(roles: &mut [&mut dyn Role]) -> Result<(), String> {
         Self::new(true)?.take_on(roles)
     }
@@ -146,7 +150,11 @@ impl EventLoop {
         }
     }
 
-    /// Opens a connection for the role whose turn it is.
+    /// Opens a connection for the running role.
+    ///
+    /// # Errors
+    ///
+    /// If the connection fails.
     pub fn open(&mut self, dial: impl Into<Target>) -> Result<ConnectionId, String> {
         let (id, dial) = (self.lines.len(), dial.into());
         let line = Connection::connect(dial, self.role);
@@ -166,12 +174,20 @@ impl EventLoop {
         registered.map_err(|error| format!("cannot watch a connection: {error}"))
     }
 
-    /// Sends a request. The one before on this connection must have been answered.
+    /// Sends a request. The connection must have no request in flight.
+    ///
+    /// # Errors
+    ///
+    /// If the connection fails.
     pub fn send(&mut self, line: ConnectionId, bytes: &[u8]) -> Result<(), String> {
         self.lines[line].send(bytes).map_err(|error| self.lost(line, &error))
     }
 
-    /// Sends a request whose answer goes on: it is handed out as it comes, its head first.
+    /// Sends a request with a streamed response, which is passed on as it arrives, starting with the head.
+    ///
+    /// # Errors
+    ///
+    /// If the connection fails.
     pub fn listen(&mut self, line: ConnectionId, bytes: &[u8]) -> Result<(), String> {
         self.lines[line].listens = true;
         self.send(line, bytes)
@@ -189,7 +205,7 @@ impl EventLoop {
     ) -> Result<(), String> {
         loop {
             let got = match self.lines[id].read(buffer) {
-                // Servers close what was idle for long.
+                // Servers close connections that were idle.
                 Err(_) if !self.lines[id].asked => return self.reconnect(id),
                 got => got.map_err(|error| self.lost(id, &error))?,
             };
@@ -203,7 +219,7 @@ impl EventLoop {
             let parse = line.dial.speech();
             if line.part.is_empty() {
                 match parse(&buffer[..count])? {
-                    // One question was open, so nothing follows its answer and there is no need to read again.
+                    // Only one request was in flight, so no bytes follow the response.
                     Parsed::Whole(answer, _) => return self.hand_out(id, &answer, roles),
                     Parsed::Part(bytes) => line.part_bytes = bytes,
                 }
@@ -241,7 +257,7 @@ impl EventLoop {
     }
 }
 
-/// The answer that a load is made for; any other ends it.
+/// Returns an error unless the response is 200.
 pub fn must_be_200(answer: &Answer<'_>) -> Result<(), String> {
     match answer.status {
         200 => Ok(()),
@@ -249,7 +265,11 @@ pub fn must_be_200(answer: &Answer<'_>) -> Result<(), String> {
     }
 }
 
-/// Asks one question and answers the body of its answer, which must be 200.
+/// Sends one request and returns the body of its response.
+///
+/// # Errors
+///
+/// If the connection fails or the status is not 200.
 pub fn ask(address: SocketAddr, request: &[u8]) -> Result<Vec<u8>, String> {
     let mut question = OpenRequest { address, request, answer: None };
     EventLoop::run(&mut [&mut question])?;

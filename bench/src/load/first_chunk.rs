@@ -1,4 +1,4 @@
-//! One job after another, each up to its first chunk: submit, take, yield, read.
+//! Jobs one after the other, each until its first chunk: submit, take, post a chunk, read the chunk.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::server::Endpoint;
 
 const WORKER: &str = "first-chunk";
 
-/// A client and a worker that know of each other only what the server tells them.
+/// A client and a worker that exchange jobs through the server only.
 pub struct FirstChunk {
     endpoint: Endpoint,
     span: Span,
@@ -19,7 +19,7 @@ pub struct FirstChunk {
     began: Instant,
     ends: Instant,
     job: String,
-    /// What is still to come before the next job.
+    /// Responses that are missing before the next job.
     open: Open,
     times: Times,
     over: bool,
@@ -33,7 +33,7 @@ struct Lines {
     reporter: ConnectionId,
 }
 
-/// Answers that are awaited.
+/// The kinds of missing responses.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Open {
     submit: bool,
@@ -42,7 +42,7 @@ struct Open {
 }
 
 impl FirstChunk {
-    /// For that long.
+    /// Creates the pair for an endpoint; both run for `span`.
     pub fn new(endpoint: &Endpoint, span: Span) -> Self {
         let now = Instant::now();
         Self {
@@ -58,12 +58,12 @@ impl FirstChunk {
         }
     }
 
-    /// From a job's submission to its reader's first chunk.
+    /// Time from a job's submit to its reader's first chunk.
     pub fn times(&self) -> &Times {
         &self.times
     }
 
-    /// Asks for a job first: the worker waits when it comes.
+    /// Sends the take first, so that the worker is parked when the job is submitted.
     fn next_job(&mut self, event_loop: &mut EventLoop) -> Result<(), String> {
         let take = format!("job-take/{WORKER}?gpu=none&job_in_progress=0");
         event_loop.send(self.lines.taker, &self.endpoint.worker_get(&take).bare())?;
@@ -120,13 +120,13 @@ impl Role for FirstChunk {
             self.times.add(self.began.elapsed());
             self.open.chunk = false;
         } else if self.open.report {
-            // The result was accepted: the worker is free again.
+            // The result was accepted, so the worker is free.
             self.over = Instant::now() >= self.ends;
             return if self.over { Ok(()) } else { self.next_job(event_loop) };
         } else {
             self.open.report = true;
         }
-        // Both the chunk's acceptance and its delivery are there.
+        // The chunk was both accepted and delivered.
         if self.open == (Open { submit: false, chunk: false, report: true }) {
             return self.report(event_loop, "job-done", b"{\"output\":1}");
         }

@@ -1,4 +1,4 @@
-//! Readers of server-sent events: each holds one answer open, and notes how old the moments in it are when they come.
+//! Readers of server-sent events. Each holds one response open and measures the age of the timestamps that arrive.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,11 +11,11 @@ use super::times::Times;
 use super::timestamp::stamps;
 use crate::http::Answer;
 
-/// Readers that hear everything that a tally counts, each of them or one in so many.
+/// Readers of server-sent events. `readers_each` of them read the same job, which the tally counts once.
 pub struct Listeners {
     address: SocketAddr,
     requests: Vec<Vec<u8>>,
-    /// How many hear the same.
+    /// Number of readers of the same job.
     readers_each: u64,
     tally: Rc<Tally>,
     span: Span,
@@ -23,14 +23,14 @@ pub struct Listeners {
     first_line: ConnectionId,
     counts_from: Instant,
     ends: Instant,
-    /// Of each answer the line that has not ended yet; none before it begins.
+    /// The unfinished line of each response; `None` before the body starts.
     parts: Vec<Option<Vec<u8>>>,
     heard: u64,
     times: Times,
 }
 
 impl Listeners {
-    /// One connection per request; `readers_each` of them hear the same.
+    /// Opens one connection per request. `readers_each` of them read the same job.
     pub fn new(
         address: SocketAddr,
         requests: Vec<Vec<u8>>,
@@ -56,19 +56,19 @@ impl Listeners {
         }
     }
 
-    /// What is heard counts that much later.
+    /// Delays the start of counting by `after`.
     #[must_use]
     pub fn counting_after(mut self, after: Duration) -> Self {
         self.after = after;
         self
     }
 
-    /// How old moments were when they came.
+    /// Age of timestamps when they arrived.
     pub fn times(&self) -> &Times {
         &self.times
     }
 
-    /// Moments heard in a second, by all of them.
+    /// Timestamps received per second, by all readers together.
     pub fn per_s(&self) -> f64 {
         self.times.count() as f64 / self.span.counted.as_secs_f64()
     }

@@ -1,5 +1,5 @@
-//! Requests at a fixed rate, whatever the server does. Each is timed from the moment at which it was due, also when
-//! it had to wait for a connection: a server that stops for a second makes a thousand requests slow, not one.
+//! An open loop: requests at a fixed rate, independent of the server's speed. Each is timed from when it was due,
+//! including the wait for a connection. So a pause of 1 s delays every request that was due in it.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use super::tally::Tally;
 use super::times::Times;
 use crate::http::Answer;
 
-/// Makes the request that is due at a moment.
+/// Returns the request that is due at an instant.
 pub type MakeRequest<'a> = Box<dyn FnMut(Instant) -> Vec<u8> + 'a>;
 
-/// Clients that follow a timetable.
+/// Clients that send requests on a schedule.
 pub struct OpenLoop<'a> {
     address: SocketAddr,
     make: MakeRequest<'a>,
@@ -27,17 +27,17 @@ pub struct OpenLoop<'a> {
     counts_from: Instant,
     ends: Instant,
     idle: Vec<ConnectionId>,
-    /// When the open request of each connection was due.
+    /// When the request in flight on each connection was due.
     due: Vec<Instant>,
     first_line: ConnectionId,
-    /// Due, and no connection was free.
+    /// Due requests that wait for a free connection.
     late: VecDeque<Instant>,
     after: Duration,
     times: Times,
 }
 
 impl<'a> OpenLoop<'a> {
-    /// Clients that share some connections.
+    /// Creates clients that share `connections` connections.
     pub fn new(
         address: SocketAddr,
         make: impl FnMut(Instant) -> Vec<u8> + 'a,
@@ -65,21 +65,21 @@ impl<'a> OpenLoop<'a> {
         }
     }
 
-    /// Counts what is accepted there.
+    /// Counts accepted requests in `tally`.
     #[must_use]
     pub fn counting(mut self, tally: Rc<Tally>) -> Self {
         self.tally = tally;
         self
     }
 
-    /// The timetable begins that long after the load.
+    /// Starts the schedule this long after the load.
     #[must_use]
     pub fn starting_after(mut self, after: Duration) -> Self {
         self.after = after;
         self
     }
 
-    /// How long they took, from when they were due.
+    /// Time from when each request was due to its response.
     pub fn times(&self) -> &Times {
         &self.times
     }

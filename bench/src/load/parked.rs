@@ -1,4 +1,4 @@
-//! Many requests that wait, each on a connection of its own, for an answer that holds the moment it was caused.
+//! Requests that wait in the server, each on its own connection, for a response with the timestamp of its cause.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use super::times::Times;
 use super::timestamp::stamps;
 use crate::http::Answer;
 
-/// Requests that wait until so many of them are answered.
+/// Parked requests that wait until `wanted` of them are answered.
 pub struct Parked {
     address: SocketAddr,
     requests: Vec<Vec<u8>>,
@@ -18,12 +18,12 @@ pub struct Parked {
 }
 
 impl Parked {
-    /// One connection per request; done when `wanted` answers came.
+    /// Opens one connection per request. Done after `wanted` responses.
     pub fn new(address: SocketAddr, requests: Vec<Vec<u8>>, wanted: u64) -> Self {
         Self { address, requests, wanted, first_line: 0, times: Times::new() }
     }
 
-    /// From the cause to the answer.
+    /// Time from the cause to the response.
     pub fn times(&self) -> &Times {
         &self.times
     }
@@ -52,7 +52,7 @@ impl Role for Parked {
         answer: &Answer<'_>,
     ) -> Result<(), String> {
         if answer.status == 204 {
-            // Nothing came in the time for which the server holds a request.
+            // The server's hold time ended without a job, so the request is sent again.
             return event_loop.send(line, &self.requests[line - self.first_line]);
         }
         must_be_200(answer)?;

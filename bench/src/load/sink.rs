@@ -1,4 +1,4 @@
-//! Readers that take whatever comes and look at nothing.
+//! Readers that receive and discard streamed responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::event_loop::{ConnectionId, EventLoop, Role};
 use crate::http::Answer;
 
-/// How often it is looked whether that was all.
+/// Interval of checks whether the load has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Readers of answers that go on, until somebody says that they may leave.
+/// Readers of streamed responses, until `may_leave` is set.
 pub struct Sink {
     address: SocketAddr,
     request: Vec<u8>,
@@ -20,7 +20,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// So many, with a connection each.
+    /// Opens `readers` connections with the same request.
     pub fn new(address: SocketAddr, request: Vec<u8>, readers: usize, may_leave: Arc<AtomicBool>) -> Self {
         Self { address, request, readers, may_leave }
     }

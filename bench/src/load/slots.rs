@@ -1,4 +1,4 @@
-//! Consumers that take one job at a time, each on a connection of its own: how queues without batches are used.
+//! Consumers that take one job at a time, each on its own connection, as queues without batches are used.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -8,27 +8,27 @@ use super::tally::Tally;
 use super::target::Target;
 use crate::http::Answer;
 
-/// How such a queue is spoken to.
+/// The protocol of a queue without batches.
 pub struct SlotProtocol {
-    /// Asks for a job and waits until there is one; in this slot.
+    /// The request of this slot for one job; the response waits for a job.
     pub take: fn(slot: usize) -> Vec<u8>,
-    /// Reports that the taken job is done, from the answer that brought it.
+    /// The report that a taken job is done, built from the response that delivered it.
     pub done: fn(slot: usize, taken: &[u8]) -> Vec<u8>,
-    /// Where both are said.
+    /// The server's address and protocol.
     pub dial: Target,
 }
 
-/// Some consumers.
+/// Consumers with one slot each.
 pub struct Slots {
     manner: SlotProtocol,
     tally: Rc<Tally>,
     first_line: ConnectionId,
-    /// Whether the open question of each slot is a report.
+    /// Whether the request in flight of each slot is a report.
     reports: Vec<bool>,
 }
 
 impl Slots {
-    /// So many of them.
+    /// Creates `count` consumers.
     pub fn new(manner: SlotProtocol, count: usize, tally: Rc<Tally>) -> Self {
         Self { manner, tally, first_line: 0, reports: vec![false; count] }
     }

@@ -1,4 +1,4 @@
-//! Streams: a worker that yields chunks and a client that reads them, per job.
+//! Streams: per job a worker that posts chunks and a client that reads them.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::timestamp::{stamp, stamps};
 use crate::http::Answer;
 use crate::server::Endpoint;
 
-/// A worker's side of some jobs that run: each yields the next chunk when the one before was accepted.
+/// The worker's side of running jobs: each posts the next chunk after the last one was accepted.
 pub struct Yielding {
     endpoint: Endpoint,
     worker: String,
@@ -26,7 +26,7 @@ pub struct Yielding {
 }
 
 impl Yielding {
-    /// For jobs that this worker has.
+    /// Creates the worker's side of jobs that `worker` has taken.
     pub fn new(endpoint: &Endpoint, worker: &str, jobs: Vec<String>, span: Span, tally: Rc<Tally>) -> Self {
         let (worker, running, now) = (worker.to_owned(), jobs.len(), Instant::now());
         Self {
@@ -43,7 +43,7 @@ impl Yielding {
         }
     }
 
-    /// Chunks that were accepted in a second.
+    /// Chunks accepted per second.
     pub fn per_s(&self) -> f64 {
         self.counted as f64 / self.span.counted.as_secs_f64()
     }
@@ -97,7 +97,7 @@ impl Role for Yielding {
     }
 }
 
-/// A client's side: for each job a reader that asks for the next chunks as soon as it has some.
+/// The client's side: one reader per job, which requests the next chunks after each response.
 pub struct Reading {
     endpoint: Endpoint,
     requests: Vec<Vec<u8>>,
@@ -110,7 +110,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Readers of these jobs.
+    /// Creates one reader for each of the jobs.
     pub fn new(endpoint: &Endpoint, jobs: &[String], span: Span, tally: Rc<Tally>) -> Self {
         let requests =
             jobs.iter().map(|job| endpoint.get(&format!("stream/{job}?wait=1000")).bare()).collect();
@@ -128,12 +128,12 @@ impl Reading {
         }
     }
 
-    /// From when the worker sent a chunk to when its reader had it.
+    /// Time from a chunk's post to its arrival at the reader.
     pub fn times(&self) -> &Times {
         &self.times
     }
 
-    /// Chunks per second.
+    /// Chunks received per second, by all readers together.
     pub fn per_s(&self) -> f64 {
         self.times.count() as f64 / self.span.counted.as_secs_f64()
     }

@@ -1,4 +1,4 @@
-//! A worker that takes jobs at one moment and leaves it to others to report on them.
+//! A worker that takes jobs at a given time and leaves the reports to other roles.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,13 +10,13 @@ use super::worker::job_ids;
 use crate::http::Answer;
 use crate::server::Endpoint;
 
-/// The most jobs that one take answers.
+/// Most jobs per take.
 const BATCH: usize = 1_000;
 
-/// Jobs that were taken, in their order.
+/// Ids of taken jobs, in order.
 pub type Taken = Rc<RefCell<VecDeque<String>>>;
 
-/// Takes so many jobs, some time after the load began.
+/// Takes `wanted` jobs, starting `after` the load began.
 pub struct Taker {
     endpoint: Endpoint,
     after: Duration,
@@ -27,7 +27,7 @@ pub struct Taker {
 }
 
 impl Taker {
-    /// The jobs go to `taken`.
+    /// Creates the taker. The job ids are appended to `taken`.
     pub fn new(endpoint: &Endpoint, after: Duration, wanted: usize, taken: Taken) -> Self {
         Self { endpoint: endpoint.clone(), after, wanted, taken, line: 0, begins: None }
     }

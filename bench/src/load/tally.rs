@@ -1,8 +1,8 @@
-//! What the roles of one load know of each other.
+//! Counters that the roles of one load share.
 
 use std::cell::Cell;
 
-/// Jobs on their way. Shared by those who submit and those who work; all are on one thread.
+/// Jobs in flight. Submitters and workers of one thread share it.
 #[derive(Debug, Default)]
 pub struct Tally {
     submitted: Cell<u64>,
@@ -12,54 +12,54 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A tally of somebody who is going to submit.
+    /// Returns a tally for a load with a submitter, which closes it.
     pub fn submitting() -> Self {
         let tally = Self::default();
         tally.submitting.set(true);
         tally
     }
 
-    /// A job was accepted.
+    /// Counts an accepted job.
     pub fn submit(&self) {
         self.submitted.set(self.submitted.get() + 1);
     }
 
-    /// No more jobs will come.
+    /// Marks the end of submits.
     pub fn close(&self) {
         self.submitting.set(false);
     }
 
-    /// A job's result was accepted.
+    /// Counts an accepted result.
     pub fn finish(&self) {
         self.finished.set(self.finished.get() + 1);
     }
 
-    /// So many jobs have their result by now.
+    /// Sets the number of jobs with a result to `count`.
     pub fn finished_until_now(&self, count: u64) {
         self.finished.set(count);
     }
 
-    /// Jobs whose result was accepted.
+    /// Number of jobs with an accepted result.
     pub fn finished(&self) -> u64 {
         self.finished.get()
     }
 
-    /// A worker has asked for jobs.
+    /// Counts a worker's take that waits.
     pub fn park(&self) {
         self.parked.set(self.parked.get() + 1);
     }
 
-    /// A worker that asked was answered.
+    /// Counts the response to a waiting take.
     pub fn unpark(&self) {
         self.parked.set(self.parked.get().saturating_sub(1));
     }
 
-    /// Whether some worker waits for jobs.
+    /// Whether any worker is waiting for jobs.
     pub fn is_parked(&self) -> bool {
         self.parked.get() > 0
     }
 
-    /// Whether every job that was and will be submitted has its result.
+    /// Whether submitting has ended and every job has its result.
     pub fn is_settled(&self) -> bool {
         !self.submitting.get() && self.finished.get() >= self.submitted.get()
     }

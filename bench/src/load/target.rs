@@ -1,18 +1,18 @@
-//! How a connection is made and what is spoken on it.
+//! A server's address and the protocol of its connections.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 
 use crate::http::{self, Parsed};
 
-/// Finds the first whole answer in what has come. What is not HTTP counts as status 200 with all of its bytes as the
-/// body.
+/// Finds the first complete response in received bytes. A response of another protocol than HTTP gets status 200
+/// and all of its bytes as the body.
 pub type ReplyParser = fn(&[u8]) -> Result<Parsed<'_>, String>;
 
-/// What is said on a new connection before the load, waiting for each answer.
+/// Exchanges the first messages of a new connection, before the load.
 pub type Handshake = fn(&mut TcpStream) -> io::Result<()>;
 
-/// A place to connect to.
+/// A server that connections are made to.
 #[derive(Clone, Copy)]
 pub struct Target {
     address: SocketAddr,
@@ -21,29 +21,29 @@ pub struct Target {
 }
 
 impl Target {
-    /// A place that speaks something of its own.
+    /// A server with a protocol other than HTTP.
     pub fn new(address: SocketAddr, speech: ReplyParser) -> Self {
         Self { address, speech, greeting: |_| Ok(()) }
     }
 
-    /// It wants to be greeted.
+    /// Adds a handshake.
     #[must_use]
     pub fn greeting(mut self, greeting: Handshake) -> Self {
         self.greeting = greeting;
         self
     }
 
-    /// Where it is.
+    /// The address that connections are made to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it speaks.
+    /// The parser of responses.
     pub(super) fn speech(&self) -> ReplyParser {
         self.speech
     }
 
-    /// A connection that is ready for questions.
+    /// Opens a connection and runs its handshake.
     pub(super) fn connect(&self) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;

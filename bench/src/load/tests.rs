@@ -1,4 +1,4 @@
-//! Loads against a server of a few lines.
+//! Loads against a minimal server.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::http::Request;
 
-/// Answers `GET`s: 200 to all but `/refused`, and the first of each connection only after `hold`.
+/// Answers each `GET` with 200, or 500 for `/refused`. Holds the first response of each connection for `hold`.
 struct Server {
     address: SocketAddr,
     answered: Arc<AtomicU64>,
@@ -42,13 +42,13 @@ fn converse(stream: TcpStream, hold: Duration, answered: &AtomicU64) {
         let refused = request.starts_with("GET /refused");
         let status = if refused { "500 No" } else { "200 OK" };
         answered.fetch_add(1, Ordering::Relaxed);
-        // In one piece, or the kernel waits for an acknowledgement between two.
+        // Written in one piece, because the kernel may delay the second of two.
         let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 4\r\n\r\nbody");
         let _ = stream.write_all(answer.as_bytes());
     }
 }
 
-/// The server stalls: what a stall does to the times that are measured is what is tested.
+/// Sleeps: the stall of the server is what the test measures.
 fn wait_for(time: Duration) {
     thread::sleep(time);
 }
@@ -65,7 +65,7 @@ fn a_closed_loop_counts_what_is_answered() {
         run(&mut [&mut clients]).unwrap();
         let (counted, answered) = (clients.times().count(), server.answered.load(Ordering::Relaxed));
         assert!(counted > 0 && clients.per_s() > 0.0);
-        // The last ones of each connection may have been answered too late to count.
+        // The last response of each connection may have come too late to count.
         assert!((counted..=counted + 3).contains(&answered), "{counted} counted of {answered}");
     }
 }
@@ -86,7 +86,7 @@ fn filling_sends_as_many_as_were_asked_for() {
 fn an_open_loop_times_requests_from_when_they_were_due() {
     let hold = Duration::from_millis(100);
     let server = Server::start(hold);
-    // Twenty requests are due while the first one is held, and all have to wait for its connection.
+    // Twenty requests are due during the stall and wait for its connection.
     let make = |_| Request::get("/").bare();
     let mut clients = OpenLoop::new(server.address, make, 200.0, 1, span(100));
     let began = Instant::now();
@@ -114,7 +114,7 @@ fn nobody_there_is_said() {
     assert!(error.starts_with("cannot connect to 127.0.0.1:"), "{error}");
 }
 
-/// Sends each who asks this text, in two pieces.
+/// Sends this text in two pieces to each client.
 fn tell(text: String, cut: usize) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -127,7 +127,7 @@ fn tell(text: String, cut: usize) -> SocketAddr {
                     let _ = stream.write_all(&text.as_bytes()[..cut]);
                     wait_for(Duration::from_millis(20));
                     let _ = stream.write_all(&text.as_bytes()[cut..]);
-                    // The answer goes on.
+                    // The response does not end.
                     wait_for(Duration::from_mins(1));
                 }
             });

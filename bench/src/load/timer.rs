@@ -1,4 +1,4 @@
-//! A timer that wakes the poll to the microsecond; the poll's own timeout counts in milliseconds.
+//! A timer with microsecond precision for the poll, whose own timeout counts in milliseconds.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -10,10 +10,10 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// Wakes a poll at one moment.
+/// Wakes a poll at a set instant.
 pub(super) struct Timer {
     descriptor: OwnedFd,
-    /// For when it is set.
+    /// The instant for which the timer is set.
     due: Option<Instant>,
 }
 
@@ -25,10 +25,10 @@ impl Timer {
         Ok(Self { descriptor, due: None })
     }
 
-    /// Sets it for `due`; it stays as it is without one. Waking too early does no harm.
+    /// Sets the timer for `due`. `None` leaves it unchanged, because an early wake-up is harmless.
     pub fn set(&mut self, due: Option<Instant>, now: Instant) -> io::Result<()> {
         let Some(due) = due.filter(|due| self.due != Some(*due)) else { return Ok(()) };
-        // Zero would switch it off.
+        // Zero would disable the timer.
         let left = due.saturating_duration_since(now).max(Duration::from_nanos(1));
         let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: left };

@@ -1,4 +1,4 @@
-//! How long things took, as a histogram: three significant digits from a microsecond to a minute and beyond.
+//! A histogram of durations with three significant digits, from 1 µs to 10 min.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use hdrhistogram::Histogram;
 
 const LONGEST_US: u64 = 600_000_000;
 
-/// Durations of one kind.
+/// Durations of one kind, as a histogram.
 #[derive(Clone, Debug)]
 pub struct Times {
     histogram: Histogram<u64>,
 }
 
 impl Times {
-    /// None yet.
+    /// Returns an empty histogram.
     pub fn new() -> Self {
         match Histogram::new_with_bounds(1, LONGEST_US, 3) {
             Ok(histogram) => Self { histogram },
@@ -21,28 +21,28 @@ impl Times {
         }
     }
 
-    /// Adds one. What is longer than ten minutes counts as ten minutes.
+    /// Adds a duration; longer ones count as 10 minutes.
     pub fn add(&mut self, took: Duration) {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(LONGEST_US);
         self.histogram.saturating_record(took_us);
     }
 
-    /// How many there are.
+    /// Number of added durations.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The time within which this share of them stayed, in microseconds.
+    /// The quantile `share` (0 to 1) in microseconds.
     pub fn quantile_us(&self, share: f64) -> f64 {
         self.histogram.value_at_quantile(share) as f64
     }
 
-    /// Their mean in microseconds.
+    /// The mean in microseconds.
     pub fn mean_us(&self) -> f64 {
         self.histogram.mean()
     }
 
-    /// The longest in microseconds.
+    /// The longest duration in microseconds.
     pub fn longest_us(&self) -> f64 {
         self.histogram.max() as f64
     }

@@ -1,4 +1,4 @@
-//! Moments that travel in a payload, so that whoever gets it knows how long it took.
+//! Timestamps in payloads, from which the receiver computes the latency.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 const MARK: &str = "\"at_us\":";
 
-/// A JSON object that holds this moment.
+/// Returns a JSON object with the timestamp.
 pub fn stamp(at: Instant) -> String {
     format!("{{{MARK}{}}}", at.saturating_duration_since(*EPOCH).as_micros())
 }
 
-/// The moments in a text, in their order.
+/// Returns the timestamps in a text, in order.
 pub fn stamps(text: &[u8]) -> impl Iterator<Item = Instant> {
     let text = std::str::from_utf8(text).unwrap_or_default();
     text.split(MARK).skip(1).filter_map(|rest| {

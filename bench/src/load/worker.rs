@@ -1,4 +1,4 @@
-//! A fast worker: it speaks the worker protocol with batch takes and reports each job the moment it has it.
+//! A fast worker: takes batches and reports each job immediately.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -11,23 +11,23 @@ use crate::server::Endpoint;
 
 const OUTPUT: &[u8] = br#"{"output":{"ok":true}}"#;
 
-/// What a worker says where it gets its jobs.
+/// The requests of a worker, and the server's responses.
 pub trait Protocol {
-    /// Where it connects to.
+    /// The server's address and protocol.
     fn dial(&self) -> Target;
-    /// Asks for up to `free` jobs.
+    /// The request for up to `free` jobs.
     fn take(&self, free: usize, busy: bool) -> Vec<u8>;
-    /// The ids of the jobs that an answer to that brings.
+    /// The job ids in the response to a take.
     fn jobs(&self, answer: &[u8]) -> Result<Vec<String>, String>;
-    /// Reports a result.
+    /// The request that reports a result.
     fn done(&self, job: &str) -> Vec<u8>;
-    /// How long it waits after an answer without jobs. Nothing where the question itself waits.
+    /// Pause after a response without jobs; zero if the server holds takes.
     fn pause(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// The worker protocol.
+/// Longshore's worker protocol.
 struct LongshoreProtocol {
     endpoint: Endpoint,
     name: String,
@@ -54,7 +54,7 @@ impl Protocol for LongshoreProtocol {
     }
 }
 
-/// One worker with some slots: a connection for its takes and one per slot for its reports.
+/// A worker with a connection for takes and one per slot for reports.
 pub struct Worker {
     protocol: Box<dyn Protocol>,
     slots: usize,
@@ -71,13 +71,13 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker of that endpoint.
+    /// Creates a worker of a Longshore endpoint.
     pub fn new(endpoint: &Endpoint, name: impl Into<String>, slots: usize, tally: Rc<Tally>) -> Self {
         let protocol = LongshoreProtocol { endpoint: endpoint.clone(), name: name.into() };
         Self::speaking(protocol, slots, tally)
     }
 
-    /// A worker of something else.
+    /// Creates a worker with another protocol.
     pub fn speaking(protocol: impl Protocol + 'static, slots: usize, tally: Rc<Tally>) -> Self {
         Self {
             protocol: Box::new(protocol),
@@ -95,19 +95,19 @@ impl Worker {
         }
     }
 
-    /// It stops after that time, whatever is left.
+    /// Stops the worker after `span`, even if jobs are left.
     #[must_use]
     pub fn working_for(mut self, time: Duration) -> Self {
         self.working_for = Some(time);
         self
     }
 
-    /// How many takes brought jobs.
+    /// Number of takes that returned jobs.
     pub fn takes(&self) -> u64 {
         self.takes
     }
 
-    /// A job that it has reported on, once the load is over.
+    /// A job that the worker has reported, once the load is over.
     pub fn last_job(&self) -> Option<&str> {
         self.last_job.as_deref()
     }
@@ -120,7 +120,7 @@ impl Worker {
     }
 
     fn report(&mut self, event_loop: &mut EventLoop, job: &str) -> Result<(), String> {
-        let Some(line) = self.idle.pop() else { return Err("more jobs than were asked for".to_owned()) };
+        let Some(line) = self.idle.pop() else { return Err("more jobs than free slots".to_owned()) };
         event_loop.send(line, &self.protocol.done(job))
     }
 }
@@ -176,7 +176,8 @@ impl Role for Worker {
         if self.rests_until.is_some_and(|end| now < end) {
             return Ok(self.rests_until);
         }
-        // Once per round and not per report: reports that are answered together free their slots together.
+        // Once per round: reports that are answered together free their slots together, so one take asks for all of
+        // them.
         if !self.is_taking && !self.idle.is_empty() && !self.tally.is_settled() {
             self.take(event_loop)?;
         }
@@ -184,12 +185,12 @@ impl Role for Worker {
     }
 
     fn is_done(&self) -> bool {
-        // A take may stay open: nobody will answer it.
+        // A parked take may remain; the server has no job for it.
         self.tally.is_settled() || self.is_over && self.idle.len() == self.slots
     }
 }
 
-/// The ids in a take's answer. The inputs that are in it too are the generator's own and have no member `id`.
+/// The job ids in a take's response. The generator's inputs, which are also in it, have no member `id`.
 pub fn job_ids(body: &[u8]) -> impl Iterator<Item = &str> {
     let text = std::str::from_utf8(body).unwrap_or_default();
     text.split("\"id\":\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(id, _)| id)

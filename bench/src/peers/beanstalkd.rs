@@ -1,4 +1,4 @@
-//! beanstalkd: put, reserve, delete. It keeps no results.
+//! beanstalkd: put, reserve, delete. beanstalkd stores no results.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -49,14 +49,14 @@ fn take(_slot: usize) -> Vec<u8> {
     b"reserve\r\n".to_vec()
 }
 
-/// From `RESERVED <id> <bytes>`.
+/// Builds the delete of a reserved job from `RESERVED <id> <bytes>`.
 fn done(_slot: usize, taken: &[u8]) -> Vec<u8> {
     let line = taken.split(|byte| *byte == b'\r').next().unwrap_or_default();
     let id = line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
     [b"delete ", id, b"\r\n"].concat()
 }
 
-/// A line, and after `RESERVED` a job.
+/// Parses a line, and after `RESERVED` the job.
 fn reply(bytes: &[u8]) -> Result<Parsed<'_>, String> {
     let Some(line) = bytes.windows(2).position(|window| window == b"\r\n") else {
         return Ok(Parsed::Part(bytes.len() + 1));

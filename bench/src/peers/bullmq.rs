@@ -1,4 +1,4 @@
-//! `BullMQ` behind fastify, and its worker with 16 jobs at a time.
+//! `BullMQ` behind fastify, and its worker with 16 concurrent jobs.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::program::{CpuPlacement, Program, free_address};
 use crate::scenarios::{SMALL_BYTES, ScenarioContext, job_body};
 
 pub(super) struct BullMq {
-    // Dropped in this order: what uses Redis ends before it.
+    // Dropped in this order, so that users of Redis end before Redis.
     worker: Option<Program>,
     _server: Program,
     redis: Redis,

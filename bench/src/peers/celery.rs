@@ -13,7 +13,7 @@ use crate::program::{CpuPlacement, Program, free_address};
 use crate::scenarios::{SMALL_BYTES, ScenarioContext, job_body};
 
 pub(super) struct Celery {
-    // Dropped in this order: what uses Redis ends before it.
+    // Dropped in this order, so that users of Redis end before Redis.
     worker: Option<Program>,
     _server: Program,
     redis: Redis,
@@ -56,7 +56,7 @@ impl Peer for Celery {
 fn python(ground: &ScenarioContext, redis: &Redis) -> Result<Command, String> {
     let mut command = Command::new(installed(ground)?.join("venv/bin/python"));
     command.current_dir(source("celery")).env("REDIS_URL", redis.url()).env("PYTHONDONTWRITEBYTECODE", "1");
-    // It complains about root, in a container too.
+    // Celery refuses to run as root, in a container too.
     command.env("C_FORCE_ROOT", "1");
     Ok(command)
 }

@@ -1,4 +1,4 @@
-//! Looks how many jobs a queue has finished, where only the queue knows.
+//! Polls the number of finished jobs of a queue that does not notify clients.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use crate::http::{Answer, Request};
 use crate::load::{ConnectionId, EventLoop, Role, Tally, ask};
 
-/// Between two looks: rare enough to cost nothing.
+/// Interval of polls, long enough not to disturb the measurement.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a worker may take to come up.
+/// How long a worker may take to start.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Sees the first job through before anything is measured: programs that compile as they run, and workers that come up
-/// slowly, are ready then. It must have been submitted.
+/// Waits until the first job, which must have been submitted, is finished. Slow workers and just-in-time compilers
+/// are ready then.
 pub(super) fn wait_first(address: SocketAddr) -> Result<(), String> {
     let began = Instant::now();
     while began.elapsed() < START_TIME_MAX {
@@ -27,7 +27,7 @@ pub(super) fn wait_first(address: SocketAddr) -> Result<(), String> {
     Err(format!("the first job was not done within {} s", START_TIME_MAX.as_secs()))
 }
 
-/// Asks `GET /finished` now and then; the answer is a number. The first job does not count.
+/// Polls `GET /finished`, whose response is a number. The first job is not counted.
 pub(super) struct Finished {
     address: SocketAddr,
     tally: Rc<Tally>,

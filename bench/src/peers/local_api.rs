@@ -1,5 +1,5 @@
-//! The server that the official worker SDK brings for trying a handler out. It runs a job within its request, keeps
-//! nothing on disk, and `/run` does not run anything.
+//! The test server of the official worker SDK. It runs a job within its request and stores nothing; its `/run` runs
+//! no job.
 
 use std::process::Command;
 

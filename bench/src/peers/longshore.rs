@@ -1,4 +1,4 @@
-//! This server.
+//! Longshore as one of the compared queues.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! PostgreSQL's protocol, version 3, as far as prepared statements need it.
+//! The parts of PostgreSQL's protocol, version 3, that prepared statements need.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,23 +6,23 @@ use std::net::TcpStream;
 use crate::http::{Answer, Parsed};
 
 const VERSION: i32 = 3 << 16;
-/// A message's kind and length.
+/// Bytes of a message's type and length.
 const HEAD_BYTES: usize = 5;
 
-/// A statement that is parsed once per connection. All of its parameters and columns are text.
+/// A statement that each connection prepares once. All parameters and columns are text.
 pub(super) struct Prepared {
     pub name: &'static str,
     pub query: &'static str,
 }
 
 impl Prepared {
-    /// Makes it known to a connection.
+    /// The message that prepares the statement on a connection.
     pub fn parse(&self) -> Vec<u8> {
         let no_types = 0_i16.to_be_bytes();
         message(b'P', &[text(self.name), text(self.query), no_types.to_vec()].concat())
     }
 
-    /// Runs it once.
+    /// The messages that execute the statement once.
     pub fn execute(&self, parameters: &[&[u8]]) -> Vec<u8> {
         let mut bind = [text(""), text(self.name), 0_i16.to_be_bytes().to_vec()].concat();
         bind.extend((parameters.len() as i16).to_be_bytes());
@@ -36,12 +36,12 @@ impl Prepared {
     }
 }
 
-/// Ends a group of messages.
+/// The message that ends a group of messages.
 pub(super) fn sync() -> Vec<u8> {
     message(b'S', b"")
 }
 
-/// Statements without parameters.
+/// The message that runs statements without parameters.
 pub(super) fn query(sql: &str) -> Vec<u8> {
     message(b'Q', &text(sql))
 }
@@ -55,7 +55,7 @@ fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }
 
-/// Begins a session.
+/// Starts a session.
 pub(super) fn start(stream: &mut TcpStream, user: &str) -> io::Result<()> {
     let names = [text("user"), text(user), text("database"), text("postgres"), vec![0]].concat();
     let content = [&VERSION.to_be_bytes()[..], &names].concat();
@@ -63,7 +63,7 @@ pub(super) fn start(stream: &mut TcpStream, user: &str) -> io::Result<()> {
     ask(stream, &[&length.to_be_bytes()[..], &content].concat())
 }
 
-/// Asks and waits for the whole answer.
+/// Sends a query and waits for its complete response.
 pub(super) fn ask(stream: &mut TcpStream, question: &[u8]) -> io::Result<()> {
     stream.write_all(question)?;
     let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
@@ -78,7 +78,7 @@ pub(super) fn ask(stream: &mut TcpStream, question: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Everything up to "ready for query".
+/// Parses everything up to `ReadyForQuery`.
 pub(super) fn reply(bytes: &[u8]) -> Result<Parsed<'_>, String> {
     for (kind, content, end) in messages(bytes) {
         match kind {
@@ -109,7 +109,7 @@ pub(super) fn first_columns(answer: &[u8]) -> Vec<String> {
     rows.filter_map(|(_, row, _)| value(row)).collect()
 }
 
-/// The whole messages: kind, content, and where the next one begins.
+/// The complete messages: type, content, and the offset of the next one.
 fn messages(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8], usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! PostgreSQL: an insert per job, batches taken with SKIP LOCKED, an update per result; each a commit of its own.
+//! PostgreSQL: one insert per job, batches taken with SKIP LOCKED, one update per result; each is a commit.
 
 use std::fs;
 use std::io;
@@ -18,9 +18,9 @@ use crate::load::{Protocol, Role, Tally, Target, Worker};
 use crate::program::{CpuPlacement, Program, free_address};
 use crate::scenarios::ScenarioContext;
 
-/// Where Debian keeps the programs of each version.
+/// Directory in which Debian installs each version's programs.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// It refuses to run as root; its package brings this user.
+/// PostgreSQL refuses to run as root; the package creates this user.
 const USER: &str = "postgres";
 
 const TABLE: &str = "CREATE TABLE job (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, \
@@ -83,7 +83,7 @@ impl Peer for Postgres {
 }
 
 impl Postgres {
-    /// It listens a moment before it lets anybody in.
+    /// PostgreSQL listens before it accepts sessions, so the connection is retried.
     fn make_table(&self) -> io::Result<()> {
         let mut tries = 0;
         loop {
@@ -129,7 +129,7 @@ fn prepare(stream: &mut TcpStream) -> io::Result<()> {
     pg_wire::ask(stream, &[SUBMIT.parse(), TAKE.parse(), DONE.parse(), pg_wire::sync()].concat())
 }
 
-/// The programs of the newest version.
+/// The directory of the newest version's programs.
 fn programs() -> Result<PathBuf, String> {
     let versions = fs::read_dir(VERSIONS).map_err(|error| format!("no PostgreSQL in {VERSIONS}: {error}"))?;
     let versions = versions.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -137,7 +137,7 @@ fn programs() -> Result<PathBuf, String> {
     Ok(Path::new(VERSIONS).join(newest.ok_or_else(|| format!("no version in {VERSIONS}"))?).join("bin"))
 }
 
-/// Gives the folder to the user it runs as, if that is not ourselves.
+/// Gives the directory to the PostgreSQL user. `None` if this process runs as that user.
 fn owner(folder: &Path) -> Result<Option<(u32, u32)>, String> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Redis lists: a push per job; each slot moves one to a list of its own, keeps its result, and drops it.
+//! Redis lists: one push per job. Each slot moves a job to its own list, stores the result and removes the job.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::load::{Role, SlotProtocol, Slots, Tally, Target};
 use crate::program::{CpuPlacement, Program, free_address};
 use crate::scenarios::ScenarioContext;
 
-/// A Redis that syncs its log before it answers.
+/// A Redis server that syncs its log before each reply.
 pub(super) struct Redis {
     _program: Program,
     _folder: TempDir,
@@ -30,7 +30,7 @@ impl Redis {
         Ok(Self { _program: program, _folder: folder, address })
     }
 
-    /// As its clients write it.
+    /// The URL that clients use.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
@@ -62,7 +62,7 @@ fn take(slot: usize) -> Vec<u8> {
     command(&[b"BLMOVE", b"jobs", own_list(slot).as_bytes(), b"LEFT", b"RIGHT", b"0"])
 }
 
-/// A list holds no ids, so all results of a slot have one name; it costs the same.
+/// Lists have no ids, so all results of a slot share one key. The cost is the same.
 fn done(slot: usize, _taken: &[u8]) -> Vec<u8> {
     let result = format!("result:{slot}");
     let kept = command(&[b"SET", result.as_bytes(), br#"{"ok":true}"#]);

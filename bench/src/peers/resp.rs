@@ -1,10 +1,10 @@
-//! The Redis protocol, as far as these commands need it.
+//! The parts of the Redis protocol that the commands need.
 
 use std::io::Write as _;
 
 use crate::http::{Answer, Parsed};
 
-/// A command.
+/// Encodes a command.
 pub(super) fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -16,7 +16,7 @@ pub(super) fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A reply that is not an error. A bare `OK` is the first of two, to two commands that were sent together.
+/// Parses a reply other than an error. A bare `OK` is the first of two replies to a pair of commands.
 pub(super) fn reply(bytes: &[u8]) -> Result<Parsed<'_>, String> {
     let (mut at, count) = (0, if bytes.first() == Some(&b'+') { 2 } else { 1 });
     for _ in 0..count {
@@ -29,14 +29,14 @@ pub(super) fn reply(bytes: &[u8]) -> Result<Parsed<'_>, String> {
     Ok(Parsed::Whole(Answer { status: 200, body: bytes[..at].into(), closes: false }, at))
 }
 
-/// None if that is not known yet.
+/// Length of a reply; `None` if more bytes are needed.
 fn reply_length(bytes: &[u8]) -> Result<Option<usize>, String> {
     let Some(line) = bytes.windows(2).position(|window| window == b"\r\n") else { return Ok(None) };
     let text = String::from_utf8_lossy(&bytes[..line]);
     let head = line + 2;
     match text.split_at_checked(1) {
         Some(("+" | ":", _)) => Ok(Some(head)),
-        Some(("$", "-1")) => Err("a reply without a value: a job got lost".to_owned()),
+        Some(("$", "-1")) => Err("a reply without a value: a job was lost".to_owned()),
         Some(("$", length)) => match length.parse::<usize>() {
             Ok(length) => Ok(Some(head + length + 2)),
             Err(_) => Err(format!("not a length: {text}")),

@@ -1,5 +1,5 @@
-//! `submit` and `end-to-end` again, with the server on every processor but the generator's. With two processors this is
-//! the same as on one; `taskset` takes some of more away.
+//! `submit` and `end-to-end` with the server on every processor except the generator's. With two processors this
+//! equals one; `taskset` limits the number.
 
 use super::{SMALL_BYTES, Scenario, ScenarioContext, end_to_end, submit};
 use crate::readings::Readings;

@@ -1,4 +1,4 @@
-//! What the disk and the network of this machine take.
+//! The speed of this computer's disk and loopback network.
 
 use super::{Scenario, ScenarioContext};
 use crate::baselines::{Baseline, Sync, measure_disk, measure_loopback};

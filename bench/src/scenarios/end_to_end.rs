@@ -1,4 +1,4 @@
-//! Whole lives: jobs are submitted, taken and reported on at once. The clock stops when the last one has its result.
+//! Complete jobs: submitted, taken and reported immediately. The time ends with the last result.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     measure(context, readings, "end-to-end")
 }
 
-/// Measures whole lives under this name, and beside them the echo.
+/// Measures complete jobs under this name, and the echo.
 pub(super) fn measure(
     context: &ScenarioContext,
     readings: &mut Readings,
@@ -43,13 +43,13 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// What came of it.
+/// The results of one load.
 struct JobRates {
     jobs: u64,
     takes: u64,
     took: Duration,
     used: ProcessUsage,
-    /// What a job brings along: its input, its output, and the facts that a client is told of it.
+    /// Bytes of a job: input, output, and the record that clients get.
     job_bytes: usize,
 }
 
@@ -58,7 +58,7 @@ fn live(context: &ScenarioContext, workers: usize) -> Result<JobRates, String> {
     let endpoint = server.endpoint()?;
     let tally = Rc::new(Tally::submitting());
     let request = endpoint.post("run").with_body(&job_body(SMALL_BYTES));
-    // Nothing is left out at the beginning: what was submitted then must be worked off too.
+    // No warm-up: jobs that it submitted would have to be completed as well.
     let span = Span { warm_up: Duration::ZERO, counted: context.span().counted };
     let mut clients =
         ClosedLoop::new(endpoint.address(), request, CONNECTIONS, span).counting(Rc::clone(&tally));
@@ -73,6 +73,6 @@ fn live(context: &ScenarioContext, workers: usize) -> Result<JobRates, String> {
     let takes = workers.iter().map(Worker::takes).sum();
     let job = workers.iter().find_map(Worker::last_job).ok_or("no job was done")?;
     let record = ask(endpoint.address(), &endpoint.get(&format!("status/{job}")).bare())?;
-    // The record has the output in it.
+    // The record contains the output.
     Ok(JobRates { jobs: tally.finished(), takes, took, used, job_bytes: SMALL_BYTES + record.len() })
 }

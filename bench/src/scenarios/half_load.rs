@@ -1,4 +1,4 @@
-//! Latency while the server has half of what it can do: `/runsync` and `/status` on a timetable.
+//! Latency at half of the server's highest rate: `/runsync` and `/status` on a schedule.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ pub(super) const STATUS: Scenario = Scenario {
 const CONNECTIONS: usize = 16;
 const SLOTS: usize = 16;
 const POLLS_PER_S: f64 = 2_000.0;
-/// Enough for a timetable: more are never busy at once.
+/// Connections of a schedule; more are never busy concurrently.
 const OPEN_CONNECTIONS: usize = 256;
 
 fn runsync(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
@@ -61,7 +61,7 @@ fn status(context: &ScenarioContext, readings: &mut Readings) -> Result<(), Stri
     Ok(())
 }
 
-/// How many jobs pass when each client asks for the next as soon as it has one.
+/// The rate of a closed loop.
 fn highest(context: &ScenarioContext, endpoint: &Endpoint) -> Result<f64, String> {
     let tally = Rc::new(Tally::submitting());
     let request = endpoint.post("runsync").with_body(&job_body(SMALL_BYTES));

@@ -1,4 +1,4 @@
-//! A million jobs that end at once, purged or expired, beside others that want to be served.
+//! A million jobs that are purged or expire together, while other jobs are served.
 
 use std::rc::Rc;
 use std::thread;
@@ -19,9 +19,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const OTHERS_PER_S: f64 = 1000.0;
 const OTHERS_CONNECTIONS: usize = 256;
 const SLOTS: usize = 16;
-/// How long the others are watched before it begins.
+/// How long the other jobs are measured before the purge or expiry.
 const BEFORE: Duration = Duration::from_secs(1);
-/// The shortest life that a job can have.
+/// Shortest `ttl` of a job, in ms.
 const TTL_MS_MIN: u128 = 10_000;
 
 fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
@@ -47,7 +47,8 @@ fn watched(context: &ScenarioContext) -> Duration {
 
 fn job_that_ends(end: Instant) -> Vec<u8> {
     let ttl_ms = end.saturating_duration_since(Instant::now()).as_millis().max(TTL_MS_MIN);
-    format!(r#"{{"input":{{"prompt":"a job that nobody takes"}},"policy":{{"ttl":{ttl_ms}}}}}"#).into_bytes()
+    format!(r#"{{"input":{{"prompt":"a job that no worker takes"}},"policy":{{"ttl":{ttl_ms}}}}}"#)
+        .into_bytes()
 }
 
 fn while_purging(
@@ -56,13 +57,13 @@ fn while_purging(
     others: &Endpoint,
 ) -> Result<(Times, Times), String> {
     let request = crowd.post("purge-queue").with_body(b"");
-    // A timetable with one entry.
+    // A schedule with one request.
     let once = Span { warm_up: Duration::ZERO, counted: Duration::from_millis(1) };
     let purge = OpenLoop::new(crowd.address(), move |_| request.clone(), 1.0, 1, once).starting_after(BEFORE);
     others_for(others, watched(context), Some(purge))
 }
 
-/// How long the others' jobs take meanwhile, and how long the purge takes.
+/// Times of other endpoints' jobs during the purge, and the duration of the purge.
 fn others_for(
     others: &Endpoint,
     counted: Duration,

@@ -1,4 +1,4 @@
-//! A million jobs that wait: what they cost, and what they do to those that come and go meanwhile.
+//! A million queued jobs: their memory, and their effect on submits and takes.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 
 const CONNECTIONS: usize = 64;
 const SLOTS: usize = 16;
-/// How often the rates are measured; the million is made once.
+/// Repetitions of the rates; the million jobs are submitted once.
 const TURNS: usize = 3;
 
 fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
@@ -35,11 +35,11 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     Ok(())
 }
 
-/// With this full queue and with an empty one in turn.
+/// Measures the full queue and an empty one in turn.
 fn put_rates(context: &ScenarioContext, full: &Endpoint, readings: &mut Readings) -> Result<(), String> {
     let server = context.start_server()?;
     let empty = server.endpoint()?;
-    // A server whose files still grow syncs more slowly; the one with the million is past that.
+    // A server whose files still grow syncs more slowly. The full server is past that, so this one must be, too.
     fill(&empty, context.many_jobs() / 20, || job_body(SMALL_BYTES))?;
     let mut all = Vec::new();
     for turn in 0..TURNS {
@@ -54,7 +54,7 @@ fn put_rates(context: &ScenarioContext, full: &Endpoint, readings: &mut Readings
     Ok(())
 }
 
-/// How fast jobs come in, then how fast they are taken and done.
+/// The rate of submits, then the rate of takes with reports.
 fn measure_rates(
     context: &ScenarioContext,
     endpoint: &Endpoint,

@@ -1,4 +1,4 @@
-//! Ten thousand requests that wait: what they cost, and how fast one of them wakes up.
+//! Ten thousand parked requests: their memory, and the time to wake one.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     waits(context, readings)
 }
 
-/// How many wait, and when the first of them is woken.
+/// Number of parked requests, and the time until the first wake-up.
 fn size(context: &ScenarioContext) -> (usize, Duration, Span) {
     let (many, settling_ms, ms) = if context.quick { (200, 100, 100) } else { (10_000, 3_000, 4_000) };
     let span = Span { warm_up: Duration::ZERO, counted: Duration::from_millis(ms) };

@@ -1,4 +1,4 @@
-//! How long a client waits for a job that a parked worker does at once.
+//! Latency of a job that a parked worker completes immediately.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! How long a server takes to get ready on an empty folder.
+//! Time from a server's start to readiness with an empty data directory.
 
 use super::{Scenario, ScenarioContext};
 use crate::process::ProcessUsage;

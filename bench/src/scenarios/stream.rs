@@ -1,4 +1,4 @@
-//! Streams: how many chunks pass, how long one takes to who waits for it, and what readers cost the worker.
+//! Streams: the rate of chunks, their latency to readers, and what readers cost the worker.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -27,11 +27,11 @@ pub(super) const SCENARIO: Scenario = Scenario {
 };
 
 const WORKER: &str = "yielding";
-/// Chunks a second on a timetable.
+/// Chunks per second on a schedule.
 const CHUNKS_PER_S: f64 = 1_000.0;
-/// Connections over which they are posted.
+/// Connections that post chunks.
 const CONNECTIONS: usize = 16;
-/// Readers of one job, where they are a few.
+/// Readers of one job in the small scenario.
 const SOME: usize = 16;
 
 fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
@@ -49,7 +49,7 @@ fn run(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String>
     Ok(())
 }
 
-/// An endpoint with so many jobs that the worker has taken.
+/// Creates an endpoint with `jobs` jobs that a worker has taken.
 fn taken(server: &Server, jobs: usize, durability: &str) -> Result<(Endpoint, Vec<String>), String> {
     let endpoint = server.endpoint_with_durability(durability)?;
     for _ in 0..jobs {
@@ -62,7 +62,7 @@ fn taken(server: &Server, jobs: usize, durability: &str) -> Result<(Endpoint, Ve
     Ok((endpoint, ids))
 }
 
-/// As many chunks as go, and who polls for them.
+/// Chunks at the highest rate, read by polling.
 fn polled(context: &ScenarioContext, readings: &mut Readings, jobs: usize) -> Result<(), String> {
     let server = context.start_server()?;
     let (endpoint, ids) = taken(&server, jobs, "synced")?;
@@ -75,7 +75,7 @@ fn polled(context: &ScenarioContext, readings: &mut Readings, jobs: usize) -> Re
     Ok(())
 }
 
-/// Chunks on a timetable, each in a post of its own, and who follows the jobs by events.
+/// Chunks on a schedule, each in its own post, read as server-sent events.
 fn as_events(
     context: &ScenarioContext,
     readings: &mut Readings,
@@ -91,7 +91,7 @@ fn as_events(
     Ok(())
 }
 
-/// A thousand readers of one job: what they cost in memory.
+/// A thousand readers of one job: their memory.
 fn crowd(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
     let readers = crowd_size(context);
     let server = context.start_server()?;
@@ -104,7 +104,7 @@ fn crowd(context: &ScenarioContext, readings: &mut Readings) -> Result<(), Strin
     Ok(())
 }
 
-/// How many readers of one job are a crowd.
+/// Number of readers of one job in a crowd.
 fn crowd_size(context: &ScenarioContext) -> usize {
     if context.quick { 50 } else { 1_000 }
 }
@@ -117,7 +117,7 @@ fn follow(
     span: Span,
 ) -> Result<Listeners, String> {
     let tally = Rc::new(Tally::submitting());
-    // They are there before the first chunk.
+    // The readers connect before the first chunk.
     let settling = Duration::from_millis(readers as u64);
     let requests = ids.iter().flat_map(|job| std::iter::repeat_n(request(endpoint, job), readers)).collect();
     let listeners = Listeners::new(endpoint.address(), requests, readers as u64, span, Rc::clone(&tally));
@@ -132,8 +132,8 @@ fn follow(
     Ok(listeners)
 }
 
-/// How fast a worker yields with nobody who reads, with readers that take nothing, and with readers that take all. The
-/// disk is not waited for: it would hide what readers cost.
+/// The rate of a worker's chunks without readers, with readers that receive nothing, and with readers that receive
+/// all. Durability is `buffered`, because waiting for the disk would hide the cost of readers.
 fn beside_readers(context: &ScenarioContext, readings: &mut Readings) -> Result<(), String> {
     let many = crowd_size(context);
     for (name, taking, deaf) in [("alone", 0, 0), ("stalled", 0, many), ("heard", many, 0)] {
@@ -146,7 +146,7 @@ fn beside_readers(context: &ScenarioContext, readings: &mut Readings) -> Result<
         let mut sink = Sink::new(endpoint.address(), request, taking, Arc::clone(&may_leave));
         let mut yielding =
             Yielding::new(&endpoint, WORKER, ids, context.span(), Rc::new(Tally::submitting()));
-        // In a thread of their own, or the worker would wait for them here.
+        // The readers run in a thread of their own, so that they do not slow the worker down.
         let (read, yielded) = thread::scope(|scope| {
             let reading = scope.spawn(|| EventLoop::run(&mut [&mut sink]));
             let yielded = EventLoop::run(&mut [&mut yielding]);
@@ -161,7 +161,7 @@ fn beside_readers(context: &ScenarioContext, readings: &mut Readings) -> Result<
     Ok(())
 }
 
-/// A reader that asks, and then takes nothing.
+/// Opens a reader that sends its request and then receives nothing.
 fn stalled(endpoint: &Endpoint, request: &[u8]) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(endpoint.address())?;
     stream.write_all(request)?;

@@ -1,4 +1,4 @@
-//! How many jobs are accepted, each durable before its answer.
+//! The rate of accepted jobs, each durable before its response.
 
 use super::{SMALL_BYTES, Scenario, ScenarioContext, job_body};
 use crate::load::ClosedLoop;
@@ -27,7 +27,7 @@ fn large(context: &ScenarioContext, readings: &mut Readings) -> Result<(), Strin
     beside_echo(context, readings, "submit-large.5m", 5_000_000, &[1, 16])
 }
 
-/// Measures submits with a body of this length, and beside each the two echoes of the same body.
+/// Measures submits with bodies of this length, and the two echoes of the same body.
 pub(super) fn beside_echo(
     context: &ScenarioContext,
     readings: &mut Readings,

@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line: its subcommands, arguments and help texts.
 
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ keys from the file.";
 #[derive(Debug, Parser)]
 #[command(name = "longshore", version, after_help = EXAMPLES, max_term_width = 80)]
 pub struct Arguments {
-    /// What to do.
+    /// The subcommand to run, with its arguments.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -155,13 +155,13 @@ Examples:
 
 Run it as the user of the server. DIR appears only after everything is verified.";
 
-/// What the program can do.
+/// The subcommands of `longshore`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the handler in a folder with a server and a sample job
     #[command(after_help = DEV_EXAMPLES)]
     Dev(DevArgs),
-    /// Run the server
+    /// Run the server on this computer
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
     /// Store a server's address and key
@@ -182,7 +182,7 @@ pub enum Command {
     /// Print the chunks of a job as they arrive
     #[command(after_help = STREAM_EXAMPLES)]
     Stream(StreamArgs),
-    /// Cancel jobs
+    /// Cancel queued and running jobs
     #[command(after_help = "Examples:\n  longshore cancel hello 019a2b3c-4d5e-7f60-8123-456789abcdef")]
     Cancel(JobsArgs),
     /// Queue failed or timed-out jobs again
@@ -254,7 +254,7 @@ pub enum Command {
     /// Run one worker in its own session; the server starts it.
     #[command(hide = true)]
     WorkerShim(ShimArgs),
-    /// Become the handler of deployed code; the server starts it.
+    /// Run the handler of deployed code in this process; the server starts it.
     #[command(hide = true)]
     CodeWorker(CodeWorkerArgs),
 }
@@ -276,7 +276,7 @@ pub struct DevArgs {
     pub no_color: bool,
 }
 
-/// Arguments of `longshore serve`. What is not given comes from the settings.
+/// Arguments of `longshore serve`. An option that is not given is read from the settings.
 #[derive(Debug, Default, Args)]
 pub struct ServeArgs {
     /// Address to listen on; port 0: any free one [default: 127.0.0.1:8080]
@@ -323,7 +323,7 @@ pub struct ServeArgs {
     pub print_defaults: bool,
 }
 
-/// What can be done about the keys of secrets.
+/// Subcommands of `longshore secrets`.
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {
     /// Create a key: insert it as the first one in FILE, or print it
@@ -346,7 +346,7 @@ pub struct NewKeyArgs {
     pub file: Option<PathBuf>,
 }
 
-/// Arguments of `longshore secrets rotate`. What is not given comes from the settings.
+/// Arguments of `longshore secrets rotate`. An option that is not given is read from the settings.
 #[derive(Debug, Args)]
 pub struct RotateArgs {
     /// The data directory of a stopped server
@@ -363,30 +363,30 @@ pub struct RotateArgs {
 /// Arguments of the hidden `worker-shim` command.
 #[derive(Debug, Args)]
 pub struct ShimArgs {
-    /// The worker's folder.
+    /// The directory of the worker, with its instructions for the shim.
     pub scratch: PathBuf,
 }
 
-/// A switch.
+/// The value of a flag that takes `on` or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnOff {
-    /// Enabled.
+    /// The feature is enabled (`on`).
     On,
-    /// Disabled.
+    /// The feature is disabled (`off`).
     Off,
 }
 
-/// How log lines look.
+/// The format of log lines on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for a terminal.
     Pretty,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 impl OnOff {
-    /// The word for it in settings.
+    /// Returns the name of the value in the settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::On => "on",
@@ -396,7 +396,7 @@ impl OnOff {
 }
 
 impl LogFormat {
-    /// The word for it in settings.
+    /// Returns the name of the value in the settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pretty => "pretty",
@@ -415,7 +415,7 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
-    /// Every page that `--help` prints, by what is typed before it.
+    /// Returns every page that `--help` prints, with the command line that prints it.
     fn pages() -> Vec<(String, String)> {
         fn collect(command: &clap::Command, words: &[&str], pages: &mut Vec<(String, String)>) {
             let typed = words.iter().copied().chain(["--help"]);
@@ -430,7 +430,7 @@ mod tests {
         pages
     }
 
-    /// `UPDATE_EXPECT=1 cargo test -p longshore-cli help` writes the file anew.
+    /// `UPDATE_EXPECT=1 cargo test -p longshore-cli help` rewrites the file.
     #[test]
     fn help_reads_as_it_was_reviewed() {
         let page = |(typed, page): (String, String)| format!("=== {typed}\n{}\n\n", page.trim_end());

@@ -1,10 +1,11 @@
-//! Arguments of `longshore backup` and `longshore restore`. Both work on files: the program with the server carries them out.
+//! Arguments of `longshore backup` and `longshore restore`. The server's program runs both, because they work on
+//! files.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Arguments of `longshore backup`. What is not given comes from the settings.
+/// Arguments of `longshore backup`. An option that is not given is read from the settings.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
     /// A new folder, or a new file that ends with .tar.zst

@@ -1,5 +1,5 @@
-//! `longshore bench`: how fast a server is for one small client, measured with a worker spoken by the command
-//! itself. It says what this machine and this way to the server can do together, no more.
+//! `longshore bench`: measures a server with small jobs. This process is both the client and the worker.
+//! The result covers the server, this computer and the network between them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use crate::stop::StopRequest;
 
 const INPUT: &[u8] = br#"{"input":{"prompt":"a small job, as most are"}}"#;
 const OUTPUT: &str = r#"{"text":"a small answer"}"#;
-/// A job that is not back by then counts as lost.
+/// A job that has not completed after this time counts as lost.
 const WAIT: Duration = Duration::from_mins(1);
 
 /// Arguments of `longshore bench`.
@@ -38,7 +38,7 @@ pub struct BenchArgs {
     remote: ServerArgs,
 }
 
-/// What became of the jobs.
+/// Counts and times of the jobs of one run.
 #[derive(Default)]
 struct Tally {
     times: Vec<Duration>,
@@ -46,18 +46,18 @@ struct Tally {
     lost: u64,
 }
 
-/// Makes an endpoint, sends jobs through it, deletes it.
+/// Creates an endpoint, runs the jobs on it, and deletes the endpoint.
 pub(crate) async fn bench(args: &BenchArgs) -> CommandResult {
     let session = args.remote.connect()?;
-    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("listen for Ctrl-C", error))?;
     let (template, endpoint) = make(&session.client).await?;
-    let step = session.screen.step(format!("{} jobs, {} at once", args.jobs, args.concurrency));
+    let step = session.screen.step(format!("{} jobs, {} concurrent", args.jobs, args.concurrency));
     let measured = tokio::select! {
         measured = measure(&session.client, &endpoint, args, &step) => Some(measured),
         () = ctrl_c.requested() => None,
     };
     step.detail("removing the endpoint");
-    // Whatever came of it, nothing is left behind.
+    // The endpoint is deleted after a failed run, too.
     let removed = session.client.delete_from(Collection::Endpoints, &endpoint, false).await;
     let swept = session.client.delete_from(Collection::Templates, &template, false).await;
     drop(step);
@@ -95,7 +95,7 @@ fn now_ns() -> u128 {
     now.map_or(0, |since| since.as_nanos())
 }
 
-/// Runs all jobs; the workers end when it returns.
+/// Runs all jobs. The workers are stopped when the function returns.
 async fn measure(
     client: &Client,
     endpoint: &str,
@@ -132,12 +132,12 @@ async fn measure(
     Ok((tally, began.elapsed()))
 }
 
-/// Takes jobs and answers them until it is dropped.
+/// Takes jobs and completes them until the future is dropped.
 async fn work(worker: ExternalWorker) {
     loop {
         match worker.take().await {
             Ok(Some(job)) => {
-                // A result that gets lost shows as a lost job.
+                // A lost result is counted as a lost job.
                 let _ = worker.done(&job.id, OUTPUT).await;
             }
             Ok(None) => {}
@@ -146,7 +146,7 @@ async fn work(worker: ExternalWorker) {
     }
 }
 
-/// Sends one job after the other for as long as there are some left.
+/// Submits jobs one after the other until `args.jobs` are submitted.
 async fn send(
     client: Client,
     endpoint: String,
@@ -162,7 +162,7 @@ async fn send(
             Ok(_) => tally.lost += 1,
             Err(ClientError::Refused { status: 429, .. }) => {
                 tally.refused += 1;
-                // The rate is counted over ten seconds; it is no use to ask at once.
+                // The rate limit counts over 10 s, so an immediate retry is refused again.
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
             Err(error) => return Err(error),
@@ -175,8 +175,8 @@ async fn send(
 fn report(session: &Connection, args: &BenchArgs, mut tally: Tally, took: Duration) -> CommandResult {
     tally.times.sort();
     let Some(last) = tally.times.len().checked_sub(1) else {
-        return Err(CommandError::new(CommandExit::Failure, "no job came back")
-            .next("`longshore doctor` looks for reasons"));
+        return Err(CommandError::new(CommandExit::Failure, "no job completed")
+            .next("`longshore doctor` checks for causes"));
     };
     let at = |share: f64| tally.times[(last as f64 * share) as usize];
     let ms = |time: Duration| (time.as_secs_f64() * 100_000.0).round() / 100.0;
@@ -185,21 +185,21 @@ fn report(session: &Connection, args: &BenchArgs, mut tally: Tally, took: Durati
     if session.output.format == OutputFormat::Table {
         let line = |name: &str, text: String| session.output.line(&format!("{name:9} {text}"));
         line("server", session.client.base_url().to_owned())?;
-        let all = format!("{} in {}, {} at once", tally.times.len(), span(took), args.concurrency);
-        line("jobs", format!("{all} · {per_second} a second"))?;
+        let all = format!("{} in {}, {} concurrent", tally.times.len(), span(took), args.concurrency);
+        line("jobs", format!("{all} · {per_second} per second"))?;
         let times = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
         let times = times.map(|(name, share)| format!("{name} {} ms", ms(at(share))));
         line("each took", times.join(" · "))?;
         if tally.refused > 0 {
             line(
                 "refused",
-                format!("{} by the rate limit (429): the figures are the limit's", tally.refused),
+                format!("{} by the rate limit (429): the limit determines the figures", tally.refused),
             )?;
         }
         if lost_any {
             line("lost", format!("{} did not complete within {}", tally.lost, span(WAIT)))?;
         }
-        let scope = "client and worker are this one process; real workers add their own time";
+        let scope = "client and worker are this process; a handler adds its own time";
         session.screen.line(&session.screen.dim(scope));
     } else {
         let record = json!({

@@ -1,17 +1,18 @@
-//! Asks before something is gone for good.
+//! Asks for confirmation of an irreversible action.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use crate::exit::{CommandError, CommandExit, CommandResult, cannot};
 
-/// Returns when it is meant: said with `yes`, or answered on the terminal.
+/// Returns `Ok` if `yes` is set or the answer on the terminal is yes.
 pub(crate) fn confirm(yes: bool, question: &str) -> CommandResult<()> {
     if yes {
         return Ok(());
     }
     if !std::io::stdin().is_terminal() {
-        return Err(CommandError::usage(format!("{question} There is no terminal to ask on"))
-            .next("say so with --yes"));
+        return Err(
+            CommandError::usage(format!("{question} No terminal to confirm on")).next("confirm with --yes")
+        );
     }
     let mut out = std::io::stderr().lock();
     let asked = write!(out, "{question} [y/N] ").and_then(|()| out.flush());

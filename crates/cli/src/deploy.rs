@@ -1,8 +1,8 @@
-//! `longshore deploy`: what `dev` does, on a server elsewhere.
+//! `longshore deploy`: deploys a directory as an endpoint of a server, which may be remote.
 //!
-//! The folder goes there as an archive, under the hash of it. A template runs that version, an endpoint runs the
-//! template; the Python environment is made by the first worker. Deploying again replaces the workers, the busy ones
-//! when they have finished; an earlier version is a hash away.
+//! The directory is uploaded as an archive and stored as a version named by the archive's hash. The endpoint's
+//! template runs that version. The first worker creates the Python environment. A new version replaces idle workers
+//! immediately and busy ones when their jobs end. `--to HASH` returns to an earlier version.
 
 mod archive;
 mod worker;
@@ -26,11 +26,11 @@ use crate::table::Column;
 
 pub use worker::{CodeWorkerArgs, code_worker};
 
-/// What the workers of a version find in their environment.
+/// Environment variable that holds the version of the code that a worker runs.
 const VERSION_ENV: &str = "LONGSHORE_CODE_VERSION";
-/// Enough of a hash to tell versions apart.
+/// Hex digits of a hash that are shown and passed to workers.
 const HASH_CHARS: usize = 12;
-/// Lines of a worker that does not stay up.
+/// Log lines that are shown of a worker that keeps crashing.
 const LAST_LINES: u32 = 20;
 const MILLION: f64 = 1_000_000.0;
 
@@ -60,7 +60,7 @@ pub struct DeployArgs {
     remote: ServerArgs,
 }
 
-/// Brings the folder to the server and its endpoint up to it.
+/// Uploads the directory and updates the endpoint.
 pub(crate) async fn deploy(args: &DeployArgs) -> CommandResult {
     let project = Project::load(&args.dir)?;
     let session = args.remote.connect()?;
@@ -98,7 +98,7 @@ pub(crate) async fn deploy(args: &DeployArgs) -> CommandResult {
     }
 }
 
-/// What the template of a deployed endpoint is called.
+/// Returns the name of the template of a deployed endpoint.
 pub(crate) fn template_name(slug: &str) -> String {
     format!("deploy-{slug}")
 }
@@ -106,7 +106,7 @@ pub(crate) fn template_name(slug: &str) -> String {
 async fn upload(session: &Connection, project: &Project) -> CommandResult<CodeVersion> {
     let packed = archive::pack(&project.dir)?;
     let bytes = packed.archive.len() as f64;
-    let step = session.screen.step(format!("sending {} files", packed.files));
+    let step = session.screen.step(format!("uploading {} files", packed.files));
     let sent = Arc::new(AtomicU64::new(0));
     let name = project.code_name();
     let upload = session.client.keep_code(&name, packed.archive, Arc::clone(&sent));
@@ -121,28 +121,31 @@ async fn upload(session: &Connection, project: &Project) -> CommandResult<CodeVe
             }
         }
     };
-    step.done(&format!("{} files are there ({:.1} MB)", packed.files, bytes / MILLION));
+    step.done(&format!("{} files uploaded ({:.1} MB)", packed.files, bytes / MILLION));
     Ok(version)
 }
 
-/// `████░░░░░░`.
+/// A progress bar of ten characters: `████░░░░░░`.
 fn bar(share: f64) -> String {
     let full = ((share * 10.0) as usize).min(10);
     format!("{}{}", "█".repeat(full), "░".repeat(10 - full))
 }
 
-/// The one version whose hash begins so.
+/// Returns the only version whose hash starts with `hash`.
 async fn earlier(session: &Connection, project: &Project, hash: &str) -> CommandResult<CodeVersion> {
     let mut versions = session.client.code_versions(&project.code_name()).await?;
     versions.retain(|version| version.hash.starts_with(hash));
-    let next = format!("`longshore deploy {} --list` shows those there are", project.dir.display());
+    let next = format!("`longshore deploy {} --list` lists the versions", project.dir.display());
     match versions.len() {
         1 => Ok(versions.remove(0)),
         0 => {
             Err(CommandError::new(CommandExit::NotFound, format!("`{}` has no version {hash}", project.slug))
                 .next(next))
         }
-        many => Err(CommandError::usage(format!("{hash} begins the hash of {many} versions")).next(next)),
+        many => {
+            Err(CommandError::usage(format!("{hash} is the start of {many} hashes; give more digits"))
+                .next(next))
+        }
     }
 }
 
@@ -152,15 +155,15 @@ async fn try_sample(session: &Connection, project: &Project, path: &std::path::P
         SampleResult::Completed => Ok(CommandExit::Success),
         SampleResult::NotCompleted => Ok(CommandExit::JobFailed),
         SampleResult::NoWorker => {
-            // What the worker said is the reason; that it cannot be had is not.
+            // The worker's log shows the reason. An unreadable log must not hide that the deployment failed.
             let words = last_words(&session.client, &project.slug, LAST_LINES).await.unwrap_or_default();
             Err(CommandError::new(
                 CommandExit::Failure,
-                "the workers of this version do not stay up; the last one said:",
+                "the workers of this version keep exiting; the last lines of the last one:",
             )
             .with_lines(words)
             .next(format!(
-                "mend it and deploy again, or go back: `longshore deploy {} --list`, then --to HASH",
+                "fix the handler and deploy again, or return to an earlier version: `longshore deploy {} --list`, then --to HASH",
                 project.dir.display()
             )))
         }

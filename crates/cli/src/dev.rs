@@ -1,8 +1,8 @@
-//! `longshore dev`: from a folder with a handler to a running endpoint, with one command.
+//! `longshore dev`: runs the handler in a directory on a server in this process.
 //!
-//! The order of events: read the folder, make its Python environment, start a server in this process, deploy
-//! the folder as an endpoint, run the sample, show how to call it. Then stay: show worker logs, and deploy and
-//! try again whenever the files change.
+//! Steps: read the directory, create the Python environment, start the server, deploy the directory as an endpoint,
+//! run the sample job, and print how to call the endpoint. Then print worker logs, and deploy and run the sample
+//! again when files change.
 
 pub(crate) mod deploy;
 pub(crate) mod dev_dir;
@@ -32,7 +32,7 @@ use error::DevError;
 use project::Project;
 use session::DevSession;
 
-/// What shells expect of a program that Ctrl-C ended.
+/// Exit code after Ctrl-C: 128 + SIGINT, as shells expect.
 const INTERRUPTED: u8 = 130;
 
 /// Runs the command. Must be called inside a tokio runtime.
@@ -40,7 +40,7 @@ pub async fn dev(args: &DevArgs, host: &dyn ServerHost) -> ExitCode {
     let screen = Screen::new(args.no_color);
     let mut stop = match StopRequest::listen() {
         Ok(stop) => stop,
-        Err(error) => return report(&screen, &DevError::new(format!("cannot watch for Ctrl-C: {error}"))),
+        Err(error) => return report(&screen, &DevError::new(format!("cannot listen for Ctrl-C: {error}"))),
     };
     let prepared = tokio::select! {
         prepared = prepare(args, host, &screen) => prepared,
@@ -57,18 +57,18 @@ pub async fn dev(args: &DevArgs, host: &dyn ServerHost) -> ExitCode {
     let code = outcome.unwrap_or_else(|error| report(&screen, &error));
     tokio::select! {
         () = session.stop() => {}
-        // Whoever asks twice does not want to wait.
+        // A second signal ends the command without waiting for the shutdown.
         () = stop.requested() => {}
     }
     code
 }
 
-/// Everything up to a server that answers.
+/// Prepares the environment and starts the server.
 async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Result<DevSession, DevError> {
     let project = Project::load(&args.dir)?;
     if args.once && project.sample().is_none() {
         return Err(DevError::new(format!(
-            "--once runs test_input.json, and there is none in {}; make one, for example:",
+            "--once runs test_input.json, which is missing in {}; create it, for example:",
             project.dir.display()
         ))
         .with_lines([r#"{"input": {"prompt": "hi"}}"#.to_owned()]));
@@ -81,7 +81,7 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     ));
     screen.line("");
     let home = DevDir::open(&project.dir)?;
-    // Before the installation, which takes long: a port that cannot be had is known at once.
+    // The port is bound before the long installation, so that an unavailable port fails immediately.
     let port = port::bind(args.port)?;
     let command = python::prepare(&project, &home, screen).await?;
     let key = home.key(host)?;
@@ -106,7 +106,7 @@ async fn prepare(args: &DevArgs, host: &dyn ServerHost, screen: &Screen) -> Resu
     })
 }
 
-/// Tells whoever typed the command.
+/// Prints the error to the terminal.
 pub(crate) fn report(screen: &Screen, error: &DevError) -> ExitCode {
     screen.bad(&error.message);
     for line in &error.lines {

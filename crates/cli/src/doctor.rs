@@ -1,4 +1,4 @@
-//! `longshore doctor`: looks for what would keep a server from working well on this machine.
+//! `longshore doctor`: checks this computer for problems that would affect a server.
 
 mod machine;
 mod storage;
@@ -40,21 +40,21 @@ pub struct DoctorArgs {
     pub(crate) output: OutputFormat,
 }
 
-/// What a server with these settings would do. Made by whoever can read the server's settings.
+/// What a server with these settings would use. Made by the server's crate, which reads the settings.
 #[derive(Clone, Debug)]
 pub struct ServerPlan {
-    /// Where it listens.
+    /// Address that the server listens on, such as `127.0.0.1:8080`.
     pub listen: String,
-    /// Where it keeps everything.
+    /// The data directory.
     pub data_dir: PathBuf,
-    /// Whether a key is set that seals secrets at rest, or why the one that is named cannot be used.
+    /// Whether a key for stored secrets is set, or why the configured key cannot be used.
     pub secrets_key: Result<bool, String>,
-    /// The cgroup in which workers get cgroups of their own: the one that is set, or one delegated to this program. None
-    /// where there is neither; an error where the one that is set cannot be used.
+    /// The cgroup in which workers get their own cgroups: the configured one, or one delegated to this program.
+    /// `None` if there is neither. An error if the configured one cannot be used.
     pub worker_cgroup: Result<Option<PathBuf>, String>,
 }
 
-/// How something is.
+/// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CheckStatus {
     Ok,
@@ -62,7 +62,7 @@ enum CheckStatus {
     Fail,
 }
 
-/// One thing that was looked at.
+/// One check with its result.
 #[derive(Clone, Debug)]
 struct Finding {
     subject: &'static str,
@@ -84,7 +84,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything; fails where something would keep a server from working.
+/// Runs all checks. Fails if a problem would keep a server from working.
 pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) -> CommandResult {
     let mut findings = vec![match &plan {
         Ok(plan) => {
@@ -108,9 +108,9 @@ pub(crate) async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) 
 
 fn secrets(key: &Result<bool, String>) -> Finding {
     match key {
-        Ok(true) => Finding::ok("secrets", "a key seals them at rest"),
+        Ok(true) => Finding::ok("secrets", "stored secrets are encrypted with a key"),
         Ok(false) => {
-            Finding::warn("secrets", "kept as they are: make a key with `longshore secrets new-key FILE`")
+            Finding::warn("secrets", "stored unencrypted: create a key with `longshore secrets new-key FILE`")
         }
         Err(error) => Finding::fail("secrets", error.clone()),
     }
@@ -119,7 +119,7 @@ fn secrets(key: &Result<bool, String>) -> Finding {
 fn cgroup(worker_cgroup: &Result<Option<PathBuf>, String>) -> Finding {
     match worker_cgroup {
         Ok(Some(path)) => Finding::ok("cgroup", format!("workers get their own in {}", path.display())),
-        // The server may be started in another way than this program, and have one.
+        // A service manager may start the server in a delegated cgroup of its own.
         Ok(None) => Finding::warn(
             "cgroup",
             "none for workers of a server that is started as this program was: set Delegate=yes and \
@@ -142,7 +142,7 @@ fn profiles() -> Finding {
     };
     let open = std::fs::metadata(&path).is_ok_and(|facts| facts.permissions().mode() & 0o077 != 0);
     match (names.is_empty(), open) {
-        (true, _) => Finding::ok("profiles", "none yet; `longshore login` makes one"),
+        (true, _) => Finding::ok("profiles", "none yet; `longshore login` creates one"),
         (false, true) => {
             Finding::warn("profiles", format!("others can read {0}: chmod 600 {0}", path.display()))
         }

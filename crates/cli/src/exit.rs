@@ -1,4 +1,4 @@
-//! How a command ends: with a number for scripts, and where it failed with a sentence for people.
+//! How a command ends: an exit code for scripts, and after a failure a message for the user.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use longshore_client::ClientError;
 
 use crate::output::{Styles, harmless};
 
-/// The number that a program ends with; `longshore --help` lists them.
+/// Exit codes of commands; `longshore --help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum CommandExit {
@@ -19,7 +19,7 @@ pub(crate) enum CommandExit {
     Unauthorized = 5,
     Unreachable = 6,
     TimedOut = 7,
-    /// What shells expect of a program that Ctrl-C ended.
+    /// Ended by Ctrl-C: 128 + SIGINT, as shells expect.
     Interrupted = 130,
 }
 
@@ -29,18 +29,18 @@ impl From<CommandExit> for ExitCode {
     }
 }
 
-/// What went wrong, and what to do next.
+/// What failed, and what to do next.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct CommandError {
     pub(crate) exit: CommandExit,
     pub(crate) message: String,
-    /// Shown below the message as they are.
+    /// Lines shown below the message, unchanged.
     pub(crate) lines: Vec<String>,
     pub(crate) next: Option<String>,
 }
 
-/// What a command comes to.
+/// The result of a command: its exit code or an error.
 pub(crate) type CommandResult<T = CommandExit> = Result<T, CommandError>;
 
 impl CommandError {
@@ -48,7 +48,7 @@ impl CommandError {
         Self { exit, message: message.into(), lines: Vec::new(), next: None }
     }
 
-    /// The command line asks for what cannot be.
+    /// An error in the command line (exit code 2).
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(CommandExit::Usage, message)
     }
@@ -58,17 +58,17 @@ impl CommandError {
         self
     }
 
-    /// Says what to do about it.
+    /// Adds the next step for the user.
     pub(crate) fn next(mut self, step: impl Into<String>) -> Self {
         self.next = Some(step.into());
         self
     }
 
-    /// Tells whoever typed the command.
+    /// Prints the error to standard error and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let styles = Styles::of(&std::io::stderr());
         let mut out = std::io::stderr().lock();
-        // Nowhere to report to when standard error is gone.
+        // A failed write to standard error cannot be reported.
         let _ = writeln!(out, "{} {}", styles.red("error:"), harmless(&self.message));
         for line in &self.lines {
             let _ = writeln!(out, "    {line}");
@@ -96,9 +96,9 @@ impl From<ClientError> for CommandError {
             ClientError::Refused { status: 404, code, .. } => {
                 let failure = Self::new(CommandExit::NotFound, message);
                 match code.as_str() {
-                    "endpoint_not_found" => failure.next("`longshore endpoint list` shows which there are"),
+                    "endpoint_not_found" => failure.next("`longshore endpoint list` lists the endpoints"),
                     "job_not_found" => failure.next(
-                        "finished jobs are kept for a while only; `longshore requests ENDPOINT` shows those there are",
+                        "finished jobs are deleted after their result TTL; `longshore requests ENDPOINT` lists the stored ones",
                     ),
                     "route_not_found" => failure.next("the server may be older than this program: upgrade it"),
                     _ => failure,
@@ -119,7 +119,7 @@ impl From<ClientError> for CommandError {
     }
 }
 
-/// Something of this machine's did not work.
+/// An operation on this computer failed.
 pub(crate) fn cannot(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> CommandError {
     CommandError::new(CommandExit::Failure, format!("cannot {what}: {cause}"))
 }

@@ -1,4 +1,4 @@
-//! JSON from an argument, a file (`@FILE`) or standard input (`-`).
+//! Reads JSON from an argument, a file (`@FILE`) or standard input (`-`).
 
 use std::io::Read as _;
 
@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 
 use crate::exit::{CommandError, CommandResult, cannot};
 
-/// Enough of a long line to see what is wrong with it.
+/// Most characters of a line that an error message shows.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// The text that `argument` stands for, and what to call it in messages.
+/// Returns the text of `argument` and its name for messages.
 fn text(argument: &str) -> CommandResult<(String, String)> {
     if argument == "-" {
         let mut text = String::new();
@@ -25,7 +25,7 @@ fn text(argument: &str) -> CommandResult<(String, String)> {
     Ok((argument.to_owned(), "the argument".to_owned()))
 }
 
-/// The JSON object that `argument` stands for, digit for digit.
+/// Returns the JSON object of `argument`, with its numbers unchanged.
 pub(crate) fn object(argument: &str) -> CommandResult<Box<RawValue>> {
     let (text, place) = text(argument)?;
     let parsed: Result<Box<RawValue>, _> = serde_json::from_str(text.trim_end());
@@ -34,11 +34,11 @@ pub(crate) fn object(argument: &str) -> CommandResult<Box<RawValue>> {
         return Ok(json);
     }
     let start: String = json.get().chars().take(SHOWN_CHARS_MAX).collect();
-    Err(CommandError::usage(format!("{place} must be a JSON object, and is `{start}`"))
+    Err(CommandError::usage(format!("{place} must be a JSON object, not `{start}`"))
         .next("write it like '{\"prompt\": \"hi\"}'"))
 }
 
-/// Says where it stops being JSON, and shows the place.
+/// An error with the place of the syntax error.
 fn not_json(text: &str, place: &str, error: &serde_json::Error) -> CommandError {
     let said = error.to_string();
     let said = said.split(" at line ").next().unwrap_or_default();
@@ -48,7 +48,7 @@ fn not_json(text: &str, place: &str, error: &serde_json::Error) -> CommandError 
     let Some(shown) = text.lines().nth(line.saturating_sub(1)) else {
         return failure.next("give an object like '{\"prompt\": \"hi\"}', @FILE, or - for standard input");
     };
-    // The column counts bytes, from 1; 0 is the end of the line before.
+    // The column counts bytes from 1; 0 means the end of the previous line.
     let at = shown.floor_char_boundary(column.saturating_sub(1).min(shown.len()));
     let before = shown[..at].chars().count();
     let skipped = before.saturating_sub(SHOWN_CHARS_MAX / 2);

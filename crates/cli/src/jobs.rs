@@ -1,4 +1,4 @@
-//! Jobs: hand them in, look at them, end them.
+//! Commands that submit, show and end jobs.
 
 mod control;
 mod follow;
@@ -20,7 +20,7 @@ pub(crate) use show::{health, requests, status};
 pub(crate) use stream::stream;
 pub(crate) use submit::{run, runsync};
 
-/// An id or slug of an endpoint; what else is typed there is a mistake.
+/// Parses an endpoint's id or slug. Other characters are a typing error.
 pub(crate) fn endpoint_name(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.split('/').all(|word| word.starts_with(|c| fits(c) && c != '.') && word.chars().all(fits)) {
@@ -34,7 +34,7 @@ fn job_id(text: &str) -> Result<JobId, String> {
     text.parse().map_err(|_| "a job id looks like 019a2b3c-4d5e-7f60-8123-456789abcdef".to_owned())
 }
 
-/// `90`, `90s`, `1500ms`, `10m`, `2h` or `7d`.
+/// Parses a time: `90`, `90s`, `1500ms`, `10m`, `2h` or `7d`.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit_ms = match &text[digits.len()..] {
@@ -49,8 +49,8 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     ms.map(Duration::from_millis).ok_or_else(|| "write a time like 90s, 1500ms, 10m, 2h or 7d".to_owned())
 }
 
-/// The endpoint that a command is about, and the server that has it. The last of a command's arguments: options after it
-/// would stand under its heading.
+/// The endpoint of a command, and its server. Must be the last of a command's arguments, because later options
+/// would be listed under its heading.
 #[derive(Debug, Args)]
 pub struct EndpointArgs {
     /// The endpoint's id or slug
@@ -60,7 +60,7 @@ pub struct EndpointArgs {
     pub(crate) remote: ServerArgs,
 }
 
-/// Whether a command follows its job.
+/// Whether a command waits for its job's end.
 #[derive(Debug, Args)]
 pub struct WaitArgs {
     /// Wait for the job's end and print its result

@@ -1,7 +1,7 @@
 //! The commands of the `longshore` program.
 //!
-//! This crate knows how a server is talked to, not how one is made: whoever builds the program hands in a
-//! [`dev::ServerHost`] for the commands that bring their own server, and reads its settings for `doctor`.
+//! This crate is a client of servers and does not contain one. The server's crate passes a [`dev::ServerHost`] for
+//! `dev`, and a [`ServerPlan`] read from its settings for `doctor`.
 
 mod args;
 mod backup;
@@ -44,13 +44,14 @@ pub use store::{RecoverArgs, StoreCommand, VerifyArgs};
 
 use exit::CommandResult;
 
-/// Looks for what would keep a server from working here. `plan` is what its settings come to.
+/// Runs `longshore doctor`: checks this computer. `plan` is what a server with the settings would use, or why they
+/// are invalid.
 pub async fn doctor(args: &DoctorArgs, plan: Result<ServerPlan, String>) -> ExitCode {
     ended(doctor::doctor(args, plan).await)
 }
 
-/// Runs a command that talks to a server, or to nobody. Those that are a server, or bring one along, are none of
-/// them and fail. Must be called inside a tokio runtime.
+/// Runs a command that needs no server of its own. Fails for the commands that run or bring a server. Must be
+/// called inside a tokio runtime.
 pub async fn run(command: &Command) -> ExitCode {
     ended(match command {
         Command::Login(args) => login::login(args).await,
@@ -81,7 +82,7 @@ pub async fn run(command: &Command) -> ExitCode {
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Store(_)
-        | Command::WorkerShim(_) => Err(exit::CommandError::usage("this command is not run here")),
+        | Command::WorkerShim(_) => Err(exit::CommandError::usage("this command needs the server's program")),
     })
 }
 

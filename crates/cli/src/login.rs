@@ -21,7 +21,7 @@ pub struct LoginArgs {
     profile: String,
 }
 
-/// Asks for a key, tries it, stores it.
+/// Reads a key, checks it with the server, and stores it.
 pub(crate) async fn login(args: &LoginArgs) -> CommandResult {
     let url = args.url.clone().or_else(|| variable("LONGSHORE_URL")).unwrap_or_else(|| LOCAL_URL.to_owned());
     let url = url.trim_end_matches('/').to_owned();
@@ -33,17 +33,17 @@ pub(crate) async fn login(args: &LoginArgs) -> CommandResult {
     };
     let client = Client::new(&url, api_key.text())?;
     if !client.knows_the_key().await? {
-        return Err(CommandError::new(CommandExit::Unauthorized, format!("{url} does not know this key"))
-            .next("`longshore serve` prints the first key once; `longshore keys create` makes more"));
+        return Err(CommandError::new(CommandExit::Unauthorized, format!("{url} does not accept this key"))
+            .next("`longshore serve` prints the first key once; `longshore keys create` creates more"));
     }
     profiles.put(&args.profile, Profile { url: url.clone(), api_key });
     profiles.store(&path)?;
-    let line = format!("{url} knows the key; stored as `{}` in {}", args.profile, path.display());
+    let line = format!("{url} accepts the key; stored as `{}` in {}", args.profile, path.display());
     writeln!(std::io::stdout(), "{line}").map_err(|error| cannot("write to standard output", error))?;
     Ok(CommandExit::Success)
 }
 
-/// The key, typed without an echo or piped in.
+/// Reads the key from a terminal without echo, or from a pipe.
 fn ask(url: &str) -> CommandResult<Secret> {
     let stdin = std::io::stdin();
     let terminal = stdin.is_terminal();
@@ -65,7 +65,7 @@ fn ask(url: &str) -> CommandResult<Secret> {
         read()?;
     }
     if line.trim().is_empty() {
-        return Err(CommandError::usage("no key was given")
+        return Err(CommandError::usage("no key given")
             .next("type it, pipe it in, or set LONGSHORE_API_KEY: `longshore login < keyfile`"));
     }
     Ok(Secret::from(line.as_str()))

@@ -1,4 +1,4 @@
-//! `longshore logs`: what workers print, line by line.
+//! `longshore logs`: prints the log lines of workers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::output::{OutputFormat, parsed};
 use crate::remote::Connection;
 use crate::stop::StopRequest;
 
-/// How often new workers are looked for.
+/// Interval between two searches for new workers.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
-/// Enough of a worker's id to tell it from the others.
+/// Characters of a worker's id that are shown.
 const WORKER_CHARS: usize = 8;
-/// Lines that wait to be printed.
+/// Capacity of the channel between readers and the printer, in lines.
 const LINES_MAX: usize = 1_000;
 
 /// Arguments of `longshore logs`.
@@ -40,10 +40,10 @@ pub struct LogsArgs {
     at: EndpointArgs,
 }
 
-/// Prints what workers have written, and with `--follow` what they write.
+/// Prints the last log lines of workers, and with `--follow` new ones.
 pub(crate) async fn logs(args: &LogsArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
-    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("listen for Ctrl-C", error))?;
     tokio::select! {
         outcome = print(&session, args) => outcome,
         () = ctrl_c.requested() => Ok(if args.follow { CommandExit::Success } else { CommandExit::Interrupted }),
@@ -62,7 +62,9 @@ async fn print(session: &Connection, args: &LogsArgs) -> CommandResult {
     } else {
         let found = add_new(session, args, &mut seen, &mut readers, &sender, Some(args.tail)).await?;
         if found == 0 && !args.follow {
-            session.screen.note("no worker is alive and no log is kept; `longshore logs -f` waits for one");
+            session
+                .screen
+                .note("no worker is running and no log is stored; `longshore logs -f` waits for a worker");
         }
     }
     let watches = args.follow && args.worker.is_none();
@@ -81,9 +83,9 @@ async fn print(session: &Connection, args: &LogsArgs) -> CommandResult {
                 None => return Ok(CommandExit::Success),
             },
             _ = looks.tick() => {
-                // All that a new worker has printed is news.
+                // Every line of a new worker is new.
                 match add_new(session, args, &mut seen, &mut readers, &sender, None).await {
-                    // Servers restart.
+                    // The server may be restarting.
                     Err(failure) if failure.exit == CommandExit::Unreachable => {}
                     other => { other?; }
                 }
@@ -92,8 +94,8 @@ async fn print(session: &Connection, args: &LogsArgs) -> CommandResult {
     }
 }
 
-/// Begins to read the logs of workers that were not seen before. Of those that have ended the youngest is shown at the
-/// beginning, where none is alive: why it ended is what one looks for.
+/// Starts reading the logs of workers that are not in `seen`. If none is running at the start, the log of the last
+/// ended worker is read, which shows why the worker ended.
 async fn add_new(
     session: &Connection,
     args: &LogsArgs,
@@ -120,7 +122,7 @@ async fn add_new(
                 found += 1;
                 readers.spawn(forward(worker, log, lines.clone()));
             }
-            // It has no log yet: the next look finds it.
+            // The worker has no log yet; the next search finds it.
             Err(error) if error.is_not_found() && alive => {
                 seen.remove(&worker);
             }
@@ -135,7 +137,7 @@ fn id_and_life(worker: &Value) -> Option<(String, bool)> {
     Some((worker.get("id")?.as_str()?.to_owned(), worker.get("status")? != "EXITED"))
 }
 
-/// A log that breaks off has ended: the server restarts, or the worker is gone.
+/// Forwards lines. A log that ends early ends the task: the server restarts or the worker's log is removed.
 async fn forward(worker: String, mut log: LogLines, lines: mpsc::Sender<(String, String)>) {
     while let Ok(Some(line)) = log.next().await {
         if lines.send((worker.clone(), line)).await.is_err() {
@@ -158,7 +160,7 @@ fn show(session: &Connection, worker: &str, line: &str) -> CommandResult<()> {
     }
 }
 
-/// The last lines of the youngest worker that ended: mostly, why it did.
+/// Returns the last lines of the last worker that ended, which usually show why.
 pub(crate) async fn last_words(
     client: &Client,
     endpoint: &str,

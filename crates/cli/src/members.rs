@@ -1,4 +1,4 @@
-//! The members of a JSON object in their order, each value as it was written.
+//! The members of a JSON object in their order, each value as text.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::exit::{CommandResult, cannot};
 use crate::input;
 
-/// See the module.
+/// The members of a JSON object. Order and number formats are preserved.
 #[derive(Default)]
 pub(crate) struct Members(Vec<(String, Box<RawValue>)>);
 
 impl Members {
-    /// Those of the object that the argument stands for; none where there is no argument.
+    /// Parses the object of `argument`; empty without an argument.
     pub(crate) fn of_argument(argument: Option<&String>) -> CommandResult<Self> {
         argument.map_or_else(|| Ok(Self::default()), |argument| Self::of(&input::object(argument)?))
     }
@@ -33,7 +33,7 @@ impl Members {
         self.iter().find(|(present, _)| *present == name).map(|(_, value)| value)
     }
 
-    /// A member that is text.
+    /// Returns a member's value if it is a string.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         serde_json::from_str(self.get(name)?.get()).ok()
     }
@@ -42,7 +42,7 @@ impl Members {
         self.0.is_empty()
     }
 
-    /// Sets a member, unless there is nothing to set.
+    /// Sets a member. `None` leaves the member unchanged.
     pub(crate) fn set(&mut self, name: &str, value: Option<impl Serialize>) -> CommandResult<()> {
         let Some(value) = value else { return Ok(()) };
         let value = to_raw_value(&value).map_err(|error| cannot(format_args!("write `{name}`"), error))?;
@@ -53,7 +53,7 @@ impl Members {
         Ok(())
     }
 
-    /// As a request's body.
+    /// Returns the object as a request's body.
     pub(crate) fn body(&self) -> CommandResult<Bytes> {
         serde_json::to_vec(self).map(Bytes::from).map_err(|error| cannot("write the request", error))
     }

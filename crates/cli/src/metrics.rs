@@ -1,8 +1,8 @@
-//! The server's numbers, as it publishes them for Prometheus.
+//! Parses the server's metrics in the Prometheus text format.
 
 use std::collections::BTreeMap;
 
-/// What is known of one endpoint at one moment.
+/// The metrics of one endpoint at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct EndpointNumbers {
     pub(crate) name: String,
@@ -10,14 +10,14 @@ pub(crate) struct EndpointNumbers {
     pub(crate) running: f64,
     pub(crate) completed: f64,
     pub(crate) failed: f64,
-    /// Seconds that all jobs waited together, and how many jobs that were.
+    /// Sum of all queue delays in seconds, and the number of jobs in that sum.
     pub(crate) delay_sum_s: f64,
     pub(crate) delay_count: f64,
-    /// Workers by condition.
+    /// Number of workers per state.
     pub(crate) workers: BTreeMap<String, f64>,
 }
 
-/// The numbers of every endpoint by its id. What is not known is passed over: other versions publish more.
+/// Returns the metrics of every endpoint by id. Unknown metrics are ignored, because other versions may have more.
 pub(crate) fn endpoints(page: &str) -> BTreeMap<String, EndpointNumbers> {
     let mut all: BTreeMap<String, EndpointNumbers> = BTreeMap::new();
     for (name, labels, value) in page.lines().filter_map(sample) {
@@ -44,14 +44,14 @@ pub(crate) fn endpoints(page: &str) -> BTreeMap<String, EndpointNumbers> {
     all
 }
 
-/// When the numbers were taken, in seconds since 1970; none from servers that do not say. Whoever asks twice within a
-/// second gets the same page.
+/// When the page was made, in seconds since 1970. `None` if the server does not report it. Requests within one
+/// second get the same page.
 pub(crate) fn taken_at_s(page: &str) -> Option<f64> {
     let mut samples = page.lines().filter_map(sample);
     samples.find(|(name, ..)| *name == "longshore_metrics_time_seconds").map(|(.., value)| value)
 }
 
-/// One line: name, labels, value.
+/// Parses one line into name, labels and value.
 fn sample(line: &str) -> Option<(&str, BTreeMap<String, String>, f64)> {
     if line.starts_with('#') {
         return None;
@@ -62,7 +62,7 @@ fn sample(line: &str) -> Option<(&str, BTreeMap<String, String>, f64)> {
     Some((name, read_labels(labels.strip_suffix('}')?)?, value))
 }
 
-/// `a="b",c="d\"e"`.
+/// Parses labels such as `a="b",c="d\"e"`.
 fn read_labels(text: &str) -> Option<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     let mut rest = text;

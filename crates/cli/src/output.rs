@@ -1,4 +1,4 @@
-//! What commands print: a table for people, JSON for programs.
+//! Standard output of commands: tables for people, JSON for programs.
 
 use std::io::{IsTerminal, Write};
 
@@ -11,29 +11,29 @@ use crate::members::Members;
 use crate::pretty::pretty;
 use crate::table::{Column, Table};
 
-/// What one looks for first.
+/// Members that are shown first.
 const FIRST_MEMBERS: [&str; 4] = ["id", "name", "slug", "status"];
 
-/// How results look on standard output.
+/// The format of results on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people.
+    /// A table or `name value` lines, for people.
     #[default]
     Table,
-    /// One JSON document, indented.
+    /// One indented JSON document.
     Json,
-    /// One JSON document a line.
+    /// One JSON document per line.
     Jsonl,
 }
 
-/// Colours, where somebody looks.
+/// Colours for a terminal, or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Styles {
     coloured: bool,
 }
 
 impl Styles {
-    /// Colours on a terminal, unless the environment asks for none.
+    /// Colours if `stream` is a terminal and the environment does not disable them.
     pub(crate) fn of(stream: &impl IsTerminal) -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -69,7 +69,7 @@ impl Styles {
         self.paint("36", text)
     }
 
-    /// A job's or a worker's state in its colour.
+    /// Colours the state of a job or worker.
     pub(crate) fn state(self, text: &str) -> String {
         match text.trim_end() {
             "COMPLETED" | "IDLE" | "ok" => self.green(text),
@@ -85,7 +85,7 @@ impl Styles {
     }
 }
 
-/// Standard output, in the chosen form.
+/// Standard output in the chosen format.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) format: OutputFormat,
@@ -97,7 +97,7 @@ impl Output {
         Self { format, styles: Styles::of(&std::io::stdout()) }
     }
 
-    /// Many records; `columns` are what a table shows of them.
+    /// Prints several records. A table shows `columns` of them.
     pub(crate) fn records(self, columns: &[Column], records: &[Box<RawValue>]) -> CommandResult<()> {
         match self.format {
             OutputFormat::Table => {
@@ -116,7 +116,7 @@ impl Output {
         }
     }
 
-    /// One record, every member of it.
+    /// Prints all members of one record.
     pub(crate) fn record(self, record: &RawValue) -> CommandResult<()> {
         match self.format {
             OutputFormat::Table => self.text(&members(record, self.styles)),
@@ -125,7 +125,7 @@ impl Output {
         }
     }
 
-    /// A sentence for people; programs get nothing.
+    /// Prints a sentence in the table format, nothing in the JSON formats.
     pub(crate) fn say(self, text: &str) -> CommandResult<()> {
         if self.format == OutputFormat::Table { self.line(text) } else { Ok(()) }
     }
@@ -134,7 +134,7 @@ impl Output {
         self.text(&format!("{text}\n"))
     }
 
-    /// Whoever closes the pipe has seen enough: that is not a failure, but nobody is served by going on.
+    /// Writes text. A closed pipe ends the program with success, because the reader needs no more output.
     #[expect(clippy::unused_self, reason = "every way to standard output is a method of this")]
     pub(crate) fn text(self, text: &str) -> CommandResult<()> {
         let mut out = std::io::stdout().lock();
@@ -145,14 +145,14 @@ impl Output {
     }
 }
 
-/// The members of an object, one a line, their names aligned.
+/// The members of an object, one per line, with aligned names.
 fn members(record: &RawValue, styles: Styles) -> String {
     let Ok(members) = Members::of(record) else { return format!("{}\n", pretty(record)) };
     let width = members.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     let (first, rest): (Vec<_>, Vec<_>) = members.iter().partition(|(name, _)| FIRST_MEMBERS.contains(name));
     for (name, value) in first.into_iter().chain(rest) {
-        // Digits and order stay as they are; only text is shown without its quotes.
+        // Numbers and order stay unchanged; strings are shown without quotes.
         let shown = match parsed(value) {
             value @ (Value::String(_) | Value::Null) => cell(&value),
             _ => one_line(value.get()),
@@ -166,7 +166,7 @@ fn members(record: &RawValue, styles: Styles) -> String {
     out
 }
 
-/// A value as a cell of a table: text as it is, the rest as JSON.
+/// A value as a table cell: strings without quotes, other values as JSON.
 pub(crate) fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -176,8 +176,8 @@ pub(crate) fn cell(value: &Value) -> String {
     }
 }
 
-/// Others' text as a terminal may see it: what would move the cursor, change colours or turn the direction of writing is
-/// shown as `�`.
+/// Replaces control characters, escape sequences and direction marks in untrusted text with `�`, so that the text
+/// cannot control the terminal.
 pub(crate) fn harmless(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' => '\n',
@@ -193,7 +193,7 @@ pub(crate) fn parsed(record: &RawValue) -> Value {
     serde_json::from_str(record.get()).unwrap_or_default()
 }
 
-/// Servers may indent; a line stays a line. In JSON a line break never lies within a string.
+/// Joins indented JSON into one line. A JSON string contains no raw line break.
 fn one_line(json: &str) -> String {
     json.replace(['\n', '\r'], "")
 }

@@ -1,4 +1,4 @@
-//! `longshore completions` and `longshore man`: made from the same definitions as the command line.
+//! `longshore completions` and `longshore man`, generated from the definitions of the command line.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use crate::Arguments;
 use crate::exit::{CommandExit, CommandResult, cannot};
 use crate::output::{Output, OutputFormat};
 
-/// A shell that completes what is typed.
+/// A shell with completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shell {
-    /// GNU bash.
+    /// GNU bash (`bash`), sourced from `bash_completion.d`.
     Bash,
-    /// zsh.
+    /// The Z shell (`zsh`), as an autoloaded function.
     Zsh,
-    /// fish.
+    /// The fish shell (`fish`), from its `completions` directory.
     Fish,
 }
 
@@ -36,7 +36,7 @@ pub struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Prints the script.
+/// Prints the completion script.
 pub(crate) fn completions(args: &CompletionsArgs) -> CommandResult {
     let mut command = Arguments::command();
     let mut script = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> CommandResult {
     Ok(CommandExit::Success)
 }
 
-/// Prints the page of the program, or writes all pages.
+/// Prints the program's manual page, or writes the pages of all commands.
 pub(crate) fn man(args: &ManArgs) -> CommandResult {
     if let Some(dir) = &args.dir {
         let written =

@@ -1,8 +1,8 @@
-//! JSON for people.
+//! Indented JSON.
 
 use serde_json::value::RawValue;
 
-/// Indented, with the text of numbers as it is.
+/// Indents JSON. The text of numbers is unchanged.
 pub(crate) fn pretty(json: &RawValue) -> String {
     let mut out = String::new();
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! The servers that this user knows: `~/.config/longshore/config.toml`.
+//! The stored servers and keys of this user: `~/.config/longshore/config.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{CommandError, CommandResult, cannot};
 
-/// The profile that is meant where none is named.
+/// The profile that is used when none is named.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
 
-/// A key's text. It is never shown.
+/// The text of a key. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -37,7 +37,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A server and the key for it.
+/// A server's address and the key for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
@@ -45,7 +45,7 @@ pub(crate) struct Profile {
     pub(crate) api_key: Secret,
 }
 
-/// The whole file.
+/// The contents of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profiles {
@@ -54,7 +54,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// Reads the file; none is the same as an empty one.
+    /// Reads the file. A missing file is the same as an empty one.
     pub(crate) fn load(path: &Path) -> CommandResult<Self> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -62,14 +62,14 @@ impl Profiles {
             Err(error) => return Err(cannot(format_args!("read {}", path.display()), error)),
         };
         toml::from_str(&text).map_err(|error| {
-            // The message alone: the lines around the place could hold a key.
+            // Only the message is shown: the source line could contain a key.
             let place = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
             CommandError::usage(format!(
-                "{} cannot be used: line {place}: {}",
+                "invalid profiles in {}: line {place}: {}",
                 path.display(),
                 error.message()
             ))
-            .next("mend the line, or remove the file and run `longshore login`")
+            .next("fix the line, or remove the file and run `longshore login`")
         })
     }
 
@@ -85,7 +85,7 @@ impl Profiles {
         self.profiles.insert(name.to_owned(), profile);
     }
 
-    /// Writes the file, readable by its owner alone; all or nothing.
+    /// Replaces the file atomically, readable by its owner only.
     pub(crate) fn store(&self, path: &Path) -> CommandResult<()> {
         let text = toml::to_string(self).map_err(|error| cannot("write the profiles", error))?;
         let write = || -> io::Result<()> {
@@ -103,14 +103,14 @@ impl Profiles {
     }
 }
 
-/// Where the file is: below `XDG_CONFIG_HOME`, or `~/.config`.
+/// Returns the path of the file, in `XDG_CONFIG_HOME` or `~/.config`.
 pub(crate) fn path(variable: impl Fn(&str) -> Option<String>) -> CommandResult<PathBuf> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME")
         .filter(|folder| folder.is_absolute())
         .or_else(|| Some(set("HOME")?.join(".config")))
         .ok_or_else(|| {
-            CommandError::usage("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for profiles")
+            CommandError::usage("neither XDG_CONFIG_HOME nor HOME is set, so profiles cannot be stored")
                 .next("use LONGSHORE_URL and LONGSHORE_API_KEY instead")
         })?;
     Ok(folder.join("longshore").join("config.toml"))

@@ -1,4 +1,4 @@
-//! Which server a command talks to, and with which key.
+//! The server and the key of a command.
 
 use clap::Args;
 use longshore_client::Client;
@@ -8,10 +8,10 @@ use crate::output::{Output, OutputFormat};
 use crate::profile::{self, DEFAULT_PROFILE, Profile, Profiles, Secret};
 use crate::screen::Screen;
 
-/// Where a server of this machine listens unless it is told otherwise.
+/// Default address of a server on this computer.
 pub(crate) const LOCAL_URL: &str = "http://127.0.0.1:8080";
 
-/// What every command that talks to a server takes.
+/// Arguments of every command that calls a server.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Server and output")]
 pub struct ServerArgs {
@@ -42,7 +42,7 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(text.into())
 }
 
-/// What a command works with.
+/// Client, output and terminal of a command.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) output: Output,
@@ -50,14 +50,14 @@ pub(crate) struct Connection {
 }
 
 impl ServerArgs {
-    /// A client of the server that is meant.
+    /// Returns a client of the chosen server.
     pub(crate) fn connect(&self) -> CommandResult<Connection> {
         let (url, key) = self.resolve(variable)?;
         let client = Client::new(&url, key.text())?;
         Ok(Connection { client, output: Output::new(self.output), screen: Screen::new(false) })
     }
 
-    /// The address and the key, each from the flag, the environment or the profile, in this order.
+    /// Returns address and key. Each comes from the flag, else the environment, else the profile.
     pub(crate) fn resolve(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -65,7 +65,7 @@ impl ServerArgs {
         let set = |name| variable(name).filter(|value| !value.trim().is_empty());
         let url = self.url.clone().or_else(|| set("LONGSHORE_URL"));
         let key = self.api_key.clone().or_else(|| set("LONGSHORE_API_KEY").map(|key| key.as_str().into()));
-        // A profile that was named must be there; else it is read only where something is missing.
+        // A named profile must exist. The default profile is read only if the address or the key is missing.
         let stored = if self.profile.is_some() || url.is_none() || key.is_none() {
             self.stored(&variable)?
         } else {
@@ -75,7 +75,7 @@ impl ServerArgs {
             (Some(key), _) => key,
             (None, Some(stored)) => stored_key(stored, url.as_deref())?,
             (None, None) => {
-                return Err(CommandError::new(CommandExit::Unauthorized, "there is no key for the server").next(
+                return Err(CommandError::new(CommandExit::Unauthorized, "no key for the server").next(
                     "`longshore login` stores one, LONGSHORE_API_KEY names one; `serve` prints it at its first start",
                 ));
             }
@@ -98,27 +98,25 @@ impl ServerArgs {
             None => {
                 let names = profiles.names();
                 let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                Err(CommandError::usage(format!(
-                    "there is no profile `{name}` in {}; known: {known}",
-                    path.display()
-                ))
-                .next(format!("`longshore login --profile {name}` makes it")))
+                Err(CommandError::usage(format!("no profile `{name}` in {}; known: {known}", path.display()))
+                    .next(format!("`longshore login --profile {name}` creates it")))
             }
         }
     }
 }
 
-/// A variable of the environment, if it is text.
+/// Returns an environment variable, if it is set to valid text.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// A key goes to the server that it was stored for, and to no other.
+/// A stored key is only sent to the server that it was stored for.
 fn stored_key(stored: &Profile, url: Option<&str>) -> CommandResult<Secret> {
     let Some(other) = url.filter(|url| !same(url, &stored.url)) else { return Ok(stored.api_key.clone()) };
     let message = format!("the profile's key is for {}, not for {other}", stored.url);
-    Err(CommandError::new(CommandExit::Unauthorized, message)
-        .next("name its key in LONGSHORE_API_KEY, or store it with `longshore login --profile NAME`"))
+    Err(CommandError::new(CommandExit::Unauthorized, message).next(
+        "set the key of that server in LONGSHORE_API_KEY, or store it with `longshore login --profile NAME`",
+    ))
 }
 
 fn same(one: &str, other: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Endpoints, templates and keys: list, show, make, change, delete.
+//! Commands that list, show, create, change and delete endpoints, templates and keys.
 
 mod endpoint;
 mod key;
@@ -18,14 +18,14 @@ pub use endpoint::EndpointCommand;
 pub use key::KeyCommand;
 pub use template::TemplateCommand;
 
-/// Takes the server alone.
+/// Arguments of a command without an id.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     #[command(flatten)]
     remote: ServerArgs,
 }
 
-/// Takes one id.
+/// Arguments of a command with the id of one resource.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// The id of the resource
@@ -35,7 +35,7 @@ pub struct GetArgs {
     remote: ServerArgs,
 }
 
-/// Takes what is to be deleted.
+/// Arguments of a command that deletes a resource.
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
     /// The id of the resource
@@ -71,7 +71,7 @@ async fn create(remote: &ServerArgs, of: Collection, members: &Members) -> Comma
 
 async fn update(remote: &ServerArgs, of: Collection, id: &str, members: &Members) -> CommandResult {
     if members.is_empty() {
-        return Err(CommandError::usage("there is nothing to change").next("give a field; --help shows them"));
+        return Err(CommandError::usage("no field to change").next("give a field; --help lists them"));
     }
     let session = remote.connect()?;
     let record =
@@ -92,7 +92,7 @@ async fn delete(args: &DeleteArgs, of: Collection, drain: bool, also: &str) -> C
     Ok(CommandExit::Success)
 }
 
-/// Where something is not there, its own kind is listed.
+/// Adds the command that lists the kind of a missing resource.
 fn named(failure: CommandError, of: Collection) -> CommandError {
     if failure.exit != CommandExit::NotFound || failure.next.is_some() {
         return failure;
@@ -102,5 +102,5 @@ fn named(failure: CommandError, of: Collection) -> CommandError {
         Collection::Templates => "template",
         Collection::Keys => "keys",
     };
-    failure.next(format!("`longshore {command} list` shows which there are"))
+    failure.next(format!("`longshore {command} list` lists them"))
 }

@@ -1,6 +1,6 @@
-//! What commands show of their work: steps with a moving line while they run, worker logs, and the end of it.
+//! Progress of commands on the terminal: steps with a moving line, worker logs and the result.
 //!
-//! Everything goes to standard error except the sample's result, so that the result can be piped.
+//! Everything goes to standard error, except the sample's result. So the result can be piped.
 
 use std::fmt::Write;
 use std::io::{IsTerminal, Write as _};
@@ -10,17 +10,17 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, P
 use tokio::task::AbortHandle;
 
 const FRAME: Duration = Duration::from_millis(100);
-/// Without a terminal, a step is announced only when it takes longer than this.
+/// Without a terminal, a step is announced only after this time.
 const ANNOUNCE_AFTER: Duration = Duration::from_secs(2);
-/// What runs, for how long, and how far it is. A detail that is too long for the terminal is cut off.
+/// Spinner, name, elapsed time and detail of a step. A detail that is too long for the terminal is cut.
 const TEMPLATE: &str = "  {spinner:.cyan} {prefix}{seconds}{wide_msg}";
 
-/// Where `dev` writes. Clones write to the same place.
+/// The terminal of a command. Clones write to the same terminal.
 #[derive(Clone)]
 pub(crate) struct Screen {
-    /// The line of the step that is running; hidden where it cannot move.
+    /// The line of the running step; hidden if the terminal cannot redraw lines.
     lines: MultiProgress,
-    /// A terminal that understands colours and a moving line.
+    /// Whether the terminal supports colours and redrawn lines.
     fancy: bool,
 }
 
@@ -29,12 +29,12 @@ pub(crate) struct Step {
     screen: Screen,
     since: Instant,
     line: ProgressBar,
-    /// Announces the step where no line moves.
+    /// Task that announces the step if no line moves.
     announcement: Option<AbortHandle>,
 }
 
 impl Screen {
-    /// `plain` turns colours and movement off.
+    /// `plain` disables colours and moving lines.
     pub(crate) fn new(plain: bool) -> Self {
         let dumb = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -43,7 +43,7 @@ impl Screen {
         Self { lines: MultiProgress::with_draw_target(target), fancy }
     }
 
-    /// Begins a step. Must be called inside a tokio runtime.
+    /// Starts a step. Must be called inside a tokio runtime.
     pub(crate) fn step(&self, text: impl Into<String>) -> Step {
         let text = text.into();
         let line = self.lines.add(ProgressBar::new_spinner().with_style(style()));
@@ -63,26 +63,26 @@ impl Screen {
 
     /// Writes a line above the moving one.
     pub(crate) fn line(&self, text: &str) {
-        // Nowhere to report to when standard error is gone.
+        // A failed write to standard error cannot be reported.
         let _ = self.lines.suspend(|| writeln!(std::io::stderr(), "{text}"));
     }
 
-    /// Something that is as it should be.
+    /// Writes a line about a success.
     pub(crate) fn good(&self, text: &str) {
         self.line(&format!("  {} {text}", self.green("✓")));
     }
 
-    /// Something that should be known.
+    /// Writes a line with a notice.
     pub(crate) fn note(&self, text: &str) {
         self.line(&format!("  {} {text}", self.yellow("!")));
     }
 
-    /// Something that went wrong.
+    /// Writes a line about a failure.
     pub(crate) fn bad(&self, text: &str) {
         self.line(&format!("  {} {text}", self.red("✗")));
     }
 
-    /// The sample's result: the one thing on standard output.
+    /// Writes the sample's result, the only text on standard output.
     pub(crate) fn result(&self, text: &str) {
         let _ = self.lines.suspend(|| writeln!(std::io::stdout(), "{text}"));
     }
@@ -117,24 +117,24 @@ impl Screen {
 }
 
 impl Step {
-    /// Says how far it is.
+    /// Sets the progress text of the step.
     pub(crate) fn detail(&self, text: impl Into<String>) {
         self.line.set_message(format!(" · {}", printable(&text.into())));
     }
 
-    /// How long it has run.
+    /// Time since the start of the step.
     pub(crate) fn elapsed(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Ends well.
+    /// Ends the step with a success.
     pub(crate) fn done(self, text: &str) {
         let screen = self.screen.clone();
         drop(self);
         screen.good(text);
     }
 
-    /// Ends badly.
+    /// Ends the step with a failure.
     pub(crate) fn failed(self, text: &str) {
         let screen = self.screen.clone();
         drop(self);
@@ -162,12 +162,12 @@ fn style() -> ProgressStyle {
     style.with_key("seconds", seconds)
 }
 
-/// A text without what would move the cursor: a detail may be a program's output.
+/// Removes control characters: a detail may be another program's output.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// A span as people say it: `4 ms`, `2.3 s`, `1 min 12 s`.
+/// Formats a duration: `4 ms`, `2.3 s`, `1 min 12 s`.
 pub(crate) fn span(span: Duration) -> String {
     match span.as_millis() {
         ms @ 0..1_000 => format!("{ms} ms"),

@@ -1,8 +1,8 @@
-//! Ctrl-C and its relatives.
+//! Signals that ask a command to stop.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Hears of every wish to stop: Ctrl-C, a polite kill, a closed terminal.
+/// Receives stop signals: SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 pub(crate) struct StopRequest {
     interrupt: Signal,
     terminate: Signal,
@@ -18,7 +18,7 @@ impl StopRequest {
         })
     }
 
-    /// Returns when the next wish comes.
+    /// Returns when the next signal arrives.
     pub(crate) async fn requested(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

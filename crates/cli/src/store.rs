@@ -1,10 +1,10 @@
-//! Arguments of `longshore store`, which works on a data folder and asks no server.
+//! Arguments of `longshore store`, which reads a data directory without a server.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What can be done with a data folder.
+/// Subcommands of `longshore store`.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
     /// Verify every checksum in a data directory

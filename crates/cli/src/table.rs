@@ -1,14 +1,14 @@
-//! Columns of text.
+//! Text tables with aligned columns.
 
 use serde_json::Value;
 
 use crate::output::{Styles, cell};
 
-/// What a column shows of a record.
+/// One column: its title and the member of a record that it shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) title: &'static str,
-    /// The member, with dots into the inner ones: `workers.idle`.
+    /// Path of the member, with dots for nested ones: `workers.idle`.
     pub(crate) member: &'static str,
     show: fn(&Value) -> String,
 }
@@ -18,13 +18,13 @@ impl Column {
         Self { title, member, show: cell }
     }
 
-    /// A value that is more than a text or a number.
+    /// Sets the function that formats values other than strings and numbers.
     pub(crate) const fn shown_as(self, show: fn(&Value) -> String) -> Self {
         Self { show, ..self }
     }
 }
 
-/// Rows as they come, shown when all are there.
+/// Collects rows; column widths are known when all rows are added.
 pub(crate) struct Table<'a> {
     columns: &'a [Column],
     rows: Vec<Vec<String>>,
@@ -41,7 +41,7 @@ impl<'a> Table<'a> {
         self.rows.push(self.columns.iter().map(|column| shown(member(column), column.show)).collect());
     }
 
-    /// Numbers stand on the right of their column; nothing is cut, so that what is shown can be copied.
+    /// Returns the table. Numbers are right-aligned. Cells are never cut, so that they can be copied.
     pub(crate) fn show(&self, styles: Styles) -> String {
         let widths: Vec<usize> = (0..self.columns.len())
             .map(|at| {
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
 
 fn shown(value: Option<&Value>, show: fn(&Value) -> String) -> String {
     let text = value.map_or_else(|| "-".to_owned(), show);
-    // A row is a line.
+    // A cell shows one line.
     text.lines().next().unwrap_or("-").to_owned()
 }
 

@@ -1,4 +1,4 @@
-//! `longshore top`: every endpoint's queue, workers and rates, again and again.
+//! `longshore top`: shows queues, workers and rates of all endpoints repeatedly.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,13 +18,13 @@ use crate::remote::{Connection, ServerArgs};
 use crate::stop::StopRequest;
 use crate::table::{Column, Table};
 
-/// The other screen of the terminal and a hidden cursor, and back.
+/// Escape codes that switch to the alternate screen and hide the cursor, and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// With `--once`: long enough for a rate, short enough to wait for.
+/// Time between the two readings of `--once`, from which the rates are computed.
 const ONCE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// With `--once`: a server answers with the same page for a second.
+/// Pause between two requests with `--once`. The server returns the same page for one second.
 const AGAIN: Duration = Duration::from_millis(200);
 const SAME_MAX: Duration = Duration::from_secs(5);
 
@@ -54,10 +54,10 @@ pub struct TopArgs {
     remote: ServerArgs,
 }
 
-/// What the server said, and when.
+/// One reading of the metrics.
 struct Snapshot {
     at: Instant,
-    /// As the server says it.
+    /// The server's time of the reading, if reported.
     taken_at_s: Option<f64>,
     endpoints: BTreeMap<String, EndpointNumbers>,
 }
@@ -68,12 +68,12 @@ impl Snapshot {
         Ok(Self { at: Instant::now(), taken_at_s: taken_at_s(&page), endpoints: endpoints(&page) })
     }
 
-    /// Whether the server answered both with the same page.
+    /// Whether both readings are the same page of the server.
     fn is_same(&self, other: &Self) -> bool {
         self.taken_at_s.is_some() && self.taken_at_s == other.taken_at_s
     }
 
-    /// The time since an earlier reading.
+    /// Seconds since an earlier reading.
     fn seconds_since(&self, before: &Self) -> f64 {
         let said = self.taken_at_s.zip(before.taken_at_s).map(|(now, before)| now - before);
         let measured = || self.at.duration_since(before.at).as_secs_f64();
@@ -81,7 +81,7 @@ impl Snapshot {
     }
 }
 
-/// Shows the endpoints until Ctrl-C, or once.
+/// Shows the endpoints until Ctrl-C, or once with `--once`.
 pub(crate) async fn top(args: &TopArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let interval = args.interval.unwrap_or(if args.once { ONCE_INTERVAL } else { 2 * ONCE_INTERVAL });
@@ -97,7 +97,7 @@ pub(crate) async fn top(args: &TopArgs) -> CommandResult {
         session.output.records(COLUMNS, &rows(&before, &now)?)?;
         return Ok(CommandExit::Success);
     }
-    let mut stop = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    let mut stop = StopRequest::listen().map_err(|error| cannot("listen for Ctrl-C", error))?;
     let redraws = session.output.format == OutputFormat::Table && std::io::stdout().is_terminal();
     if redraws {
         session.output.text(ENTER)?;
@@ -113,7 +113,7 @@ pub(crate) async fn top(args: &TopArgs) -> CommandResult {
                 show(&session, redraws, &before, &now)?;
                 before = now;
             }
-            // Servers restart: the view stays, and says so.
+            // The server may be restarting: the error is shown and the view continues.
             Err(error) if redraws => session.output.text(&format!("\r\x1b[K{error}"))?,
             Err(error) => break Err(error.into()),
         }
@@ -144,7 +144,7 @@ fn show(session: &Connection, redraws: bool, before: &Snapshot, now: &Snapshot) 
     for line in
         [title.as_str(), hint.as_str(), ""].into_iter().chain(text.lines()).take(high.saturating_sub(1))
     {
-        // A line that wrapped would push the others down.
+        // A wrapped line would shift the lines below.
         let line: String =
             if line.contains('\x1b') { line.to_owned() } else { line.chars().take(wide).collect() };
         let _ = write!(frame, "{line}\x1b[K\r\n");
@@ -152,20 +152,20 @@ fn show(session: &Connection, redraws: bool, before: &Snapshot, now: &Snapshot) 
     session.output.text(&format!("{frame}\x1b[J"))
 }
 
-/// Rows and columns; some terminals do not say.
+/// Rows and columns of the terminal; a default if they are unknown.
 fn screen_size() -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     let known = size.ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
     known.map_or((24, 80), |size| (usize::from(size.ws_row), usize::from(size.ws_col)))
 }
 
-/// The endpoints with the longest queues first.
+/// One row per endpoint; the longest queue is first.
 fn rows(before: &Snapshot, now: &Snapshot) -> CommandResult<Vec<Box<RawValue>>> {
     let seconds = now.seconds_since(before);
     let mut endpoints: Vec<(&String, &EndpointNumbers)> = now.endpoints.iter().collect();
     endpoints.sort_by(|(_, a), (_, b)| b.queued.total_cmp(&a.queued).then_with(|| a.name.cmp(&b.name)));
     let row = |(id, numbers): (&String, &EndpointNumbers)| {
-        // An endpoint that is new had nothing before; a server that restarted counts anew.
+        // Counters of a new endpoint, or after a restart of the server, start at 0.
         let fresh = EndpointNumbers::default();
         let earlier = before.endpoints.get(id).unwrap_or(&fresh);
         let grown = |of: fn(&EndpointNumbers) -> f64| (of(numbers) - of(earlier)).max(0.0);
@@ -207,7 +207,7 @@ mod tests {
             rows(&reading(0, numbers(10.0, 10.0, 5.0)), &reading(2, numbers(15.0, 20.0, 6.0))).unwrap();
         assert!(rows[0].get().contains("\"donePerSecond\":2.5"), "{}", rows[0]);
         assert!(rows[0].get().contains("\"delayMs\":100"), "{}", rows[0]);
-        // The server knows better how far they are apart.
+        // The server's own times of the readings are preferred.
         let said = |after_s, taken_at_s| Snapshot {
             taken_at_s: Some(taken_at_s),
             ..reading(after_s, numbers(0.0, 0.0, 0.0))

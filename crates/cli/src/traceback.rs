@@ -1,12 +1,13 @@
-//! Makes what the SDK says about errors readable.
+//! Makes error texts of the SDK readable.
 
 use std::borrow::Cow;
 
-/// A worker runs in a folder of its own that shows the handler's files; between these two parts is its name.
+/// A worker runs in a directory of its own, with the handler's files linked. Its name is between these parts of a
+/// path.
 const WORKER_FOLDER: (&str, &str) = ("/.longshore/data/workers/live/", "/cwd/");
 
-/// The SDK reports an exception as JSON text with the traceback inside: gives the traceback, with the paths of
-/// the files that one edits. Any other text stays as it is, but for such paths.
+/// Returns the traceback of an exception that the SDK reported as JSON. Paths in any text are mapped to the user's
+/// own files.
 pub(crate) fn readable(text: &str) -> String {
     #[derive(serde::Deserialize)]
     struct Reported {

@@ -1,16 +1,16 @@
 //! `longshore backup` and `longshore restore`.
 //!
 //! ```text
-//! data folder ──► source: log as it is durable now, then everything that rows name
-//!                    └──► entries ──► folder or archive, under another name ──► read back and compared ──► renamed
+//! data directory ──► source: the durable log, then the files that its rows name
+//!                    └──► entries ──► directory or archive with a temporary name ──► read back, compared, renamed
 //! ```
 //!
-//! A backup is a folder, or an archive of one:
+//! A backup is a directory, or an archive of one:
 //!
 //! ```text
-//! backup.json     what it is a backup of, and in which form (`manifest.rs`); written last
-//! backup.list     a line for each entry of `data`, with its length and its SHA-256 (`list.rs`)
-//! data/           a data folder
+//! backup.json     the manifest (`manifest.rs`): format, time and the hash of the list; written last
+//! backup.list     one line per entry of `data`, with its length and SHA-256 (`list.rs`)
+//! data/           a data directory
 //! ```
 
 mod archive;
@@ -43,25 +43,25 @@ use crate::serve;
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
 
-/// What an archive's name ends with.
+/// Suffix of an archive's file name.
 const ARCHIVE: &str = ".tar.zst";
-/// The data folder in a backup.
+/// Name of the data directory in a backup.
 const DATA: &str = "data";
 
-/// Why there is no backup, or nothing was restored.
+/// Why a backup or a restore failed. The target name does not exist afterwards.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackupError {
-    #[error("{} is there already; choose another name", .0.display())]
+    #[error("{} already exists; choose another name", .0.display())]
     Exists(PathBuf),
     #[error("{} is being written by another process", .0.display())]
     Busy(PathBuf),
     #[error("cannot {what} {}: {cause}", path.display())]
     Io { what: &'static str, path: PathBuf, cause: io::Error },
-    #[error("{} is no whole backup: {what}", path.display())]
+    #[error("{} is not a complete backup: {what}", path.display())]
     NotWhole { path: PathBuf, what: String },
-    #[error("what was read back is not what was written: {0}; check the disk")]
+    #[error("the backup differs from what was written: {0}; check the disk")]
     Differs(String),
-    #[error("the data folder is damaged: {0}; `longshore store verify` shows everything")]
+    #[error("the data directory is damaged: {0}; `longshore store verify` lists all damage")]
     Damaged(String),
     #[error("{0}")]
     Store(#[from] StoreError),
@@ -75,12 +75,12 @@ impl BackupError {
 
 type Done<T> = Result<T, BackupError>;
 
-/// `longshore backup`.
+/// Runs `longshore backup`.
 pub(crate) fn backup(args: &BackupArgs) -> ExitCode {
     ended(run_backup(args))
 }
 
-/// `longshore restore`.
+/// Runs `longshore restore`.
 pub(crate) fn restore(args: &RestoreArgs) -> ExitCode {
     ended(run_restore(args))
 }
@@ -106,12 +106,12 @@ fn run_restore(args: &RestoreArgs) -> Result<(), StartupError> {
     Ok(())
 }
 
-/// It is done also where nobody reads it.
+/// Prints a line. A closed standard output does not fail a finished backup.
 fn tell(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-/// What there is in a backup.
+/// The contents of a backup, for the message.
 struct Made {
     manifest: Manifest,
     jobs: u64,
@@ -120,8 +120,13 @@ struct Made {
 impl std::fmt::Display for Made {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Manifest { files, bytes, volumes, .. } = &self.manifest;
-        write!(f, "{files} files, {:.1} MB, {} jobs, all of it read back", *bytes as f64 / 1e6, self.jobs)?;
-        if *volumes { Ok(()) } else { f.write_str("; without what is in volumes") }
+        write!(
+            f,
+            "{files} files, {:.1} MB, {} jobs, verified by reading back",
+            *bytes as f64 / 1e6,
+            self.jobs
+        )?;
+        if *volumes { Ok(()) } else { f.write_str("; without network volumes") }
     }
 }
 
@@ -152,7 +157,7 @@ fn make(data: &Path, to: &Path, without_volumes: bool) -> Done<Made> {
     let read = read_back(partial.path(), is_archive(to), &mut checked, &mut progress)?;
     progress.end();
     if read != manifest {
-        return Err(BackupError::Differs("it has other entries".to_owned()));
+        return Err(BackupError::Differs("the entries differ".to_owned()));
     }
     let jobs = checked.check()?;
     drop(scratch);
@@ -160,7 +165,7 @@ fn make(data: &Path, to: &Path, without_volumes: bool) -> Done<Made> {
     Ok(Made { manifest, jobs })
 }
 
-/// Writes a whole backup: the data, then the list of it, then what it is.
+/// Writes a complete backup: data, list, manifest.
 fn fill(
     data: &Path,
     held: source::Held,
@@ -179,7 +184,7 @@ fn fill(
     Ok(manifest)
 }
 
-/// Reads a whole backup into `data`, and compares it with what it says of itself.
+/// Reads a complete backup into `data` and compares it with its list.
 fn read_back(
     backup: &Path,
     is_archive: bool,
@@ -201,7 +206,7 @@ fn read_back(
     }
     match list::first_difference(&kept_list, &found) {
         None => Ok(manifest),
-        Some(line) => Err(not_whole(format!("this is damaged or missing: {line}"))),
+        Some(line) => Err(not_whole(format!("damaged or missing entry: {line}"))),
     }
 }
 
@@ -217,7 +222,7 @@ fn put_back(from: &Path, to: &Path) -> Done<Made> {
     Ok(Made { manifest, jobs })
 }
 
-/// Removes what nobody needs; what is left is found by its name.
+/// Removes an unfinished backup. The next run finds and removes a leftover by its name.
 fn remove(path: &Path) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }

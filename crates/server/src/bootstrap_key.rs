@@ -1,4 +1,4 @@
-//! The key that may do everything: the operator's, or one that is made at the first start.
+//! The first key with all permissions: the operator's, or one created at the first start.
 
 use longshore_engine::Engine;
 use longshore_model::Millis;
@@ -6,12 +6,12 @@ use longshore_model::Millis;
 use crate::confidential;
 use crate::startup_error::StartupError;
 
-/// Names the operator's key.
+/// Environment variable with the operator's key.
 const VARIABLE: &str = "LONGSHORE_ADMIN_KEY";
 const CHARS_MIN: usize = 16;
 
-/// Makes sure that somebody can get in. Answers the text of a key that was made just now: the only moment at
-/// which it is known.
+/// Makes sure that there is a key with all permissions. Returns the text of a newly created key; only its hash is
+/// stored.
 pub(crate) async fn ensure(engine: &Engine) -> Result<Option<String>, StartupError> {
     if let Some(text) = confidential::variable(VARIABLE) {
         let text = text.trim();
@@ -29,7 +29,7 @@ pub(crate) async fn ensure(engine: &Engine) -> Result<Option<String>, StartupErr
     Ok(Some(text))
 }
 
-/// Makes `text` the operator's key; only its hash is kept.
+/// Makes `text` the operator's key. Only the hash is stored.
 pub(crate) async fn put(engine: &Engine, text: &str) -> Result<(), StartupError> {
     let key = longshore_http::admin_key(text, engine.now());
     if engine.key_by_hash(&key.hash).is_some() {
@@ -38,7 +38,7 @@ pub(crate) async fn put(engine: &Engine, text: &str) -> Result<(), StartupError>
     engine.put_key(key).await.map(drop).map_err(|error| StartupError::Key(error.to_string()))
 }
 
-/// The text of a new key.
+/// Returns the text of a new random key.
 pub(crate) fn make() -> Result<String, StartupError> {
     let key = longshore_http::mint_key("admin", Vec::new(), Millis(0)).ok_or(StartupError::NoRandom)?;
     Ok(key.text)

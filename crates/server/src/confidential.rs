@@ -1,7 +1,8 @@
-//! Takes secrets out of the environment, which every process of the same user can read, handlers among them.
+//! Removes secrets from the process's environment, which every process of the same user can read, handlers
+//! included.
 //!
-//! The block of memory that `/proc/<pid>/environ` shows is made when a program begins. So a server that finds secrets in
-//! it begins again, as the same process, with the secrets on its standard input in place of its environment.
+//! The memory behind `/proc/<pid>/environ` is fixed when a program starts. So a server with secrets in its
+//! environment executes itself again in the same process, and passes the secrets on standard input.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,21 +16,21 @@ use std::sync::OnceLock;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-/// The variables whose values are secrets.
+/// Variables whose values are secrets.
 const VARIABLES: [&str; 3] = ["LONGSHORE_ADMIN_KEY", "LONGSHORE_SECRETS_KEY", "LONGSHORE_API_KEY"];
-/// Tells a program that began again that its secrets are on its standard input.
+/// Variable that tells the restarted program to read the secrets from standard input.
 pub(crate) const MARK: &str = "LONGSHORE_SECRETS_ON_STDIN";
 
 static TAKEN: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
-/// The value of one of the secret variables, if it has one.
+/// Returns the value of one of the secret variables, if it is set.
 pub(crate) fn variable(name: &str) -> Option<String> {
     let taken = TAKEN.get().and_then(|taken| taken.get(name).cloned());
     taken.or_else(|| env::var(name).ok()).filter(|text| !text.trim().is_empty())
 }
 
-/// Lets no other process of the same user look into this one: not into its memory, its files, its environment. Where
-/// that has secrets, the program begins again without them, and this does not return.
+/// Denies other processes of the same user access to this process's memory, files and environment. If the
+/// environment has secrets, executes the program again without them and does not return.
 pub(crate) fn hide() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     if env::var_os(MARK).is_some() {
@@ -42,7 +43,7 @@ pub(crate) fn hide() -> io::Result<()> {
     Err(begin_again(&values.collect()))
 }
 
-/// Answers why that was not possible.
+/// Returns why the program could not be executed again.
 fn begin_again(secrets: &BTreeMap<&str, String>) -> io::Error {
     let handed_over = || -> io::Result<File> {
         let mut file = File::from(memfd_create("secrets", MemfdFlags::CLOEXEC)?);
@@ -66,17 +67,17 @@ fn begin_again(secrets: &BTreeMap<&str, String>) -> io::Error {
     command.exec()
 }
 
-/// By its path, so that process lists go on showing its name; an upgrade may have removed that.
+/// The program's path, so that process lists show the name; `/proc/self/exe` if an upgrade has removed the file.
 fn own_program() -> PathBuf {
     env::current_exe().ok().filter(|path| path.exists()).unwrap_or_else(|| "/proc/self/exe".into())
 }
 
-/// Reads the secrets, and keeps them from whatever this process starts.
+/// Reads the secrets. Child processes do not inherit them.
 fn take_over() -> io::Result<()> {
     let mut text = Vec::new();
     io::stdin().lock().read_to_end(&mut text)?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    // Nothing of the text goes into the error: it may be a secret.
+    // The error must not contain the text, which may be a secret.
     let taken = serde_json::from_slice(&text).map_err(|_| {
         io::Error::other(format!("{MARK} is set, and standard input has no secrets; unset it"))
     })?;

@@ -1,4 +1,4 @@
-//! The server that `longshore dev` runs inside its own process.
+//! The server that `longshore dev` runs in its own process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::settings::Settings;
 use crate::startup_error::StartupError;
 use crate::{bootstrap_key, logging};
 
-/// `dev` shows what happens itself; the log is for what goes wrong.
+/// Log level: `dev` prints its own messages, so the log has only errors.
 const LOG_LEVEL: &str = "error";
 const LOG_LEVEL_VARIABLE: &str = "LONGSHORE_LOG_LEVEL";
-/// A worker of a developer may take this long to end after SIGTERM.
+/// How long a worker may run after SIGTERM.
 const WORKER_GRACE: Duration = Duration::from_secs(2);
 
-/// Makes servers for `dev`.
+/// Starts servers for `dev`.
 pub(crate) struct DevHost;
 
 struct DevServer {

@@ -1,19 +1,19 @@
-//! How many files, and with them connections, this process may have open.
+//! The limit of open files of this process, which bounds its connections.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Kept for everything that is no connection of a client: the database, payloads, workers and their logs, calls to
-/// webhooks. Without it a flood of clients would keep acknowledged jobs from being written.
+/// Descriptors reserved for everything except client connections: the store, payloads, workers' logs and webhook
+/// calls. Without the reserve, many connections could keep acknowledged jobs from being written.
 const RESERVED: usize = 256;
 
-/// Raises the process's limit as far as it may go, and answers how many connections that leaves room for. Shells and
-/// service managers set a low one for the sake of old programs.
+/// Raises the limit to its maximum and returns how many connections it allows. Shells and service managers set a
+/// low limit for old programs.
 pub(crate) fn connections_max() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::debug!(%error, "the limit of open files stays as it is");
+            tracing::debug!(%error, "limit of open files not raised");
         }
     }
     room_for_connections(getrlimit(Resource::Nofile).current)

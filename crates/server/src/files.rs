@@ -27,7 +27,7 @@ use longshore_model::{CodeHash, EndpointId, WorkerId};
 use self::forget::Unused;
 use crate::parts;
 
-/// See the module.
+/// Files of workers and deployed code in one data directory.
 pub(crate) struct DataFiles {
     launchers: Launchers,
     code: CodeFolders,
@@ -42,7 +42,7 @@ impl DataFiles {
         Self { launchers, code, unused: Arc::default(), closed: AtomicBool::new(false) }
     }
 
-    /// The server is stopping: nobody follows a log any longer.
+    /// Ends all followed logs, because the server is stopping.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ impl FileService for DataFiles {
 
     fn keep_code(&self, name: &str, archive: Bytes) -> Result<CodeVersion, CodeError> {
         let dir = self.code.path().join(name);
-        // Before and after: it takes its time, and is to be run then.
+        // Touched before and after storing, which may take long: the version is about to be used.
         self.unused.touch(&dir);
         let kept = code::keep(&dir, name, &archive);
         if let Ok(version) = &kept {
@@ -88,7 +88,7 @@ impl FileService for DataFiles {
 
     fn forget_code(&self, is_used: IsUsed) {
         let (code, unused) = (self.code.clone(), Arc::clone(&self.unused));
-        // Nobody waits for it.
+        // A detached thread: no request depends on the cleanup.
         std::thread::spawn(move || unused.look(code.path(), Instant::now(), &is_used));
     }
 }

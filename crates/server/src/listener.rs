@@ -1,4 +1,4 @@
-//! The socket that the server listens on.
+//! The sockets that the server listens on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,11 +7,15 @@ use tokio::net::{TcpListener, TcpSocket, lookup_host};
 
 use crate::startup_error::StartupError;
 
-/// How many connections may wait to be accepted. The usual 128 overflow in any burst of clients, and each client that
-/// is hit waits a second before it tries again. The system may allow fewer (`net.core.somaxconn`).
+/// Connections that may wait to be accepted. The usual 128 overflow in a burst of clients, and a dropped client
+/// waits 1 s before it retries. The system may allow fewer (`net.core.somaxconn`).
 const BACKLOG: u32 = 4_096;
 
-/// Listens on `address`, or says why that cannot be.
+/// Listens on `address`.
+///
+/// # Errors
+///
+/// `StartupError` if the address is invalid or in use.
 pub(crate) async fn listen(address: &str) -> Result<TcpListener, StartupError> {
     first_that_works(address).await.map_err(|cause| {
         let address = address.to_owned();
@@ -23,7 +27,7 @@ pub(crate) async fn listen(address: &str) -> Result<TcpListener, StartupError> {
     })
 }
 
-/// A name can stand for several addresses.
+/// A host name can have several addresses; the first one that works is used.
 async fn first_that_works(address: &str) -> io::Result<TcpListener> {
     let mut failure = io::ErrorKind::InvalidInput.into();
     for address in lookup_host(address).await? {
@@ -37,7 +41,7 @@ async fn first_that_works(address: &str) -> io::Result<TcpListener> {
 
 fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Connections of the server before, which linger for a minute, must not keep this one from starting.
+    // Closed connections of the previous server, which remain for a minute, must not block this start.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)

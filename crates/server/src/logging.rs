@@ -1,5 +1,5 @@
-//! Log lines: on standard error, for people or for machines. One that cannot be written is lost: its disk may be full,
-//! or nobody reads, and jobs go on.
+//! Log lines on standard error, as text or JSON. A line that cannot be written is lost: a full disk or a closed
+//! pipe must not stop jobs.
 
 use std::io::IsTerminal;
 
@@ -8,19 +8,20 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::settings::{LogFormat, Settings, SettingsError};
 
-/// Starts logging. A second call changes nothing.
+/// Starts logging. A second call has no effect.
 pub(crate) fn start(settings: &Settings) -> Result<(), SettingsError> {
     let filter = filter(&settings.log_level)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // It would say on standard error that standard error fails, and panic when that fails too: in the middle of a request.
+        // The subscriber would print its own errors to standard error, and panic if that fails, in the middle of a
+        // request.
         .log_internal_errors(false);
     let started = match settings.log_format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
         LogFormat::Pretty => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),
     };
-    // Somebody logs already, in a test for example.
+    // Logging was started before, for example by a test.
     drop(started);
     Ok(())
 }
@@ -31,11 +32,11 @@ fn filter(level: &str) -> Result<EnvFilter, SettingsError> {
             "`log_level` is `{level}`: {cause}; use error, warn, info, debug or trace"
         ))
     };
-    // The filter takes a word that is no level for a part of the program, and would show nothing of the others.
+    // The filter takes an unknown word for a module's name and would hide all other modules.
     let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
     let is_meant = |part: &str| part.contains(['=', '[']) || is_level(part);
     if let Some(word) = level.split(',').map(str::trim).find(|part| !is_meant(part)) {
-        return Err(useless(format!("`{word}` is no level")));
+        return Err(useless(format!("`{word}` is not a level")));
     }
     EnvFilter::try_new(level).map_err(|error| useless(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! The `longshore` program: settings → parts → run → drain.
+//! The `longshore` program: reads settings, starts the server, and stops it after a signal.
 
 mod allocator;
 mod backup;
@@ -26,13 +26,13 @@ use longshore_cli::{Arguments, Command};
 use dev_host::DevHost;
 use startup_error::StartupError;
 
-// What is built with planted mistakes must never serve.
+// A build with planted mistakes must never serve.
 const _: () = assert!(!longshore_planted::ARMED, "build the server without the feature `planted`");
 
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     if let Command::WorkerShim(args) = &command {
-        // One of these lives beside every worker: it stays small and needs no runtime.
+        // Each worker has one shim process: it needs little memory and no runtime.
         return longshore_launch::shim::main(&args.scratch);
     }
     if let Command::Serve(_) | Command::Dev(_) = &command
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     {
         return StartupError::Confidential(error).report();
     }
-    // These work on files, and wait for nothing else.
+    // These commands work on files only.
     match &command {
         Command::Store(command) => return store::run(command),
         Command::Backup(args) => return backup::backup(args),
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
             command => longshore_cli::run(&command).await,
         }
     });
-    // What still runs on blocking threads has nothing left to say.
+    // Blocking threads that still run have no result to deliver.
     runtime.shutdown_background();
     code
 }

@@ -1,4 +1,4 @@
-//! Parts: the things that do work, made from settings.
+//! Creates the server's parts from the settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use longshore_vault::Keyring;
 use crate::settings::Settings;
 use crate::startup_error::StartupError;
 
-/// The hidden subcommand of this program that watches over one worker.
+/// The hidden subcommand that supervises one worker.
 const SHIM_SUBCOMMAND: &str = "worker-shim";
 
-/// The hidden subcommand of this program that makes a version's environment and becomes its handler.
+/// The hidden subcommand that creates a version's Python environment and executes its handler.
 const CODE_SUBCOMMAND: &str = "code-worker";
 
-/// An engine on the data folder, and what reads that folder in the background. `server_url` is where workers find the server.
+/// Starts an engine on the data directory, with its background reader. Workers connect to `server_url`.
 pub(crate) async fn start_engine(
     settings: &Settings,
     launchers: Launchers,
@@ -49,7 +49,7 @@ pub(crate) async fn start_engine(
     Ok((Engine::start(parts).await?, scrub))
 }
 
-/// What is kept in the data folder. One server at a time may have it open.
+/// Opens the store and the payloads in the data directory. One server at a time can have them open.
 pub(crate) async fn open_data(settings: &Settings) -> Result<(EmbeddedStore, DirBlobs), StartupError> {
     let dir = settings.data_dir.clone();
     let store = tokio::task::spawn_blocking(move || EmbeddedStore::open(&dir))
@@ -68,7 +68,8 @@ pub(crate) fn launchers(settings: &Settings) -> Result<Launchers, StartupError> 
 
 fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError> {
     let shim = ShimCommand::this_program(SHIM_SUBCOMMAND);
-    // Also when the program's file was replaced by an upgrade meanwhile: the shim is this program, and starts the worker.
+    // `/proc/self/exe` works after an upgrade has replaced the program's file. The shim is this program and starts
+    // the worker.
     let runner = vec!["/proc/self/exe".to_owned(), CODE_SUBCOMMAND.to_owned()];
     let launcher = ProcessLauncher::new(settings.data_dir.join("workers"), shim)
         .with_volumes(settings.data_dir.join("volumes"))
@@ -87,17 +88,17 @@ fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError
     }
 }
 
-/// Where workers get cgroups of their own.
+/// The cgroup for workers.
 pub(crate) enum WorkerCgroup {
-    /// Workers get cgroups of their own below this one.
+    /// Workers get their own cgroups below this one.
     Found(CgroupBase),
-    /// Nowhere, since none was delegated.
+    /// No cgroup was delegated to this program.
     None(CgroupError),
-    /// The operator named one that cannot be used.
+    /// The configured cgroup cannot be used.
     Unusable(CgroupError),
 }
 
-/// Looks for the cgroup that workers' cgroups are made in, and changes nothing.
+/// Looks for the parent cgroup of workers, without changing anything.
 pub(crate) fn worker_cgroup(settings: &Settings) -> WorkerCgroup {
     match settings.worker_cgroup() {
         Some(path) => CgroupBase::at(path).map_or_else(WorkerCgroup::Unusable, WorkerCgroup::Found),
@@ -105,7 +106,7 @@ pub(crate) fn worker_cgroup(settings: &Settings) -> WorkerCgroup {
     }
 }
 
-/// Where deployed code is.
+/// Directory of deployed code.
 pub(crate) fn code_dir(data_dir: &Path) -> PathBuf {
     data_dir.join("code")
 }

@@ -1,4 +1,4 @@
-//! Reads stored files in the background, so many bytes a second, and tells what is damaged.
+//! Reads stored files in the background at a limited rate and reports damage.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use longshore_http::ScrubReport;
 use longshore_store::Scrub;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Read at once, at most; then it waits for as long as the budget says.
+/// Most bytes per read; each read is followed by a pause that keeps the rate.
 const STEP_BYTES_MAX: u64 = 4 << 20;
-/// Damaged places beyond these are counted, and not told of.
+/// Most damaged places that are logged; further ones are only counted.
 const TOLD_MAX: usize = 10_000;
 
-/// How fast, and how often.
+/// The rate and interval of passes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Bytes per second; 0: not at all.
+    /// Bytes per second; 0 disables the reading.
     pub(crate) bytes_per_second: u64,
-    /// A pass begins so long after the one before, or at its end.
+    /// Time between the starts of two passes. A longer pass is followed immediately.
     pub(crate) interval: Duration,
 }
 
-/// Reads everything again and again. Ends with the task that it runs in.
+/// Reads all stored files in repeated passes. Stops when its task is dropped.
 pub(crate) async fn run(mut scrub: Scrub, pace: Pace, report: Arc<ScrubReport>) {
     if pace.bytes_per_second == 0 {
         return;
@@ -36,9 +36,7 @@ pub(crate) async fn run(mut scrub: Scrub, pace: Pace, report: Arc<ScrubReport>) 
             (scrub, scrubbed)
         });
         let Ok((back, scrubbed)) = work.await else {
-            tracing::error!(
-                "stored files are not read in the background any more: the reading did not finish"
-            );
+            tracing::error!("background reading of stored files stopped");
             return;
         };
         scrub = back;
@@ -50,7 +48,7 @@ pub(crate) async fn run(mut scrub: Scrub, pace: Pace, report: Arc<ScrubReport>) 
                     file = damage.file,
                     at = damage.at,
                     what = damage.what,
-                    "a stored file is damaged; look at all of it with `longshore store verify`, and after the disk"
+                    "stored file is damaged; run `longshore store verify` and check the disk"
                 );
                 report.damaged();
             }
@@ -59,7 +57,7 @@ pub(crate) async fn run(mut scrub: Scrub, pace: Pace, report: Arc<ScrubReport>) 
         if scrubbed.is_pass_over {
             report.pass_over(damaged);
             damaged = 0;
-            // What a pass finds no more was given up meanwhile.
+            // Damage that this pass did not find was in files that were deleted.
             sleep_until(began + pace.interval).await;
             began = Instant::now();
         }

@@ -1,4 +1,4 @@
-//! The keys that secrets are sealed under: read at the start, and changed by `longshore secrets`.
+//! The keys that encrypt stored secrets: read at the start, and changed by `longshore secrets`.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,10 +12,10 @@ use crate::settings::Settings;
 use crate::startup_error::StartupError;
 use crate::{confidential, parts, serve};
 
-/// Holds keys that are not in a file.
+/// Environment variable with keys.
 const VARIABLE: &str = "LONGSHORE_SECRETS_KEY";
 
-/// The keys of the variable and, behind them, those of the file.
+/// The keys of the variable, followed by those of the file.
 pub(crate) fn vault(settings: &Settings) -> Result<Keyring, StartupError> {
     let mut keys = Vec::new();
     if let Some(text) = confidential::variable(VARIABLE) {
@@ -29,7 +29,7 @@ pub(crate) fn vault(settings: &Settings) -> Result<Keyring, StartupError> {
         let text = fs::read_to_string(path).map_err(unreadable)?;
         let mode = fs::metadata(path).map_err(unreadable)?.permissions().mode();
         if mode & 0o077 != 0 {
-            tracing::warn!(path = %origin, "others than its owner may read the keys of secrets: chmod 600");
+            tracing::warn!(path = %origin, "secrets key file is accessible to other users; set its mode to 600");
         }
         let in_file = read(&origin, &text)?;
         let new = in_file.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>();
@@ -43,7 +43,7 @@ fn read(origin: &str, text: &str) -> Result<Vec<MasterKey>, StartupError> {
         .map_err(|cause| StartupError::SecretsKey { origin: origin.to_owned(), cause: cause.to_string() })
 }
 
-/// `longshore secrets`.
+/// Runs `longshore secrets`.
 pub(crate) async fn run(command: &SecretsCommand) -> Result<(), StartupError> {
     match command {
         SecretsCommand::NewKey(args) => new_key(args),
@@ -51,7 +51,7 @@ pub(crate) async fn run(command: &SecretsCommand) -> Result<(), StartupError> {
     }
 }
 
-/// What was done; it is done also where nobody reads it.
+/// Prints a line. A closed standard output does not fail a finished command.
 fn tell(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
@@ -60,7 +60,7 @@ fn new_key(args: &NewKeyArgs) -> Result<(), StartupError> {
     let key = MasterKey::mint().map_err(|_| StartupError::NoRandom)?;
     let line = format!("# longshore secrets key {}\n{}\n", key.id(), key.text());
     let Some(path) = &args.file else {
-        // A reader that closes the pipe early wanted no key.
+        // A closed pipe means that the reader does not need the key.
         let _ = io::stdout().write_all(line.as_bytes());
         return Ok(());
     };
@@ -75,14 +75,14 @@ fn new_key(args: &NewKeyArgs) -> Result<(), StartupError> {
     }
     replace(path, &format!("{line}{before}")).map_err(cannot)?;
     tell(&format!("key {} is the first one in {}", key.id(), path.display()));
-    tell("keep a copy apart from the data folder: without the key its secrets are lost");
+    tell("store a copy outside the data directory: without the key its secrets are lost");
     Ok(())
 }
 
-/// All or nothing, and durable: whoever loses the file of keys loses the secrets.
+/// Replaces the file atomically and durably, because secrets are lost with their keys.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let draft = path.with_extension("new");
-    // Left over by a crash; whoever made it, its permissions are not ours.
+    // A leftover of a crash may have other permissions.
     let _ = fs::remove_file(&draft);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     file.write_all(text.as_bytes())?;
@@ -102,8 +102,7 @@ async fn rotate(args: &RotateArgs) -> Result<(), StartupError> {
     let settings = Settings::load(&args, serve::environment())?;
     let vault = vault(&settings)?;
     let Some(first) = vault.key_ids().into_iter().next() else {
-        let cause =
-            "there is no key: name a file with --secrets-key-file, or set LONGSHORE_SECRETS_KEY".to_owned();
+        let cause = "no key: name a file with --secrets-key-file, or set LONGSHORE_SECRETS_KEY".to_owned();
         return Err(StartupError::SecretsKey { origin: "nothing".to_owned(), cause });
     };
     let (store, blobs) = parts::open_data(&settings).await?;
@@ -111,9 +110,7 @@ async fn rotate(args: &RotateArgs) -> Result<(), StartupError> {
     tell(&format!("sealed under key {first}: {} records, {} jobs", done.records, done.jobs));
     if done.closed_jobs > 0 {
         let closed = done.closed_jobs;
-        tell(&format!(
-            "{closed} jobs have an `s3Config` that none of the keys opens; their workers get none"
-        ));
+        tell(&format!("{closed} jobs have an `s3Config` that no key decrypts; their workers get none"));
     }
     Ok(())
 }

@@ -15,13 +15,13 @@ use crate::settings::{DEFAULTS, Settings};
 use crate::startup_error::StartupError;
 use crate::{bootstrap_key, listener, logging, secrets};
 
-/// Whatever happens on the way out: the program ends within this time of the signal.
+/// The program exits within this time after the signal, even if a part does not stop.
 const STOP_TIME_MAX: Duration = Duration::from_secs(9);
 
-/// Runs the server until a signal ends it.
+/// Runs the server until a signal stops it.
 pub(crate) async fn serve(args: &ServeArgs) -> Result<(), StartupError> {
     if args.print_defaults {
-        // A reader that closes the pipe early has seen enough.
+        // A closed pipe means that the reader has enough.
         let _ = io::stdout().write_all(DEFAULTS.as_bytes());
         return Ok(());
     }
@@ -46,14 +46,14 @@ pub(crate) async fn serve(args: &ServeArgs) -> Result<(), StartupError> {
     }
     announce(&settings, address, operators);
     stop.requested().await;
-    tracing::info!("stopping: no new requests; workers go on");
+    tracing::info!("stopping, workers continue");
     if tokio::time::timeout(STOP_TIME_MAX, service.stop()).await.is_err() {
-        tracing::warn!("stopped without waiting any longer; everything acknowledged is kept");
+        tracing::warn!("stopped before all parts ended; acknowledged jobs are stored");
     }
     Ok(())
 }
 
-/// What a server with these arguments would do, or why it would not start.
+/// Returns what a server with these arguments would use, or why it would not start.
 pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
     let (listen, data_dir, config) = (args.listen.clone(), args.data_dir.clone(), args.config.clone());
     let args = ServeArgs { listen, data_dir, config, ..ServeArgs::default() };
@@ -69,7 +69,7 @@ pub(crate) fn plan(args: &DoctorArgs) -> Result<ServerPlan, String> {
     Ok(ServerPlan { listen, data_dir, secrets_key, worker_cgroup })
 }
 
-/// The variables that are text; no setting is anything else.
+/// The environment variables that are valid UTF-8; settings are always text.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -79,11 +79,11 @@ fn local_address(listener: &TcpListener, asked: &str) -> Result<SocketAddr, Star
     listener.local_addr().map_err(|cause| StartupError::Listen { address: asked.to_owned(), cause })
 }
 
-/// The lines that programs and people read at the start; on standard output, apart from the log.
+/// Prints the start message to standard output. The log goes to standard error.
 fn announce(settings: &Settings, address: SocketAddr, operators: Option<SocketAddr>) {
     let data_dir = std::path::absolute(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
     let mut out = io::stdout().lock();
-    // Nobody reads: the server works all the same.
+    // A closed standard output does not stop the server.
     let url = |address| service::local_url(address, settings.tls_files().is_some());
     let _ = writeln!(out, "listening on {}", url(address));
     if let Some(operators) = operators {
@@ -96,11 +96,11 @@ fn announce(settings: &Settings, address: SocketAddr, operators: Option<SocketAd
 fn announce_key(key: &str) {
     let mut out = io::stdout().lock();
     let _ =
-        writeln!(out, "first start: this key may do everything; it is shown this once and kept as a hash");
+        writeln!(out, "first start: this key has all permissions; it is shown only now and stored as a hash");
     let _ = writeln!(out, "admin key: {key}");
 }
 
-/// All or nothing: whoever waits for the file never reads half a number.
+/// Replaces the file atomically, so that a reader never sees a part of the number.
 fn write_port(path: &Path, port: u16) -> Result<(), StartupError> {
     let draft = path.with_extension("tmp");
     let written = std::fs::write(&draft, format!("{port}\n")).and_then(|()| std::fs::rename(&draft, path));

@@ -1,4 +1,4 @@
-//! A server that answers: the engine behind the edge, and how both end.
+//! A running server: the engine behind the HTTP edge, and how both stop.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use crate::settings::Settings;
 use crate::startup_error::StartupError;
 use crate::{fd_limit, parts, scrub, secrets};
 
-/// One connection of so many is for operators, where they have an address of their own.
+/// Divisor of the connections: one in 16 is reserved for operators if they have their own address.
 const OPERATORS_SHARE: usize = 16;
 
-/// How often code is looked for that nothing runs; it goes when it was found so for a day.
+/// Interval between two scans for unused code, which is removed after a day.
 const CODE_LOOK: Duration = Duration::from_hours(1);
 
-/// Where a server listens.
+/// The sockets of a server.
 pub(crate) struct Listeners {
     /// For clients and workers, and for operators if they have no address of their own.
     pub(crate) jobs: TcpListener,
-    /// For operators alone.
+    /// For operators only.
     pub(crate) management: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// One address for everything.
+    /// One address for all requests.
     pub(crate) fn one(listener: TcpListener) -> Self {
         Self { jobs: listener, management: None }
     }
@@ -50,8 +50,8 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts an engine, lets `admit` put the first key into it, and then answers on `listeners`: a server that
-    /// says it is ready must not refuse its own operator.
+    /// Starts an engine, runs `admit`, which creates the first key, and then serves requests: a ready server must
+    /// accept its operator's key.
     pub(crate) async fn start<T>(
         settings: &Settings,
         listeners: Listeners,
@@ -64,14 +64,14 @@ impl Service {
         let tls = tls(settings)?;
         let server_url = settings.server_url().unwrap_or_else(|| local_url(address, tls.is_some()));
         let mut http = settings.http();
-        // Otherwise what a request came to is what workers can reach.
+        // Without an operators' address, workers use the address that the request came to.
         http.workers_url = listeners.management.is_some().then(|| server_url.clone());
         let launchers = parts::launchers(settings)?;
         let vault = secrets::vault(settings)?;
         let (engine, reading) = parts::start_engine(settings, launchers.clone(), vault, server_url).await?;
         if !engine.vault().is_sealing() {
             tracing::warn!(
-                "secrets are kept unsealed: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
+                "secrets are stored unencrypted: set LONGSHORE_SECRETS_KEY or `secrets_key_file` (longshore secrets new-key)"
             );
         }
         let admitted = admit(&engine).await?;
@@ -87,7 +87,7 @@ impl Service {
         let mut answer = |listener, edge, connections_max| {
             let mut closed = closed.clone();
             serving.spawn(longshore_http::serve(listener, edge, tls.clone(), connections_max, async move {
-                // A dropped sender means the same as a sent word: stop.
+                // A dropped sender also means stop.
                 let _ = closed.changed().await;
             }));
         };
@@ -114,52 +114,52 @@ impl Service {
         &self.launchers
     }
 
-    /// Takes no more requests, answers those that wait, and lets go of the data folder. Workers go on.
+    /// Stops accepting requests, finishes current ones and closes the data directory. Workers continue.
     pub(crate) async fn stop(mut self) {
         let _ = self.closing.send(());
         self.files.close();
         self.engine.release_waits().await;
         let all_served = async { while self.serving.join_next().await.is_some() {} };
         if tokio::time::timeout(self.grace, all_served).await.is_err() {
-            tracing::warn!(grace = ?self.grace, "some requests were not answered in time");
+            tracing::warn!(grace = ?self.grace, "requests unanswered at shutdown");
             self.serving.abort_all();
         }
         self.noting.shutdown().await;
         if let Err(error) = self.engine.note_key_use().await {
-            tracing::warn!(%error, "the last use of keys is not noted");
+            tracing::warn!(%error, "key use not written at shutdown");
         }
         if let Err(error) = self.engine.note_usage().await {
-            tracing::warn!(%error, "the next server has to find out how long workers ran");
+            tracing::warn!(%error, "worker usage not written at shutdown, next start recounts it");
         }
         self.engine.close().await;
     }
 }
 
-/// Writes down at intervals which keys were used; a killed server forgets one interval of it.
+/// Writes at intervals which keys were used. A killed server loses one interval.
 async fn note_key_use(engine: Engine, interval: Duration) {
     let mut interval = tokio::time::interval(interval);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         if let Err(error) = engine.note_key_use().await {
-            tracing::warn!(%error, "the use of keys could not be noted, trying again later");
+            tracing::warn!(%error, "key use not written, retrying");
         }
     }
 }
 
-/// Writes down once a minute how long workers ran.
+/// Writes once per minute how long workers ran.
 async fn note_usage(engine: Engine) {
     let mut interval = tokio::time::interval(Duration::from_mins(1));
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         if let Err(error) = engine.note_usage().await {
-            tracing::warn!(%error, "the time of workers could not be noted, trying again in a minute");
+            tracing::warn!(%error, "worker usage not written, retrying in 60 s");
         }
     }
 }
 
-/// Looks at intervals for code that nothing runs; not at the start, when nothing may run yet that will.
+/// Removes unused code at intervals. The first scan is not at the start, when templates may not run yet.
 async fn forget_unused_code(engine: Engine, files: Arc<DataFiles>) {
     let mut interval = tokio::time::interval_at(Instant::now() + CODE_LOOK, CODE_LOOK);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -169,14 +169,14 @@ async fn forget_unused_code(engine: Engine, files: Arc<DataFiles>) {
     }
 }
 
-/// The log of changes. Opened when the data folder is ours.
+/// Opens the audit log. The data directory must be locked.
 fn audit_log(settings: &Settings) -> Result<AuditLog, StartupError> {
     let folder = settings.data_dir.join("audit");
     AuditLog::open(&folder, settings.audit_file_bytes_max, settings.audit_files_max)
         .map_err(|cause| StartupError::Audit { path: folder, cause })
 }
 
-/// What connections are to be encrypted with.
+/// Loads the certificate and key for TLS, if configured.
 fn tls(settings: &Settings) -> Result<Option<Tls>, StartupError> {
     let Some((certificate, key)) = settings.tls_files() else { return Ok(None) };
     if settings.server_url().is_none() {
@@ -188,7 +188,7 @@ fn tls(settings: &Settings) -> Result<Option<Tls>, StartupError> {
     Ok(Some(Tls::from_files(certificate, key)?))
 }
 
-/// How this machine reaches a server that listens on `address`.
+/// Returns the URL at which this computer reaches a server that listens on `address`.
 pub(crate) fn local_url(address: SocketAddr, is_tls: bool) -> String {
     let scheme = if is_tls { "https" } else { "http" };
     match address {

@@ -1,4 +1,4 @@
-//! Settings: data that the operator writes. The parts that do work are made from them in [`crate::parts`].
+//! Settings: the operator's choices as data. [`crate::parts`] creates the working parts from them.
 
 mod error;
 mod gpus;
@@ -27,26 +27,26 @@ use webhooks::WebhookProxy;
 
 use crate::scrub::Pace;
 
-/// Every setting with its default and its reason: the reference.
+/// The reference: every setting with its default and explanation.
 pub(crate) const DEFAULTS: &str = include_str!("defaults.toml");
 
-/// The worker SDK counts in whole seconds; below one its pings end.
+/// The worker SDK counts in whole seconds, and stops pinging below 1 s.
 const PING_INTERVAL_MS_MIN: u64 = 1_000;
-/// A lost worker is noticed after three of them; and three of them must fit a number.
+/// A worker is lost after three intervals, which must fit a number.
 const PING_INTERVAL_MS_MAX: u64 = 3_600_000;
-/// One request of the largest size must fit.
+/// The largest request must fit.
 const BYTES_IN_FLIGHT_MIN: u64 = WORKER_BODY_BYTES_MAX as u64 + 16_000_000;
 
-/// A year: times beyond it do not fit a clock.
+/// One year; longer times do not fit a clock.
 const SCRUB_INTERVAL_MS_MAX: u64 = 366 * 24 * 3_600_000;
 
-/// Stands for every web page.
+/// Allows every web page.
 const EVERY_ORIGIN: &str = "*";
 
-/// Names the file where the command line does not.
+/// Environment variable that names the settings file.
 const CONFIG_VARIABLE: &str = "LONGSHORE_CONFIG";
 
-/// Everything that the operator can choose. The reference says what each is for.
+/// All settings. `defaults.toml` explains each.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
@@ -107,7 +107,7 @@ pub(crate) struct Settings {
     rate_limits: LimitSettings,
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -116,7 +116,7 @@ pub(crate) enum LogFormat {
 }
 
 impl Settings {
-    /// Defaults, then the file, then `environment`, then the command line.
+    /// Reads defaults, then the file, then `environment`, then the command line; later ones win.
     pub(crate) fn load(
         args: &ServeArgs,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -132,7 +132,7 @@ impl Settings {
         layers.finish()
     }
 
-    /// What `dev` runs with: the defaults, no limits, webhooks to anywhere.
+    /// Settings of `dev`: the defaults, without rate limits, with webhooks to any address.
     pub(crate) fn for_dev(data_dir: PathBuf, log_level: &str) -> Result<Self, SettingsError> {
         let mut settings = Layers::defaults()?.finish()?;
         settings.data_dir = data_dir;
@@ -140,52 +140,52 @@ impl Settings {
         settings.rate_limits.switch_off();
         settings.allow_private_webhooks = true;
         settings.shutdown_grace_ms = 1_000;
-        // It listens on the loopback address alone, for one person who tries things out with curl.
+        // `dev` listens on the loopback address only, so metrics need no key.
         settings.metrics_public = true;
-        // Whoever tries a handler out wants it to find the GPU, however many workers there are.
+        // With sharing, a second worker of a tried handler would get no GPU.
         settings.gpu_sharing = GpuSharing::Off;
         Ok(settings)
     }
 
-    /// How long requests may take to be answered once the server stops.
+    /// How long requests may run after the server starts to stop.
     pub(crate) fn shutdown_grace(&self) -> Duration {
         Duration::from_millis(self.shutdown_grace_ms)
     }
 
-    /// How fast and how often stored files are read in the background.
+    /// Rate and interval of reading stored files in the background.
     pub(crate) fn scrub_pace(&self) -> Pace {
         let interval = Duration::from_millis(self.scrub_interval_ms);
         Pace { bytes_per_second: self.scrub_bytes_per_second, interval }
     }
 
-    /// How often the use of keys is written down.
+    /// Interval of writing which keys were used.
     pub(crate) fn key_use_interval(&self) -> Duration {
         Duration::from_millis(self.key_use_interval_ms)
     }
 
-    /// How long workers go on without a server; none: for ever.
+    /// How long workers run without a server; `None` for no limit.
     pub(crate) fn orphans_ended_after(&self) -> Option<Duration> {
         (self.orphan_ms > 0).then(|| Duration::from_millis(self.orphan_ms))
     }
 
-    /// The cgroup that the operator named for workers.
+    /// The cgroup for workers that the operator named.
     pub(crate) fn worker_cgroup(&self) -> Option<&Path> {
         Some(self.worker_cgroup.as_path()).filter(|path| !path.as_os_str().is_empty())
     }
 
-    /// The address that workers are given, if it is not the one that the server listens on.
+    /// The server's URL for workers, if it differs from the listening address.
     pub(crate) fn server_url(&self) -> Option<String> {
         let url = self.server_url.trim_end_matches('/');
         (!url.is_empty()).then(|| url.to_owned())
     }
 
-    /// The files of the certificate and of its key, if there is to be TLS.
+    /// The files of the TLS certificate and its key, if TLS is enabled.
     pub(crate) fn tls_files(&self) -> Option<(&Path, &Path)> {
         let is_set = !self.tls_cert.as_os_str().is_empty();
         is_set.then_some((&self.tls_cert, &self.tls_key))
     }
 
-    /// Which web pages may call.
+    /// The web pages that may call the API.
     pub(crate) fn origins(&self) -> Option<Origins> {
         let origins: Vec<String> = self.origins_text().map(str::to_owned).collect();
         match origins.as_slice() {
@@ -222,17 +222,17 @@ impl Settings {
         }
     }
 
-    /// The part of the bytes in flight that is for bodies: half of them, and at least the largest.
+    /// Budget of request bodies in bytes: half of the bytes in flight, and at least the largest body.
     fn body_bytes_max(&self) -> usize {
         (self.bytes_in_flight_max / 2).max(WORKER_BODY_BYTES_MAX)
     }
 
-    /// The part that is for what is read for clients, and as much for workers.
+    /// Budget in bytes of payloads that are read for clients; workers have another one of the same size.
     fn payload_bytes_max(&self) -> usize {
         (self.bytes_in_flight_max - self.body_bytes_max()) / 2
     }
 
-    /// What the engine needs.
+    /// Returns the engine's settings.
     pub(crate) fn engine(&self) -> EngineSettings {
         EngineSettings {
             ping_interval_ms: self.ping_interval_ms,
@@ -248,7 +248,7 @@ impl Settings {
         }
     }
 
-    /// The GPUs that are shared out among workers: those that the operator named, or else those that `found` finds.
+    /// The GPUs to share among workers: those in the settings, or else the detected ones.
     pub(crate) async fn gpus(
         &self,
         found: impl Future<Output = Result<Vec<Gpu>, String>>,
@@ -257,13 +257,13 @@ impl Settings {
             GpuSharing::Off => Ok(Vec::new()),
             GpuSharing::On if !self.gpus.is_empty() => gpus::inventory(&self.gpus),
             GpuSharing::On => Ok(found.await.unwrap_or_else(|reason| {
-                tracing::warn!(%reason, "no GPUs are shared out among workers; name them under [[gpus]]");
+                tracing::warn!(%reason, "GPU sharing disabled; name the GPUs under [[gpus]]");
                 Vec::new()
             })),
         }
     }
 
-    /// What the supervisors of workers need. `base_url` is where workers find the server.
+    /// Returns the settings of worker supervisors. Workers connect to `base_url`.
     pub(crate) fn workers(&self, base_url: String, gpus: Vec<Gpu>) -> WorkerSettings {
         WorkerSettings {
             base_url,
@@ -274,7 +274,7 @@ impl Settings {
         }
     }
 
-    /// Values that fit their type and still make no sense.
+    /// Rejects values that fit their type but are out of range.
     fn check(&self) -> Result<(), SettingsError> {
         let at_least = |name: &str, value: u64, least: u64| {
             if value >= least {
@@ -286,7 +286,7 @@ impl Settings {
             if value <= most {
                 return Ok(());
             }
-            Err(SettingsError::Value(format!("`{name}` is {value}; it may be {most} at most")))
+            Err(SettingsError::Value(format!("`{name}` is {value}; it must be at most {most}")))
         };
         gpus::inventory(&self.gpus)?;
         gpus::check_prices(&self.prices)?;
@@ -310,7 +310,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What the edge needs.
+    /// Returns the HTTP edge's settings.
     pub(crate) fn http(&self) -> HttpSettings {
         let rate_limits = self.rate_limits.limits();
         HttpSettings {

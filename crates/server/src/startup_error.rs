@@ -1,4 +1,4 @@
-//! What keeps the server from starting: one line that says what is wrong and what to do.
+//! Errors that keep the server from starting. Each is one line that says what is wrong and what to do.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use longshore_store::StoreError;
 use crate::backup::BackupError;
 use crate::settings::SettingsError;
 
-/// See the module.
+/// Why the server or a command did not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartupError {
     #[error("{0}")]
@@ -24,9 +24,9 @@ pub(crate) enum StartupError {
     Listen { address: String, cause: io::Error },
     #[error("cannot write the port to {}: {cause}", path.display())]
     PortFile { path: PathBuf, cause: io::Error },
-    #[error("cannot keep the audit log in {}: {cause}", path.display())]
+    #[error("cannot write the audit log in {}: {cause}", path.display())]
     Audit { path: PathBuf, cause: io::Error },
-    #[error("cannot speak TLS: {0}")]
+    #[error("cannot use TLS: {0}")]
     Tls(#[from] TlsError),
     #[error(
         "`worker_cgroup` cannot be used: {0}; name a cgroup v2 folder that the server's user may write, or none"
@@ -40,32 +40,32 @@ pub(crate) enum StartupError {
     Store(#[from] StoreError),
     #[error("{0}")]
     Backup(#[from] BackupError),
-    #[error("cannot keep large payloads in {}: {cause}", path.display())]
+    #[error("cannot open the payloads in {}: {cause}", path.display())]
     Blobs { path: PathBuf, cause: String },
-    #[error("cannot keep the log of webhooks in {}: {cause}", path.display())]
+    #[error("cannot open the webhook log in {}: {cause}", path.display())]
     WebhookLog { path: PathBuf, cause: io::Error },
     #[error("cannot start: {0}")]
     Engine(String),
-    #[error("cannot make a key: the system has no random numbers to give")]
+    #[error("cannot create a key: no random numbers from the system")]
     NoRandom,
-    #[error("LONGSHORE_ADMIN_KEY is too short: a key that may do everything needs at least 16 characters")]
+    #[error("LONGSHORE_ADMIN_KEY is too short: a key with all permissions needs at least 16 characters")]
     WeakKey,
-    #[error("cannot keep the key: {0}")]
+    #[error("cannot store the key: {0}")]
     Key(String),
-    #[error("cannot take the secrets out of the environment: {0}")]
+    #[error("cannot remove the secrets from the environment: {0}")]
     Confidential(io::Error),
     #[error("cannot start the program's threads: {0}")]
     Runtime(io::Error),
-    #[error("cannot watch for signals: {0}")]
+    #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
 }
 
 impl StartupError {
-    /// Writes the line and gives the exit code.
+    /// Prints the error and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let text = self.to_string();
         let line = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-        // Where nobody reads it, the exit code says it too.
+        // If standard error is closed, the exit code still shows the failure.
         let _ = writeln!(io::stderr(), "longshore: {line}");
         ExitCode::FAILURE
     }

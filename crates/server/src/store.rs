@@ -1,4 +1,4 @@
-//! `longshore store`: a data folder is checked, or what can be read of it is kept.
+//! `longshore store`: verifies a data directory, or copies its readable records.
 
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use longshore_store::{Damage, StoreError};
 
 use crate::startup_error::StartupError;
 
-/// Blocks: nothing else runs in this program.
+/// Runs the command. Blocks, because this program does nothing else.
 pub(crate) fn run(command: &StoreCommand) -> ExitCode {
     let ended = match command {
         StoreCommand::Verify(args) => verify(args),
@@ -41,7 +41,7 @@ fn verify(args: &VerifyArgs) -> Result<ExitCode, StoreError> {
         "nothing is damaged".into()
     } else {
         format!(
-            "damaged: {}; restore the data folder from a backup, or keep what can be read with `longshore store recover`",
+            "damaged: {}; restore the data directory from a backup, or copy the readable records with `longshore store recover`",
             count(places, "place")
         )
     });
@@ -55,32 +55,32 @@ fn recover(args: &RecoverArgs) -> Result<ExitCode, StoreError> {
     let mut lines: Vec<String> = kept.damages.iter().map(|damage| format!("damaged: {damage}")).collect();
     lines.extend(kept.dropped.iter().map(|(job, why)| format!("dropped: job {job}: {why}")));
     lines.push(format!(
-        "kept in {}: {}, {}",
+        "copied to {}: {}, {}",
         args.to.display(),
         count(kept.jobs, "job"),
         count(kept.blobs, "large payload")
     ));
     if !kept.left.is_empty() {
-        lines.push(format!("not copied, do so where you need them: {}", kept.left.join(", ")));
+        lines.push(format!("not copied; copy what you need: {}", kept.left.join(", ")));
     }
     tell(&lines);
     Ok(ExitCode::SUCCESS)
 }
 
-/// A typing error is no damage.
+/// A mistyped path must not be reported as damage.
 fn expect_log(dir: &Path) -> Result<(), StoreError> {
     if dir.join("log").is_dir() || dir.join("log-end").exists() {
         return Ok(());
     }
     let dir = dir.display();
-    Err(StoreError::Unusable(format!("{dir} is no data folder: there is no `log` in it")))
+    Err(StoreError::Unusable(format!("{dir} is not a data directory: it has no `log`")))
 }
 
 fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Where nobody reads it, the exit code says it too.
+/// If standard output is closed, the exit code still shows the result.
 fn tell(lines: &[String]) {
     let mut out = BufWriter::new(io::stdout().lock());
     let _ = lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());

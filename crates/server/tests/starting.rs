@@ -1,4 +1,4 @@
-//! The program as a process: how it starts, what keeps it from starting, how it stops.
+//! The program as a process: start, errors at the start, and stop.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
@@ -26,7 +26,7 @@ fn longshore(arguments: &[&str], dir: &Path) -> Command {
     command
 }
 
-/// A server that has said where it listens.
+/// A server that has printed its address.
 struct Server {
     child: Option<Child>,
     port: u16,
@@ -43,14 +43,14 @@ impl Server {
             if let Ok(text) = std::fs::read_to_string(&port_file) {
                 break text.trim().parse().unwrap();
             }
-            assert!(child.try_wait().unwrap().is_none(), "the server ended");
+            assert!(child.try_wait().unwrap().is_none(), "the server exited");
             assert!(began.elapsed() < PATIENCE, "the server does not listen");
             std::thread::yield_now();
         };
         Self { child: Some(child), port }
     }
 
-    /// SIGTERM; answers what the server said and how long it took to end.
+    /// Sends SIGTERM. Returns the output and the time until the exit.
     fn terminate(mut self) -> (Output, Duration) {
         let child = self.child.take().unwrap();
         let began = Instant::now();
@@ -95,7 +95,7 @@ fn the_first_start_shows_a_key_and_the_second_does_not() {
     assert!(said.contains("listening on") && !said.contains("admin key"), "{said}");
 }
 
-/// The status line of the first answer that a server gives at `address`; it is asked from before it listens.
+/// Sends `request` from before the server listens until it answers. Returns the status line.
 fn first_answer(address: SocketAddr, request: &str) -> String {
     let began = Instant::now();
     let mut connection = loop {
@@ -114,8 +114,8 @@ fn first_answer(address: SocketAddr, request: &str) -> String {
 fn the_very_first_request_finds_the_operators_key() {
     const KEY: &str = "a-key-of-the-operator";
     let dir = tempfile::tempdir().unwrap();
-    // Freed again at once: the server is told beforehand where it will listen. Nobody else listens at this address, so
-    // nobody takes the port meanwhile.
+    // The port is freed immediately, so that the server can be told where to listen. No other test listens on this
+    // address, so the port stays free.
     let address = TcpListener::bind("127.0.0.3:0").unwrap().local_addr().unwrap();
     let child = longshore(&["serve", "--listen", &address.to_string(), "--data-dir", "data"], dir.path())
         .env("LONGSHORE_ADMIN_KEY", KEY)

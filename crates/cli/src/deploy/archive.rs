@@ -1,4 +1,4 @@
-//! Packs a folder: the same files always give the same bytes, and so the same version.
+//! Packs a directory. The same files always give the same bytes, and so the same version.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,24 +13,24 @@ use tar::{Builder, EntryType, Header};
 
 use crate::exit::{CommandError, CommandResult, cannot};
 
-/// A folder with more files than this is not a handler's.
+/// Most files of a deployed directory.
 const FILES_MAX: usize = 10_000;
 
-/// A folder on its way.
+/// A packed directory, ready to upload.
 #[derive(Debug)]
 pub(super) struct Packed {
     pub(super) archive: Bytes,
     pub(super) files: usize,
 }
 
-/// Packs everything in `dir` but what is hidden, made by Python, or an environment.
+/// Packs all files of `dir` except hidden ones, Python's compiled files, and environments.
 pub(super) fn pack(dir: &Path) -> CommandResult<Packed> {
     let mut files = Vec::new();
     collect(dir, Path::new(""), &mut files)
         .map_err(|error| cannot(format_args!("read {}", dir.display()), error))?;
     if files.len() > FILES_MAX {
         return Err(CommandError::usage(format!("{} has more than {FILES_MAX} files", dir.display()))
-            .next("name the folder of the handler alone"));
+            .next("name the folder that has only the handler"));
     }
     files.sort();
     let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
@@ -45,14 +45,14 @@ pub(super) fn pack(dir: &Path) -> CommandResult<Packed> {
     Ok(Packed { archive: archive.into(), files: files.len() })
 }
 
-/// Links to files are followed, links to folders are not: they may lead in circles.
+/// Collects files. Links to files are followed. Links to directories are skipped, because they can form cycles.
 fn collect(dir: &Path, inner: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(dir.join(inner))? {
         let entry = entry?;
         let name = entry.file_name();
         let path = inner.join(&name);
         let name = name.to_string_lossy();
-        // `.env` and `.git` hold what is nobody else's.
+        // `.env` and `.git` may hold secrets.
         if name.starts_with('.') || matches!(&*name, "__pycache__" | "node_modules") || name.ends_with(".pyc")
         {
             continue;
@@ -68,7 +68,7 @@ fn collect(dir: &Path, inner: &Path, files: &mut Vec<PathBuf>) -> io::Result<()>
     Ok(())
 }
 
-/// Neither times nor owners: they differ where the files do not.
+/// Adds one file without its times and owner, so that the archive depends on names and contents only.
 fn add(tar: &mut Builder<GzEncoder<Vec<u8>>>, dir: &Path, path: &Path) -> io::Result<()> {
     let file = File::open(dir.join(path))?;
     let facts = file.metadata()?;
@@ -86,9 +86,10 @@ fn too_large(dir: &Path, files: &[PathBuf], bytes: usize) -> CommandError {
         .collect();
     sizes.sort_by(|one, other| other.cmp(one));
     let largest = sizes.iter().take(3).map(|(bytes, path)| format!("{bytes:>12}  {}", path.display()));
-    let message =
-        format!("the folder has {bytes} bytes packed, {CODE_BODY_BYTES_MAX} is the most; the largest files:");
-    CommandError::usage(message).with_lines(largest).next("let the handler fetch models when it starts")
+    let message = format!(
+        "the packed folder has {bytes} bytes, the limit is {CODE_BODY_BYTES_MAX}; the largest files:"
+    );
+    CommandError::usage(message).with_lines(largest).next("download models when the handler starts")
 }
 
 #[cfg(test)]

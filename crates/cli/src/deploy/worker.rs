@@ -1,5 +1,5 @@
-//! The hidden command `code-worker`: a worker of deployed code. It makes the environment where it is missing, and then
-//! becomes the handler.
+//! The hidden command `code-worker`: a worker of deployed code. It creates the Python environment if there is none,
+//! and then executes the handler in its place.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -16,14 +16,14 @@ use crate::dev::project::Project;
 use crate::dev::python;
 use crate::screen::Screen;
 
-/// Arguments of the hidden command.
+/// Arguments of the hidden command `code-worker`.
 #[derive(Debug, Args)]
 pub struct CodeWorkerArgs {
-    /// The folder with the code.
+    /// The directory with the code of one version.
     pub(crate) dir: PathBuf,
 }
 
-/// Becomes the handler; returns only where that fails.
+/// Replaces this process with the handler. Returns only after a failure.
 pub async fn code_worker(args: &CodeWorkerArgs) -> ExitCode {
     let screen = Screen::new(true);
     let command = match prepare(args, &screen).await {
@@ -35,7 +35,7 @@ pub async fn code_worker(args: &CodeWorkerArgs) -> ExitCode {
     crate::dev::report(&screen, &DevError::new(format!("cannot run `{program}`: {error}")))
 }
 
-/// The command line of the handler, once its environment is there.
+/// Creates the environment and returns the handler's command line.
 async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<Vec<String>, DevError> {
     let project = Project::load(&args.dir)?;
     let home = DevDir::at(environment_dir(&project))?;
@@ -43,7 +43,7 @@ async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<Vec<String>, 
     let cannot =
         |error: std::io::Error| DevError::new(format!("cannot lock {}: {error}", lock_path.display()));
     let lock = File::create(&lock_path).map_err(cannot)?;
-    // Of several workers that start at once, one makes the environment.
+    // One of several concurrently started workers creates the environment; the others wait for the lock.
     let wait =
         tokio::task::spawn_blocking(move || flock(&lock, FlockOperation::LockExclusive).map(|()| lock));
     let lock = wait.await.map_err(|error| cannot(error.into()))?.map_err(|error| cannot(error.into()))?;
@@ -52,7 +52,8 @@ async fn prepare(args: &CodeWorkerArgs, screen: &Screen) -> Result<Vec<String>, 
     command
 }
 
-/// Beside the versions: those that need the same packages share an environment.
+/// The directory of the environment. It lies beside the versions, because versions with equal requirements share
+/// it.
 fn environment_dir(project: &Project) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     project.python.hash(&mut hasher);

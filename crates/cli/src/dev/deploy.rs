@@ -1,4 +1,4 @@
-//! Makes the folder an endpoint of the running server, or updates the one that is there.
+//! Creates or updates the endpoint of the directory.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use longshore_model::Provider;
 use super::error::DevError;
 use super::project::Project;
 
-/// What to deploy, besides what the project itself says.
+/// What is deployed, in addition to the project's own settings.
 pub(crate) struct Deployment<'a> {
     pub(crate) project: &'a Project,
-    /// The name of the template.
+    /// Name of the template.
     pub(crate) template: String,
-    /// The folder that the workers see.
+    /// Directory that workers see as their working directory.
     pub(crate) workdir: String,
     pub(crate) command: &'a [String],
-    /// A variable of the workers that changes with the source files, and so replaces the workers when they change.
+    /// A variable that changes with the source files. The changed template replaces the workers.
     pub(crate) mark: (&'a str, &'a str),
-    /// What the fleet is where the project does not say; none leaves it to the server and to what it is already.
+    /// Worker counts where the project sets none. `None` leaves the endpoint's counts unchanged.
     pub(crate) fleet: Option<Fleet>,
 }
 
-/// How many workers there are, and for how long.
+/// Worker counts and the idle timeout of an endpoint.
 #[derive(Clone, Copy)]
 pub(crate) struct Fleet {
     pub(crate) workers_min: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Fleet {
     pub(crate) idle_timeout_s: u32,
 }
 
-/// Brings template and endpoint to what they are to be.
+/// Creates or updates the template and the endpoint.
 pub(crate) async fn deploy(client: &Client, deployment: &Deployment<'_>) -> Result<Endpoint, DevError> {
     let slug = &deployment.project.slug;
     let template = put_template(client, &template_spec(deployment)).await?;
@@ -40,7 +40,7 @@ pub(crate) async fn deploy(client: &Client, deployment: &Deployment<'_>) -> Resu
         Err(error) if error.is_not_found() => client.create_endpoint(&spec).await,
         Err(error) => Err(error),
     };
-    endpoint.map_err(|error| DevError::new(format!("cannot make the endpoint `{slug}`: {error}")))
+    endpoint.map_err(|error| DevError::new(format!("cannot create the endpoint `{slug}`: {error}")))
 }
 
 async fn put_template(client: &Client, spec: &TemplateSpec) -> Result<Template, DevError> {
@@ -50,7 +50,7 @@ async fn put_template(client: &Client, spec: &TemplateSpec) -> Result<Template, 
         Some(present) => client.update_template(present.id, spec).await,
         None => client.create_template(spec).await,
     };
-    template.map_err(|error| DevError::new(format!("cannot make the worker template: {error}")))
+    template.map_err(|error| DevError::new(format!("cannot create the worker template: {error}")))
 }
 
 fn template_spec(deployment: &Deployment<'_>) -> TemplateSpec {
@@ -84,7 +84,7 @@ fn endpoint_spec(deployment: &Deployment<'_>, template: &Template) -> EndpointSp
 
 fn worker_env(project: &Project, mark: (&str, &str)) -> BTreeMap<String, String> {
     let mut env = project.env.clone();
-    // The SDK's own default tells of every poll. The first of the two names wins, there as here.
+    // The SDK's default level logs every poll. Like the SDK, this uses the first of the two variables that is set.
     let chosen = ["RUNPOD_LOG_LEVEL", "RUNPOD_DEBUG_LEVEL"]
         .iter()
         .any(|name| env.contains_key(*name) || std::env::var_os(name).is_some());

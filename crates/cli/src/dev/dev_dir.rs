@@ -1,4 +1,4 @@
-//! `DIR/.longshore`: what `dev` keeps beside the handler.
+//! `DIR/.longshore`: the data that `dev` stores beside the handler.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use super::error::DevError;
 use super::server_host::ServerHost;
 
-/// The folder, made if it was not there.
+/// An existing `.longshore` directory.
 pub(crate) struct DevDir {
     path: PathBuf,
 }
 
 impl DevDir {
-    /// Opens the home of `dir`.
+    /// Opens or creates the `.longshore` directory of `dir`.
     pub(crate) fn open(dir: &Path) -> Result<Self, DevError> {
         let path = dir.join(".longshore");
         let cannot = |error: std::io::Error| {
@@ -28,19 +28,19 @@ impl DevDir {
         Ok(Self { path })
     }
 
-    /// A home elsewhere, made if it was not there.
+    /// Opens or creates the directory at `path`.
     pub(crate) fn at(path: PathBuf) -> Result<Self, DevError> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| DevError::new(format!("cannot write to {}: {error}", path.display())))?;
         Ok(Self { path })
     }
 
-    /// Held by whoever makes the environment, where several could.
+    /// Lock file of the process that creates the environment.
     pub(crate) fn lock(&self) -> PathBuf {
         self.path.join("lock")
     }
 
-    /// Where the server keeps everything.
+    /// The data directory of the server.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.path.join("data")
     }
@@ -50,12 +50,12 @@ impl DevDir {
         self.path.join("venv")
     }
 
-    /// What the last installation said.
+    /// Output of the last installation.
     pub(crate) fn install_log(&self) -> PathBuf {
         self.path.join("install.log")
     }
 
-    /// The key of this folder's server; made at first use, readable by its owner only.
+    /// The key of this directory's server. It is created at first use and readable by the owner only.
     pub(crate) fn key(&self, host: &dyn ServerHost) -> Result<String, DevError> {
         let path = self.path.join("key");
         let cannot = |what: &str, error: &dyn std::fmt::Display| {

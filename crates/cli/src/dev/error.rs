@@ -1,13 +1,13 @@
-//! What stops `dev`, in words for the person who typed it.
+//! The error that stops `dev`, as text for the user.
 
 use crate::exit::{CommandError, CommandExit};
 
-/// A sentence that says what is wrong and what to do, and perhaps lines to look at.
+/// What failed and what to do, with optional lines such as the end of a log.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct DevError {
     pub(crate) message: String,
-    /// Shown below the message as they are.
+    /// Lines shown below the message, unchanged.
     pub(crate) lines: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Runs the installer and shows how far it is.
+//! Runs the installer of Python packages and shows its progress.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use super::error::DevError;
 use crate::screen::Step;
 
-/// How many lines of a failed installation are shown.
+/// Lines that are shown of a failed installation's log.
 const TAIL_LINES: usize = 15;
-/// Package names and file names can be long; the moving line is short.
+/// Most characters of an installer line that the progress line shows.
 const DETAIL_CHARS: usize = 60;
 
-/// What installs packages.
+/// The program that installs packages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
     Uv,
@@ -33,7 +33,7 @@ impl Tool {
         }
     }
 
-    /// The command line up to the packages. Index addresses and the like come from the user's own settings.
+    /// The command line up to the packages. Package indexes come from the user's own pip or uv settings.
     fn command(self, python: &Path) -> Command {
         match self {
             Self::Uv => {
@@ -51,7 +51,7 @@ impl Tool {
     }
 }
 
-/// Installs `packages` into the environment of `python`; everything the installer says goes to `log`.
+/// Installs `packages` into the environment of `python`. The installer's output goes to `log`.
 pub(crate) async fn run(
     tool: Tool,
     python: &Path,
@@ -82,7 +82,7 @@ pub(crate) async fn run(
     }
     let mut tail = VecDeque::new();
     while let Some(line) = lines.recv().await {
-        // A full disk shows in the installation itself.
+        // A full disk makes the installation fail, too.
         let _ = writeln!(log_file, "{line}");
         step.detail(progress(&line));
         if !line.trim().is_empty() {
@@ -92,8 +92,10 @@ pub(crate) async fn run(
             tail.pop_front();
         }
     }
-    let status =
-        child.wait().await.map_err(|error| DevError::new(format!("{} was lost: {error}", tool.name())))?;
+    let status = child
+        .wait()
+        .await
+        .map_err(|error| DevError::new(format!("cannot wait for {}: {error}", tool.name())))?;
     if status.success() {
         return Ok(());
     }
@@ -114,14 +116,14 @@ async fn forward(output: impl AsyncRead + Unpin, lines: mpsc::UnboundedSender<St
     }
 }
 
-/// A line of the installer, short: `Collecting aiohttp>=3.9 (from runpod)` → `collecting aiohttp>=3.9`.
+/// Shortens an installer line: `Collecting aiohttp>=3.9 (from runpod)` → `collecting aiohttp>=3.9`.
 fn progress(line: &str) -> String {
     let line = line.trim();
     if let Some(packages) = line.strip_prefix("Installing collected packages: ") {
         return format!("installing {} packages", packages.split(',').count());
     }
     if let Some(file) = line.strip_prefix("Downloading ") {
-        // `aiohttp-3.14.5-cp311-….whl.metadata (8 kB)`: name and version are enough.
+        // Of `aiohttp-3.14.5-cp311-….whl.metadata (8 kB)`, name and version are shown.
         let name: Vec<&str> = file.splitn(3, '-').take(2).collect();
         return format!("downloading {}", name.join(" "));
     }

@@ -1,4 +1,4 @@
-//! Shows what the workers write, as they write it.
+//! Prints the log lines of workers as they are written.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,9 +12,9 @@ use crate::screen::Screen;
 use crate::traceback::readable;
 
 const PERIOD: Duration = Duration::from_millis(150);
-/// At most so much of one log at a time.
+/// Most bytes that are read of one log per pass.
 const READ_BYTES_MAX: u64 = 256 * 1024;
-/// Enough of a worker's id to tell it from the others.
+/// Characters of a worker's id that are shown.
 const WORKER_CHARS: usize = 8;
 
 /// Follows the logs of all workers.
@@ -26,12 +26,12 @@ pub(crate) struct Logs {
 #[derive(Default)]
 struct LogCursor {
     offset: u64,
-    /// The beginning of a line whose end is not written yet.
+    /// The start of a line whose end is not written yet.
     rest: Vec<u8>,
 }
 
 impl Logs {
-    /// Starts at the present ends: what earlier runs wrote is not news.
+    /// Starts at the current ends of the logs, so that lines of earlier runs are not shown.
     pub(crate) fn from_now(server: &dyn RunningServer) -> Self {
         let ends = server.worker_logs().into_iter().map(|log| {
             let offset = std::fs::metadata(&log.path).map_or(0, |facts| facts.len());
@@ -40,7 +40,7 @@ impl Logs {
         Self { tails: ends.collect() }
     }
 
-    /// Shows new lines for as long as it is polled.
+    /// Prints new lines while the future is polled.
     pub(crate) async fn follow(&mut self, server: &dyn RunningServer, screen: &Screen) -> Infallible {
         loop {
             self.show_news(server, screen);
@@ -48,7 +48,7 @@ impl Logs {
         }
     }
 
-    /// Shows the lines that were added since the last time.
+    /// Prints the lines that were added since the last call.
     pub(crate) fn show_news(&mut self, server: &dyn RunningServer, screen: &Screen) {
         for log in server.worker_logs() {
             let shown: String = log.worker.chars().take(WORKER_CHARS).collect();
@@ -63,12 +63,12 @@ impl Logs {
 }
 
 impl LogCursor {
-    /// The complete lines that were added since the last call.
+    /// Returns the complete lines that were added since the last call.
     fn news(&mut self, path: &Path) -> Vec<String> {
         let Ok(mut file) = File::open(path) else { return Vec::new() };
         let length = file.metadata().map_or(0, |facts| facts.len());
         if length < self.offset {
-            // Rotated: what is there now is all new.
+            // The log was rotated: the new file is read from its start.
             self.offset = 0;
         }
         if length == self.offset || file.seek(SeekFrom::Start(self.offset)).is_err() {
@@ -83,7 +83,7 @@ impl LogCursor {
     }
 }
 
-/// Inside an endpoint the SDK logs JSON objects: shows level, message and job.
+/// Shortens a JSON log line of the SDK to level, message and job id.
 pub(crate) fn record(line: &str) -> String {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Where `dev` listens: the port asked for, or the first free one from 8080 on.
+//! The port of `dev`: the requested one, or the first free one from 8080.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,11 +12,11 @@ const TRIES: u16 = 100;
 pub(crate) struct BoundPort {
     pub(crate) listener: TcpListener,
     pub(crate) number: u16,
-    /// The port that would have been taken if it were free.
+    /// The preferred port, if it was in use.
     pub(crate) instead_of: Option<u16>,
 }
 
-/// Binds `wanted`, or the first free port from 8080 on.
+/// Binds `wanted`, or the first free port from 8080.
 pub(crate) fn bind(wanted: Option<u16>) -> Result<BoundPort, DevError> {
     let (first, tries) = wanted.map_or((FIRST, TRIES), |port| (port, 1));
     for port in first..first.saturating_add(tries) {

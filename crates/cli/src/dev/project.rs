@@ -1,4 +1,4 @@
-//! The folder that `dev` was pointed at: what its handler is and how it is to be run.
+//! The directory given to `dev`: its handler, and how to run it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,36 +8,36 @@ use serde::Deserialize;
 
 use super::error::DevError;
 
-/// The file with the folder's own settings.
+/// File name of the directory's own settings.
 pub(crate) const MANIFEST: &str = "longshore.toml";
 const HANDLER: &str = "handler.py";
 const SLUG_CHARS_MAX: usize = 63;
 
-/// A folder with a handler.
+/// A directory with a handler.
 pub(crate) struct Project {
-    /// Absolute.
+    /// Absolute path of the directory.
     pub(crate) dir: PathBuf,
-    /// The endpoint's address under `/v2`.
+    /// The endpoint's slug in addresses under `/v2`.
     pub(crate) slug: String,
-    /// How to run the handler.
+    /// How the handler is started.
     pub(crate) program: Program,
-    /// The interpreter to make the environment with, if one is named.
+    /// The Python interpreter that creates the environment; `None` is `python3`.
     pub(crate) python: Option<String>,
-    /// The worker's environment. Values are secrets.
+    /// Environment variables of the workers. Values may be secrets.
     pub(crate) env: BTreeMap<String, String>,
-    /// What the folder says about its endpoint.
+    /// Settings of the endpoint in `longshore.toml`.
     pub(crate) endpoint: EndpointSpec,
 }
 
-/// How a worker is run.
+/// How a worker is started.
 pub(crate) enum Program {
-    /// This Python file, relative to the folder.
+    /// A Python file, relative to the directory.
     Handler(String),
-    /// This command line.
+    /// A program and its arguments.
     Command(Vec<String>),
 }
 
-/// `longshore.toml`.
+/// The contents of `longshore.toml`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
@@ -52,7 +52,7 @@ struct Manifest {
 }
 
 impl Project {
-    /// Reads the folder.
+    /// Reads the directory and its `longshore.toml`.
     pub(crate) fn load(dir: &Path) -> Result<Self, DevError> {
         let shown = dir.display();
         let dir = dir.canonicalize().map_err(|error| {
@@ -79,7 +79,7 @@ impl Project {
         Ok(Self { dir, slug, program, python, env, endpoint })
     }
 
-    /// The name that its code is kept under: what slugs may have beside these characters, it may not.
+    /// The name of the project's code on the server: the slug, without the characters that only slugs may have.
     pub(crate) fn code_name(&self) -> String {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let is_one =
@@ -87,12 +87,12 @@ impl Project {
         if is_one { self.slug.clone() } else { slug_of(&self.slug) }
     }
 
-    /// The folder's `requirements.txt`, if there is one.
+    /// Returns the path of `requirements.txt`, if it exists.
     pub(crate) fn requirements(&self) -> Option<PathBuf> {
         Some(self.dir.join("requirements.txt")).filter(|path| path.is_file())
     }
 
-    /// The folder's sample, if there is one.
+    /// Returns the path of the sample, if it exists.
     pub(crate) fn sample(&self) -> Option<PathBuf> {
         Some(self.dir.join("test_input.json")).filter(|path| path.is_file())
     }
@@ -131,7 +131,7 @@ fn existing_handler(dir: &Path, named: Option<String>) -> Result<String, DevErro
     .with_lines(["handler = \"src/main.py\"".to_owned()]))
 }
 
-/// A folder's name as part of an address: `My Model_v2` → `my-model-v2`.
+/// Returns a slug for a directory's name: `My Model_v2` → `my-model-v2`.
 fn slug_of(name: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().flat_map(char::to_lowercase) {
@@ -143,7 +143,7 @@ fn slug_of(name: &str) -> String {
     }
     slug.truncate(SLUG_CHARS_MAX);
     let slug = slug.trim_end_matches('-');
-    // The API asks for two characters at least.
+    // The API requires at least two characters.
     if slug.len() < 2 { format!("handler{slug}") } else { slug.to_owned() }
 }
 

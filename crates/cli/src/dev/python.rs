@@ -1,4 +1,4 @@
-//! The handler's Python environment: found or made in `.longshore/venv`, with the requirements installed.
+//! The handler's Python environment: found or created in `.longshore/venv`, with the requirements installed.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,23 +13,23 @@ use super::install::{self, Tool};
 use super::project::{Program, Project};
 use crate::screen::{Screen, span};
 
-/// Says which interpreter runs and whether it can make environments by itself.
+/// Prints the interpreter's version, and fails if it cannot create environments.
 const PROBE: &str = "import sys; print('.'.join(map(str, sys.version_info[:3]))); import venv, ensurepip";
-/// Lies in the environment and says what was installed into it.
+/// File in the environment that lists the installed requirements.
 const STAMP: &str = "longshore-installed.txt";
-/// Where a script says who runs it.
+/// Bytes of a script that are read to find its interpreter.
 const SCRIPT_HEAD_BYTES: u64 = 8_192;
-/// What a folder without `requirements.txt` gets.
+/// Installed when the directory has no `requirements.txt`.
 const DEFAULT_REQUIREMENTS: &str = "runpod";
 
-/// The command line that runs the project's handler; its environment is ready when this returns.
+/// Prepares the environment and returns the command line of the handler.
 pub(crate) async fn prepare(
     project: &Project,
     home: &DevDir,
     screen: &Screen,
 ) -> Result<Vec<String>, DevError> {
     let wanted = match (&project.program, project.requirements()) {
-        // A command of its own without requirements needs no environment of ours.
+        // The project's own command without requirements runs without an environment.
         (Program::Command(command), None) => return Ok(command.clone()),
         (_, Some(path)) => std::fs::read_to_string(&path)
             .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?,
@@ -47,7 +47,7 @@ pub(crate) async fn prepare(
         screen.good(&format!("python environment is up to date {}", screen.dim("(.longshore/venv)")));
     } else {
         let tool = if responds("uv").await { Tool::Uv } else { Tool::Pip };
-        // Workers may be running in a usable one: it is added to, not made anew.
+        // Workers may be running in a usable environment, so packages are added to it.
         if !usable || tool == Tool::Pip && !venv.join("bin/pip").exists() {
             make(tool, project, &venv, screen).await?;
         }
@@ -58,8 +58,8 @@ pub(crate) async fn prepare(
     Ok(command(project, &venv))
 }
 
-/// The handler run by the environment's interpreter, or the project's own command with its program looked up
-/// in the environment first.
+/// The handler with the environment's interpreter, or the project's own command. Its program is looked up in the
+/// environment first.
 fn command(project: &Project, venv: &Path) -> Vec<String> {
     let bin = venv.join("bin");
     match &project.program {
@@ -82,13 +82,12 @@ fn command(project: &Project, venv: &Path) -> Vec<String> {
     }
 }
 
-/// Installed scripts begin with the path of their interpreter. Where the environment was moved or copied that is another
-/// one, perhaps of the folder that it was copied from.
+/// Whether a script's first line names an interpreter outside `bin`: the environment was moved or copied.
 fn is_script_of_elsewhere(script: &Path, bin: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(script).and_then(|file| file.take(SCRIPT_HEAD_BYTES).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head);
-    // Where the path is long, the first line names the shell, and the second one the interpreter.
+    // With a long path the first line names the shell, and the second line the interpreter.
     let names: String = head.lines().take(2).collect();
     read.is_ok()
         && names.starts_with("#!")
@@ -96,7 +95,7 @@ fn is_script_of_elsewhere(script: &Path, bin: &Path) -> bool {
         && !names.contains(&*bin.to_string_lossy())
 }
 
-/// An environment breaks when its interpreter is upgraded away or the folder moves.
+/// Whether the interpreter starts. It fails after an upgrade of the system's Python or a move of the directory.
 async fn runs(python: &Path) -> bool {
     let status = Command::new(python)
         .args([
@@ -111,17 +110,17 @@ async fn runs(python: &Path) -> bool {
     status.await.is_ok_and(|status| status.success())
 }
 
-/// Makes the environment in place of what is there.
+/// Creates the environment and replaces an existing one.
 async fn make(tool: Tool, project: &Project, venv: &Path, screen: &Screen) -> Result<(), DevError> {
     let python = project.python.clone().unwrap_or_else(|| "python3".to_owned());
     let version = match (tool, probe(&python).await) {
         (_, Ok(version)) => version,
-        // It brings an interpreter along.
+        // uv can install an interpreter itself.
         (Tool::Uv, Err(_)) => "of uv".to_owned(),
         (Tool::Pip, Err(error)) => return Err(error),
     };
     let _ = std::fs::remove_dir_all(venv);
-    let step = screen.step("making a python environment");
+    let step = screen.step("creating a python environment");
     let mut command = match tool {
         Tool::Uv => {
             let mut command = Command::new("uv");
@@ -151,9 +150,10 @@ async fn make(tool: Tool, project: &Project, venv: &Path, screen: &Screen) -> Re
         Err(error) => vec![error.to_string()],
     };
     drop(step);
-    // Half an environment would be mistaken for a whole one.
+    // An incomplete environment would be taken for a complete one.
     let _ = std::fs::remove_dir_all(venv);
-    Err(DevError::new(format!("cannot make a python environment in {}:", venv.display())).with_lines(failure))
+    Err(DevError::new(format!("cannot create a python environment in {}:", venv.display()))
+        .with_lines(failure))
 }
 
 async fn install(tool: Tool, project: &Project, home: &DevDir, screen: &Screen) -> Result<(), DevError> {
@@ -177,7 +177,7 @@ async fn install(tool: Tool, project: &Project, home: &DevDir, screen: &Screen) 
     }
 }
 
-/// The interpreter's version, if it can make environments.
+/// Returns the interpreter's version if it can create environments.
 async fn probe(python: &str) -> Result<String, DevError> {
     let output =
         Command::new(python).args(["-c", PROBE]).stdin(Stdio::null()).kill_on_drop(true).output().await;
@@ -196,7 +196,8 @@ async fn probe(python: &str) -> Result<String, DevError> {
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("No module named 'venv'") || said.contains("No module named 'ensurepip'") {
-        let advice = "`python3` cannot make environments: its `venv` module is missing. On Debian or Ubuntu:";
+        let advice =
+            "`python3` cannot create environments: its `venv` module is missing. On Debian or Ubuntu:";
         return Err(DevError::new(advice).with_lines(["sudo apt install python3-venv".to_owned()]));
     }
     Err(DevError::new(format!("`{python}` does not work:")).with_lines(said.lines().map(str::to_owned)))

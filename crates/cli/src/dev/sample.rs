@@ -1,4 +1,4 @@
-//! Runs `test_input.json` and shows what comes of it.
+//! Runs `test_input.json` as a job and prints the result.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,32 +12,32 @@ use crate::pretty::pretty;
 use crate::screen::{Screen, Step, span};
 use crate::traceback::readable;
 
-/// Long enough for a warm worker; a cold one is followed chunk by chunk.
+/// How long a job is awaited before its chunks are followed. A warm worker usually needs less.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const FOLLOW_WAIT: Duration = Duration::from_secs(1);
 
-/// The logs are read a few times a second.
+/// How long to wait for the worker's last log lines, which are read several times per second.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(300);
 
-/// A sample, checked and ready to send.
+/// A valid sample.
 pub(crate) struct Sample {
-    /// The request body: JSON text.
+    /// The request's body: JSON text.
     pub(crate) body: Bytes,
 }
 
-/// How the sample came out.
+/// The result of the sample job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SampleResult {
-    /// The job completed.
+    /// The job's state is `COMPLETED`.
     Completed,
-    /// The job ended in another way.
+    /// The job ended in another state.
     NotCompleted,
-    /// No worker stays alive to take it.
+    /// Every worker exits before it takes the job.
     NoWorker,
 }
 
 impl Sample {
-    /// Reads the sample: the SDK's own format, an object with `input`.
+    /// Reads and checks the sample: an object with an `input`, the format of the SDK.
     pub(crate) fn load(path: &Path) -> Result<Self, DevError> {
         let text = std::fs::read(path)
             .map_err(|error| DevError::new(format!("cannot read {}: {error}", path.display())))?;
@@ -54,7 +54,7 @@ impl Sample {
     }
 }
 
-/// Sends the sample and follows it to its end.
+/// Submits the sample and follows the job until it ends.
 pub(crate) async fn run(
     client: &Client,
     slug: &str,
@@ -76,16 +76,16 @@ pub(crate) async fn run(
         }
         let workers = client.health(slug).await?.workers;
         if keeps_crashing(&workers) {
-            // It would be taken as soon as a worker stays up, with nobody there to see it.
+            // Without this, a later worker would run the job unobserved.
             let _ = client.cancel(slug, job.id).await;
-            step.failed("no worker stays up to take test_input.json");
+            step.failed("every worker exits before it takes test_input.json");
             return Ok(SampleResult::NoWorker);
         }
         step.detail(stage(page.status, &workers));
     }
     job = client.status(slug, job.id).await?;
     let took = since.elapsed();
-    // What the worker said on the way belongs above the result.
+    // The worker's log lines are printed before the result.
     tokio::time::sleep(LAST_WORDS_WAIT).await;
     Ok(show(&job, took, step, screen))
 }
@@ -99,7 +99,7 @@ fn stage(state: JobState, workers: &HealthWorkers) -> &'static str {
         JobState::InQueue if workers.initializing > 0 => "a worker is starting",
         JobState::InQueue if workers.running > 0 => "the worker is busy",
         JobState::InQueue => "waiting for a worker",
-        _ => "the handler is at work",
+        _ => "the handler is running",
     }
 }
 

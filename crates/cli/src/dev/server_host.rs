@@ -1,4 +1,4 @@
-//! The seam between `dev` and whoever can make a server.
+//! The interface by which `dev` starts a server. The server's crate implements it.
 
 use std::future::Future;
 use std::net::TcpListener;
@@ -6,39 +6,43 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What the methods of the host answer; the error is a sentence for people.
+/// The future that a host's method returns. An error is text for the user.
 pub type HostFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What `dev` wants of its server.
+/// The parts of a server that `dev` chooses.
 pub struct ServerRequest {
-    /// Bound already, so that nobody can take the port in between.
+    /// The bound listener. Binding before the start keeps the port from other programs.
     pub listener: TcpListener,
-    /// Where the server keeps everything.
+    /// The server's data directory.
     pub data_dir: PathBuf,
-    /// The key that may do everything.
+    /// Text of the key with all permissions.
     pub admin_key: String,
 }
 
-/// A worker's log.
+/// The log of one worker.
 pub struct WorkerLog {
-    /// The worker's id.
+    /// The id of the worker that writes the log.
     pub worker: String,
-    /// The file that it writes; a file of the same name follows when it is rotated.
+    /// Path of the log file. Rotation replaces the file at this path.
     pub path: PathBuf,
 }
 
-/// Makes servers inside this process.
+/// Starts servers inside this process.
 pub trait ServerHost: Send + Sync {
-    /// A new key's text.
+    /// Returns the text of a new key.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no random numbers, as text for the user.
     fn new_key(&self) -> Result<String, String>;
 
-    /// Starts a server; returns when it answers.
+    /// Starts a server. The future completes when the server accepts requests.
     fn start(&self, request: ServerRequest) -> HostFuture<'_, Result<Arc<dyn RunningServer>, String>>;
 }
 
 /// A server inside this process.
 pub trait RunningServer: Send + Sync {
-    /// Where the workers that there are now, or were lately, write their logs.
+    /// Returns the logs of current workers and of those that ended recently.
     fn worker_logs(&self) -> Vec<WorkerLog>;
 
     /// Stops the server and every worker that it started.

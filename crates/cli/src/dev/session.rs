@@ -1,4 +1,4 @@
-//! A running server with the folder's endpoint on it.
+//! A running server with the directory's endpoint.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,19 +18,19 @@ use super::watch::{self, Changes, FileTimes};
 use super::{python, report};
 use crate::screen::Screen;
 
-/// A worker that stays warm makes the next try fast.
+/// Idle timeout of workers, in seconds: a warm worker runs the next sample sooner.
 const IDLE_TIMEOUT_S: u32 = 300;
 const SOURCES_ENV: &str = "LONGSHORE_DEV_SOURCES";
 
-/// See the module.
+/// The server, the project and the terminal of one `longshore dev`.
 pub(crate) struct DevSession {
-    /// The folder as it was typed: the lines to copy name files by it.
+    /// The directory as it was typed, for the commands that are printed.
     pub(crate) dir: PathBuf,
-    /// Exit after the sample.
+    /// Whether to exit after the sample job.
     pub(crate) once: bool,
     pub(crate) home: DevDir,
     pub(crate) project: Project,
-    /// What runs a worker.
+    /// The command line of a worker.
     pub(crate) command: Vec<String>,
     pub(crate) client: Client,
     pub(crate) key: String,
@@ -39,7 +39,7 @@ pub(crate) struct DevSession {
 }
 
 impl DevSession {
-    /// Deploys and tries the handler; unless it is for once, for ever.
+    /// Deploys and runs the sample. Without `--once`, repeats after each change of the files and never returns.
     pub(crate) async fn work(&mut self) -> Result<ExitCode, DevError> {
         let (server, screen) = (Arc::clone(&self.server), self.screen.clone());
         let mut logs = Logs::from_now(&*server);
@@ -47,12 +47,12 @@ impl DevSession {
             outcome = self.develop() => outcome,
             never = logs.follow(&*server, &screen) => match never {},
         };
-        // The last words of a worker that crashed belong above the verdict.
+        // The last log lines of a crashed worker are printed before the result.
         logs.show_news(&*server, &screen);
         outcome
     }
 
-    /// Ends the server and its workers.
+    /// Stops the server and its workers.
     pub(crate) async fn stop(&self) {
         let step = self.screen.step("stopping the workers and the server");
         self.server.stop().await;
@@ -74,7 +74,7 @@ impl DevSession {
                 self.screen.dim("watching for changes · worker logs appear here · Ctrl-C stops everything")
             ));
             let changes = watch::changed(&self.project.dir, &mut files).await;
-            // The next change may mend it.
+            // The next change of the files may fix the error.
             if let Err(error) = self.follow_up(changes, &files).await {
                 report(&self.screen, &error);
             }
@@ -94,7 +94,7 @@ impl DevSession {
     }
 
     async fn deploy(&self, files: &FileTimes) -> Result<(), DevError> {
-        // A worker even when there is nothing to do: a mistake in the handler shows at once.
+        // One worker always runs, so that a mistake in the handler shows without a job.
         let workers_min = u32::from(!self.once);
         let deployment = Deployment {
             project: &self.project,
@@ -110,7 +110,7 @@ impl DevSession {
         Ok(())
     }
 
-    /// Runs the sample, where there is one.
+    /// Runs the sample, if there is one.
     async fn try_sample(&self) -> Result<Option<SampleResult>, DevError> {
         let Some(path) = self.project.sample() else { return Ok(None) };
         let sample = Sample::load(&path)?;

@@ -1,23 +1,23 @@
-//! Lines to copy: the running endpoint from curl, Python and JavaScript.
+//! Examples for curl, Python and JavaScript that call the running endpoint.
 
 use longshore_client::segment;
 
 use crate::screen::Screen;
 
-/// A sample longer than this is named as a file instead of shown.
+/// Most characters of a sample that is shown inline; a longer one is read from its file.
 const INLINE_CHARS_MAX: usize = 120;
 
-/// What the lines are about.
+/// The endpoint, key and sample that the examples use.
 pub(crate) struct Snippets<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) slug: &'a str,
     pub(crate) key: &'a str,
-    /// The sample's JSON text and its path.
+    /// JSON text and path of the sample.
     pub(crate) sample: Option<(&'a [u8], String)>,
 }
 
 impl Snippets<'_> {
-    /// Shows them all.
+    /// Prints all examples.
     pub(crate) fn show(&self, screen: &Screen) {
         let (input, data) = self.payload();
         let Self { base_url, slug, key, .. } = self;
@@ -58,7 +58,7 @@ impl Snippets<'_> {
         screen.line("");
     }
 
-    /// The request as JSON for a program, and as an argument for curl.
+    /// The request as a JSON literal, and as an argument of curl.
     fn payload(&self) -> (String, String) {
         let compact = |text: &[u8]| {
             let value: serde_json::Value = serde_json::from_slice(text).ok()?;
@@ -77,10 +77,10 @@ impl Snippets<'_> {
     }
 }
 
-/// JSON is Python except for three words; those are only replaced outside of strings.
+/// JSON is valid Python except for `true`, `false` and `null`, which are replaced outside strings.
 fn python_literal(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
-    // Splitting at quotes alternates between outside and inside, because escaped quotes are kept together.
+    // Splitting at quotes alternates between outside and inside a string. Escaped quotes are not split.
     let mut inside = false;
     let mut word = String::new();
     let mut escaped = false;

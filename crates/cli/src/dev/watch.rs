@@ -1,4 +1,4 @@
-//! Sees when the handler's files change.
+//! Detects changes of the handler's files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,37 +8,37 @@ use std::time::{Duration, SystemTime};
 
 use super::project::MANIFEST;
 
-/// How often the files are looked at.
+/// Interval between two scans of the directory.
 const PERIOD: Duration = Duration::from_millis(500);
-/// A folder with more files than this is not a handler's; the rest goes unwatched.
+/// Most files that are watched; changes of further ones are not noticed.
 const FILES_MAX: usize = 5_000;
 
-/// What changed since the last look; several may be set.
+/// Kinds of files that changed. Several may be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// `requirements.txt` or `longshore.toml`: everything is looked at anew.
+    /// `requirements.txt` or `longshore.toml` changed: the project is read again.
     pub(crate) project: bool,
-    /// A Python file.
+    /// A Python file changed.
     pub(crate) source: bool,
-    /// `test_input.json`.
+    /// `test_input.json` changed.
     pub(crate) sample: bool,
 }
 
-/// The files at one moment: path, time of change, size.
+/// Path, modification time and size of every watched file.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct FileTimes {
     files: BTreeMap<PathBuf, (Option<SystemTime>, u64)>,
 }
 
 impl FileTimes {
-    /// Looks at the folder.
+    /// Scans the directory.
     pub(crate) fn look(dir: &Path) -> Self {
         let mut files = BTreeMap::new();
         collect(dir, true, &mut files);
         Self { files }
     }
 
-    /// A text that changes when workers have to be replaced: with a source file, or with what is installed.
+    /// A text that changes when workers must be replaced: after a change of a source file or of the requirements.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hasher = DefaultHasher::new();
         for (path, seen) in &self.files {
@@ -64,13 +64,13 @@ impl FileTimes {
     }
 }
 
-/// Waits until the folder differs from `seen` and has come to rest; `seen` is then what it is now.
+/// Waits until the directory differs from `seen` and is unchanged for one interval. Updates `seen`.
 pub(crate) async fn changed(dir: &Path, seen: &mut FileTimes) -> Changes {
     let mut last = seen.clone();
     loop {
         tokio::time::sleep(PERIOD).await;
         let now = FileTimes::look(dir);
-        // An editor writes in several steps: only a folder that rested for a whole period counts.
+        // Editors save in several steps, so the files must be unchanged for one interval.
         let rested = now == last;
         if rested && now != *seen {
             let changes = now.changes_since(seen);
@@ -86,7 +86,7 @@ fn collect(dir: &Path, top: bool, files: &mut BTreeMap<PathBuf, (Option<SystemTi
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        // Follows links to files: a linked handler is a handler. Not links to folders: they may lead in circles.
+        // Links to files are followed. Links to directories are skipped, because they can form cycles.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let foreign = name.starts_with('.') || name == "__pycache__" || name == "node_modules";
             if !foreign && !path.join("pyvenv.cfg").exists() {

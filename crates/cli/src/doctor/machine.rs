@@ -1,4 +1,4 @@
-//! Clock, limits, GPUs and Python.
+//! Checks of the clock, limits, GPUs and Python.
 
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,28 +8,28 @@ use tokio::process::Command;
 
 use super::Finding;
 
-/// Nobody ran this program before then.
+/// Time since 1970. A clock before it is wrong, because this program is newer.
 const EARLIEST: Duration = Duration::from_hours(490_896);
-/// Each waiting client and worker holds one.
+/// Open files below which the check warns. Each waiting client and each worker holds one.
 const OPEN_FILES_MIN: u64 = 10_000;
-/// What a program may take to say what it knows.
+/// How long a queried program may run.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) async fn clock() -> Finding {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if now < EARLIEST {
-        return Finding::fail("clock", "the clock is years behind: every time limit and id would be wrong");
+        return Finding::fail("clock", "the clock is years behind: time limits and ids would be wrong");
     }
     match said(&["timedatectl", "show", "-p", "NTPSynchronized", "--value"]).await.as_deref() {
         Some("yes") => Finding::ok("clock", "synchronized"),
         Some("no") => Finding::warn("clock", "not synchronized; ttls and expiry of keys follow it"),
-        _ => Finding::ok("clock", "plausible; nothing here says whether it is synchronized"),
+        _ => Finding::ok("clock", "plausible; whether it is synchronized is unknown"),
     }
 }
 
 pub(super) fn open_files() -> Finding {
     let limit = getrlimit(Resource::Nofile);
-    // The server raises its own limit as far as it may.
+    // The server raises its own limit up to this maximum.
     match limit.maximum {
         Some(most) if most < OPEN_FILES_MIN => Finding::warn(
             "open files",
@@ -50,7 +50,7 @@ pub(super) async fn gpus() -> Finding {
     }
 }
 
-/// What `dev` and `deploy` make environments with.
+/// Checks for the programs that create Python environments for `dev` and `deploy`.
 pub(super) async fn python() -> Vec<Finding> {
     let version =
         said(&["python3", "-c", "import sys; print('.'.join(map(str, sys.version_info[:3])))"]).await;
@@ -70,7 +70,7 @@ pub(super) async fn python() -> Vec<Finding> {
     std::iter::once(python).chain(uv.map(|version| Finding::ok("uv", version))).collect()
 }
 
-/// What a program prints, trimmed; none where it is missing, fails or hangs.
+/// Returns what a program prints, trimmed. `None` if the program is missing, fails or runs for too long.
 async fn said(command: &[&str]) -> Option<String> {
     let (program, args) = command.split_first()?;
     let output = Command::new(program).args(args).stdin(Stdio::null()).kill_on_drop(true).output();

@@ -1,4 +1,4 @@
-//! The data folder and the port.
+//! Checks of the data directory and the port.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -10,17 +10,17 @@ use longshore_client::{Client, ClientError};
 use super::Finding;
 use crate::screen::span;
 
-/// As much as a commit of a few jobs writes.
+/// Bytes of one test write: about a commit of a few jobs.
 const WRITE_BYTES: usize = 4_096;
 const SYNCS: usize = 20;
-/// Above it, every accepted job waits noticeably.
+/// Median sync time above which the check warns: each accepted job waits for a sync.
 const SLOW_SYNC: Duration = Duration::from_millis(20);
 const FREE_BYTES_MIN: u64 = 1_000_000_000;
 const MILLION: u64 = 1_000_000;
 
-/// Whether the folder can be written, how much fits, and how long a sync takes.
+/// Checks whether the directory is writable, its free space, and the duration of a sync.
 pub(super) fn disk(data_dir: &Path) -> Vec<Finding> {
-    // The folder itself is made by the server; what is there of its path is what counts.
+    // The server creates the directory, so the check uses its nearest existing parent.
     let there = data_dir.ancestors().find(|path| path.is_dir());
     let there = there.filter(|path| !path.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     vec![free(there), syncs(there)]
@@ -28,12 +28,12 @@ pub(super) fn disk(data_dir: &Path) -> Vec<Finding> {
 
 fn free(dir: &Path) -> Finding {
     match rustix::fs::statvfs(dir) {
-        Err(error) => Finding::fail("disk", format!("cannot look at {}: {error}", dir.display())),
+        Err(error) => Finding::fail("disk", format!("cannot read {}: {error}", dir.display())),
         Ok(facts) => {
             let bytes = facts.f_bavail.saturating_mul(facts.f_frsize);
             let text = format!("{} MB free in {}", bytes / MILLION, dir.display());
             if bytes < FREE_BYTES_MIN {
-                Finding::warn("disk", format!("{text}; a full disk refuses jobs"))
+                Finding::warn("disk", format!("{text}; with a full disk, jobs are refused"))
             } else {
                 Finding::ok("disk", text)
             }
@@ -47,7 +47,7 @@ fn syncs(dir: &Path) -> Finding {
         Ok(mut times) => {
             times.sort();
             let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
-            let text = format!("{} in the middle, {} at worst", fine(median), fine(slowest));
+            let text = format!("{} median, {} maximum", fine(median), fine(slowest));
             if median > SLOW_SYNC {
                 Finding::warn("disk sync", format!("{text}; every accepted job waits that long"))
             } else {
@@ -80,7 +80,7 @@ fn sync_times(dir: &Path) -> io::Result<Vec<Duration>> {
         .collect()
 }
 
-/// Whether the address can be listened on, or a server of ours does so already.
+/// Checks whether the address is free or in use by a Longshore server.
 pub(super) async fn port(listen: &str) -> Finding {
     let Err(error) = tokio::net::TcpListener::bind(listen).await else {
         return Finding::ok("port", format!("{listen} is free"));
@@ -92,7 +92,7 @@ pub(super) async fn port(listen: &str) -> Finding {
     let answers = match Client::new(&format!("http://{local}"), "") {
         Ok(client) => match client.metrics().await {
             Ok(page) => page.contains("longshore_"),
-            // Without a key a server of ours says so in these words.
+            // The error that a Longshore server returns for a request without a key.
             Err(ClientError::Refused { status, code, .. }) => {
                 (status, code.as_str()) == (401, "unauthorized")
             }

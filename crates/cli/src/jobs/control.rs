@@ -5,7 +5,7 @@ use crate::confirm::confirm;
 use crate::exit::{CommandExit, CommandResult};
 use crate::output::OutputFormat;
 
-/// Ends jobs.
+/// Cancels jobs.
 pub(crate) async fn cancel(args: &JobsArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     for &id in &args.jobs {
@@ -22,7 +22,7 @@ pub(crate) async fn cancel(args: &JobsArgs) -> CommandResult {
     Ok(CommandExit::Success)
 }
 
-/// Runs jobs that failed once more.
+/// Queues jobs again that failed or timed out.
 pub(crate) async fn retry(args: &JobsArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     for &id in &args.jobs {
@@ -35,15 +35,15 @@ pub(crate) async fn retry(args: &JobsArgs) -> CommandResult {
     Ok(CommandExit::Success)
 }
 
-/// Removes what waits.
+/// Cancels all queued jobs.
 pub(crate) async fn purge(args: &PurgeArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let waiting = session.client.health(&args.at.endpoint).await?.jobs.in_queue;
-    confirm(args.yes, &format!("remove the {waiting} jobs that wait in `{}`?", args.at.endpoint))?;
+    confirm(args.yes, &format!("cancel the {waiting} jobs queued in `{}`?", args.at.endpoint))?;
     let purged = session.client.purge(&args.at.endpoint).await?;
     match session.output.format {
         OutputFormat::Table => {
-            session.output.line(&format!("{} jobs removed; running ones go on", purged.removed))?;
+            session.output.line(&format!("{} jobs cancelled; running ones continue", purged.removed))?;
         }
         _ => session.output.line(&format!("{{\"removed\":{}}}", purged.removed))?,
     }

@@ -1,4 +1,4 @@
-//! Follows one job to its end.
+//! Waits for the end of one job and shows its state meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -14,23 +14,23 @@ use crate::screen::{Step, span};
 use crate::stop::StopRequest;
 use crate::traceback::readable;
 
-/// How long one question is held: the line on the screen is as old as this at most.
+/// How long one status request waits for a change; also the largest age of the displayed state.
 const LOOK_WAIT: Duration = Duration::from_secs(1);
-/// A server that restarts is back sooner; the job waits for it, and so do we.
+/// How long the server may be unreachable, for example during a restart, before waiting fails.
 const OUTAGE_MAX: Duration = Duration::from_secs(30);
 const OUTAGE_PAUSE: Duration = Duration::from_millis(500);
-/// How much of a progress value fits beside the rest.
+/// Most characters of a progress value that the line shows.
 const PROGRESS_CHARS_MAX: usize = 40;
 
-/// Why somebody stopped waiting.
+/// Why waiting stopped before the job ended.
 pub(super) enum Wait {
-    /// The time that was given is over.
+    /// The time limit of `--timeout` is over.
     Over(Duration),
-    /// Ctrl-C.
+    /// Ctrl-C or another stop signal arrived.
     Interrupted,
 }
 
-/// Waits for the job's end and shows it. The job goes on whatever happens here.
+/// Waits for the job's end and prints the job. The job continues if waiting fails or is interrupted.
 pub(super) async fn to_the_end(
     session: &Connection,
     endpoint: &str,
@@ -38,7 +38,7 @@ pub(super) async fn to_the_end(
     timeout: Option<Duration>,
 ) -> CommandResult {
     let id = job.id;
-    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    let mut ctrl_c = StopRequest::listen().map_err(|error| cannot("listen for Ctrl-C", error))?;
     let over = async {
         match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
@@ -61,13 +61,13 @@ pub(super) async fn to_the_end(
     }
 }
 
-/// The job once it is terminal.
+/// Returns the job once it is terminal.
 async fn ended(client: &Client, endpoint: &str, mut job: Job, step: &Step) -> Result<Job, ClientError> {
     let mut silent_since: Option<Instant> = None;
     while !job.status.is_terminal() {
         let answers = async {
             if job.status == JobState::InQueue && job.position.is_none() {
-                // What answers a submit does not say where in the line the job is.
+                // The response to a submit has no position in the queue.
                 job = client.status(endpoint, job.id).await?;
             }
             step.detail(stage(&job, client.health(endpoint).await.ok().as_ref()));
@@ -83,7 +83,7 @@ async fn ended(client: &Client, endpoint: &str, mut job: Job, step: &Step) -> Re
                 if since.elapsed() > OUTAGE_MAX {
                     return Err(error);
                 }
-                step.detail("the server does not answer; waiting for it");
+                step.detail("the server does not respond; retrying");
                 tokio::time::sleep(OUTAGE_PAUSE).await;
             }
             Err(error) => return Err(error),
@@ -92,17 +92,17 @@ async fn ended(client: &Client, endpoint: &str, mut job: Job, step: &Step) -> Re
     Ok(job)
 }
 
-/// Where the job is, in a few words.
+/// Describes the job's state in a few words.
 fn stage(job: &Job, health: Option<&Health>) -> String {
     match (job.status, health) {
         (JobState::InQueue, Some(health)) => {
             let workers = &health.workers;
             let working = match (workers.running + workers.idle, workers.initializing) {
                 (0, 0) if workers.unhealthy > 0 => "workers keep crashing".to_owned(),
-                (0, 0) => "no worker yet".to_owned(),
+                (0, 0) => "no worker is running".to_owned(),
                 (0, starting) => format!("{starting} starting"),
-                (1, _) => "1 worker at work".to_owned(),
-                (up, _) => format!("{up} workers at work"),
+                (1, _) => "1 worker is running".to_owned(),
+                (up, _) => format!("{up} workers are running"),
             };
             format!("{} · {working}", in_line(job.position, health.jobs.in_queue))
         }
@@ -114,10 +114,10 @@ fn stage(job: &Job, health: Option<&Health>) -> String {
     }
 }
 
-/// Where a waiting job is, among so many.
+/// Describes a queued job's position among `waiting` queued jobs.
 fn in_line(position: Option<u64>, waiting: u64) -> String {
     match position {
-        // The two were counted one after the other.
+        // The counts come from two requests, so the position may exceed the number of queued jobs.
         Some(position) if waiting >= position => format!("queued, position {position} of {waiting}"),
         Some(position) => format!("queued, position {position}"),
         None => "queued".to_owned(),
@@ -129,18 +129,18 @@ fn short(progress: &RawValue) -> String {
     harmless(text.lines().next().unwrap_or_default()).chars().take(PROGRESS_CHARS_MAX).collect()
 }
 
-/// Says that the job goes on, and how to follow it.
+/// Prints that the job continues, and how to follow it.
 pub(super) fn still_going(session: &Connection, endpoint: &str, job: JobId, why: &Wait) {
     let why = match why {
         Wait::Over(time) => format!("not done after {}", span(*time)),
         Wait::Interrupted => "stopped waiting".to_owned(),
     };
-    session.screen.note(&format!("{why}; the job goes on"));
+    session.screen.note(&format!("{why}; the job continues"));
     session.screen.line(&format!("    longshore status {endpoint} {job} --wait     # waits for it again"));
     session.screen.line(&format!("    longshore cancel {endpoint} {job}            # ends it"));
 }
 
-/// Shows a job that has ended: for people its output alone on standard output, the rest beside it.
+/// Prints a terminal job. In a table format its output goes to standard output, everything else to standard error.
 pub(super) fn show_end(session: &Connection, job: &Job) -> CommandResult {
     let completed = job.status == JobState::Completed;
     let exit = if completed { CommandExit::Success } else { CommandExit::JobFailed };
@@ -171,7 +171,7 @@ pub(super) fn show_end(session: &Connection, job: &Job) -> CommandResult {
     Ok(exit)
 }
 
-/// The job's record, every member of it.
+/// Prints all fields of the job.
 pub(super) fn show_record(session: &Connection, job: &Job) -> CommandResult<()> {
     let text = String::from_utf8_lossy(&job.text).into_owned();
     let record = RawValue::from_string(text).map_err(|error| cannot("read the job's record", error))?;

@@ -1,4 +1,4 @@
-//! A job's request, put together from the command line.
+//! The body of a submit request, built from the command line.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{endpoint_name, span};
 use crate::exit::{CommandError, CommandResult, cannot};
 use crate::input;
 
-/// What `run` and `runsync` take.
+/// Arguments that `run` and `runsync` share.
 #[derive(Debug, Args)]
 pub struct RequestArgs {
     /// The endpoint's id or slug
@@ -61,7 +61,7 @@ struct Policy {
 }
 
 impl RequestArgs {
-    /// The request's body; the input is in it as it was written.
+    /// Returns the request's body with the input as it was written.
     pub(crate) fn body(&self) -> CommandResult<Bytes> {
         let input = input::object(&self.input)?;
         if self.whole {
@@ -74,8 +74,8 @@ impl RequestArgs {
                 serde_json::from_str(input.get()).map_err(|error| cannot("read the request", error))?;
             return match whole.input {
                 Some(_) => Ok(input.get().to_owned().into()),
-                None => Err(CommandError::usage("there is no `input` in the request")
-                    .next("leave --whole out where the JSON is the input itself")),
+                None => Err(CommandError::usage("the request has no `input`")
+                    .next("omit --whole if the JSON is the input itself")),
             };
         }
         let ms = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);

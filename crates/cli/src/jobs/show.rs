@@ -16,7 +16,7 @@ const REQUESTS: &[Column] = &[
     Column::new("RAN MS", "executionTime"),
 ];
 
-/// A job's state by its name, in any case.
+/// Parses a job state, in upper or lower case.
 pub(super) fn state(text: &str) -> Result<String, String> {
     let name = text.to_ascii_uppercase();
     JobState::parse(&name)
@@ -24,7 +24,7 @@ pub(super) fn state(text: &str) -> Result<String, String> {
         .ok_or_else(|| format!("one of {}", JobState::ALL.map(JobState::as_str).join(", ")))
 }
 
-/// Shows a job as it is, or as it ends.
+/// Prints a job, or with `--wait` its end.
 pub(crate) async fn status(args: &StatusArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let job = session.client.status(&args.at.endpoint, args.job).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn status(args: &StatusArgs) -> CommandResult {
     Ok(CommandExit::Success)
 }
 
-/// Shows an endpoint's numbers.
+/// Prints the job and worker counts of an endpoint.
 pub(crate) async fn health(args: &HealthArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let text = session.client.health_text(&args.at.endpoint).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn health(args: &HealthArgs) -> CommandResult {
     Ok(CommandExit::Success)
 }
 
-/// `inProgress` → `in progress`.
+/// Splits a JSON name into words: `inProgress` → `in progress`.
 fn words(name: &str) -> String {
     name.chars().fold(String::new(), |mut words, c| {
         if c.is_uppercase() {
@@ -64,7 +64,7 @@ fn words(name: &str) -> String {
     })
 }
 
-/// Shows an endpoint's jobs, newest first.
+/// Lists the jobs of an endpoint, newest first.
 pub(crate) async fn requests(args: &RequestsArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     let mut query = format!("limit={}", args.limit);

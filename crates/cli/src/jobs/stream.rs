@@ -1,4 +1,4 @@
-//! `longshore stream`: what a job yields, as it yields it.
+//! `longshore stream`: prints the chunks of a job as they arrive.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::output::OutputFormat;
 use crate::remote::Connection;
 use crate::stop::StopRequest;
 
-/// How long one question is held while nothing comes.
+/// How long one request waits for a chunk.
 const HOLD: Duration = Duration::from_secs(10);
 
-/// Prints a job's chunks until it has ended.
+/// Prints a job's chunks until the job has ended.
 pub(crate) async fn stream(args: &StreamArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
-    let mut stop = StopRequest::listen().map_err(|error| cannot("watch for Ctrl-C", error))?;
+    let mut stop = StopRequest::listen().map_err(|error| cannot("listen for Ctrl-C", error))?;
     tokio::select! {
         outcome = chunks(&session, args) => outcome,
         () = stop.requested() => {
@@ -51,13 +51,13 @@ async fn chunks(session: &Connection, args: &StreamArgs) -> CommandResult {
     let job = session.client.status(&args.at.endpoint, args.job).await?;
     match (job.status, session.output.format) {
         (JobState::Completed, _) => Ok(CommandExit::Success),
-        // What was printed is all of standard output; how it ended is said beside it.
+        // The chunks went to standard output; the job's end goes to standard error.
         (_, OutputFormat::Table) => show_end(session, &job),
         _ => Ok(CommandExit::JobFailed),
     }
 }
 
-/// Text as it is, the rest as JSON.
+/// Returns a text chunk without its quotes, other values as JSON.
 fn text(chunk: &Chunk) -> String {
     let json = chunk.output.get();
     serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())

@@ -13,13 +13,13 @@ use crate::output::OutputFormat;
 use crate::remote::Connection;
 use crate::stop::StopRequest;
 
-/// Hands a job in, and follows it if asked to.
+/// Submits a job, and with `--wait` waits for its end.
 pub(crate) async fn run(args: &RunArgs) -> CommandResult {
     let body = args.request.body()?;
     check_size(body.len(), RUN_BODY_BYTES_MAX, "run")?;
     let session = args.remote.connect()?;
     let endpoint = &args.request.endpoint;
-    let step = session.screen.step(format!("handing the job in ({} bytes)", body.len()));
+    let step = session.screen.step(format!("submitting the job ({} bytes)", body.len()));
     let job = session.client.run(endpoint, body, args.request.idempotency_key.as_deref()).await?;
     drop(step);
     if args.waiting.wait {
@@ -28,25 +28,26 @@ pub(crate) async fn run(args: &RunArgs) -> CommandResult {
     show_accepted(&session, endpoint, &job)
 }
 
-/// Hands a job in and waits in the same request.
+/// Submits a job and waits for its end in the same request.
 pub(crate) async fn runsync(args: &RunsyncArgs) -> CommandResult {
     let wait_ms = args.timeout.as_millis() as u64;
     if !(WAIT_MS_MIN..=WAIT_MS_MAX).contains(&wait_ms) {
         return Err(CommandError::usage("--timeout must be between 1s and 300s")
-            .next("`longshore run --wait` waits as long as it takes"));
+            .next("`longshore run --wait` has no time limit"));
     }
     let body = args.request.body()?;
     check_size(body.len(), RUNSYNC_BODY_BYTES_MAX, "runsync")?;
     let session = args.remote.connect()?;
     let endpoint = &args.request.endpoint;
-    let mut ctrl_c = StopRequest::listen().map_err(|error| crate::exit::cannot("watch for Ctrl-C", error))?;
+    let mut ctrl_c =
+        StopRequest::listen().map_err(|error| crate::exit::cannot("listen for Ctrl-C", error))?;
     let step = session.screen.step(format!("waiting for {endpoint}"));
     let key = args.request.idempotency_key.as_deref();
     let job = tokio::select! {
         job = session.client.runsync(endpoint, body, Duration::from_millis(wait_ms), key) => job?,
         () = ctrl_c.requested() => {
             drop(step);
-            session.screen.note("stopped waiting; a job that was accepted goes on");
+            session.screen.note("stopped waiting; an accepted job continues");
             session.screen.line(&format!("    longshore requests {endpoint}     # shows it"));
             return Ok(CommandExit::Interrupted);
         }
@@ -62,12 +63,12 @@ pub(crate) async fn runsync(args: &RunsyncArgs) -> CommandResult {
     Ok(CommandExit::TimedOut)
 }
 
-/// The server would say it, too, after all of it was sent.
+/// Checks the size before sending. The server would reject the request only after receiving it.
 fn check_size(bytes: usize, most: usize, command: &str) -> CommandResult<()> {
     if bytes <= most {
         return Ok(());
     }
-    let message = format!("the request has {bytes} bytes; `{command}` takes {most} at most");
+    let message = format!("the request has {bytes} bytes; `{command}` accepts at most {most}");
     Err(CommandError::usage(message).next("upload the data and send its address in the input"))
 }
 

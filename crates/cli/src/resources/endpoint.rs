@@ -22,7 +22,7 @@ const COLUMNS: &[Column] = &[
     Column::new("TEMPLATE", "templateId"),
 ];
 
-/// What the server makes of an endpoint that says nothing about it.
+/// The server's default for `workersMax`.
 const WORKERS_MAX_DEFAULT: u32 = 3;
 
 const EXAMPLES: &str = "\
@@ -35,14 +35,14 @@ Examples:
   longshore endpoint pause hello       jobs queue, no worker runs
   longshore endpoint delete hello --drain";
 
-/// What `longshore endpoint` does.
+/// Subcommands of `longshore endpoint`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum EndpointCommand {
-    /// Create an endpoint
+    /// Create an endpoint from a template
     #[command(after_help = CREATE_EXAMPLES)]
     Create(CreateEndpointArgs),
-    /// List all endpoints
+    /// List all endpoints of the server
     #[command(after_help = "Examples:\n  longshore endpoint list\n  longshore endpoint list -o jsonl")]
     List(ListArgs),
     /// Show one endpoint
@@ -149,7 +149,7 @@ pub struct ResumeArgs {
     remote: ServerArgs,
 }
 
-/// The fields that have a flag. The server says which values fit.
+/// The fields that have a flag. The server checks the values.
 #[derive(Debug, Args)]
 struct EndpointFields {
     /// A name for people
@@ -264,13 +264,14 @@ async fn delete_endpoint(args: &DeleteEndpointArgs) -> CommandResult {
     let deleted =
         delete(&args.delete, Collection::Endpoints, args.drain, " with all its jobs and results").await?;
     if let Some(template) = template {
-        let line = format!("its code stays until its template goes: longshore template delete {template}");
+        let line =
+            format!("its code is stored until its template is deleted: longshore template delete {template}");
         session.screen.line(&session.screen.dim(&line));
     }
     Ok(deleted)
 }
 
-/// The template that `longshore deploy` made for this endpoint, if it did.
+/// Returns the template that `longshore deploy` created for this endpoint, if any.
 async fn deployed_template(client: &Client, endpoint: &str) -> Option<TemplateId> {
     let endpoint = client.endpoint(endpoint).await.ok()?;
     let template = client.template(endpoint.template_id).await.ok()?;
@@ -284,13 +285,13 @@ async fn pause(args: &PauseArgs) -> CommandResult {
     members.set("workersMin", (before.workers_min > 0).then_some(0))?;
     members.set("workersMax", Some(0))?;
     session.client.update(Collection::Endpoints, &args.id, members.body()?).await?;
-    session.output.say(&format!("{} is paused: jobs wait, running ones end", args.id))?;
-    let line = format!("go on: longshore endpoint resume {}", args.id);
+    session.output.say(&format!("{} is paused: queued jobs wait, running ones finish", args.id))?;
+    let line = format!("resume it: longshore endpoint resume {}", args.id);
     session.screen.line(&session.screen.dim(&line));
     Ok(CommandExit::Success)
 }
 
-/// The server remembers how many workers there were.
+/// Resumes the endpoint. The server stores the number of workers before the pause.
 async fn resume(args: &ResumeArgs) -> CommandResult {
     let session = args.remote.connect()?;
     let present = session.client.endpoint(&args.id).await?;
@@ -299,7 +300,7 @@ async fn resume(args: &ResumeArgs) -> CommandResult {
         (Some(most), _) => most,
         (None, 0) => before.map_or(WORKERS_MAX_DEFAULT, |before| before.workers_max),
         (None, most) => {
-            session.output.say(&format!("{} is not paused: it may have {most} workers", args.id))?;
+            session.output.say(&format!("{} is not paused: it may have up to {most} workers", args.id))?;
             return Ok(CommandExit::Success);
         }
     };
@@ -307,6 +308,6 @@ async fn resume(args: &ResumeArgs) -> CommandResult {
     members.set("workersMin", before.map(|before| before.workers_min.min(most)))?;
     members.set("workersMax", Some(most))?;
     session.client.update(Collection::Endpoints, &args.id, members.body()?).await?;
-    session.output.say(&format!("{} may have {most} workers again", args.id))?;
+    session.output.say(&format!("{} may have up to {most} workers again", args.id))?;
     Ok(CommandExit::Success)
 }

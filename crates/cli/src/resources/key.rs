@@ -36,7 +36,7 @@ Examples:
 A key is printed once, when it is created. Scopes: manage, read, jobs. Limit a
 scope to endpoints with their ids: jobs:ID,ID.";
 
-/// What `longshore keys` does.
+/// Subcommands of `longshore keys`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum KeyCommand {
@@ -109,7 +109,7 @@ pub struct UpdateKeyArgs {
     remote: ServerArgs,
 }
 
-/// `jobs:a,b` as the API writes it.
+/// Parses a scope such as `jobs:a,b` into its JSON form.
 fn scope(text: &str) -> Result<Value, String> {
     let (name, ids) = text.split_once(':').map_or((text, None), |(name, ids)| (name, Some(ids)));
     match (name, ids) {
@@ -122,7 +122,7 @@ fn scope(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Scopes as `--scope` takes them.
+/// Formats scopes as `--scope` accepts them.
 fn scopes(value: &Value) -> String {
     let one = |scope: &Value| {
         let name = scope["scope"].as_str().unwrap_or_default();
@@ -164,7 +164,7 @@ impl KeyCommand {
                 members.set("rateLimit", args.rate_limit)?;
                 update(&args.remote, OF, &args.id, &members).await
             }
-            Self::Delete(args) => delete(args, OF, false, "; whoever uses it is refused at once").await,
+            Self::Delete(args) => delete(args, OF, false, "; requests with it are refused immediately").await,
         }
     }
 }

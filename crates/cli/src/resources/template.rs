@@ -29,17 +29,17 @@ Examples:
 
 Values of --env are secrets: they are never printed.";
 
-/// What `longshore template` does.
+/// Subcommands of `longshore template`.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum TemplateCommand {
-    /// Create a template
+    /// Create a template for workers
     #[command(after_help = EXAMPLES)]
     Create(CreateTemplateArgs),
-    /// List all templates
+    /// List all templates of the server
     #[command(after_help = "Examples:\n  longshore template list\n  longshore template list -o json")]
     List(ListArgs),
-    /// Show one template
+    /// Show one template by id
     #[command(after_help = "Examples:\n  longshore template get k2x0a8m4q6w1ez")]
     Get(GetArgs),
     /// Change fields of a template; its workers are replaced
@@ -97,14 +97,14 @@ struct TemplateFields {
     json: Option<String>,
 }
 
-/// Without the values of the environment.
+/// Omits the values of environment variables, which may be secrets.
 impl std::fmt::Debug for TemplateFields {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fields").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// The message must not show the value.
+/// Parses `NAME=VALUE`. The error message must not contain the value.
 fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -113,7 +113,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 impl TemplateFields {
-    /// Without the environment, which is laid over the present one.
+    /// All fields except the environment, which is merged with the stored one.
     fn members(&self) -> CommandResult<Members> {
         let mut members = Members::of_argument(self.json.as_ref())?;
         members.set("name", self.name.as_ref())?;
@@ -146,8 +146,8 @@ impl TemplateCommand {
     }
 }
 
-/// The whole environment as it shall be, where it shall change. The server takes the mask of a value that it
-/// showed for the value itself.
+/// The complete new environment, or `None` if it does not change. The server accepts the mask that it showed in
+/// place of a value.
 async fn changed_env(args: &UpdateTemplateArgs) -> CommandResult<Option<BTreeMap<String, String>>> {
     if args.fields.env.is_empty() && args.unset_env.is_empty() {
         return Ok(None);
@@ -161,7 +161,7 @@ async fn changed_env(args: &UpdateTemplateArgs) -> CommandResult<Option<BTreeMap
     for name in &args.unset_env {
         if env.remove(name).is_none() {
             return Err(CommandError::usage(format!("the template has no variable `{name}`"))
-                .next(format!("`longshore template get {}` shows which there are", args.id)));
+                .next(format!("`longshore template get {}` lists them", args.id)));
         }
     }
     env.extend(args.fields.env.iter().cloned());

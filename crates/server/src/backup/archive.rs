@@ -1,4 +1,4 @@
-//! A backup as an archive: a tar packed with zstd, so that `tar --zstd` reads it, too.
+//! A backup as an archive: a tar file compressed with zstd, which `tar --zstd` reads.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,15 +12,15 @@ use super::list::{self, ListWriter};
 use super::partial::Partial;
 use super::{BackupError, DATA, Done, manifest};
 
-/// Weights of models do not get smaller, the rest does at any level.
+/// Compression level. Higher levels do not shrink model weights.
 const LEVEL: i32 = 3;
-/// A list of ten million files is not a gigabyte.
+/// Most bytes of the list and the manifest together; enough for ten million files.
 const TEXT_BYTES_MAX: u64 = 2_000_000_000;
 
-/// Writes entries into an archive.
+/// Writes a backup's entries into an archive.
 pub(super) struct ArchiveWriter {
     path: PathBuf,
-    /// None once it is at its end.
+    /// `None` after the end of the archive was written.
     tar: Option<Builder<Encoder<'static, File>>>,
 }
 
@@ -36,7 +36,7 @@ impl ArchiveWriter {
     }
 
     fn write(&mut self, entry: &Entry, content: &mut dyn Read) -> io::Result<()> {
-        let Some(tar) = &mut self.tar else { return Err(io::Error::other("it is at its end")) };
+        let Some(tar) = &mut self.tar else { return Err(io::Error::other("the archive is finished")) };
         let mut header = Header::new_gnu();
         header.set_mode(entry.mode);
         header.set_mtime(entry.modified);
@@ -70,7 +70,7 @@ impl Sink for ArchiveWriter {
     }
 }
 
-/// Reads a backup that is an archive.
+/// Reads a backup's entries from an archive.
 pub(super) struct ArchiveReader {
     path: PathBuf,
     tar: Archive<Decoder<'static, io::BufReader<File>>>,
@@ -83,11 +83,11 @@ impl ArchiveReader {
         Ok(Self { path: path.to_owned(), tar: Archive::new(decoder) })
     }
 
-    /// Passes the data on; answers the list and the manifest.
+    /// Copies the data entries to `data` and returns the list and the manifest.
     pub(super) fn read(mut self, data: &mut ListWriter<'_>) -> Done<(Vec<u8>, Vec<u8>)> {
         let path = self.path;
         let not_whole = |what: String| BackupError::NotWhole { path: path.clone(), what };
-        let broken = |error: io::Error| not_whole(format!("it cannot be read: {error}"));
+        let broken = |error: io::Error| not_whole(format!("cannot read the archive: {error}"));
         let (mut list, mut manifest) = (None, None);
         for packed in self.tar.entries().map_err(broken)? {
             let mut packed = packed.map_err(broken)?;
@@ -102,14 +102,14 @@ impl ArchiveReader {
                         other => other,
                     })?;
                 }
-                _ => return Err(not_whole(format!("`{}` is not part of one", entry.path.display()))),
+                _ => return Err(not_whole(format!("`{}` is not part of a backup", entry.path.display()))),
             }
         }
-        // What proves the rest, behind the last entry.
+        // Reading to the end checks the archive's checksum, which follows the last entry.
         io::copy(&mut self.tar.into_inner(), &mut io::sink()).map_err(broken)?;
         match (list, manifest) {
             (Some(list), Some(manifest)) => Ok((list, manifest)),
-            _ => Err(not_whole("its end is missing".to_owned())),
+            _ => Err(not_whole("the end is missing".to_owned())),
         }
     }
 }
@@ -123,7 +123,7 @@ fn entry_of(packed: &tar::Entry<'_, impl Read>) -> io::Result<Entry> {
             let target = packed.link_name()?.ok_or_else(|| io::Error::other("a link has no target"))?;
             Kind::Link(target.into_owned())
         }
-        other => return Err(io::Error::other(format!("it has an entry of kind {other:?}"))),
+        other => return Err(io::Error::other(format!("unsupported entry type {other:?}"))),
     };
     let path = packed.path()?.components().collect();
     Ok(Entry { path, kind, mode: header.mode()? & 0o777, bytes: packed.size(), modified: header.mtime()? })

@@ -1,4 +1,4 @@
-//! What a backup consists of, and what takes it in.
+//! The entries of a backup, and the trait of what receives them.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 
 use super::Done;
 
-/// What stands under a path.
+/// The type of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Folder,
     File,
-    /// To this target, whatever that is.
+    /// A symbolic link to this target, which is not checked.
     Link(PathBuf),
 }
 
-/// A file, folder or link of a backup.
+/// A file, directory or symbolic link of a backup.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// From the top of the backup: `data/log/0000000001.log`.
+    /// Path relative to the backup: `data/log/0000000001.log`.
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// Rights, of which its owner always has those to read and write.
+    /// Permission bits. The owner's bits to read and write are always set.
     pub(super) mode: u32,
-    /// Of a file.
+    /// Length of a file in bytes, else 0.
     pub(super) bytes: u64,
-    /// Seconds since 1970.
+    /// Modification time in seconds since 1970.
     pub(super) modified: u64,
 }
 
 impl Entry {
-    /// A text of the backup's own.
+    /// A text file of the backup itself.
     pub(super) fn text(name: &str, bytes: usize) -> Self {
         let path = PathBuf::from(OsStr::new(name));
         Self { path, kind: Kind::File, mode: 0o600, bytes: bytes as u64, modified: 0 }
@@ -41,12 +41,12 @@ impl Entry {
     }
 }
 
-/// Takes in a backup's entries: folders before what is in them.
+/// Receives a backup's entries. A directory precedes its contents.
 pub(super) trait Sink {
-    /// Takes one in. `content` has the bytes of a file, and not one more; a sink need not read them.
+    /// Receives one entry. `content` yields exactly the bytes of a file; a sink may leave them unread.
     fn put(&mut self, entry: &Entry, content: &mut dyn Read) -> Done<()>;
 
-    /// There are no more.
+    /// Ends the backup after the last entry.
     fn end(&mut self) -> Done<()> {
         Ok(())
     }

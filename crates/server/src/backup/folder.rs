@@ -1,4 +1,4 @@
-//! A backup as a folder.
+//! A backup as a directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use super::entry::{Entry, Kind, Sink};
 use super::list::{self, ListWriter};
 use super::{BackupError, DATA, Done, manifest, source};
 
-/// Writes entries into a folder.
+/// Writes a backup's entries into a directory.
 pub(super) struct FolderWriter {
     root: PathBuf,
 }
@@ -20,7 +20,8 @@ impl FolderWriter {
         Self { root: root.to_owned() }
     }
 
-    /// Makes the folders above an entry. A link among them could lead anywhere.
+    /// Creates the parent directories of an entry. A symbolic link among them is refused, because it could lead
+    /// outside.
     fn make_parents(&self, path: &Path) -> io::Result<()> {
         let above = path.parent().into_iter().flat_map(Path::ancestors);
         let above = above.take_while(|above| *above != self.root && above.starts_with(&self.root));
@@ -28,7 +29,7 @@ impl FolderWriter {
         for folder in above {
             match fs::symlink_metadata(folder) {
                 Ok(facts) if facts.is_dir() => break,
-                Ok(_) => return Err(io::Error::other("a folder above it is none")),
+                Ok(_) => return Err(io::Error::other("a parent is not a directory")),
                 Err(_) => missing.push(folder),
             }
         }
@@ -61,7 +62,7 @@ impl Sink for FolderWriter {
     }
 }
 
-/// Reads a backup that is a folder.
+/// Reads a backup's entries from a directory.
 pub(super) struct FolderReader {
     root: PathBuf,
 }
@@ -71,12 +72,12 @@ impl FolderReader {
         Self { root: root.to_owned() }
     }
 
-    /// Passes the data on; answers the list and the manifest.
+    /// Copies the data entries to `data` and returns the list and the manifest.
     pub(super) fn read(&self, data: &mut ListWriter<'_>) -> Done<(Vec<u8>, Vec<u8>)> {
         let text = |name: &str| {
             fs::read(self.root.join(name)).map_err(|error| BackupError::NotWhole {
                 path: self.root.clone(),
-                what: format!("`{name}` cannot be read: {error}"),
+                what: format!("cannot read `{name}`: {error}"),
             })
         };
         let (list, manifest) = (text(list::NAME)?, text(manifest::NAME)?);

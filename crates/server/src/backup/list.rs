@@ -1,4 +1,4 @@
-//! `backup.list`: a line for each entry, by which a backup is compared with what was written.
+//! `backup.list`: one line per entry. The list of a backup is compared with the list made while reading it back.
 //!
 //! ```text
 //! file 600 4096 <sha256> data/log/0000000001.log
@@ -6,7 +6,7 @@
 //! link 777 0 - data/volumes/x/latest -> v2
 //! ```
 //!
-//! What is no printable ASCII in a path is escaped as in `\n` and `\xff`.
+//! Characters of a path that are not printable ASCII are escaped, as in `\n` and `\xff`.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -18,10 +18,10 @@ use super::entry::{Entry, Kind, Sink};
 use super::progress::Progress;
 use super::{BackupError, Done};
 
-/// The name of the file.
+/// Name of the list's file.
 pub(super) const NAME: &str = "backup.list";
 
-/// Passes entries on, and lists them.
+/// Passes entries to a sink and lists them.
 pub(super) struct ListWriter<'a> {
     sink: &'a mut dyn Sink,
     progress: &'a mut Progress,
@@ -40,13 +40,13 @@ impl<'a> ListWriter<'a> {
         let mut hashed =
             Hashed { content, context: Context::new(&SHA256), bytes: 0, progress, failed: false };
         match self.sink.put(entry, &mut hashed) {
-            // To the sink it looked like a failure of its own.
+            // A failed read of the source looks like a failed write to the sink.
             Err(BackupError::Io { cause, .. }) if hashed.failed => {
                 return Err(BackupError::io("read", &entry.path)(cause));
             }
             taken => taken?,
         }
-        // What the sink had no use for.
+        // Bytes that the sink left unread still count for the hash.
         io::copy(&mut hashed, &mut io::sink()).map_err(BackupError::io("read", &entry.path))?;
         let (bytes, digest) = (hashed.bytes, hashed.context.finish());
         let (kind, hash) = match &entry.kind {
@@ -67,7 +67,7 @@ impl<'a> ListWriter<'a> {
         Ok(())
     }
 
-    /// The list, how many files it has, and how many bytes these.
+    /// Returns the list, the number of files and their bytes.
     pub(super) fn end(self) -> (Vec<u8>, u64, u64) {
         (self.text, self.files, self.bytes)
     }
@@ -97,7 +97,7 @@ impl Read for Hashed<'_> {
     }
 }
 
-/// The first line that is not in both lists, if there is one.
+/// Returns the first line that is only in one of the lists.
 pub(super) fn first_difference(kept: &[u8], found: &[u8]) -> Option<String> {
     let (mut kept, mut found) = (kept.split(|&byte| byte == b'\n'), found.split(|&byte| byte == b'\n'));
     loop {

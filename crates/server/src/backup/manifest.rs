@@ -1,29 +1,29 @@
-//! `backup.json`: what a backup is of. It is written last: without it there is no whole backup.
+//! `backup.json`, the manifest. It is written last, so a backup without it is incomplete.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-/// The name of the file.
+/// Name of the manifest's file.
 pub(super) const NAME: &str = "backup.json";
-/// The form of backups that this program writes, and the newest one that it reads.
+/// Format of backups that this program writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 
-/// See the module.
+/// The manifest of one backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Manifest {
     format: u32,
-    /// The version of the program that wrote it.
+    /// Version of the program that wrote the backup.
     program: String,
-    /// Milliseconds since 1970.
+    /// Start time in milliseconds since 1970.
     created_at: u64,
-    /// Whether what is in network volumes is in it.
+    /// Whether the files in network volumes are included.
     pub(super) volumes: bool,
     pub(super) files: u64,
     pub(super) bytes: u64,
-    /// The SHA-256 of the list.
+    /// SHA-256 of the list, in hexadecimal digits.
     list: String,
 }
 
@@ -42,11 +42,11 @@ impl Manifest {
     }
 
     pub(super) fn json(&self) -> Vec<u8> {
-        // A struct of texts and numbers can always be written.
+        // Serializing strings and numbers cannot fail.
         serde_json::to_vec_pretty(self).unwrap_or_default()
     }
 
-    /// What the file says, or why it cannot be used.
+    /// Parses the manifest. The error says why the backup cannot be read.
     pub(super) fn read(json: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Form {
@@ -55,12 +55,12 @@ impl Manifest {
         let unreadable = |error: serde_json::Error| format!("`{NAME}` is damaged: {error}");
         let Form { format } = serde_json::from_slice(json).map_err(unreadable)?;
         if format > FORMAT {
-            return Err(format!("a newer version wrote it (format {format}); install that version"));
+            return Err(format!("written by a newer version (format {format}); upgrade this program"));
         }
         serde_json::from_slice(json).map_err(unreadable)
     }
 
-    /// Whether it was written with this list.
+    /// Whether `list` is the list that the manifest was written with.
     pub(super) fn is_of(&self, list: &[u8]) -> bool {
         self.list == const_hex::encode(digest(&SHA256, list))
     }

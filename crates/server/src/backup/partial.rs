@@ -1,4 +1,4 @@
-//! Something on its way to a name: it gets the name when it is whole, and until then nothing has it.
+//! A file or directory that is written under a temporary name and renamed when it is complete.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,19 +10,19 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, syncfs};
 
 use super::{BackupError, Done, remove};
 
-/// What its name ends with. A later try removes what an earlier one left.
+/// Suffix of the temporary name. A later run removes what an interrupted one left.
 const PARTIAL: &str = ".partial";
 
-/// See the module. Removed when it is dropped before it was published.
+/// An incomplete file or directory. Removed on drop unless it was published.
 pub(super) struct Partial {
     path: PathBuf,
     target: PathBuf,
-    // Held as long as it is written: the system drops the lock with the file.
+    // Locked while it is written; the system releases the lock when the process ends.
     lock: File,
 }
 
 impl Partial {
-    /// A file that is to be `target`.
+    /// Creates the temporary file for `target`.
     pub(super) fn file(target: &Path) -> Done<Self> {
         if fs::symlink_metadata(target).is_ok() {
             return Err(BackupError::Exists(target.to_owned()));
@@ -30,7 +30,7 @@ impl Partial {
         Self::make(target, |path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path))
     }
 
-    /// A folder that is to be `target`, which is empty or is not there.
+    /// Creates the temporary directory for `target`, which must be missing or empty.
     pub(super) fn folder(target: &Path) -> Done<Self> {
         match fs::read_dir(target).map(|mut entries| entries.next().is_none()) {
             Ok(true) => {}
@@ -44,7 +44,7 @@ impl Partial {
     }
 
     fn make(target: &Path, create: impl Fn(&Path) -> io::Result<File>) -> Done<Self> {
-        // Without the slash at its end.
+        // Removes a trailing slash.
         let target: PathBuf = target.components().collect();
         let mut path = OsString::from(target.as_os_str());
         path.push(PARTIAL);
@@ -72,28 +72,29 @@ impl Partial {
         &self.path
     }
 
-    /// The file, opened to be written.
+    /// Opens the file for writing.
     pub(super) fn opened(&self) -> Done<File> {
         self.lock.try_clone().map_err(BackupError::io("open", &self.path))
     }
 
-    /// Gives it its name, durably.
+    /// Renames the file or directory to its target, durably.
     pub(super) fn publish(self) -> Done<()> {
         self.rename(&self.path)
     }
 
-    /// Gives a folder in it the name; the rest goes.
+    /// Renames a directory inside the temporary one to the target and removes the rest.
     pub(super) fn publish_folder(self, folder: &Path) -> Done<()> {
         self.rename(folder)
     }
 
     fn rename(&self, from: &Path) -> Done<()> {
         let (target, io) = (&self.target, |cause| BackupError::io("make", &self.target)(cause));
-        // All of it at once, instead of each file and folder by itself.
+        // One `syncfs` instead of a sync per file and directory.
         syncfs(&self.lock).map_err(|error| io(error.into()))?;
         match renameat_with(CWD, from, CWD, target, RenameFlags::NOREPLACE) {
             Ok(()) => {}
-            // An empty folder, or a file system that knows nothing of it: what has content is not replaced by a folder.
+            // Replacing an empty directory, or a file system without this kind of rename: `rename` never replaces a
+            // directory with content.
             Err(_) if from.is_dir() => fs::rename(from, target).map_err(io)?,
             Err(error) => return Err(io(error.into())),
         }
@@ -110,7 +111,7 @@ impl Drop for Partial {
     }
 }
 
-/// The folder that something is in.
+/// Returns the parent directory.
 pub(super) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,4 +1,4 @@
-//! How far it is, on standard error: a moving line on a terminal, elsewhere a line now and then.
+//! Progress on standard error: a moving line on a terminal, else a line every few seconds.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 const LINES: Duration = Duration::from_secs(10);
 const MILLION: f64 = 1e6;
 
-/// See the module.
+/// The progress of one backup or restore.
 pub(super) struct Progress {
     what: &'static str,
-    /// Hidden where standard error is no terminal.
+    /// Hidden if standard error is no terminal.
     line: ProgressBar,
     shown_at: Instant,
 }
 
 impl Progress {
-    /// `total` is in bytes, and 0 where it is not known.
+    /// `total` is in bytes; 0 if it is unknown.
     pub(super) fn new(what: &'static str, total: u64) -> Self {
         let (line, place) = match total {
             0 => (ProgressBar::no_length(), "{decimal_bytes}"),
@@ -39,14 +39,14 @@ impl Progress {
     fn show(&self) {
         let (what, done) = (self.what, self.line.position());
         let of = self.line.length().map_or_else(String::new, |total| {
-            // It may have grown meanwhile.
+            // The data may have grown since `total` was computed.
             format!(" of {:.0}", total.max(done) as f64 / MILLION)
         });
-        // Nowhere to report to when standard error is gone.
+        // A failed write to standard error cannot be reported.
         let _ = writeln!(io::stderr(), "{what} {:.0}{of} MB", done as f64 / MILLION);
     }
 
-    /// It is over.
+    /// Removes the moving line.
     pub(super) fn end(&mut self) {
         self.line.finish_and_clear();
     }

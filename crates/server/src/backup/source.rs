@@ -1,8 +1,8 @@
-//! What of a data folder is in a backup, in which order.
+//! The parts of a data directory that a backup contains, and their order.
 //!
-//! The log is held, and as it is durable at that moment: its files stay where they are. Files of large payloads are held
-//! before, so that none goes that the log still names; code goes a day after nothing names it. What belongs to this
-//! machine (`workers/`, `lock`) or speaks of a log that goes on (`log-end`) is left out.
+//! A lock on the log keeps its files in place, and the log is copied up to its durable end. Files of large payloads
+//! are locked before, so that none that the log names is removed; unused code is removed only after a day. What
+//! belongs to one computer (`workers/`, `lock`) or to a running log (`log-end`) is left out.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -18,17 +18,17 @@ use super::{BackupError, DATA, Done};
 
 const LOG: &str = "log";
 const VOLUMES: &str = "volumes";
-/// The parts of a data folder behind the log, in their order.
+/// The parts of a data directory after the log, in order.
 const PARTS: [&str; 5] = ["blobs", "code", VOLUMES, "audit", "webhooks"];
 
-/// A data folder from which nothing goes that the log names.
+/// A data directory with locks that keep all files that the log names.
 pub(super) struct Held {
     log: HeldLog,
-    /// See `longshore_blobs::COPY_LOCK`.
+    /// The lock file described at `longshore_blobs::COPY_LOCK`.
     blobs: Option<File>,
 }
 
-/// Holds a data folder, also that of a running server.
+/// Locks a data directory, which a server may be using.
 pub(super) fn hold(data: &Path) -> Done<Held> {
     let path = data.join("blobs").join(longshore_blobs::COPY_LOCK);
     let blobs = match File::open(&path) {
@@ -36,14 +36,14 @@ pub(super) fn hold(data: &Path) -> Done<Held> {
             hold.lock_shared().map_err(BackupError::io("hold", &path))?;
             Some(hold)
         }
-        // No server has opened it.
+        // No server has used this directory yet.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(BackupError::io("open", &path)(error)),
     };
     Ok(Held { log: hold_log(data)?, blobs })
 }
 
-/// About how much there is to copy.
+/// Estimates the bytes to copy, for the progress line.
 pub(super) fn bytes_in(data: &Path, held: &Held, with_volumes: bool) -> u64 {
     let parts = PARTS.iter().filter(|part| with_volumes || **part != VOLUMES);
     let log: u64 = held.log.files.iter().map(|file| file.bytes).sum();
@@ -61,7 +61,7 @@ fn bytes_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Copies a data folder.
+/// Copies a data directory.
 pub(super) fn copy(data: &Path, held: Held, with_volumes: bool, list: &mut ListWriter<'_>) -> Done<()> {
     let Held { log, blobs } = held;
     let folder = Path::new(DATA).join(LOG);
@@ -72,7 +72,7 @@ pub(super) fn copy(data: &Path, held: Held, with_volumes: bool, list: &mut ListW
         let entry = Entry { path, kind: Kind::File, mode: 0o600, bytes: file.bytes, modified: 0 };
         list.put(&entry, &mut Exactly { file: opened, left: file.bytes })?;
     }
-    // The log may be tidied up again.
+    // From here on the server may remove segments of the log again.
     drop(log);
     for part in PARTS {
         if part != VOLUMES || with_volumes {
@@ -83,7 +83,7 @@ pub(super) fn copy(data: &Path, held: Held, with_volumes: bool, list: &mut ListW
     Ok(())
 }
 
-/// The data of a backup, in the order in which it was written.
+/// Reads the data of a backup in the order in which it was written.
 pub(super) fn read(data: &Path, list: &mut ListWriter<'_>) -> Done<()> {
     for part in [LOG].iter().chain(&PARTS) {
         walk(data, Path::new(part), &|_, _| false, list)?;
@@ -91,7 +91,7 @@ pub(super) fn read(data: &Path, list: &mut ListWriter<'_>) -> Done<()> {
     Ok(())
 }
 
-/// Puts what is at `inner` below `data`, with everything in it, by the order of names.
+/// Lists `inner` and everything below it to `data`, sorted by name.
 fn walk(
     data: &Path,
     inner: &Path,
@@ -100,7 +100,7 @@ fn walk(
 ) -> Done<()> {
     let at = data.join(inner);
     let facts = match fs::symlink_metadata(&at) {
-        // It went meanwhile.
+        // The file was removed meanwhile.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         facts => facts.map_err(BackupError::io("read", &at))?,
     };
@@ -114,7 +114,7 @@ fn walk(
         return list.put(&Entry { bytes: 0, ..entry }, &mut io::empty());
     }
     if !facts.is_dir() {
-        // A socket or a pipe is nothing without the process behind it.
+        // Sockets and pipes have no content.
         return Ok(());
     }
     let entry = entry_of(path, &facts);
@@ -154,7 +154,7 @@ fn entry_of(path: PathBuf, facts: &Metadata) -> Entry {
     }
 }
 
-/// What is on its way in or out, and would be nothing in a copy.
+/// Whether a path is a temporary file, which is useless in a copy.
 fn is_left_out(data: &Path, inner: &Path) -> bool {
     let is_gone = |name: &str| name.rsplit_once('.').is_some_and(|(_, end)| end == "gone");
     let parts: Vec<_> = inner.iter().map(|part| part.to_string_lossy()).collect();
@@ -171,12 +171,12 @@ fn is_left_out(data: &Path, inner: &Path) -> bool {
     }
 }
 
-/// Whether a worker is just installing a Python environment: half of one would look like a whole one. It is made again.
+/// Whether a worker is installing this Python environment. An incomplete one is left out; workers recreate it.
 fn is_being_made(environment: &Path) -> bool {
     File::open(environment.join("lock")).is_ok_and(|lock| lock.try_lock_shared().is_err())
 }
 
-/// As many bytes of a file as it had, whatever became of it meanwhile.
+/// Reads exactly the bytes that a file had at first, even if its length changes.
 struct Exactly {
     file: File,
     left: u64,
@@ -188,7 +188,7 @@ impl Read for Exactly {
         let buffer = &mut buffer[..most];
         let mut bytes = self.file.read(buffer)?;
         if bytes == 0 {
-            // Somebody has cut it since.
+            // The file was truncated meanwhile: zeros take the place of the missing bytes.
             buffer.fill(0);
             bytes = most;
         }

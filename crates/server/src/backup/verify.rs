@@ -1,4 +1,4 @@
-//! Whether a store can be opened from what is in a backup.
+//! Checks that the store in a backup can be opened.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -10,10 +10,10 @@ use super::entry::{Entry, Kind, Sink};
 use super::folder::FolderWriter;
 use super::{BackupError, DATA, Done};
 
-/// Read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Keeps of a backup what the store's own check needs: the log, and of each large payload what is wrong with it.
+/// The parts of a backup that the store's check needs: the log, and the damage of each large payload.
 pub(super) struct CheckedData {
     folder: PathBuf,
     writer: FolderWriter,
@@ -31,7 +31,7 @@ impl CheckedData {
         Self { folder: folder.to_owned(), writer: FolderWriter::new(folder), blobs: HashMap::new() }
     }
 
-    /// Checks the store; answers how many jobs it has.
+    /// Checks the store and returns its number of jobs.
     pub(super) fn check(&self) -> Done<u64> {
         jobs(&longshore_store::verify_with(&self.folder, |name, bytes| self.check_blob(name, bytes))?)
     }
@@ -54,7 +54,7 @@ impl Sink for CheckedData {
         if inner.starts_with("log") {
             return self.writer.put(&Entry { path: inner.to_owned(), ..entry.clone() }, content);
         }
-        // No payload has a name that is not text.
+        // Names of payloads are always text.
         if entry.kind == Kind::File
             && let Ok(blob) = inner.strip_prefix("blobs")
             && let Some(name) = blob.to_str()
@@ -73,7 +73,7 @@ impl Sink for CheckedData {
     }
 }
 
-/// Checks the store in a data folder; answers how many jobs it has.
+/// Checks the store in a data directory and returns its number of jobs.
 pub(super) fn store_in(data: &Path) -> Done<u64> {
     jobs(&longshore_store::verify(data)?)
 }

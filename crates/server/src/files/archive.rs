@@ -1,4 +1,4 @@
-//! Unpacks an archive that came from outside: files and folders, and nothing that leads out of the folder.
+//! Unpacks an untrusted archive. Only files and directories below the target are accepted.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,36 +13,35 @@ use tar::{Archive, EntryType};
 
 use super::extensions::Extensions;
 
-/// What an archive may become.
+/// Limits of an unpacked archive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Bytes of all files together; every entry counts as a block besides.
+    /// Bytes of all files together; every entry also counts one block.
     pub(super) bytes_max: u64,
-    /// Files and folders, also those folders that are only named in a path, and the entries that describe others.
+    /// Number of files, directories (also those that only occur in paths) and entries that describe others.
     pub(super) entries_max: u64,
 }
 
-/// Far more than a handler has, far less than a disk.
+/// Limits of deployed code: far above a handler, far below a disk.
 pub(super) const BOUNDS: Bounds = Bounds { bytes_max: 512_000_000, entries_max: 20_000 };
 
-/// Headers and padding count, too: an archive of nothing but those would be read without an end.
+/// Bytes that one entry may add for headers and padding; bounds an archive of nothing else.
 const OVERHEAD_BYTES_PER_ENTRY: u64 = 4_096;
-/// Folders within folders; removing and comparing them takes a step of the stack each.
+/// Depth of nested directories. Removing and comparing them recurses once per level.
 const DEPTH_MAX: usize = 64;
 
-/// What was unpacked.
+/// Size of what was unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unpacked {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
-/// Unpacks `archive` into `folder`, which is empty, and leaves it on the disk. Whatever the archive says, no more than a
-/// few pages of memory are used: long names and extended headers are read here, for the reader of the library takes any
-/// length of them.
+/// Unpacks `archive` into the empty `folder` and syncs it to the disk. Memory use is bounded by a few pages for any
+/// archive: long names and extended headers are read here, because the tar library reads any length.
 pub(super) fn unpack(archive: &[u8], folder: &Path, bounds: Bounds) -> Result<Unpacked, CodeError> {
     let most = bounds.bytes_max + bounds.entries_max * OVERHEAD_BYTES_PER_ENTRY;
-    // A few kilobytes can unpack to terabytes: the reader itself ends.
+    // A few kilobytes can unpack to terabytes, so the reader stops at the limit.
     let mut archive = Archive::new(GzDecoder::new(archive).take(most));
     let mut unpacking = Unpacking { folder, bounds, entries: 0, unpacked: Unpacked::default() };
     let mut extensions = Extensions::default();
@@ -63,7 +62,7 @@ pub(super) fn unpack(archive: &[u8], folder: &Path, bounds: Bounds) -> Result<Un
         unpacking.add(kind, &path, runs, &mut entry)?;
     }
     if !extensions.is_empty() {
-        return Err(unusable("the archive ends before the entry that its last name is for"));
+        return Err(unusable("the archive ends after a long name without its entry"));
     }
     if unpacking.unpacked.files == 0 {
         return Err(unusable("the archive has no files"));
@@ -72,7 +71,7 @@ pub(super) fn unpack(archive: &[u8], folder: &Path, bounds: Bounds) -> Result<Un
     Ok(unpacking.unpacked)
 }
 
-/// An archive that is being unpacked.
+/// The state of unpacking one archive.
 struct Unpacking<'a> {
     folder: &'a Path,
     bounds: Bounds,
@@ -115,7 +114,7 @@ impl Unpacking<'_> {
         Ok(())
     }
 
-    /// Makes a folder and those above it; each one counts.
+    /// Creates a directory and its parents. Each one counts as an entry.
     fn make_dirs(&mut self, path: &Path) -> Result<(), CodeError> {
         let missing: Vec<&Path> =
             path.ancestors().take_while(|at| *at != self.folder && !at.is_dir()).collect();
@@ -127,7 +126,7 @@ impl Unpacking<'_> {
     }
 }
 
-/// A path below the folder: no `..`, no root, and no name that could not be shown.
+/// Checks that a path stays below the target: no `..`, no root, valid UTF-8.
 fn inner_path(path: &Path) -> Result<PathBuf, CodeError> {
     let mut inner = PathBuf::new();
     for (depth, part) in path.components().enumerate() {
@@ -150,7 +149,7 @@ fn inner_path(path: &Path) -> Result<PathBuf, CodeError> {
     Ok(inner)
 }
 
-/// Writes one new file of at most `left` bytes to the disk; the same name twice is refused.
+/// Writes and syncs one new file of at most `left` bytes. A second file of the same name is refused.
 fn write(entry: &mut impl Read, path: &Path, runs: bool, left: u64) -> Result<u64, CodeError> {
     let mode = if runs { 0o700 } else { 0o600 };
     let mut file: File = OpenOptions::new()
@@ -172,7 +171,7 @@ fn write(entry: &mut impl Read, path: &Path, runs: bool, left: u64) -> Result<u6
     Ok(written)
 }
 
-/// Writes the names in a folder and in those below to the disk.
+/// Syncs a directory and all directories below it.
 fn sync_folders(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -188,11 +187,10 @@ pub(super) fn unusable(text: impl Into<String>) -> CodeError {
 }
 
 pub(super) fn broken(error: &io::Error) -> CodeError {
-    unusable(format!("this is not a whole gzipped tar archive: {error}"))
+    unusable(format!("not a complete gzipped tar archive: {error}"))
 }
 
-/// A name that the archive has twice, or a file where it has a folder, is the archive's mistake; the rest is the
-/// disk's.
+/// Distinguishes errors of the archive (a duplicate name, a file where it has a directory) from errors of the disk.
 fn of_disk(path: &Path, error: &io::Error) -> CodeError {
     let name = path.file_name().unwrap_or_default().display().to_string();
     match error.kind() {
@@ -204,8 +202,8 @@ fn of_disk(path: &Path, error: &io::Error) -> CodeError {
     }
 }
 
-/// Removes what an archive became.
+/// Removes an unpacked archive.
 pub(super) fn remove(folder: &Path) {
-    // What is left is found and replaced by the next version of the same hash.
+    // A leftover is found and replaced by the next upload of the same version.
     let _ = fs::remove_dir_all(folder);
 }

@@ -1,4 +1,4 @@
-//! Versions of deployed code, each under the hash of its archive.
+//! Versions of deployed code. A version is named by the hash of its archive.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::archive::{BOUNDS, remove, unpack};
 use super::compare::has_all;
 
-/// What the name of a folder ends with that is being removed. No name of code has a dot.
+/// Suffix of a directory that is being removed. Names of code contain no dot.
 pub(super) const GONE: &str = "gone";
-/// What the name of something begins with that is on its way.
+/// Prefix of a directory that is being written.
 pub(super) const DRAFT: &str = ".draft-";
 
-/// What is known of a version.
+/// The note of a version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct VersionNote {
     files: u64,
@@ -28,14 +28,14 @@ struct VersionNote {
     created_at: Millis,
 }
 
-/// Keeps an archive below `dir`, the folder of its name. Where it is there already, what is there is compared with what
-/// came, and replaced where something is missing or is not as it was sent.
+/// Stores an archive below `dir`. If the version exists, its files are compared with the archive and replaced if
+/// any is missing or differs.
 pub(super) fn keep(dir: &Path, name: &str, archive: &[u8]) -> Result<CodeVersion, CodeError> {
     let hash = hash_of(archive)?;
     let unavailable =
         |error: io::Error| CodeError::Unavailable(format!("cannot write to {}: {error}", dir.display()));
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unavailable)?;
-    // Two that send the same at once have drafts of their own; the second one finds the first one's folder.
+    // Concurrent uploads of one version have drafts of their own. The second one finds the first one's directory.
     let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(dir).map_err(unavailable)?;
     let unpacked = unpack(archive, draft.path(), BOUNDS)?;
     let is_new = put_in_place(draft.path(), &dir.join(hash.as_str())).map_err(unavailable)?;
@@ -46,17 +46,17 @@ pub(super) fn keep(dir: &Path, name: &str, archive: &[u8]) -> Result<CodeVersion
         write_note(dir, &hash, &note).map_err(unavailable)?;
     }
     version(dir, name, &hash)
-        .ok_or_else(|| CodeError::Unavailable("the version is gone as soon as it was kept".to_owned()))
+        .ok_or_else(|| CodeError::Unavailable("the version was removed while it was stored".to_owned()))
 }
 
-/// Makes `folder` what `draft` is, which is on the disk already, in one step. False where it was that before.
+/// Moves `draft`, which is synced, to `folder` atomically. Returns false if `folder` had the same content.
 fn put_in_place(draft: &Path, folder: &Path) -> io::Result<bool> {
     match fs::rename(draft, folder) {
         Err(_) if fs::symlink_metadata(folder).is_ok() => {
             if has_all(folder, draft)? {
                 return Ok(false);
             }
-            tracing::warn!(path = %folder.display(), "deployed code was not whole any more and is replaced");
+            tracing::warn!(path = %folder.display(), "replacing damaged deployed code");
             exchange(draft, folder)?;
         }
         other => other?,
@@ -65,7 +65,7 @@ fn put_in_place(draft: &Path, folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Workers that run never see the folder missing, where the file system can do that.
+/// Swaps the directories if the file system supports this, so that running workers never miss a file.
 fn exchange(draft: &Path, folder: &Path) -> io::Result<()> {
     if renameat_with(CWD, draft, CWD, folder, RenameFlags::EXCHANGE).is_ok() {
         return Ok(());
@@ -77,7 +77,7 @@ fn exchange(draft: &Path, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The note is written last: a version without one is none.
+/// Writes the note last: a version without it is incomplete.
 fn write_note(dir: &Path, hash: &CodeHash, note: &VersionNote) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(dir)?;
     file.write_all(&serde_json::to_vec(note)?)?;
@@ -91,14 +91,14 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }
 
-/// The present, and later than what is there: the oldest ones are removed, whatever the clock says.
+/// The current time, but at least 1 ms after the newest version, because cleanup removes the oldest versions.
 fn now_after(dir: &Path, name: &str) -> Millis {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let newest = versions(dir, name).first().map_or(0, |newest| newest.created_at.0);
     Millis(newest.saturating_add(1).max(now.as_millis() as u64))
 }
 
-/// The whole versions, newest first.
+/// Returns all complete versions, newest first.
 pub(super) fn versions(dir: &Path, name: &str) -> Vec<CodeVersion> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut versions: Vec<CodeVersion> = entries
@@ -119,7 +119,7 @@ fn version(dir: &Path, name: &str, hash: &CodeHash) -> Option<CodeVersion> {
 
 fn hash_of(archive: &[u8]) -> Result<CodeHash, CodeError> {
     let hash = const_hex::encode(digest(&SHA256, archive));
-    hash.parse().map_err(|_| CodeError::Unavailable(format!("{hash} is no hash")))
+    hash.parse().map_err(|_| CodeError::Unavailable(format!("{hash} is not a valid hash")))
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
         let second = keep("1");
         assert_eq!(versions(&dir, "hello"), [second, first.clone()]);
         fs::remove_dir_all(dir.join(first.hash.as_str())).unwrap();
-        assert_eq!(versions(&dir, "hello").len(), 1, "a note without its folder is no version");
+        assert_eq!(versions(&dir, "hello").len(), 1, "a note without a directory is no version");
     }
 
     #[test]
@@ -158,12 +158,12 @@ mod tests {
         };
         fs::create_dir(folder.join("__pycache__")).unwrap();
         assert_whole("nothing changed");
-        assert!(folder.join("__pycache__").exists(), "what is whole stays as it is");
+        assert!(folder.join("__pycache__").exists(), "complete code is not replaced");
 
         let damages: [(&str, &dyn Fn()); 6] = [
-            ("a file is gone", &|| fs::remove_file(folder.join("handler.py")).unwrap()),
-            ("a folder is gone", &|| fs::remove_dir_all(folder.join("lib")).unwrap()),
-            ("everything is gone", &|| fs::remove_dir_all(folder).unwrap()),
+            ("a file is missing", &|| fs::remove_file(folder.join("handler.py")).unwrap()),
+            ("a directory is missing", &|| fs::remove_dir_all(folder.join("lib")).unwrap()),
+            ("everything is missing", &|| fs::remove_dir_all(folder).unwrap()),
             ("a file is empty", &|| fs::write(folder.join("lib/a.py"), "").unwrap()),
             ("a file has other bytes", &|| fs::write(folder.join("lib/b.py"), "bc").unwrap()),
             ("a file is a folder", &|| {
@@ -176,7 +176,7 @@ mod tests {
             assert_whole(what);
         }
         let left = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
-        assert_eq!(left.count(), 2, "no draft is left, only the folder and its note");
+        assert_eq!(left.count(), 2, "only the directory and its note are left");
     }
 
     #[test]

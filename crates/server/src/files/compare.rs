@@ -1,15 +1,15 @@
-//! Whether what is kept is still what was sent.
+//! Compares stored code with an uploaded archive.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Compared at a time.
+/// Bytes compared per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Whether `kept` has every file and folder of `sent`, with the same content. What else is in it does not count: Python
-/// leaves its compiled modules there.
+/// Whether `kept` has every file and directory of `sent`, with the same content. Additional files are ignored,
+/// because Python writes compiled modules.
 pub(super) fn has_all(kept: &Path, sent: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(sent)? {
         let entry = entry?;

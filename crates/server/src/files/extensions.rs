@@ -1,5 +1,5 @@
-//! The entries of an archive that describe the entry after them: GNU's long names and extended headers of POSIX, each of
-//! them no longer than it can need to be.
+//! Archive entries that describe the next entry: GNU long names and POSIX extended headers. Their lengths are
+//! limited.
 
 use std::io::Read;
 
@@ -8,23 +8,23 @@ use tar::{EntryType, PaxExtensions};
 
 use super::archive::{broken, unusable};
 
-/// Linux takes no longer paths.
+/// Linux limits paths to this length (`PATH_MAX`).
 const PATH_BYTES_MAX: u64 = 4_096;
-/// Room for a path and for times, owners and comments; what archivers write has a few hundred bytes.
+/// Most bytes of an extended header. Headers that archivers write have a few hundred bytes.
 const HEADER_BYTES_MAX: u64 = 65_536;
 
-/// What the entries so far say of the next one.
+/// What the preceding entries said of the next one.
 #[derive(Debug, Default)]
 pub(super) struct Extensions {
-    /// Its path, where the header of the entry has no room for it.
+    /// Path of the next entry, if it does not fit its own header.
     pub(super) path: Option<Vec<u8>>,
-    /// GNU's name wins over that of an extended header.
+    /// A GNU long name takes precedence over an extended header's path.
     has_long_name: bool,
     size: Option<u64>,
 }
 
 impl Extensions {
-    /// Takes in an entry that describes the next one; false if it is one that stands for itself.
+    /// Reads an entry that describes the next one. Returns false for an ordinary entry.
     pub(super) fn take(&mut self, kind: EntryType, content: &mut impl Read) -> Result<bool, CodeError> {
         match kind {
             EntryType::GNULongName => {
@@ -41,11 +41,11 @@ impl Extensions {
                 let header = read(content, HEADER_BYTES_MAX, "an extended header")?;
                 self.read_header(&header)?;
             }
-            // It speaks of all entries: who packed them, and when.
+            // A global header describes all entries, for example their packer and time. Ignored.
             EntryType::XGlobalHeader => {
                 read(content, HEADER_BYTES_MAX, "an extended header")?;
             }
-            // The target of a link, which is refused anyway.
+            // The target of a link. Links are refused when their entry follows.
             EntryType::GNULongLink => {
                 read(content, PATH_BYTES_MAX, "the target of a link")?;
             }
@@ -65,25 +65,26 @@ impl Extensions {
                 self.path = Some(value.to_vec());
             } else if key == b"size" {
                 let size = std::str::from_utf8(value).ok().and_then(|size| size.parse().ok());
-                self.size = Some(size.ok_or_else(|| unusable("the archive has a size that is no number"))?);
+                self.size =
+                    Some(size.ok_or_else(|| unusable("the archive has a size that is not a number"))?);
             } else if key.starts_with(b"GNU.sparse.") {
-                return Err(unusable("the archive has a file with holes; pack it without --sparse"));
+                return Err(unusable("the archive has a sparse file; pack it without --sparse"));
             }
         }
         Ok(())
     }
 
-    /// Whether they say nothing.
+    /// Whether no entry described the next one.
     pub(super) fn is_empty(&self) -> bool {
         self.path.is_none() && self.size.is_none()
     }
 
-    /// The size in an extended header is for files of 8 GiB and more, which are refused; another one that differs from
-    /// the entry's own would be two archives in one.
+    /// Refuses an extended header's size that differs from the entry's own size: two readers could see two
+    /// different archives. Such sizes are meant for files of 8 GiB and more, which are refused anyway.
     pub(super) fn agree_with(&self, entry_bytes: u64) -> Result<(), CodeError> {
         match self.size {
             Some(size) if size != entry_bytes => Err(unusable(format!(
-                "the archive says {size} bytes of a file in an extended header, and {entry_bytes} in its own"
+                "an extended header says {size} bytes, the entry's own header {entry_bytes}"
             ))),
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
-//! Removes deployed code that nothing has run for a day.
+//! Removes deployed code that has been unused for a day.
 //!
-//! What is unused is found out anew by every server, and has to be found so again and again for as long: a template that
-//! is missing for a moment, in a folder that was restored or by somebody's mistake, costs no code.
+//! The times are kept in memory and start again with every server. So a template that is missing for less than a
+//! day, for example in a restored directory or by mistake, does not cost its code.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,12 +14,12 @@ use longshore_model::CodeHash;
 use super::archive::remove;
 use super::code::{DRAFT, GONE, versions};
 
-/// How long code has to be unused before it goes.
+/// How long code must be unused before it is removed.
 const UNUSED_MIN: Duration = Duration::from_hours(24);
-/// Versions of a name that stay while one of them is used.
+/// Versions that are kept of a name while one of its versions is used.
 const VERSIONS_KEPT: usize = 10;
 
-/// What was found unused, and since when.
+/// Unused code, and the time since when.
 #[derive(Default)]
 pub(super) struct Unused(Mutex<HashMap<PathBuf, Instant>>);
 
@@ -28,12 +28,12 @@ impl Unused {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody is about to use what is in this folder: its day begins anew.
+    /// Restarts the time of `folder`, because a request is about to use it.
     pub(super) fn touch(&self, folder: &Path) {
         self.found().remove(folder);
     }
 
-    /// Looks through the folders below `code`, and removes what was found unused `UNUSED_MIN` ago and ever since.
+    /// Scans the directories below `code` and removes what was unused at every scan of the last `UNUSED_MIN`.
     pub(super) fn look(&self, code: &Path, now: Instant, is_used: &dyn Fn(&CodeHash) -> bool) {
         let unused: Vec<PathBuf> = entries(code).iter().flat_map(|name| unused_in(name, is_used)).collect();
         let mut found = self.found();
@@ -43,7 +43,8 @@ impl Unused {
             let since = *found.entry(path.clone()).or_insert(now);
             if is_gone(&path) || now.duration_since(since) >= UNUSED_MIN {
                 found.remove(&path);
-                // Renamed while nobody can touch it. What comes meanwhile makes a folder of its own.
+                // Renamed while the lock is held, so that no request can touch it. A new upload creates its own
+                // directory.
                 gone.extend(set_aside(&path));
             }
         }
@@ -54,7 +55,7 @@ impl Unused {
     }
 }
 
-/// What is unused in the folder of a name: all of it, or versions and what was left on its way to become one.
+/// Returns the unused directories of a name: all of it, or old versions and abandoned drafts.
 fn unused_in(name: &Path, is_used: &dyn Fn(&CodeHash) -> bool) -> Vec<PathBuf> {
     let versions = versions(name, "");
     let is_unused = |hash: &CodeHash| !is_used(hash);
@@ -70,9 +71,9 @@ fn unused_in(name: &Path, is_used: &dyn Fn(&CodeHash) -> bool) -> Vec<PathBuf> {
     old.chain(entries(name).into_iter().filter(is_left)).collect()
 }
 
-/// Whether something is used that is no whole version: its note may be damaged.
+/// Whether a used version is incomplete; its note may be damaged.
 fn has_used(name: &Path, is_used: &dyn Fn(&CodeHash) -> bool) -> bool {
-    // What cannot be read is left alone.
+    // An unreadable directory counts as used.
     let Ok(entries) = fs::read_dir(name) else { return true };
     let names = entries.flatten().map(|entry| entry.file_name());
     names.filter_map(|name| name.to_str()?.parse().ok()).any(|hash| is_used(&hash))
@@ -82,22 +83,22 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// A removal that is cut short is known by the name.
+/// Whether the name marks an interrupted removal.
 fn is_gone(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == GONE)
 }
 
 fn set_aside(path: &Path) -> Option<PathBuf> {
     let gone = if is_gone(path) { path.to_owned() } else { path.with_extension(GONE) };
-    // Without its note it is no version any more.
+    // Without its note the version is incomplete and no longer listed.
     let _ = fs::remove_file(path.with_extension("json"));
     match fs::rename(path, &gone) {
         Ok(()) => {
-            tracing::info!(path = %path.display(), "code that nothing has run for a day is removed");
+            tracing::info!(path = %path.display(), "removed unused code");
             Some(gone)
         }
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "code that nothing runs stays");
+            tracing::warn!(path = %path.display(), %error, "unused code not removed");
             None
         }
     }
@@ -127,7 +128,7 @@ mod tests {
             keep(&self.dir.path().join(name), name, &archive).unwrap().hash
         }
 
-        /// Looks once an hour.
+        /// Scans once per hour.
         fn wait(&mut self, hours: u32, used: &[&CodeHash]) {
             for _ in 0..hours {
                 self.now += HOUR;
@@ -151,7 +152,7 @@ mod tests {
         let runs = ground.keep("runs", "1");
         ground.keep("unused", "2");
         ground.wait(24, &[&runs]);
-        assert_eq!(ground.names(), ["runs", "unused"], "23 hours after it was found");
+        assert_eq!(ground.names(), ["runs", "unused"], "unused for only 23 hours");
         ground.wait(1, &[&runs]);
         assert_eq!(ground.names(), ["runs"]);
         ground.wait(100, &[&runs]);
@@ -170,7 +171,7 @@ mod tests {
         ground.unused.touch(&ground.dir.path().join("hello"));
         ground.wait(24, &[]);
         assert_eq!(ground.names(), ["hello"]);
-        // Its note is damaged: it is used all the same.
+        // The note is damaged, but the version is used.
         fs::write(ground.dir.path().join(format!("hello/{code}.json")), "").unwrap();
         ground.wait(100, &[&code]);
         assert_eq!(ground.names(), ["hello"]);
@@ -191,7 +192,7 @@ mod tests {
         let left: Vec<CodeHash> = versions(&hello, "").into_iter().map(|version| version.hash).collect();
         let mut expected: Vec<CodeHash> = hashes[1..].iter().rev().cloned().collect();
         expected.push(oldest);
-        assert_eq!(left, expected, "the newest ten, and the one that runs");
+        assert_eq!(left, expected, "the newest ten, and the running one");
         assert!(!hello.join(hashes[0].as_str()).exists() && !hello.join(".draft-1").exists());
     }
 }

@@ -1,4 +1,4 @@
-//! Archives that nobody means well with.
+//! Malicious and damaged archives.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-/// An archive of these files.
+/// Packs these files into an archive.
 pub(super) fn archive_of(files: &[(&str, &str)]) -> Vec<u8> {
     let mut tar = Builder::new(Vec::new());
     for (path, text) in files {
@@ -31,7 +31,7 @@ pub(super) fn archive_of(files: &[(&str, &str)]) -> Vec<u8> {
     gzip(&tar.into_inner().unwrap())
 }
 
-/// An archive with one entry whose path and kind nobody checked.
+/// An archive with one entry of an unchecked path and kind.
 fn raw(path: &str, kind: EntryType, link: &str) -> Vec<u8> {
     let mut header = Header::new_gnu();
     header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
@@ -48,7 +48,7 @@ fn raw(path: &str, kind: EntryType, link: &str) -> Vec<u8> {
     gzip(&bytes)
 }
 
-/// What comes of an archive in a folder of its own, beside which nothing may appear.
+/// Unpacks an archive in an empty directory and checks that nothing is written beside it.
 fn unpacked(archive: &[u8]) -> Result<Unpacked, CodeError> {
     unpacked_within(archive, BOUNDS)
 }
@@ -58,7 +58,7 @@ fn unpacked_within(archive: &[u8], bounds: Bounds) -> Result<Unpacked, CodeError
     let folder = dir.path().join("folder");
     std::fs::create_dir(&folder).unwrap();
     let outcome = unpack(archive, &folder, bounds);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "something is outside");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "a file is outside the directory");
     assert_no_links(&folder);
     outcome
 }
@@ -109,10 +109,10 @@ fn an_archive_is_bounded_in_bytes_and_entries() {
     let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     assert!(refusal(&archive_of(&many)).contains("more than 10 entries"));
     let zeros = gzip(&vec![0; 100_000_000]);
-    assert!(refusal(&zeros).contains("no files"), "an end without a beginning");
+    assert!(refusal(&zeros).contains("no files"), "an end marker without entries");
 }
 
-/// An entry that says something of the next one, and that next one.
+/// An entry that describes the next one, and that next entry.
 fn described(kind: EntryType, text: &[u8]) -> Vec<u8> {
     let mut tar = Builder::new(Vec::new());
     let mut header = Header::new_gnu();
@@ -168,7 +168,7 @@ fn what_describes_an_entry_is_bounded() {
     }
     assert!(refusal(&described(EntryType::XHeader, &record("size", "-1"))).contains("no number"));
     assert!(refusal(&described(EntryType::XHeader, &record("GNU.sparse.map", "0,1"))).contains("holes"));
-    assert!(refusal(&described(EntryType::XHeader, b"99 path=x\n")).contains("not a whole"));
+    assert!(refusal(&described(EntryType::XHeader, b"99 path=x\n")).contains("not a complete"));
 }
 
 #[test]
@@ -184,9 +184,9 @@ fn the_same_name_twice_and_half_an_archive_are_refused() {
     assert!(refusal(&archive_of(&[("a", "1"), ("a", "2")])).contains("twice"));
     assert!(refusal(&archive_of(&[("a", "1"), ("a/b", "2")])).contains("twice"));
     let whole = archive_of(&[("handler.py", &"line\n".repeat(100))]);
-    assert!(refusal(&whole[..whole.len() / 2]).contains("not a whole"));
-    assert!(refusal(b"").contains("not a whole"));
-    assert!(refusal(b"{\"output\":1}").contains("not a whole"));
+    assert!(refusal(&whole[..whole.len() / 2]).contains("not a complete"));
+    assert!(refusal(b"").contains("not a complete"));
+    assert!(refusal(b"{\"output\":1}").contains("not a complete"));
 }
 
 proptest! {

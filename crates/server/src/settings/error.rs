@@ -1,8 +1,8 @@
-//! What can be wrong with settings.
+//! Errors in settings.
 
 use std::path::PathBuf;
 
-/// Settings that cannot be used. Each text is one line that says what to do.
+/// Settings that cannot be used. Each message is one line that says what to change.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
     #[error("cannot read the settings in {}: {cause}", path.display())]
@@ -13,6 +13,6 @@ pub(crate) enum SettingsError {
     Unknown { origin: String, name: String, hint: String },
     #[error("{origin}: `{name}` must be {expected}, not {found}")]
     Type { origin: String, name: String, expected: &'static str, found: String },
-    #[error("the settings cannot be used: {0}")]
+    #[error("invalid settings: {0}")]
     Value(String),
 }

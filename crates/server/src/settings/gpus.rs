@@ -1,4 +1,4 @@
-//! Which GPUs there are, as far as the operator says, and what they cost.
+//! The GPUs that the operator lists, and their prices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::SettingsError;
 
-/// Whether GPUs are shared out.
+/// Whether GPUs are shared among workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum GpuSharing {
@@ -27,10 +27,10 @@ pub(super) struct GpuSettings {
     memory_gib: u32,
 }
 
-/// More than any machine has; a number that was meant for something else is not believed.
+/// More than any computer has; a larger count is a mistake.
 const GPUS_MAX: usize = 1_024;
 
-/// Every GPU by its device.
+/// Returns every GPU with its device.
 pub(super) fn inventory(settings: &[GpuSettings]) -> Result<Vec<Gpu>, SettingsError> {
     let refused = |text: String| Err(SettingsError::Value(text));
     let mut gpus: Vec<Gpu> = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn inventory(settings: &[GpuSettings]) -> Result<Vec<Gpu>, SettingsEr
         .find(|gpu| gpu.device.is_empty() || gpu.device.contains(',') || !seen.insert(&gpu.device))
     {
         Some(Gpu { device, .. }) => {
-            refused(format!("the device {device:?} is there twice in [[gpus]], or names no GPU"))
+            refused(format!("device {device:?} in [[gpus]] is a duplicate or names no GPU"))
         }
         None => Ok(gpus),
     }

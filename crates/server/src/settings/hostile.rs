@@ -1,4 +1,4 @@
-//! Settings that nobody means well with: each is refused in one line that says where, or can be used.
+//! Random settings: each file is either usable or rejected in one line with the place of the mistake.
 
 use longshore_cli::ServeArgs;
 use longshore_hostile::{cases, mutated, text};
@@ -36,12 +36,12 @@ const TOKENS: &[&[u8]] = &[
     b"\xef\xbb\xbf",
 ];
 
-/// The lines of the reference that set something.
+/// The lines of the reference that set a value.
 fn lines() -> Vec<&'static str> {
     DEFAULTS.lines().map(|line| line.trim_start_matches("# ")).filter(|line| line.contains(" = ")).collect()
 }
 
-/// A value of any type, at the edges of what it can be.
+/// Values of any type, including extremes.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<i64>().prop_map(|number| number.to_string()),
@@ -62,7 +62,7 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A file of some settings, known ones and others.
+/// A file of known and unknown settings.
 fn file() -> impl Strategy<Value = String> {
     let name = prop::sample::select(lines()).prop_map(|line| line.split(" = ").next().unwrap().to_owned());
     let name = prop_oneof![9 => name, 1 => "[a-z_.]{1,12}"];
@@ -81,7 +81,7 @@ fn load(file: &[u8], environment: Vec<(String, String)>) -> Result<Settings, Set
 fn holds(loaded: Result<Settings, SettingsError>) -> Result<(), TestCaseError> {
     match loaded {
         Ok(settings) => {
-            // Whatever was accepted can be handed to the parts.
+            // Accepted settings can be converted for all parts.
             let _ = (settings.http(), settings.engine(), settings.webhooks());
             let _ = (
                 settings.workers("http://h".to_owned(), Vec::new()),

@@ -1,4 +1,4 @@
-//! One layer of settings over another.
+//! Merges layers of settings.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,9 @@ use toml::{Table, Value};
 use super::{CONFIG_VARIABLE, DEFAULTS, Settings, SettingsError};
 
 const PREFIX: &str = "LONGSHORE_";
-/// Tables whose names are the operator's: each is one value, set as a whole.
+/// Tables with names that the operator chooses: each is set as a whole.
 const OPEN_TABLES: [&str; 1] = ["prices"];
-/// Variables that are not settings.
+/// Environment variables with our prefix that are not settings.
 const OTHER_VARIABLES: [&str; 6] = [
     "LONGSHORE_ADMIN_KEY",
     "LONGSHORE_SECRETS_KEY",
@@ -20,23 +20,24 @@ const OTHER_VARIABLES: [&str; 6] = [
     "LONGSHORE_API_KEY",
     crate::confidential::MARK,
 ];
-/// Orchestrators set variables of their own with our prefix; only those this close to a setting are mistakes.
+/// Edit distance up to which an unknown variable is rejected as a typing error. Orchestrators set further variables
+/// with our prefix.
 const TYPING_MISTAKES_MAX: usize = 2;
 
-/// The settings as far as they are known. The lowest layer, the reference, has every name there is.
+/// The merged settings. The lowest layer is the reference, which has every name.
 pub(crate) struct Layers {
     reference: Table,
     merged: Table,
 }
 
 impl Layers {
-    /// The reference alone.
+    /// Starts with the reference.
     pub(crate) fn defaults() -> Result<Self, SettingsError> {
         let reference = parse(DEFAULTS, "defaults.toml")?;
         Ok(Self { merged: reference.clone(), reference })
     }
 
-    /// A file of the operator's.
+    /// Adds the operator's file.
     pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), SettingsError> {
         let text = std::fs::read_to_string(path)
             .map_err(|cause| SettingsError::Unreadable { path: path.to_owned(), cause })?;
@@ -47,7 +48,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Variables named after settings.
+    /// Adds environment variables named after settings.
     pub(crate) fn add_environment(
         &mut self,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -72,7 +73,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Flags of the command line.
+    /// Adds flags of the command line.
     pub(crate) fn add_flags(&mut self, args: &ServeArgs) -> Result<(), SettingsError> {
         let path = |path: Option<&PathBuf>| path.map(|path| path.display().to_string());
         let flags = [
@@ -100,7 +101,7 @@ impl Layers {
         Ok(())
     }
 
-    /// The settings that come of it all.
+    /// Returns the merged settings.
     pub(crate) fn finish(self) -> Result<Settings, SettingsError> {
         let settings: Settings =
             self.merged.try_into().map_err(|error| SettingsError::Value(one_line(&error.to_string())))?;
@@ -108,7 +109,7 @@ impl Layers {
         Ok(settings)
     }
 
-    /// Sets a value that came as text, by the type that the reference gives it.
+    /// Sets a value given as text. The reference determines its type.
     fn set_text(&mut self, origin: &str, name: &str, text: &str) -> Result<(), SettingsError> {
         let text = text.trim();
         let value = match lookup(&self.reference, name) {
@@ -128,7 +129,7 @@ impl Layers {
             let names: Vec<String> = leaves(&self.reference).into_iter().map(|(name, _)| name).collect();
             unknown(origin, name, nearest(name, names.iter().map(String::as_str)))
         };
-        // The short form: the switch stands for the table that it is in.
+        // Short form: `rate_limits = "off"` sets the table's `mode`.
         let name = if name == "rate_limits" && value.is_str() { "rate_limits.mode" } else { name };
         let reference = lookup(&self.reference, name).ok_or_else(unknown)?;
         if reference.type_str() != value.type_str() {
@@ -164,7 +165,7 @@ fn parse(text: &str, origin: &str) -> Result<Table, SettingsError> {
     })
 }
 
-/// Every value that is not a table, by its dotted name.
+/// Returns every value that is not a table, with its dotted name.
 fn leaves(table: &Table) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for (name, value) in table {
@@ -189,7 +190,8 @@ fn lookup<'a>(table: &'a Table, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// `rate_limits.run.per_10_s` → `LONGSHORE_RATE_LIMITS_RUN_PER_10_S`.
+/// Returns the environment variable of a setting: `rate_limits.run.per_10_s` →
+/// `LONGSHORE_RATE_LIMITS_RUN_PER_10_S`.
 fn variable_of(name: &str) -> String {
     format!("{PREFIX}{}", name.replace('.', "_").to_uppercase())
 }
@@ -310,7 +312,7 @@ mod tests {
             ("[[gpus]]\ntype = \"L4\"\n", "needs either `count`"),
             ("[[gpus]]\ntype = \"L4\"\ncount = 0\n", "needs either `count`"),
             ("[[gpus]]\ntype = \"L4\"\ncount = 1\ndevices = [\"7\"]\n", "needs either `count`"),
-            ("[[gpus]]\ntype = \"L4\"\ndevices = [\"7\", \"7\"]\n", "there twice"),
+            ("[[gpus]]\ntype = \"L4\"\ndevices = [\"7\", \"7\"]\n", "is a duplicate"),
             ("[[gpus]]\ntype = \" \"\ncount = 1\n", "an empty `type`"),
             ("[[gpus]]\ntype = \"L4\"\nmemory = 1\n", "memory"),
             ("gpus = 2\n", "`gpus` must be a list of tables, not `2`"),

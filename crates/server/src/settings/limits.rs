@@ -1,9 +1,9 @@
-//! How often callers may ask: the table as it stands in a file.
+//! The rate limits as they are written in a settings file.
 
 use longshore_http::{Limit, RateLimits, RateTable};
 use serde::Deserialize;
 
-/// `[rate_limits]`.
+/// The table `[rate_limits]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitSettings {
@@ -27,7 +27,7 @@ enum Mode {
     Off,
 }
 
-/// One operation.
+/// The limits of one operation.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LimitRow {
@@ -36,12 +36,12 @@ struct LimitRow {
 }
 
 impl LimitSettings {
-    /// Whatever the table says.
+    /// Disables all limits.
     pub(super) fn switch_off(&mut self) {
         self.mode = Mode::Off;
     }
 
-    /// What the edge needs.
+    /// Returns the limits for the HTTP edge.
     pub(super) fn limits(&self) -> RateLimits {
         let limit = |row: LimitRow| Limit { per_10_s: row.per_10_s, concurrent: row.concurrent };
         match self.mode {

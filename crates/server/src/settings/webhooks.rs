@@ -1,4 +1,4 @@
-//! What the operator chose about webhooks.
+//! The settings of webhooks.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use super::{Settings, SettingsError};
 
-/// The longest that a webhook may wait for anything: 30 days.
+/// Longest of all webhook times, in ms: 30 days.
 const WEBHOOK_WAIT_MS_MAX: u64 = 2_592_000_000;
-/// A record with nothing in it, and the addresses around it.
+/// Smallest limit of a call's body: an empty record with its URLs.
 const WEBHOOK_BODY_BYTES_MIN: u64 = 4_096;
-/// A few attempts with what the receiver said.
+/// Smallest webhook log of an endpoint: a few attempts with responses.
 const WEBHOOK_LOG_BYTES_MIN: u64 = 16_384;
 
-/// Whether webhooks go through a proxy.
+/// Whether webhook calls go through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum WebhookProxy {
@@ -23,7 +23,7 @@ pub(super) enum WebhookProxy {
 }
 
 impl Settings {
-    /// What the delivery of webhooks needs.
+    /// Returns the settings of webhook delivery.
     pub(crate) fn webhooks(&self) -> WebhookSettings {
         WebhookSettings {
             allow_private: self.allow_private_webhooks,
@@ -52,12 +52,12 @@ impl Settings {
         }
     }
 
-    /// How much of the log of webhooks is kept for one endpoint.
+    /// Most bytes of the webhook log of one endpoint.
     pub(crate) fn webhook_log_bytes_max(&self) -> u64 {
         self.webhook_log_bytes_max
     }
 
-    /// Values that fit their type and still make no sense.
+    /// Rejects values that fit their type but are out of range.
     pub(super) fn check_webhooks(&self) -> Result<(), SettingsError> {
         let within = |name: &str, value: u64, least: u64, most: u64| {
             if (least..=most).contains(&value) {
