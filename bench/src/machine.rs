@@ -16,7 +16,7 @@ const RAMFS_MAGIC: i64 = 0x8584_58f6;
 pub struct Machine {
     /// Model name of the processor.
     pub cpu: String,
-    /// Number of processors.
+    /// Number of processors of the computer.
     pub cpus: usize,
     /// Version of the Linux kernel.
     pub kernel: String,
@@ -25,7 +25,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Describes this computer.
+    /// Describes this computer from the files in `/proc`.
     pub fn describe(cores: Cores) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

@@ -55,7 +55,7 @@ pub struct Spread {
     pub median: f64,
     /// The largest value of the repetitions.
     pub max: f64,
-    /// Number of values.
+    /// Number of values that are summarized.
     pub repetitions: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Payload files on a simulated disk: what the blob folder promises, and nothing better.
+//! Payload files on a simulated disk, with exactly the guarantees of the blob directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::observation::Observation;
 use crate::scheduler::Process;
 use crate::store::Rows;
 
-/// Deletions that a power cut can undo; older ones have reached the disk.
+/// Recent deletions that a power cut can undo; older ones are on the disk.
 const UNSYNCED_DELETES_MAX: usize = 64;
 
 /// The files on the disk.
@@ -26,16 +26,16 @@ pub(crate) struct BlobFiles {
 #[derive(Default)]
 struct BlobState {
     last_put: u64,
-    /// Files that are being written, by the number of the put.
+    /// Files being written, by the number of the put.
     unfinished: BTreeMap<u64, (String, Bytes)>,
-    /// What was deleted last, oldest first.
+    /// Recently deleted files, oldest first.
     deleted: Vec<(String, Bytes)>,
-    /// Files with outputs that were changed or lost.
+    /// Names of damaged or lost files with outputs.
     damaged: BTreeSet<String>,
 }
 
 impl BlobFiles {
-    /// What is left when the process has died.
+    /// Keeps what survives the death of the process.
     pub(crate) fn crash(&self, drive: &Drive, power_cut: bool) {
         let (unfinished, deleted) = {
             let mut state = self.state();
@@ -43,7 +43,7 @@ impl BlobFiles {
         };
         for (name, bytes) in unfinished.into_values() {
             if drive.toss() {
-                // A memory store of blobs puts at once.
+                // A put into the memory store is ready at its first poll.
                 drop(self.present.put(&name, bytes));
             }
         }
@@ -57,7 +57,7 @@ impl BlobFiles {
         }
     }
 
-    /// Changes or loses the file with a job's input, if that is to happen now.
+    /// May damage or lose the file with a job's input.
     async fn may_damage(&self, drive: &Drive, name: &str) -> Result<(), BlobError> {
         let Some(job) = job_of_input(name) else { return Ok(()) };
         if !drive.faults.inject(Fault::InputDamaged) {
@@ -68,7 +68,7 @@ impl BlobFiles {
         self.damage(drive, name, bytes).await
     }
 
-    /// The same for a file with an output. What was read of the end of a job is told: it is damaged for good.
+    /// May damage or lose a file with an output. The output of a terminal job is recorded as damaged for good.
     async fn may_damage_output(&self, drive: &Drive, rows: &Rows, name: &str) -> Result<(), BlobError> {
         let Some(row) = rows.with_output(name) else { return Ok(()) };
         let is_damaged = self.state().damaged.contains(name);
@@ -106,7 +106,7 @@ impl BlobFiles {
     }
 
     async fn put(&self, drive: &Drive, name: &str, bytes: Bytes) -> Result<(), BlobError> {
-        // Refuses names that no file can have.
+        // Reading rejects invalid names.
         self.present.get(name).await?;
         let number = self.begin(name, &bytes);
         let written = drive.write(Fault::BlobFailed).await;
@@ -114,7 +114,7 @@ impl BlobFiles {
             drive.sync().await;
         }
         self.state().unfinished.remove(&number);
-        // When the last of several steps fails, the file has its name already.
+        // If the last of several steps fails, the file may have its name already.
         if written.is_ok() || (written == Err(WriteError::Failed) && drive.toss()) {
             self.present.put(name, bytes).await?;
             self.state().deleted.retain(|(deleted, _)| deleted != name);
@@ -126,7 +126,7 @@ impl BlobFiles {
     }
 
     async fn delete(&self, drive: &Drive, name: &str) -> Result<(), BlobError> {
-        // Deleting needs no space.
+        // Deleting needs no space, so a full disk does not matter.
         if drive.write(Fault::BlobFailed).await == Err(WriteError::Failed) {
             return Err(BlobError::Io(format!("{name}: the simulated disk failed")));
         }
@@ -145,18 +145,18 @@ impl BlobFiles {
     }
 }
 
-/// The job whose input is in the file of this name.
+/// Returns the job whose input is in the file of this name.
 fn job_of_input(name: &str) -> Option<&str> {
     let (_, file) = name.split_once('/')?;
     file.split_once(".input").map(|(job, _)| job)
 }
 
-/// The payload files as one process of the server has them open.
+/// The payload files as one server process sees them.
 pub struct SimBlobs {
     process: Process,
     drive: Arc<Drive>,
     files: Arc<BlobFiles>,
-    /// To know whose file it is.
+    /// Rows, from which the owner of a file is found.
     rows: Arc<Rows>,
 }
 
@@ -165,7 +165,7 @@ impl SimBlobs {
         Self { process, drive, files, rows }
     }
 
-    /// Work that goes on when nobody waits for it any more, but not when its process dies.
+    /// Runs work that continues after its caller stops waiting, but ends with its process.
     fn work<W>(&self, work: impl FnOnce(Arc<Drive>, Arc<BlobFiles>) -> W) -> BlobFuture<'_, ()>
     where
         W: Future<Output = Result<(), BlobError>> + Send + 'static,
@@ -173,7 +173,7 @@ impl SimBlobs {
         let work = work(Arc::clone(&self.drive), Arc::clone(&self.files));
         let (reply, result) = oneshot::channel();
         let task = async move {
-            // Whoever asked may have stopped waiting; that is their right.
+            // The caller may have stopped waiting, so a closed channel is no error.
             let _ = reply.send(work.await);
         };
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! Many worlds, on every core, one after another.
+//! Runs many worlds on all cores.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -11,30 +11,30 @@ use crate::auditor::Transition;
 use crate::faults::Fault;
 use crate::run::{self, WorldResult};
 
-/// How often progress is shown to a person, and to a file.
+/// Interval of progress lines, on a terminal and in a file.
 const SHOW_EVERY: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(30)];
 
-/// What became of many worlds.
+/// The results of many worlds.
 #[derive(Default)]
 pub struct Summary {
-    /// How many there were.
+    /// Number of worlds that were run.
     pub worlds: u64,
-    /// Steps of all of them.
+    /// Steps of all worlds together.
     pub steps: u64,
-    /// Simulated milliseconds of all of them.
+    /// Simulated milliseconds of all worlds together.
     pub ms: u64,
-    /// How often each kind of fault struck.
+    /// How often each kind of fault was injected.
     pub faults: BTreeMap<Fault, u64>,
     /// How often each promise was checked.
     pub checked: BTreeMap<&'static str, u64>,
-    /// How often each edge of a job's life was taken.
+    /// How often each transition of a job's state was observed.
     pub edges: BTreeMap<Transition, u64>,
-    /// Those in which something was not as promised.
+    /// Results of the worlds with a broken promise.
     pub failed: Vec<WorldResult>,
 }
 
 impl Summary {
-    /// Counts another world.
+    /// Adds the result of one world.
     pub fn add(&mut self, outcome: WorldResult) {
         self.worlds += 1;
         self.steps += outcome.steps;
@@ -54,19 +54,19 @@ impl Summary {
     }
 }
 
-/// Which worlds, and how long.
+/// The worlds to run.
 pub struct Campaign {
-    /// The seed of the first; the others follow.
+    /// Seed of the first world; the others have the following seeds.
     pub first_seed: u64,
-    /// How many.
+    /// Number of worlds to run.
     pub worlds: u64,
-    /// Steps of each before it calms down.
+    /// Steps of each world until the faults stop.
     pub steps: u64,
-    /// Stop after so many failed ones.
+    /// Number of failed worlds after which the campaign stops.
     pub failures_max: usize,
 }
 
-/// Lives through all of them, showing how far it is on standard error.
+/// Runs all worlds and prints progress to standard error.
 pub fn run_campaign(plan: &Campaign) -> Summary {
     let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let summary = Mutex::new(Summary::default());
@@ -107,7 +107,7 @@ fn show_progress(plan: &Campaign, summary: &Mutex<Summary>, is_over: impl Fn() -
         let rate = steps as f64 / began.elapsed().as_secs_f64();
         let line = format!("{} {steps} steps, {rate:.0}/s, {failed} failed", bar(worlds, plan.worlds));
         let end = if is_person { '\r' } else { '\n' };
-        // Nobody reads: the worlds go on all the same.
+        // A closed standard error does not stop the worlds.
         let _ = write!(std::io::stderr(), "{line}{end}");
     }
     if is_person {

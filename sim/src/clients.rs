@@ -1,4 +1,4 @@
-//! Clients: they hand in jobs, follow them, change their minds, and send nonsense.
+//! Clients: they submit, follow, change and cancel jobs, and send invalid requests.
 
 mod body;
 mod client_state;
@@ -27,11 +27,11 @@ use crate::rng::Rng;
 use crate::scheduler::Process;
 use crate::world::World;
 
-/// How often a client looks after one of its jobs once the world is calm, in milliseconds.
+/// Longest interval between two requests of a client for its jobs after the faults have stopped, in ms.
 const CALM_LOOK_MS_MAX: u64 = 1_000;
-/// The same when it has seen the end of them all.
+/// The longest such interval when the client has seen the end of all its jobs, in ms.
 const IDLE_LOOK_MS_MAX: u64 = 60_000;
-/// How long a client waits for the first endpoint before it looks again.
+/// How long a client waits before it searches for endpoints again.
 const NOTHING_THERE: Duration = Duration::from_millis(500);
 /// Interval of the surveys of jobs whose end no client has seen.
 const SURVEY: Duration = Duration::from_mins(4);
@@ -39,7 +39,7 @@ const SURVEY: Duration = Duration::from_mins(4);
 /// Starts some clients. Each uses one of the keys, of which there must be one.
 pub fn start(world: &World, rng: &mut Rng, keys: &[String], endpoints: &Endpoints) -> Vec<Process> {
     let count = rng.skewed(1..=12) as u32;
-    // In a slow world much time passes in few steps: what waits for hours comes to its turn, too.
+    // In a slow world much time passes in few steps, so timers of hours expire, too.
     let slowness = rng.skewed(1..=50);
     let one = |number| {
         let key = rng.pick(keys).clone();
@@ -66,7 +66,7 @@ struct Client {
     number: u32,
     world: World,
     endpoints: Endpoints,
-    /// As it sends it, with `Bearer` or without.
+    /// The `Authorization` value, with or without `Bearer`.
     credential: String,
     profile: ClientProfile,
     rng: Mutex<Rng>,
@@ -105,7 +105,7 @@ impl Client {
         process
     }
 
-    /// One hand: one thing after the other, until the world is calm.
+    /// One of the client's tasks: runs actions one after the other until the faults have stopped.
     async fn work(&self) {
         loop {
             if self.endpoints.are_none() {
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Sooner or later a client looks at each of its jobs, so that it sees how they end.
+    /// Requests each of the client's jobs from time to time, so that the client sees every end.
     async fn look_after_jobs(&self) {
         loop {
             let (pause, known) = {
@@ -170,7 +170,7 @@ impl Client {
         }
     }
 
-    /// Sends a request; none if no answer comes.
+    /// Sends a request. `None` if no response arrives.
     async fn ask(&self, request: HttpRequest) -> Option<HttpResponse> {
         let answer = self.world.network.ask(Party::Client(self.number), request).await.ok()?;
         self.wait_if_refused(&answer).await;
@@ -184,12 +184,12 @@ impl Client {
         }
     }
 
-    /// Takes note of what an answer says about a job.
+    /// Records what a response says about a job.
     fn note(&self, known: &KnownJob, answer: &HttpResponse) {
         match answer.status {
             200 => match text_member(&answer.body, "status") {
                 None => {}
-                // Also one that was over: another hand, or a resend, may have retried it.
+                // A terminal job may be queued again, because another task or a resend retried it.
                 Some("IN_QUEUE" | "IN_PROGRESS") => self.book().reopened(known),
                 Some(state) => {
                     let may_retry = matches!(state, "FAILED" | "TIMED_OUT");
@@ -197,7 +197,7 @@ impl Client {
                 }
             },
             404 => self.book().gone(known),
-            // No client will get more of the end than this error.
+            // An unreadable outcome stays unreadable, so this error is the job's end for the client.
             500 => self.book().ended(known, false),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The clocks of the server's machine.
+//! The clocks of the server's computer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::observation::Moment;
 
-/// What the wall clock shows when the world begins.
+/// The wall clock at the start of a world, in ms since 1970.
 const BEGINNING_MS: i64 = 1_767_225_600_000;
 
 /// Simulated time, and a wall clock that may jump. Cheap to clone.
@@ -24,13 +24,13 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Both clocks.
+    /// Reads the simulated time and the wall clock.
     pub fn now(&self) -> Moment {
         let ms = self.began.elapsed().as_millis() as u64;
         Moment { ms, wall_ms: ms.saturating_add_signed(self.wall_offset_ms.load(Ordering::Relaxed)) }
     }
 
-    /// The wall clock jumps.
+    /// Moves the wall clock by `by_ms`; negative values move it back.
     pub fn jump(&self, by_ms: i64) {
         self.wall_offset_ms.fetch_add(by_ms, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The disk of the server's machine: rows and payload files that outlive the server's processes.
+//! The disk of the server's computer: rows and payload files that outlive the server's processes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,18 +12,18 @@ use crate::rng::Rng;
 use crate::scheduler::Process;
 use crate::store::{Rows, SimStore};
 
-/// Milliseconds that a write takes at most when nothing is wrong.
+/// Longest time of a write without a fault, in ms.
 const WRITE_MS_MAX: u64 = 2;
-/// Milliseconds that a sync takes at most on the slowest disk that has nothing wrong with it.
+/// Longest time of a sync on the slowest disk without a fault, in ms.
 const SYNC_MS_MAX: u64 = 30;
-/// Milliseconds that a write takes at most when something is wrong.
+/// Longest time of a write with a fault, in ms.
 const SLOW_MS_MAX: u64 = 10_000;
-/// Milliseconds for which a disk stays full at most.
+/// Longest time for which a disk is full, in ms.
 const FULL_MS_MAX: u64 = 60_000;
-/// Milliseconds for which nothing can be read at most.
+/// Longest time for which no read succeeds, in ms.
 const UNREADABLE_MS_MAX: u64 = 60_000;
 
-/// What the server's processes, one after the other, find on their disk. Cheap to clone.
+/// The disk that successive server processes use. Cheap to clone.
 #[derive(Clone)]
 pub struct Disk {
     drive: Arc<Drive>,
@@ -32,7 +32,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// An empty disk, as fast as chance will have it.
+    /// Creates an empty disk of random speed.
     pub fn new(rng: &mut Rng, faults: Faults, record: Recorder) -> Self {
         let drive = Drive {
             faults,
@@ -43,12 +43,12 @@ impl Disk {
         Self { drive: Arc::new(drive), rows: Arc::default(), files: Arc::default() }
     }
 
-    /// The rows, for a process that has just begun. What it has not finished when it dies stays unfinished.
+    /// Opens the rows for a new process. Its unfinished writes end with it.
     pub fn store(&self, process: &Process) -> SimStore {
         SimStore::open(process, Arc::clone(&self.drive), Arc::clone(&self.rows))
     }
 
-    /// The payload files, for a process that has just begun.
+    /// Opens the payload files for a new process.
     pub fn blobs(&self, process: &Process) -> SimBlobs {
         SimBlobs::open(
             process.clone(),
@@ -58,24 +58,24 @@ impl Disk {
         )
     }
 
-    /// What the death of the process does to the disk, to be called between its death and the next opening. With
-    /// a power cut, what was not synced may be gone.
+    /// Applies the death of the process to the disk. Call it after the death and before the next opening. With
+    /// `power_cut`, unsynced data may be lost.
     pub fn crash(&self, power_cut: bool) {
         self.rows.crash(&self.drive, power_cut);
         self.files.crash(&self.drive, power_cut);
     }
 }
 
-/// A write did not succeed.
+/// Why a write failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteError {
-    /// The disk is full.
+    /// No space is left on the disk.
     Full,
-    /// It failed for another reason.
+    /// Any other failure of the disk.
     Failed,
 }
 
-/// How long the disk takes, and when it fails.
+/// The speed and the failures of the disk.
 pub(crate) struct Drive {
     pub(crate) faults: Faults,
     pub(crate) record: Recorder,
@@ -90,7 +90,7 @@ struct DiskState {
 }
 
 impl Drive {
-    /// Takes the time of a write. After an error nothing is written.
+    /// Waits for the time of a write. After an error nothing was written.
     pub(crate) async fn write(&self, failure: Fault) -> Result<(), WriteError> {
         let slow = self.faults.inject(Fault::CommitSlow);
         self.pass(if slow { SLOW_MS_MAX } else { WRITE_MS_MAX }).await;
@@ -100,23 +100,23 @@ impl Drive {
         if self.faults.inject(failure) { Err(WriteError::Failed) } else { Ok(()) }
     }
 
-    /// Takes the time of a sync.
+    /// Waits for the time of a sync.
     pub(crate) async fn sync(&self) {
         self.pass(self.sync_ms_max).await;
     }
 
-    /// Takes the time of a read; whether it succeeds.
+    /// Waits for the time of a read. Returns whether the read succeeds.
     pub(crate) async fn read(&self) -> bool {
         self.pass(1).await;
         !self.is_unreadable() && !self.faults.inject(Fault::ReadFailed)
     }
 
-    /// One or the other, equally likely.
+    /// Returns true or false with equal probability.
     pub(crate) fn toss(&self) -> bool {
         self.state().rng.chance(0.5)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&self, end: usize) -> usize {
         self.state().rng.range(0..=end as u64 - 1) as usize
     }
@@ -129,7 +129,7 @@ impl Drive {
         self.is_within(Fault::DiskUnreadable, UNREADABLE_MS_MAX, |state| &mut state.unreadable_until)
     }
 
-    /// Whether a fault that lasts for a while does so now; it may begin now.
+    /// Whether a fault with a duration is active; starts it with its probability.
     fn is_within(
         &self,
         fault: Fault,

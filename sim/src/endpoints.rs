@@ -1,25 +1,25 @@
-//! The endpoints that the operator has told the others about.
+//! The list of endpoints that the operator publishes to clients and external workers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::rng::Rng;
 
-/// How many deleted endpoints are remembered: some go on asking for them.
+/// Deleted endpoints that are remembered, because some clients keep using them.
 const DELETED_KEPT: usize = 3;
 
-/// An endpoint that the others know of.
+/// A published endpoint with its names.
 #[derive(Clone)]
 pub struct KnownEndpoint {
-    /// Its id.
+    /// The endpoint's id in addresses.
     pub id: Arc<str>,
-    /// Its second address.
+    /// The endpoint's slug, if it has one.
     pub slug: Option<Arc<str>>,
-    /// What a worker from outside needs in its environment; none where the server starts the workers itself.
+    /// Environment variables of an external worker; `None` if the server starts the workers.
     pub external: Option<Arc<BTreeMap<String, String>>>,
 }
 
-/// The list. Cheap to clone.
+/// The list of endpoints. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Endpoints {
     lists: Arc<Mutex<Lists>>,
@@ -32,12 +32,12 @@ struct Lists {
 }
 
 impl Endpoints {
-    /// Tells of a new endpoint.
+    /// Publishes a new endpoint.
     pub fn publish(&self, endpoint: KnownEndpoint) {
         self.lists().present.push(endpoint);
     }
 
-    /// Tells that an endpoint is deleted, or will be in a moment.
+    /// Removes an endpoint that is deleted or about to be.
     pub fn withdraw(&self, id: &str) {
         let mut lists = self.lists();
         let Some(at) = lists.present.iter().position(|known| &*known.id == id) else { return };
@@ -48,24 +48,24 @@ impl Endpoints {
         lists.deleted.push(deleted);
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn are_none(&self) -> bool {
         self.lists().present.is_empty()
     }
 
-    /// One of those that should be there.
+    /// Returns a random published endpoint.
     pub fn pick(&self, rng: &mut Rng) -> Option<KnownEndpoint> {
         let lists = self.lists();
         (!lists.present.is_empty()).then(|| rng.pick(&lists.present).clone())
     }
 
-    /// One of those that are gone.
+    /// Returns a random deleted endpoint.
     pub fn pick_deleted(&self, rng: &mut Rng) -> Option<KnownEndpoint> {
         let lists = self.lists();
         (!lists.deleted.is_empty()).then(|| rng.pick(&lists.deleted).clone())
     }
 
-    /// Those that should be there, in the order of their creation.
+    /// Returns the published endpoints in order of creation.
     pub fn present(&self) -> Vec<KnownEndpoint> {
         self.lists().present.clone()
     }

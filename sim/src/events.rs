@@ -1,27 +1,27 @@
-//! Server-sent events as whoever reads them takes them apart, piece by piece.
+//! Parses server-sent events from pieces of a response.
 
-/// An event that came as a whole.
+/// A complete server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// Its `id`, if it is a number.
+    /// The `id`, if it is a number.
     pub id: Option<u64>,
-    /// Empty where the event has no name.
+    /// The name; empty if the event has none.
     pub name: String,
-    /// Lines are joined.
+    /// The data; several `data` lines are joined with line breaks.
     pub data: String,
 }
 
-/// Takes an answer apart.
+/// Parses the events of one response.
 #[derive(Debug, Default)]
 pub struct EventReader {
-    /// The beginning of an event.
+    /// The start of an unfinished event.
     rest: Vec<u8>,
 }
 
 impl EventReader {
-    /// The events that end in this piece.
+    /// Returns the events that end in this piece.
     pub fn read(&mut self, piece: &[u8]) -> Vec<Event> {
-        // The end of an event may lie across two pieces.
+        // The end of an event may be split between two pieces.
         let mut looked_at = self.rest.len().saturating_sub(1);
         self.rest.extend_from_slice(piece);
         let (mut events, mut began) = (Vec::new(), 0);
@@ -35,7 +35,7 @@ impl EventReader {
     }
 }
 
-/// None where there are only comments.
+/// `None` if there are only comments.
 fn event(text: &str) -> Option<Event> {
     let mut event = Event::default();
     let mut is_event = false;

@@ -1,23 +1,23 @@
-//! What goes wrong, how often, and how often it did.
+//! The kinds of faults, their rates, and how often each was injected.
 //!
-//! Every world draws its own rates (swarm testing): about half of the kinds never strike in it, so that the
-//! others meet long stretches of otherwise healthy life.
+//! Every world draws its own rates (swarm testing): about half of the kinds never occur in a world, so that the
+//! others meet long stretches of otherwise healthy operation.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::rng::Rng;
 
-/// Defines the kinds of faults with the largest rate at which each may strike where it could.
+/// Defines the kinds of faults, each with its largest rate per opportunity.
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $rate_max:expr,)*) => {
-        /// A kind of thing that goes wrong.
+        /// A kind of fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault {
             $($(#[$doc])* $name,)*
         }
 
         impl Fault {
-            /// Every kind.
+            /// Every kind, in the order of definition.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
             const RATES_MAX: &[f64] = &[$($rate_max,)*];
         }
@@ -27,85 +27,85 @@ macro_rules! faults {
 faults! {
     /// A request never reaches the server.
     RequestLost = 0.05,
-    /// The server answers, and the answer is lost.
+    /// The server sends a response that is lost.
     AnswerLost = 0.05,
-    /// A request or an answer is long under way.
+    /// A request or response is delayed by up to 20 s.
     NetworkSlow = 0.1,
-    /// The caller hangs up before the answer.
+    /// The client or worker disconnects before the response.
     HangUp = 0.05,
-    /// The server is killed between two steps of any of its tasks. Per step.
+    /// The server is killed between two steps of any of its tasks. Rate per step.
     ServerKilled = 0.000_5,
-    /// The server is stopped in order, and started again.
+    /// The server is stopped in order and started again.
     ServerRestarted = 0.2,
-    /// A batch could not be written.
+    /// A batch is not written.
     CommitFailed = 0.05,
-    /// A batch is written, but its writer is told that it failed.
+    /// A batch is written, but its writer gets an error.
     CommitUnsure = 0.02,
-    /// A batch takes long.
+    /// A batch is slow.
     CommitSlow = 0.1,
-    /// The disk is full for a while.
+    /// The disk is full for up to 60 s.
     DiskFull = 0.005,
-    /// Rows or files could not be read.
+    /// A read of rows or files fails.
     ReadFailed = 0.01,
-    /// A payload file could not be written, or deleted.
+    /// A payload file is not written, or not deleted.
     BlobFailed = 0.05,
-    /// What was not synced is lost with the server.
+    /// Unsynced data is lost when the server dies.
     TailLost = 0.9,
-    /// A part of what was not synced is lost with the server.
+    /// A part of the unsynced data is lost when the server dies.
     TailTorn = 0.9,
     /// The wall clock jumps forward.
     ClockForward = 0.3,
     /// The wall clock jumps back.
     ClockBack = 0.3,
-    /// A worker could not be started.
+    /// A worker is not started.
     LaunchFailed = 0.2,
     /// A worker process dies.
     WorkerDies = 0.05,
-    /// A worker hangs: it neither asks, pings nor answers any more.
+    /// A worker hangs: it sends no take, ping or report.
     WorkerHangs = 0.03,
-    /// A worker is cut off for a while and then goes on as if nothing had happened.
+    /// A worker is suspended for up to 90 s and then continues.
     WorkerPaused = 0.08,
-    /// A handler fails.
+    /// A handler reports an error.
     HandlerFails = 0.3,
-    /// A handler does not heed the word to stop.
+    /// A handler ignores the stop signal.
     HandlerDeaf = 0.3,
     /// A worker posts a result twice.
     ResultTwice = 0.1,
-    /// A worker posts a result for a job that it let go, or never had.
+    /// A worker posts a result for a job that it has released or never had.
     ResultForeign = 0.4,
-    /// A ping names jobs that are long over, or none of those that run.
+    /// A ping lists jobs that ended long ago, or omits the running ones.
     PingStale = 0.05,
     /// A receiver answers a webhook call with an error.
     ReceiverFails = 0.5,
-    /// A receiver takes longer than a call may.
+    /// A receiver takes longer than the call's timeout.
     ReceiverSlow = 0.2,
-    /// A receiver cannot be reached for a while.
+    /// A receiver is unreachable for up to 2 min.
     ReceiverDown = 0.2,
-    /// A handler never ends by itself, although its worker is not known for that. Only where somebody asks for it.
+    /// A handler never ends although its worker is healthy. Only in worlds that set its rate.
     HandlerStuck = 0.0,
-    /// A job is handed in that no worker can read, nor anything that came with it.
+    /// A submitted job makes the whole take response unreadable for workers.
     JobUnreadable = 0.0,
-    /// Nothing can be read from the disk for a while.
+    /// Nothing can be read from the disk for up to 60 s.
     DiskUnreadable = 0.0,
-    /// A job's input is changed, or lost.
+    /// A job's input is damaged or lost.
     InputDamaged = 0.0,
-    /// What came out of a job is changed, or lost: its output, its error, or a progress value.
+    /// A job's output, error or progress value is damaged or lost.
     OutputDamaged = 0.0,
-    /// A chunk of a job's stream is changed.
+    /// A chunk of a job's stream is damaged.
     ChunkDamaged = 0.0,
 }
 
-/// How often a fault that lasts strikes in one world: most jobs stay what they are, for everything else to be checked.
+/// Most permanent faults of one kind in a world, so that most jobs can still be checked.
 const LASTING_MAX: u64 = 20;
 
 impl Fault {
-    /// Whether what it does to a job is never undone.
+    /// Whether the fault's effect on a job is permanent.
     fn lasts(self) -> bool {
         matches!(self, Self::OutputDamaged | Self::ChunkDamaged)
     }
 }
 
-/// Decides when something goes wrong. Cheap to clone.
+/// Decides when faults occur. Cheap to clone.
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Mutex<FaultState>>,
@@ -125,14 +125,14 @@ impl Faults {
             if *rate_max == 0.0 {
                 return 0.0;
             }
-            // From a hundredth of the largest to the largest.
+            // Between a hundredth of the largest rate and the largest.
             let strength = 10_f64.powf(-2.0 * rng.range(0..=1_000) as f64 / 1_000.0);
             if rng.chance(0.5) { rate_max * strength } else { 0.0 }
         });
         let mut rates: Vec<f64> = rates.collect();
         let counts = vec![0; Fault::ALL.len()];
         let rng = rng.fork();
-        // From a copy: the worlds in which they do not strike stay what they were before they were thought of.
+        // Drawn from a copy, so that worlds without these later kinds repeat unchanged.
         let mut late = rng.clone();
         if late.chance(0.3) {
             rates[Fault::JobUnreadable as usize] = late.skewed(1..=50) as f64 / 1_000.0;
@@ -152,7 +152,7 @@ impl Faults {
         Self { shared: Arc::new(Mutex::new(FaultState { rng, rates, counts, over: false })) }
     }
 
-    /// Only these go wrong, as often as is said.
+    /// Enables only the chosen faults, at these rates.
     pub fn only(rng: &mut Rng, chosen: &[(Fault, f64)]) -> Self {
         let rate = |fault| chosen.iter().find(|(kind, _)| *kind == fault).map_or(0.0, |(_, rate)| *rate);
         let rates = Fault::ALL.iter().map(|fault| rate(*fault)).collect();
@@ -160,7 +160,7 @@ impl Faults {
         Self { shared: Arc::new(Mutex::new(FaultState { rng: rng.fork(), rates, counts, over: false })) }
     }
 
-    /// From now on these go wrong as often as is said.
+    /// Sets the rates of these faults.
     pub fn set(&self, rates: &[(Fault, f64)]) {
         let mut state = self.state();
         for (fault, rate) in rates {
@@ -168,7 +168,7 @@ impl Faults {
         }
     }
 
-    /// Whether it goes wrong now. Counted if it does.
+    /// Whether the fault occurs now. Counts it if so.
     pub fn inject(&self, fault: Fault) -> bool {
         let mut state = self.state();
         let rate = state.rates[fault as usize];
@@ -178,17 +178,17 @@ impl Faults {
         strikes
     }
 
-    /// From now on nothing goes wrong any more.
+    /// Stops all faults permanently.
     pub fn end(&self) {
         self.state().over = true;
     }
 
-    /// Whether nothing goes wrong any more.
+    /// Whether the faults have stopped.
     pub fn are_over(&self) -> bool {
         self.state().over
     }
 
-    /// How often each kind struck.
+    /// How often each kind was injected.
     pub fn counts(&self) -> Vec<(Fault, u64)> {
         Fault::ALL.iter().copied().zip(self.state().counts.iter().copied()).collect()
     }

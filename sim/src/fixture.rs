@@ -1,4 +1,4 @@
-//! A small world for tests, and a server that answers as a test says.
+//! A small world for tests, and a server whose responses the test chooses.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::world::World;
 /// How long a test waits, in simulated time.
 const DEADLINE: Duration = Duration::from_hours(1);
 
-/// A world in which nothing goes wrong any more. What is seen is traced.
+/// A traced world without faults.
 pub(crate) fn quiet_world(seed: u64) -> (World, Rng) {
     let (world, rng) = world(seed);
     world.faults.end();
     (world, rng)
 }
 
-/// A world in which anything may go wrong. What is seen is traced.
+/// A traced world in which any fault may occur.
 pub(crate) fn world(seed: u64) -> (World, Rng) {
     let mut rng = Rng::new(seed);
     let (clock, faults) = (Clock::default(), Faults::draw(&mut rng));
@@ -37,7 +37,7 @@ pub(crate) fn world(seed: u64) -> (World, Rng) {
     (World { clock, faults, tasks, record, network }, rng)
 }
 
-/// From now on requests get what `answer` says: a status and a body.
+/// Answers all requests with the status and body that `answer` returns.
 pub(crate) fn serve<F>(world: &World, answer: F) -> Process
 where
     F: Fn(&Method, &Uri, &str) -> (u16, String) + Clone + Send + Sync + 'static,
@@ -55,12 +55,12 @@ where
     process
 }
 
-/// Polls are held by the real server, too; else whoever polls would turn in circles.
+/// Holds polls as the real server does; otherwise a poller would loop without time passing.
 async fn wait_as_a_poll_is_held() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
-/// Waits until the trace holds all of these, in this order; answers the whole trace.
+/// Waits until the trace has all of these texts in this order. Returns the whole trace.
 pub(crate) async fn wait_for_trace(world: &World, marks: &[&str]) -> String {
     let mut trace = String::new();
     let found = async {

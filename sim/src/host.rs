@@ -1,4 +1,4 @@
-//! The machine that a simulated server runs on.
+//! The computer that a simulated server runs on.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::rng::Rng;
 use crate::scheduler::Process;
 
-/// The engine's machine: a clock that jumps, seeded chance, and the tasks of one server process.
+/// The engine's runtime: a clock that jumps, seeded random numbers, and the tasks of one server process.
 pub struct SimHost {
     clock: Clock,
     process: Process,
@@ -19,7 +19,7 @@ pub struct SimHost {
 }
 
 impl SimHost {
-    /// For one server process.
+    /// Creates the runtime of one server process.
     pub fn new(clock: Clock, process: Process, rng: Rng) -> Self {
         Self { clock, process, rng: Mutex::new(rng) }
     }

@@ -1,7 +1,7 @@
-//! Does the simulator find anything? Hunts for mistakes that are planted in the server.
+//! Checks the simulator itself: searches for mistakes that are planted in the server.
 //!
-//! Every mistake has a budget of worlds, several times what was needed when it was set. The worlds are always the
-//! same, so a hunt ends in the same world until somebody changes what happens in it.
+//! Each mistake has a budget of worlds, several times what was needed when it was set. The worlds are always the
+//! same, so a hunt ends in the same world until the server or the simulator changes.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -13,12 +13,12 @@ use crate::auditor::Violation;
 use crate::faults::Fault;
 use crate::run;
 
-/// Steps of a world in a hunt, before it calms down.
+/// Steps of a world in a hunt until the faults stop.
 pub const STEPS: u64 = 20_000;
-/// Worlds of a hunt, where [`BUDGETS`] says nothing else.
+/// Worlds of a hunt without an entry in [`BUDGETS`].
 pub const WORLDS: u64 = 200;
 
-/// Mistakes that many worlds show, or few, and their budgets.
+/// Budgets of the mistakes that differ from [`WORLDS`].
 const BUDGETS: &[(Bug, u64)] = &[
     (Bug::BodyNotCompared, 20),
     (Bug::KeysNotLoaded, 40),
@@ -38,7 +38,7 @@ const BUDGETS: &[(Bug, u64)] = &[
     (Bug::UntakenResultAccepted, 500),
 ];
 
-/// The server has no trouble but that it is killed at times; some jobs are still there when it is back.
+/// Kills are the server's only trouble, and some jobs survive them.
 const KILLS: &[(Fault, f64)] = &[
     (Fault::ServerKilled, 0.000_2),
     (Fault::CommitFailed, 0.0),
@@ -50,16 +50,16 @@ const KILLS: &[(Fault, f64)] = &[
     (Fault::ClockBack, 0.0),
     (Fault::HandlerStuck, 0.1),
 ];
-/// Some jobs are such that no worker can read them.
+/// Some jobs are unreadable for workers.
 const UNREADABLE: &[(Fault, f64)] = &[(Fault::JobUnreadable, 0.05)];
-/// What is stored cannot be read at times.
+/// Some reads of stored data fail.
 const READ_ERRORS: &[(Fault, f64)] = &[(Fault::ReadFailed, 0.05), (Fault::DiskUnreadable, 0.002)];
-/// What came out of jobs is damaged at times.
+/// Some outputs and chunks are damaged.
 const DAMAGE: &[(Fault, f64)] = &[(Fault::OutputDamaged, 0.05), (Fault::ChunkDamaged, 0.05)];
-/// Workers hang.
+/// Some workers hang.
 const HANGS: &[(Fault, f64)] = &[(Fault::WorkerHangs, 0.03)];
 
-/// Mistakes that show only where certain things go wrong, and others do not: the worlds of their hunts are like that.
+/// Rates of faults for mistakes that only certain faults reveal.
 const RATES: &[(Bug, &[(Fault, f64)])] = &[
     (Bug::TimeoutNotLoaded, KILLS),
     (Bug::LeaseNotLoaded, KILLS),
@@ -101,8 +101,8 @@ const ALL_END: &str = "at rest every job has ended";
 const DAMAGE_TOLD: &str = "what is damaged is answered as damaged, and nothing else is";
 const FLEET_AT_MINIMUM: &str = "at rest the fleet is at its minimum";
 
-/// The promises that each mistake breaks. A world that breaks only others does not count as a find. What is not
-/// in here cannot be told from outside yet: no promise says anything about it.
+/// The promises that each mistake breaks. Another broken promise does not count as a find. A missing mistake cannot
+/// be observed by clients, workers or receivers: no promise covers it.
 const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::BodyNotCompared, &[ONE_JOB_PER_KEY]),
     (Bug::KeysNotLoaded, &[ONE_JOB_PER_KEY]),
@@ -152,30 +152,30 @@ const BREAKS: &[(Bug, &[&str])] = &[
     (Bug::ReadErrorCalledDamage, &[DAMAGE_TOLD]),
 ];
 
-/// Where a hunt ended.
+/// The result of a hunt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunt {
-    /// What was hunted for.
+    /// The mistake that was planted.
     pub bug: Bug,
-    /// Worlds that were lived through.
+    /// Worlds that were run.
     pub worlds: u64,
-    /// Worlds that there could have been.
+    /// Most worlds that the hunt may run.
     pub budget: u64,
-    /// How the last of them showed the mistake.
+    /// The broken promise that revealed the mistake; `None` if none did.
     pub found: Option<Violation>,
 }
 
-/// How many worlds a hunt may take.
+/// Most worlds of a hunt for `bug`.
 pub fn budget(bug: Bug) -> u64 {
     BUDGETS.iter().find(|(of, _)| *of == bug).map_or(WORLDS, |(_, worlds)| *worlds)
 }
 
-/// How often some faults strike in the worlds of a hunt, whatever their seeds say.
+/// Rates of faults in the worlds of a hunt, independent of their seeds.
 pub fn rates(bug: Bug) -> &'static [(Fault, f64)] {
     RATES.iter().find(|(of, _)| *of == bug).map_or(&[], |(_, rates)| rates)
 }
 
-/// Lives through worlds with this mistake until one shows it.
+/// Runs worlds with this mistake until one reveals it.
 pub fn hunt(bug: Bug, first_seed: u64, budget: u64, steps: u64) -> Hunt {
     plant(Some(bug));
     let mut hunt = Hunt { bug, worlds: 0, budget, found: None };
@@ -191,18 +191,18 @@ pub fn hunt(bug: Bug, first_seed: u64, budget: u64, steps: u64) -> Hunt {
     hunt
 }
 
-/// The promises that a mistake breaks; none if that cannot be told from outside.
+/// The promises that a mistake breaks; empty if no promise covers it.
 pub fn breaks(bug: Bug) -> &'static [&'static str] {
     BREAKS.iter().find(|(of, _)| *of == bug).map_or(&[], |(_, promises)| promises)
 }
 
-/// Whether the world shows nothing without a mistake in it: only then what it shows is the mistake's.
+/// Whether the world breaks no promise without the mistake. Only then the mistake caused what the world shows.
 fn is_clean(bug: Bug, seed: u64, steps: u64) -> bool {
     plant(None);
     run::run_world_with(rates(bug), seed, steps, false).violations.is_empty()
 }
 
-/// Hunts for every mistake that breaks a promise, within its budget, as many at a time as there are cores; in the order of the list.
+/// Hunts for every mistake that breaks a promise, on all cores. Returns the results in the order of the list.
 pub fn hunt_all(steps: u64, ended: impl Fn(&Hunt) + Sync) -> Vec<Hunt> {
     let waiting = Mutex::new(BREAKS.iter().map(|(bug, _)| *bug));
     let hunts = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! The command line of hunts for planted mistakes.
+//! Command line options of hunts for planted mistakes.
 
 use std::process::ExitCode;
 
@@ -26,12 +26,12 @@ fn parse(name: &str) -> Result<Bug, String> {
 }
 
 impl HuntArgs {
-    /// The faults that the worlds of the hunt have more or less of than others.
+    /// The fault rates that the worlds of the hunt override.
     pub fn rates(&self) -> &'static [(Fault, f64)] {
         self.plant.map_or(&[], hunt::rates)
     }
 
-    /// Hunts, if that is what was asked for. A single world is left to the caller, with the mistake in it.
+    /// Runs the hunt, if one was requested. A single world is run by the caller, with the mistake planted.
     pub fn run(&self, seed: u64, worlds: Option<u64>, steps: u64) -> Option<ExitCode> {
         let hunts = match (self.plants, self.plant, worlds) {
             (true, ..) => hunt::hunt_all(steps, print),

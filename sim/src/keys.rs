@@ -1,24 +1,25 @@
-//! The keys that the server's operator gives out.
+//! The API keys of a world.
 
 use longshore_engine::Engine;
 use longshore_http::admin_key;
 use longshore_model::{ApiKey, KeyScope, OwnerNo};
 use longshore_store::StoreError;
 
-/// The operator's own.
+/// Text of the operator's key.
 pub const OPERATOR_KEY: &str = "the-operator's-simulated-key";
-/// How many clients have one.
+/// Number of clients' keys.
 const CLIENTS: u32 = 4;
 
-/// The clients' keys; each has its own owner.
+/// Returns the clients' keys; each has its own owner.
 pub fn client_keys() -> Vec<String> {
     (0..CLIENTS).map(|number| format!("the-simulated-key-of-client-{number}")).collect()
 }
 
-/// Makes sure that the server knows them all.
+/// Stores all keys in the server.
 ///
 /// # Errors
-/// If they could not be kept.
+///
+/// If the store fails.
 pub async fn admit(engine: &Engine) -> Result<(), StoreError> {
     let now = engine.now();
     let clients = client_keys().into_iter().enumerate().map(|(number, text)| ApiKey {

@@ -1,7 +1,7 @@
-//! The machine on which the server's workers run, and the launcher through which a server sees them.
+//! The computer on which the server's workers run, and the launcher by which a server controls them.
 //!
-//! As with [`longshore_launch::ProcessLauncher`], a worker and what is noted of it belong to the machine: a server
-//! that is killed leaves them as they are, and the next one finds them.
+//! As with [`longshore_launch::ProcessLauncher`], workers and their notes belong to the computer: a killed server
+//! leaves them unchanged, and the next server finds them.
 
 #[cfg(test)]
 mod tests;
@@ -21,14 +21,14 @@ use crate::scheduler::Process;
 use crate::workers::{ForeignJobs, Worker};
 use crate::world::World;
 
-/// How long a worker may take that the server before was ending already.
+/// Stop grace of a worker that the previous server was already stopping.
 const GRACE_LEFT: Duration = Duration::from_secs(3);
-/// How long a start takes at most where the machine is quick, in milliseconds.
+/// Longest time of a start on a fast computer, in ms.
 const START_MS_MAX: u64 = 50;
-/// The same where it is slow.
+/// Longest time of a start on a slow computer, in ms.
 const START_SLOW_MS_MAX: u64 = 20_000;
 
-/// The machine. It lives as long as the world. Cheap to clone.
+/// The computer, which lives as long as the world. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkerMachine {
     shared: Arc<LauncherShared>,
@@ -36,23 +36,23 @@ pub struct WorkerMachine {
 
 struct LauncherShared {
     world: World,
-    /// What goes on without a server.
+    /// The process of tasks that continue without a server.
     process: Process,
     foreign_jobs: ForeignJobs,
-    /// How likely a start is slow.
+    /// Probability of a slow start.
     slowness: f64,
     state: Mutex<LauncherState>,
 }
 
 struct LauncherState {
     rng: Rng,
-    /// The workers that were started and whose end no server has handled.
+    /// Started workers whose end no server has handled.
     folders: BTreeMap<WorkerId, WorkerEntry>,
-    /// Counts the servers that looked what there is. What an earlier one was about to start is not started.
+    /// Number of adoptions. A start that an earlier server requested is dropped.
     adoptions: u64,
 }
 
-/// What is noted of a worker.
+/// The note of a worker.
 #[derive(Clone)]
 struct WorkerEntry {
     present: RunningWorker,
@@ -62,7 +62,7 @@ struct WorkerEntry {
 }
 
 impl WorkerMachine {
-    /// Without workers at first.
+    /// Creates a computer without workers.
     pub fn new(world: &World, rng: &mut Rng) -> Self {
         let slowness = if rng.chance(0.5) { rng.range(0..=100) as f64 / 200.0 } else { 0.0 };
         let shared = LauncherShared {
@@ -75,7 +75,7 @@ impl WorkerMachine {
         Self { shared: Arc::new(shared) }
     }
 
-    /// What the server in this process sees of the machine.
+    /// Returns the launcher of the server in this process.
     pub fn launcher(&self, server: &Process) -> SimLauncher {
         let (ended, exits) = mpsc::unbounded_channel();
         SimLauncher {
@@ -84,7 +84,7 @@ impl WorkerMachine {
         }
     }
 
-    /// Starts a worker, or does not, whatever becomes of the server that asks.
+    /// Starts a worker, or fails, independent of the requesting server's life.
     async fn start(
         &self,
         spec: WorkerSpec,
@@ -129,13 +129,13 @@ impl WorkerMachine {
     }
 }
 
-/// What one server sees of the machine.
+/// The launcher of one server.
 pub struct SimLauncher {
     seat: ServerAttachment,
     exits: Mutex<Option<mpsc::UnboundedReceiver<WorkerExit>>>,
 }
 
-/// A server on a machine. Cheap to clone.
+/// A server on the computer. Cheap to clone.
 #[derive(Clone)]
 struct ServerAttachment {
     machine: WorkerMachine,
@@ -182,7 +182,7 @@ impl ServerAttachment {
         let machine = self.machine.clone();
         shared.process.spawn(async move {
             let worker = machine.start(spec, adoptions, fails, takes).await;
-            // The server may be gone already; then nobody needs the answer.
+            // The server may have died, so a closed channel is no error.
             let _ = reply.send(worker);
         });
         let worker = started.await.map_err(|_| LaunchError("the machine is gone".to_owned()))??;
@@ -194,7 +194,7 @@ impl ServerAttachment {
         let worker = {
             let mut state = self.machine.state();
             let Some(folder) = state.folders.get_mut(id) else { return };
-            // Noted first, so that the next server goes on with it.
+            // Noted first, so that the next server continues the stop.
             folder.present.is_stopping = true;
             folder.worker.clone()
         };
@@ -214,7 +214,7 @@ impl ServerAttachment {
         });
     }
 
-    /// Reports the end of a worker, once.
+    /// Reports the end of a worker once.
     fn handle_end(&self, id: &WorkerId) {
         let Some(folder) = self.machine.state().folders.remove(id) else { return };
         let ending = folder.worker.ending();
@@ -230,7 +230,7 @@ impl ServerAttachment {
             expected: is_stopping,
             placement,
         };
-        // Without a receiver nobody wants to know.
+        // A dropped receiver is no error.
         let _ = self.ended.send(exited);
     }
 }
@@ -247,7 +247,7 @@ impl Launcher for SimLauncher {
     fn stop(&self, worker: &WorkerId, grace: Duration) -> LaunchFuture<'_, ()> {
         let (seat, worker) = (self.seat.clone(), worker.clone());
         Box::pin(async move {
-            // It ends with the server's process, whoever waits for it.
+            // The task ends with the server's process, not with its caller.
             let stop = self.seat.server.spawn(async move { seat.stop(&worker, grace).await });
             stop.await.map_err(|_| LaunchError("the server is gone".to_owned()))
         })

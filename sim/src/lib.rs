@@ -1,8 +1,8 @@
-//! The whole server in a simulated world.
+//! Simulates the whole server.
 //!
-//! The real queue, engine, fleet, webhook chore, rate limits and HTTP routes run in one thread, under a clock, a
-//! disk, a network and workers that one seed decides. An auditor sees what clients, workers and receivers see,
-//! and nothing else, and checks the promises.
+//! The real queue, engine, fleet, webhooks, rate limits and HTTP routes run in one thread, with a clock, disk,
+//! network and workers that one seed determines. An auditor sees only what clients, workers and receivers see, and
+//! checks the promises.
 
 pub mod auditor;
 pub mod blobs;

@@ -1,4 +1,4 @@
-//! Lives through simulated worlds and says what was not as promised.
+//! Runs simulated worlds and prints the broken promises.
 
 #![expect(clippy::print_stdout, reason = "it is run by hand: what cannot be printed need not go on")]
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         #[cfg(not(feature = "planted"))]
         let rates = &[];
         let outcome = run::run_world_with(rates, args.seed, args.steps, args.trace);
-        // A reader that closes the pipe early has seen enough.
+        // A closed pipe means that the reader has enough.
         let _ = std::io::stdout().write_all(outcome.trace.as_bytes());
         let mut summary = Summary::default();
         summary.add(outcome);

@@ -1,4 +1,4 @@
-//! Carries requests to the server and answers back, or loses them on the way.
+//! Carries requests to the server and responses back, and loses some of them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,21 +19,21 @@ use crate::recorder::Recorder;
 use crate::rng::Rng;
 use crate::scheduler::Process;
 
-/// Milliseconds that a packet takes at most when nothing is wrong.
+/// Longest latency without a fault, in ms.
 const LATENCY_MS_MAX: u64 = 3;
-/// The same when something is.
+/// Longest latency with a fault, in ms.
 const LATENCY_SLOW_MS_MAX: u64 = 20_000;
-/// After so long a sender gives up on an answer that does not come.
+/// Longest time that a sender waits for a response, in ms.
 const PATIENCE_MS_MAX: u64 = 30_000;
 
-/// The type of answers that go on.
+/// Content type of streamed responses.
 const EVENTS: &str = "text/event-stream";
 
-/// No answer came, and nobody can say whether the request arrived.
+/// No response arrived. Whether the request took effect is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLost;
 
-/// The way to the server. Cheap to clone.
+/// The network between clients, workers and the server. Cheap to clone.
 #[derive(Clone)]
 pub struct Network {
     shared: Arc<NetworkShared>,
@@ -52,14 +52,14 @@ struct NetworkShared {
 struct Server {
     process: Process,
     router: Router,
-    /// New requests are turned away.
+    /// Whether new requests are rejected.
     closed: bool,
-    /// One for each request that is open.
+    /// Number of open requests.
     open: Arc<watch::Sender<usize>>,
 }
 
 impl Network {
-    /// Without a server at first.
+    /// Creates a network without a server.
     pub fn new(rng: &mut Rng, faults: Faults, record: Recorder) -> Self {
         let shared = NetworkShared {
             faults,
@@ -71,36 +71,36 @@ impl Network {
         Self { shared: Arc::new(shared) }
     }
 
-    /// From now on requests go to this server, or nowhere.
+    /// Routes requests to this server; `None` if there is none.
     pub fn connect(&self, server: Option<(Process, Router)>) {
         let server =
             server.map(|(process, router)| Server { process, router, closed: false, open: Arc::default() });
         *lock(&self.shared.server) = server;
     }
 
-    /// From now on the server takes no new requests.
+    /// Rejects new requests from now on.
     pub fn close(&self) {
         if let Some(server) = &mut *lock(&self.shared.server) {
             server.closed = true;
         }
     }
 
-    /// Returns when no request is open at the server.
+    /// Returns when the server has no open request.
     pub async fn until_idle(&self) {
         let open = lock(&self.shared.server).as_ref().map(|server| server.open.subscribe());
         if let Some(mut open) = open {
-            // The sender lives as long as the server that asks.
+            // The sender lives as long as this server.
             let _ = open.wait_for(|open| *open == 0).await;
         }
     }
 
-    /// Sends a request and waits for what comes back. Dropping this hangs up.
+    /// Sends a request and returns the response. Dropping the future disconnects.
     pub async fn ask(&self, from: Party, request: HttpRequest) -> Result<HttpResponse, ConnectionLost> {
         self.follow(from, request, |_| true).await
     }
 
-    /// The same for an answer of events: each piece is handed over when it comes. The caller hangs up by answering
-    /// `false`.
+    /// Sends a request with a streamed response and passes on each piece when it arrives. The caller disconnects by
+    /// returning `false`.
     pub async fn follow(
         &self,
         from: Party,
@@ -138,7 +138,7 @@ impl Network {
     }
 }
 
-/// A request under way.
+/// A request in flight.
 struct InFlightRequest<'a> {
     network: &'a Network,
     id: ExchangeId,
@@ -189,8 +189,7 @@ impl InFlightRequest<'_> {
         Ok(answer)
     }
 
-    /// Pieces come in order, and the connection may break before any of them. Whoever hears them slowly holds up the
-    /// server.
+    /// Delivers pieces in order; the connection may break before any of them. A slow reader delays the server.
     async fn carry_pieces(
         &self,
         mut pieces: mpsc::Receiver<Option<Bytes>>,
@@ -198,7 +197,7 @@ impl InFlightRequest<'_> {
     ) -> Result<(), ConnectionLost> {
         let network = self.network;
         loop {
-            // Without a last word the server died.
+            // A channel that closes without an end marker means that the server died.
             let piece = pieces.recv().await.ok_or(ConnectionLost)?;
             network.travel().await;
             if network.inject(Fault::AnswerLost) {
@@ -216,7 +215,7 @@ impl InFlightRequest<'_> {
 
 impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
-        // The server notices that the connection is closed, as it would with a real one.
+        // The server notices the closed connection, as with a real one.
         if let Some(handler) = &self.handler {
             handler.abort();
         }
@@ -226,7 +225,7 @@ impl Drop for InFlightRequest<'_> {
     }
 }
 
-/// Counts as open until it is dropped.
+/// Counts as an open request until it is dropped.
 struct OpenRequest {
     count: Arc<watch::Sender<usize>>,
 }
@@ -244,30 +243,30 @@ impl Drop for OpenRequest {
     }
 }
 
-/// An answer, and for one of events what comes after its head: pieces, and in the end `None`.
+/// A response, and for a stream the channel of its pieces, which ends with `None`.
 type Reply = (HttpResponse, Option<mpsc::Receiver<Option<Bytes>>>);
 
 async fn serve(router: Router, request: http::Request<Body>, reply: oneshot::Sender<Reply>) {
     let Ok(response) = router.oneshot(request).await;
     let (parts, body) = response.into_parts();
-    // The id of a request differs from run to run, on purpose.
+    // Request ids differ between runs of one seed on purpose, so the trace must not contain them.
     let headers = parts.headers.iter().filter(|(name, _)| name.as_str() != "x-request-id");
     let headers = headers.map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
     let (status, headers) = (parts.status.as_u16(), headers.collect());
-    // A caller who has hung up is told nothing.
+    // A disconnected caller gets no response.
     if parts.headers.get("content-type").is_some_and(|kind| kind == EVENTS) {
         let (sender, pieces) = mpsc::channel(1);
         let _ = reply.send((HttpResponse { status, headers, body: Bytes::new() }, Some(pieces)));
         return stream(body, &sender).await;
     }
-    // The other bodies of this server are in memory; none breaks off.
+    // The other bodies of this server are in memory and complete.
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let _ = reply.send((HttpResponse { status, headers, body }, None));
 }
 
-/// Passes a body on for as long as somebody hears it.
+/// Forwards a body while its reader is connected.
 async fn stream(mut body: Body, pieces: &mpsc::Sender<Option<Bytes>>) {
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(piece) = frame.into_data() else { continue };

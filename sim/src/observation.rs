@@ -1,103 +1,103 @@
-//! What can be seen from outside the server: requests and answers, webhook calls, processes that come and go.
+//! What is observable outside the server: requests and responses, webhook calls, and processes that start and end.
 //!
-//! This is all that the auditor knows. Nothing in here comes from inside the server: what the disk of its machine did to
-//! it comes from the disk.
+//! The auditor knows nothing else, and nothing here comes from inside the server. Events of the disk come from the
+//! simulated disk.
 
 use bytes::Bytes;
 
-/// When something was seen.
+/// The time of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Milliseconds since the world began; never jumps.
+    /// Milliseconds since the start of the world; never jumps.
     pub ms: u64,
-    /// The wall clock of the server's machine, in milliseconds since the epoch; may jump, also back.
+    /// The wall clock of the server's computer, in ms since 1970; may jump in both directions.
     pub wall_ms: u64,
 }
 
-/// Somebody outside the server.
+/// A party that talks to the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Party {
     /// A client, by number.
     Client(u32),
-    /// A worker, by its id.
+    /// A worker, by id.
     Worker(String),
-    /// The operator.
+    /// The operator, who manages endpoints.
     Operator,
 }
 
-/// Tells one request from another. Counts up in the order in which they were sent.
+/// Number of one request, in the order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExchangeId(pub u64);
 
-/// An HTTP request.
+/// An HTTP request of a party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// In capitals.
+    /// The method, in upper case.
     pub method: &'static str,
-    /// Path and query.
+    /// The path and the query.
     pub path: String,
-    /// Lower-case names.
+    /// Header fields with names in lower case.
     pub headers: Vec<(&'static str, String)>,
-    /// All of it.
+    /// The complete body; may be empty.
     pub body: Bytes,
 }
 
-/// An HTTP answer.
+/// An HTTP response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpResponse {
-    /// The status code.
+    /// The status code, 100 to 599.
     pub status: u16,
-    /// Lower-case names.
+    /// Header fields with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// All of it.
+    /// The complete body; empty for a stream.
     pub body: Bytes,
 }
 
-/// Something that was seen.
+/// One observation of a party or of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// A request left.
+    /// A party sent a request.
     Sent(ExchangeId, Party, HttpRequest),
-    /// It arrived at the server's machine. One that is lost never does.
+    /// The request arrived at the server's computer. A lost request never arrives.
     Arrived(ExchangeId),
-    /// A piece of an answer of events came; the answer goes on.
+    /// A piece of a streamed response arrived.
     Piece(ExchangeId, Bytes),
-    /// Its answer came back. One of events has come to its end, and its body came before, in pieces.
+    /// The response arrived. A stream has ended; its body arrived before, in pieces.
     Answered(ExchangeId, HttpResponse),
-    /// No answer will come: the request or the answer was lost, the server died, or the caller hung up.
+    /// No response will arrive: request or response was lost, the server died, or the party disconnected.
     Broken(ExchangeId),
-    /// A webhook call was made: the number of the call, the URL and the body. It may not reach its receiver.
+    /// A webhook call was made: its number, URL and body. The call may not reach its receiver.
     Called(u64, String, Bytes),
     /// A webhook call was answered with this status.
     CallAnswered(u64, u16),
-    /// A webhook call failed: the receiver could not be reached, or hung up.
+    /// A webhook call failed: the receiver was unreachable or disconnected.
     CallBroken(u64),
-    /// A worker process was started for an endpoint.
+    /// A worker process was started for an endpoint (worker, endpoint).
     WorkerStarted(String, String),
-    /// A worker process ended; whether the server's machine ended it.
+    /// A worker process ended. The flag says whether the server's computer ended it.
     WorkerEnded(String, bool),
-    /// In a worker, a handler began with a job (worker, job).
+    /// In a worker, a handler started a job (worker, job).
     HandlerBegan(String, String),
-    /// In a worker, a handler ended, or was ended with its process (worker, job).
+    /// In a worker, a handler ended or died with its process (worker, job).
     HandlerEnded(String, String),
-    /// A server process began.
+    /// A server process started.
     ServerUp,
-    /// The server process ended; whether it was killed.
+    /// The server process ended. The flag says whether it was killed.
     ServerDown(bool),
-    /// The wall clock of the server's machine was set; the moment says what it shows now.
+    /// The wall clock of the server's computer was set; the observation's time has the new value.
     ClockSet,
-    /// A write to the disk of the server's machine failed, or nobody can say whether it did.
+    /// A write to the server's disk failed, or its result is unknown.
     DiskFailed,
-    /// The disk did not let the server read the input of this job.
+    /// The disk failed to read the input of this job.
     InputUnread(String),
-    /// The disk changed or lost the input of this job.
+    /// The disk damaged or lost the input of this job.
     InputDamaged(String),
-    /// The disk answered a read of what came out of this job, which is over, with what is damaged.
+    /// The disk returned a damaged output of this terminal job.
     OutputDamaged(String),
-    /// The same of a chunk of its stream, with its offset: when it was damaged, and at each read of it.
+    /// A chunk of the job's stream, by offset, was damaged, or read while damaged.
     ChunkDamaged(String, u64),
-    /// From now on nothing goes wrong any more, and nobody submits, cancels or changes anything.
+    /// The faults stop here. Clients submit, cancel and change nothing from now on.
     Calm,
-    /// The world ends. Long enough after [`Observation::Calm`] that everything should be at rest.
+    /// The world ends, late enough after [`Observation::Calm`] that everything should be at rest.
     End,
 }

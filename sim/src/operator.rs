@@ -1,4 +1,4 @@
-//! The operator: makes templates and endpoints, changes and deletes them, and tells the others which there are.
+//! The operator: creates, changes and deletes templates and endpoints, and publishes the endpoints.
 
 mod records;
 
@@ -16,9 +16,9 @@ use crate::rng::Rng;
 use crate::scheduler::Process;
 use crate::world::World;
 
-/// How long a pause between two tries is at most, in milliseconds.
+/// Longest pause between two attempts, in ms.
 const RETRY_MS_MAX: u64 = 3_000;
-/// How long an endpoint is paused at most, in milliseconds.
+/// Longest pause of an endpoint, in ms.
 const PAUSED_MS_MAX: u64 = 60_000;
 
 struct Operator {
@@ -27,24 +27,24 @@ struct Operator {
     credential: String,
     endpoints: Endpoints,
     own: Vec<Own>,
-    /// How many endpoints there shall be.
+    /// Number of endpoints to keep.
     endpoints_max: u64,
-    /// The longest time between two changes, in milliseconds.
+    /// Longest time between two changes, in ms.
     pause_ms_max: u64,
-    /// Numbers what it makes.
+    /// Counter for unique names.
     made: u64,
 }
 
-/// An endpoint that it made.
+/// An endpoint that the operator created.
 struct Own {
     id: Arc<str>,
     template: String,
-    /// It lives as long as the world.
+    /// Whether the endpoint lives as long as the world.
     stays: bool,
     workers_max: u64,
 }
 
-/// Starts the operator, who has this key.
+/// Starts the operator with this key.
 pub fn start(world: &World, rng: &mut Rng, key: &str, endpoints: &Endpoints) -> Process {
     let mut rng = rng.fork();
     let mut operator = Operator {
@@ -112,7 +112,7 @@ impl Operator {
         text_member(&answer.body, "id").map(str::to_owned)
     }
 
-    /// What workers from outside need.
+    /// Returns the environment variables of external workers.
     async fn variables(&mut self, endpoint: &str) -> Option<Arc<BTreeMap<String, String>>> {
         #[derive(Deserialize)]
         struct Token {
@@ -131,7 +131,7 @@ impl Operator {
         let own = self.own.remove(*self.rng.pick(&may_go));
         let drain = if self.rng.chance(0.5) { "?drain=true" } else { "" };
         let path = format!("/v1/endpoints/{}{drain}", own.id);
-        // Some of the others hear of it only when it is done.
+        // Some parties learn of the deletion only afterwards.
         let told_first = self.rng.chance(0.5);
         if told_first {
             self.endpoints.withdraw(&own.id);
@@ -145,7 +145,7 @@ impl Operator {
         }
     }
 
-    /// Lets an endpoint run nothing for a while. It is not left like that, also when the world becomes calm.
+    /// Pauses an endpoint for up to [`PAUSED_MS_MAX`]. The pause ends even when the faults stop.
     async fn pause_one(&mut self) {
         let Some((id, _)) = self.pick() else { return };
         self.patch(&id, records::workers(0, 0)).await;
@@ -173,7 +173,7 @@ impl Operator {
         }
     }
 
-    /// A new version of its workers.
+    /// Changes a template, which replaces its workers.
     async fn change_template(&mut self) {
         let Some((_, template)) = self.pick() else { return };
         self.made += 1;
@@ -194,7 +194,7 @@ impl Operator {
         }
     }
 
-    /// Looks, and at times asks for something that is not there or not allowed.
+    /// Reads resources, sometimes missing or forbidden ones.
     async fn look(&mut self) {
         let id = self.pick().map_or_else(|| "nothing".into(), |(id, _)| id);
         let credential = self.credential.clone();
@@ -218,7 +218,7 @@ impl Operator {
         self.ask(order).await
     }
 
-    /// Asks until the server has decided.
+    /// Repeats the request until the server accepts or refuses it.
     async fn insist(&mut self, request: impl Fn(&str) -> HttpRequest) -> Option<HttpResponse> {
         loop {
             let request = request(&self.credential);
@@ -233,7 +233,7 @@ impl Operator {
         self.world.network.ask(Party::Operator, request).await.ok()
     }
 
-    /// One of its endpoints, and that one's template.
+    /// Returns a random endpoint of the operator with its template.
     fn pick(&mut self) -> Option<(Arc<str>, String)> {
         (!self.own.is_empty()).then(|| {
             let own = self.rng.pick(&self.own);

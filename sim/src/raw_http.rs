@@ -1,10 +1,10 @@
-//! Requests as clients, workers and the operator write them, and the little that they read in the answers.
+//! Builds requests of clients, workers and the operator, and reads single members of responses.
 
 use bytes::Bytes;
 
 use crate::observation::HttpRequest;
 
-/// A question without a body.
+/// A `GET` request without a body.
 pub fn get(path: String, credential: &str) -> HttpRequest {
     HttpRequest {
         method: "GET",
@@ -14,7 +14,7 @@ pub fn get(path: String, credential: &str) -> HttpRequest {
     }
 }
 
-/// An order with a body.
+/// A `POST` request with a body.
 pub fn post(path: String, credential: &str, body: impl Into<Bytes>) -> HttpRequest {
     HttpRequest {
         method: "POST",
@@ -24,14 +24,14 @@ pub fn post(path: String, credential: &str, body: impl Into<Bytes>) -> HttpReque
     }
 }
 
-/// The text of the first member with this name, as the server writes it: no blanks, nothing escaped. Only for
-/// members that come before any payload.
+/// Returns the text of the first member with this name. Works only for members before any payload, as the server
+/// writes them: no blanks, nothing escaped.
 pub fn text_member<'a>(body: &'a [u8], name: &str) -> Option<&'a str> {
     let text = match std::str::from_utf8(body) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&body[..error.valid_up_to()]).ok()?,
     };
-    // Names of members are few and short: this looks at some dozens of bytes.
+    // Names of members are few and short, so this scans some dozens of bytes.
     let mut rest = text;
     while let Some(at) = rest.find(name) {
         let (before, after) = (&rest[..at], &rest[at + name.len()..]);
@@ -45,7 +45,7 @@ pub fn text_member<'a>(body: &'a [u8], name: &str) -> Option<&'a str> {
     None
 }
 
-/// Letters to fill payloads with.
+/// Letters that fill payloads.
 pub fn padding(bytes: u64) -> &'static str {
     static LETTERS: [u8; 1_200_000] = [b'x'; 1_200_000];
     let bytes = &LETTERS[..LETTERS.len().min(bytes as usize)];

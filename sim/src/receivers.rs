@@ -1,4 +1,4 @@
-//! Those whom webhooks call: each as fast and as reliable as it is.
+//! Receivers of webhook calls, each with its own speed and reliability.
 
 #[cfg(test)]
 mod tests;
@@ -17,12 +17,12 @@ use crate::recorder::Recorder;
 use crate::rng::Rng;
 use crate::world::World;
 
-/// How many there are: `receiver-0.test` and so on.
+/// Number of receivers: `receiver-0.test` and so on.
 pub const RECEIVERS: u64 = 6;
 
-/// How long a receiver takes at most when it is slow; longer than a call may.
+/// Longest response time of a slow receiver, in ms; longer than a call's timeout.
 const SLOW_MS_MAX: u64 = 30_000;
-/// How long a receiver is down at most.
+/// Longest time for which a receiver is down, in ms.
 const DOWN_MS_MAX: u64 = 120_000;
 
 /// All receivers. Cheap to clone.
@@ -43,9 +43,9 @@ struct ReceiversState {
 }
 
 struct Receiver {
-    /// How long it takes at most when nothing is wrong, in milliseconds.
+    /// Longest response time without a fault, in ms.
     takes_ms_max: u64,
-    /// What it answers when something is.
+    /// The status that the receiver returns with a fault.
     error: StatusCode,
     down_until: Option<Instant>,
 }
@@ -57,7 +57,7 @@ enum Behaviour {
 }
 
 impl Receivers {
-    /// As reliable as chance has it.
+    /// Creates receivers with random properties.
     pub fn new(world: &World, rng: &mut Rng) -> Self {
         let errors =
             [500, 503, 404, 302, 201, 204].map(|code| StatusCode::from_u16(code).unwrap_or_default());
@@ -70,7 +70,7 @@ impl Receivers {
         }
     }
 
-    /// Calls a receiver. Dropping this hangs up.
+    /// Calls a receiver. Dropping the future disconnects.
     pub async fn deliver(&self, request: http::Request<Bytes>) -> Result<StatusCode, String> {
         let ReceiversShared { world, last_call, .. } = &*self.shared;
         let number = last_call.fetch_add(1, Ordering::Relaxed) + 1;
@@ -116,7 +116,7 @@ impl Receivers {
     }
 }
 
-/// A call under way.
+/// A call in flight.
 struct Call<'a> {
     record: &'a Recorder,
     number: u64,

@@ -1,4 +1,4 @@
-//! Keeps what is seen: hands it to the auditor, and writes the trace.
+//! Passes observations to the auditor and writes the trace.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use crate::auditor::Auditor;
 use crate::clock::Clock;
 use crate::observation::Observation;
 
-/// Everything that is seen goes through here, in order. Cheap to clone.
+/// Receives all observations in order. Cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
     clock: Clock,
@@ -16,12 +16,12 @@ pub struct Recorder {
 
 struct RecorderState {
     auditor: Auditor,
-    /// One line per event; none where nobody wants to read it.
+    /// One line per event; `None` without tracing.
     trace: Option<String>,
 }
 
 impl Recorder {
-    /// For an auditor, with or without a trace.
+    /// Creates a recorder with or without a trace.
     pub fn new(clock: Clock, auditor: Auditor, traced: bool) -> Self {
         Self {
             clock,
@@ -29,18 +29,18 @@ impl Recorder {
         }
     }
 
-    /// Somebody outside the server saw something.
+    /// Records an observation of a party.
     pub fn see(&self, seen: &Observation) {
         let at = self.clock.now();
         let mut state = self.state();
         if let Some(trace) = &mut state.trace {
-            // Writing to a string does not fail.
+            // Writing into a string cannot fail.
             let _ = writeln!(trace, "{} {} {seen:?}", at.ms, at.wall_ms);
         }
         state.auditor.see(at, seen);
     }
 
-    /// Something happened that nobody outside can see: for the trace alone.
+    /// Adds a line about an event that no party can observe to the trace only.
     pub fn note(&self, text: impl FnOnce() -> String) {
         let at = self.clock.now();
         if let Some(trace) = &mut self.state().trace {
@@ -53,7 +53,7 @@ impl Recorder {
         self.state().trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Looks at the auditor.
+    /// Calls `look` with the auditor.
     pub fn auditor<T>(&self, look: impl FnOnce(&Auditor) -> T) -> T {
         look(&self.state().auditor)
     }

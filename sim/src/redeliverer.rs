@@ -1,4 +1,4 @@
-//! Somebody who looks after webhooks: has those delivered again that failed, and now and then one that did not.
+//! An operator's task that requests redelivery of failed webhooks, and sometimes of delivered ones.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::raw_http::{get, post, text_member};
 use crate::rng::Rng;
 use crate::world::World;
 
-/// How likely a world has one.
+/// Probability that a world has this task.
 const PRESENCE: f64 = 0.3;
-/// The longest time between two looks, in milliseconds.
+/// Longest time between two passes, in ms.
 const PAUSE_MS_MAX: u64 = 120_000;
 
-/// Starts one, who has this key, in some of the worlds.
+/// Starts the task with this key, in some of the worlds.
 pub fn start(world: &World, mut rng: Rng, key: &str, endpoints: &Endpoints) {
     if !rng.chance(PRESENCE) {
         return;
@@ -34,7 +34,7 @@ pub fn start(world: &World, mut rng: Rng, key: &str, endpoints: &Endpoints) {
                 let Some(id) = text_member(&answer.body, "id") else { continue };
                 format!("{mount}/{id}/redeliver")
             };
-            // Whether it was done shows in what is called.
+            // The webhook calls show whether the redelivery took effect.
             let _ = inner.network.ask(Party::Operator, post(path, &credential, "")).await;
         }
     });

@@ -1,48 +1,48 @@
-//! Chance, from the seed alone.
+//! Random numbers that depend on the seed only.
 
 use std::ops::RangeInclusive;
 
-/// A source of chance. Two with the same seed answer alike.
+/// A source of random numbers. Sources with the same seed return the same numbers.
 #[derive(Clone, Debug)]
 pub struct Rng {
     rng: fastrand::Rng,
 }
 
 impl Rng {
-    /// From a seed.
+    /// Creates the source of a seed.
     pub fn new(seed: u64) -> Self {
         Self { rng: fastrand::Rng::with_seed(seed) }
     }
 
-    /// Another source, for somebody who must not disturb the order of this one.
+    /// Returns an independent source, for a party that must not change this one's order.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self { rng: self.rng.fork() }
     }
 
-    /// True with this probability.
+    /// Returns true with this probability, 0 to 1.
     pub fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.rng.f64() < probability
     }
 
-    /// One of the numbers, each as likely.
+    /// Returns a number of the range, uniformly.
     pub fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
         self.rng.u64(range)
     }
 
-    /// A number of the range whose order of magnitude is as likely as any other's: mostly small, at times large.
+    /// Returns a number of the range whose order of magnitude is uniform: small numbers are more likely.
     pub fn skewed(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (low, high) = ((*range.start() + 1) as f64, (*range.end() + 1) as f64);
         let power = low.ln() + self.rng.f64() * (high.ln() - low.ln());
         (power.exp() as u64 - 1).clamp(*range.start(), *range.end())
     }
 
-    /// One of the items, each as likely. There must be one.
+    /// Returns a random item of a nonempty slice.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.rng.usize(..items.len())]
     }
 
-    /// 128 random bits.
+    /// Returns 128 random bits.
     pub fn bits(&mut self) -> u128 {
         self.rng.u128(..)
     }

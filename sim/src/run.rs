@@ -1,4 +1,4 @@
-//! One world, from its seed to the auditor's verdict.
+//! Runs one world from its seed to the auditor's result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,51 +25,54 @@ use crate::settings::ServerSettings;
 use crate::world::World;
 use crate::{clients, keys, launcher, operator, redeliverer, workers};
 
-/// Steps of a world before it calms down, where nobody says.
+/// Default steps of a world until the faults stop.
 pub const STEPS: u64 = 50_000;
-/// How long a world lasts when nothing goes wrong any more. What takes longest is that a server that began late gives
-/// up on a worker which it took over and never hears of: that one has 30 minutes, as it may be loading a model.
+/// Duration of the phase without faults. The longest timeout is 30 min: a late server waits that long for an
+/// adopted worker that never pings, because it may be loading a model.
 const QUIET_PHASE: Duration = Duration::from_mins(40);
-/// A world that needs more steps than this to come to rest is running in circles.
+/// Most steps of the phase without faults; a world with more never comes to rest.
 const QUIET_STEPS_MAX: u64 = 1_000_000;
-/// More steps than these without any time passing are a task that turns in circles.
+/// Most steps without passing time; more mean a task that loops.
 const INSTANT_STEPS_MAX: u64 = 20_000;
-/// The longest time between two jumps of the wall clock.
+/// Longest time between two jumps of the wall clock, in ms.
 const JUMP_EVERY_MS_MAX: u64 = 120_000;
-/// The longest jump.
+/// Longest jump, in ms.
 const JUMP_MS_MAX: u64 = 7_200_000;
 
-/// What became of a world.
+/// The result of one world.
 pub struct WorldResult {
-    /// Its seed.
+    /// The seed of the world.
     pub seed: u64,
-    /// Polls of its tasks.
+    /// Number of polls of the world's tasks.
     pub steps: u64,
-    /// Simulated milliseconds.
+    /// Duration of the world in simulated milliseconds.
     pub ms: u64,
-    /// How often each kind of fault struck.
+    /// How often each kind of fault was injected.
     pub faults: Vec<(Fault, u64)>,
     /// How often each promise was checked.
     pub checked: Vec<(&'static str, u64)>,
-    /// How often each edge of a job's life was taken, as far as could be told from outside.
+    /// How often each transition of a job's state was certainly observed.
     pub edges: Vec<(Transition, u64)>,
-    /// What was not as promised.
+    /// The broken promises, in order of detection.
     pub violations: Vec<Violation>,
-    /// Everything that happened, if it was asked for.
+    /// All events, one per line; empty without tracing.
     pub trace: String,
 }
 
-/// Lives through the world of a seed: `steps` with faults, then a calm time in which everything must come to rest.
+/// Runs the world of a seed: `steps` with faults, then a phase without faults in which everything must come to
+/// rest.
 ///
 /// # Panics
+///
 /// If the operating system cannot provide a timer.
 pub fn run_world(seed: u64, steps: u64, traced: bool) -> WorldResult {
     run_world_with(&[], seed, steps, traced)
 }
 
-/// Lives through the world of a seed in which these faults strike so often, whatever the seed says.
+/// Runs the world of a seed with these fault rates instead of the seed's.
 ///
 /// # Panics
+///
 /// If the operating system cannot provide a timer.
 pub fn run_world_with(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> WorldResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -88,7 +91,7 @@ async fn run(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> Wor
     world.faults.end();
     world.record.see(&Observation::Calm);
     if rests {
-        // Whichever comes first: a world that cannot come to rest would never get to the end of the time.
+        // Whichever comes first: a world that never rests would never reach the end of the time.
         rests = tokio::select! {
             biased;
             _ = go_on(&world, QUIET_STEPS_MAX) => false,
@@ -96,13 +99,12 @@ async fn run(rates: &[(Fault, f64)], seed: u64, steps: u64, traced: bool) -> Wor
         };
     }
     world.record.see(&Observation::End);
-    // The server knows the receivers, and they the world with its network: nobody would ever be dropped.
+    // The server holds the receivers, which hold the world with its network: this breaks the cycle.
     world.network.connect(None);
     verdict(seed, &world, rests)
 }
 
-/// Returns after so many more steps. Answers whether time went on: it stands still where a task turns in circles
-/// without waiting for anything.
+/// Returns after `steps` more steps. Returns false if no time passed, because a task loops without waiting.
 async fn go_on(world: &World, steps: u64) -> bool {
     let end = world.tasks.steps() + steps;
     while world.tasks.steps() < end {
@@ -144,7 +146,7 @@ fn populate(world: &World, rng: &mut Rng, settings: ServerSettings) {
     redeliverer::start(world, rng.clone(), keys::OPERATOR_KEY, &endpoints);
 }
 
-/// The wall clock of the server's machine is set, or wakes up.
+/// Sets the wall clock of the server's computer from time to time.
 async fn jump_clocks(world: World, mut rng: Rng) {
     loop {
         sleep(Duration::from_millis(rng.skewed(1_000..=JUMP_EVERY_MS_MAX))).await;

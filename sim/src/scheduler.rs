@@ -1,8 +1,8 @@
-//! Tasks of the simulated world, grouped as processes are: those of one process die together.
+//! Tasks of the simulated world, grouped into processes whose tasks die together.
 //!
-//! Everything runs in one thread on tokio's single-threaded runtime with its clock paused: when no task can run,
-//! time jumps to the next timer. A step is one poll of one task. Where several tasks could run, chance lets some
-//! of them wait, so that every seed sees another order.
+//! Everything runs in one thread on tokio's single-threaded runtime with a paused clock: when no task can run, time
+//! jumps to the next timer. A step is one poll of one task. Random runnable tasks are delayed, so that every seed
+//! has its own order.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ pub struct Scheduler {
 
 struct SchedulerState {
     steps: AtomicU64,
-    /// The step that somebody waits for.
+    /// The step that a caller of `reach` waits for.
     mark: AtomicU64,
     marked: Notify,
     /// Panics of this thread before the world began.
@@ -34,7 +34,7 @@ struct SchedulerState {
 }
 
 impl Scheduler {
-    /// With an own amount of disorder per world.
+    /// Creates a scheduler with a random amount of disorder.
     pub fn new(rng: &mut Rng) -> Self {
         let disorder = if rng.chance(0.2) { 0.0 } else { rng.range(1..=500) as f64 / 1_000.0 };
         let shared = SchedulerState {
@@ -48,12 +48,12 @@ impl Scheduler {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Polls so far.
+    /// Number of polls so far.
     pub fn steps(&self) -> u64 {
         self.shared.steps.load(Ordering::Relaxed)
     }
 
-    /// Returns after so many steps. One caller at a time.
+    /// Returns after `steps` steps in total. Only one caller may wait.
     pub async fn reach(&self, steps: u64) {
         self.shared.mark.store(steps, Ordering::Relaxed);
         while self.steps() < steps {
@@ -66,12 +66,12 @@ impl Scheduler {
         count_panics() - self.shared.panics_before
     }
 
-    /// A process that dies only when it is killed.
+    /// Creates a process that dies only when it is killed.
     pub fn process(&self) -> Process {
         self.mortal_process(|| false)
     }
 
-    /// A process that is asked before each of its steps whether it dies now.
+    /// Creates a process that calls `dies` before each of its steps, and dies when it returns true.
     pub fn mortal_process(&self, dies: impl Fn() -> bool + Send + Sync + 'static) -> Process {
         let life = ProcessState {
             tasks: self.clone(),
@@ -126,17 +126,17 @@ impl Process {
         handle
     }
 
-    /// Ends every task where it stands.
+    /// Drops all tasks of the process.
     pub fn kill(&self) {
         self.life.kill();
     }
 
-    /// Whether it was killed.
+    /// Whether the process was killed.
     pub fn is_dead(&self) -> bool {
         self.life.dead.load(Ordering::Relaxed)
     }
 
-    /// Returns when it was killed.
+    /// Returns when the process is killed.
     pub async fn death(&self) {
         while !self.is_dead() {
             self.life.died.notified().await;
@@ -153,7 +153,7 @@ impl ProcessState {
     }
 }
 
-/// A task whose polls are steps of the world.
+/// A task whose polls count as steps of the world.
 struct CountedTask {
     life: Arc<ProcessState>,
     task: Pin<Box<dyn Future<Output = ()> + Send>>,

@@ -1,4 +1,4 @@
-//! The server's processes, one after another: each starts, serves, and is killed or stopped in the end.
+//! The server's processes, one after another: each starts, serves, and is killed or stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,31 +22,31 @@ use crate::scheduler::Process;
 use crate::settings::ServerSettings;
 use crate::world::World;
 
-/// How long requests may take to end when the server is stopped; the default of the real one.
+/// How long requests may run after a stop; the default of the real server.
 const STOP_GRACE: Duration = Duration::from_secs(8);
-/// How often somebody may think of an orderly restart, or pull the plug.
+/// Longest time until an orderly restart or a power cut is considered, in ms.
 const WHIM_MS_MAX: u64 = 120_000;
-/// Milliseconds until a dead server is started again, at most.
+/// Longest time until a dead server is started again, in ms.
 const DOWN_MS_MAX: u64 = 120_000;
 
-/// What runs workers, as one process of the server holds it.
+/// Creates the launcher of one server process.
 pub type LauncherOf = Box<dyn Fn(&Process) -> Arc<dyn Launcher> + Send + Sync>;
 
-/// Everything that the server's machine has beside the server.
+/// The parts of the server's computer outside the server.
 pub struct ServerMachine {
-    /// Its disk.
+    /// The disk with the server's data.
     pub disk: Disk,
-    /// What runs workers there.
+    /// Creates the launcher of workers.
     pub launcher: LauncherOf,
-    /// How webhook calls leave it.
+    /// The transport of webhook calls.
     pub post: Arc<dyn WebhookTransport>,
-    /// Where the server notes what became of them.
+    /// The log of webhook calls.
     pub hook_log: Arc<dyn WebhookLog>,
-    /// How the server is set up.
+    /// The settings of all server processes.
     pub settings: ServerSettings,
 }
 
-/// Keeps a server running for as long as the world lasts.
+/// Keeps a server running as long as the world lasts.
 pub async fn keep(world: World, machine: ServerMachine, mut rng: Rng) {
     loop {
         let faults = world.faults.clone();
@@ -61,7 +61,7 @@ pub async fn keep(world: World, machine: ServerMachine, mut rng: Rng) {
     }
 }
 
-/// One life of the server. Answers whether it ended in order.
+/// Runs one server process. Returns whether it ended in order.
 async fn live(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rng) -> bool {
     let stop = Arc::new(Notify::new());
     let (ended, end) = oneshot::channel();
@@ -108,7 +108,7 @@ fn parts(world: &World, machine: &ServerMachine, process: &Process, rng: &mut Rn
     }
 }
 
-/// What the program does between its start and its end.
+/// Does what the program does between start and end.
 async fn serve(
     world: &World,
     process: Process,
@@ -124,7 +124,7 @@ async fn serve(
     stop.notified().await;
     world.network.close();
     engine.release_waits().await;
-    // Those that take longer are cut off.
+    // Requests that take longer are disconnected.
     let _ = timeout(STOP_GRACE, world.network.until_idle()).await;
     engine.close().await;
     Ok(())

@@ -1,4 +1,4 @@
-//! How the server of one world is set up.
+//! The server's settings in one world.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use longshore_http::{HttpSettings, Limit, RateLimits, RateTable};
 use crate::auditor::{Rate, Rates, Rules};
 use crate::rng::Rng;
 
-/// Where the server's workers reach it.
+/// The address at which workers reach the server.
 pub const BASE_URL: &str = "http://longshore.test";
 
-/// What the operator of the server wrote into its settings.
+/// The settings of the server's operator.
 #[derive(Clone)]
 pub struct ServerSettings {
-    /// For the engine.
+    /// Settings of the engine.
     pub engine: EngineSettings,
-    /// For the webhook chore.
+    /// Settings of webhook delivery.
     pub webhooks: WebhookSettings,
-    /// For the supervisors.
+    /// Settings of the workers' supervisors.
     pub workers: WorkerSettings,
-    /// For the edge.
+    /// Settings of the HTTP edge.
     pub http: HttpSettings,
 }
 
 impl ServerSettings {
-    /// Draws what one world's operator likes.
+    /// Draws the settings of one world.
     pub fn draw(rng: &mut Rng) -> Self {
         let ping_interval_ms = *rng.pick(&[2_000, 5_000, 10_000]);
         let engine = EngineSettings {
@@ -39,7 +39,7 @@ impl ServerSettings {
             recent_bytes_max: *rng.pick(&[0, 4_000, 1 << 20]),
             ..EngineSettings::default()
         };
-        // A chance of its own, so that the worlds of the corpus stay what they were.
+        // Drawn from a copy, so that the worlds of the corpus repeat unchanged.
         let mut own = rng.clone();
         let webhooks = WebhookSettings {
             allow_private: true,
@@ -73,7 +73,7 @@ impl ServerSettings {
     }
 }
 
-/// What an auditor may know of the settings: as much as an operator tells those who use the server.
+/// The settings that an auditor may know: what an operator tells clients.
 impl From<&ServerSettings> for Rules {
     fn from(settings: &ServerSettings) -> Self {
         let ServerSettings { engine, webhooks, workers, http } = settings;
@@ -94,7 +94,7 @@ impl From<&ServerSettings> for Rules {
     }
 }
 
-/// As the specification says, or what an operator may like better.
+/// The specification's values, or others that an operator may choose.
 fn retries(rng: &mut Rng) -> WebhookRetries {
     if rng.chance(0.7) {
         return WebhookRetries::default();

@@ -1,7 +1,7 @@
-//! Rows on a simulated disk: what the embedded store promises, and nothing better.
+//! Rows on a simulated disk, with exactly the guarantees of the embedded store.
 //!
-//! Like it, this store has one writer that takes everything that waits as one group: one write, one sync. A group
-//! is seen by readers when it is synced. What a crash leaves of it is decided in `store/rows.rs`.
+//! Like the embedded store, this one has a single writer that takes all waiting changes as one group: one write,
+//! one sync. Readers see a group when it is synced. `store/rows.rs` decides what survives a crash.
 
 mod damage;
 mod rows;
@@ -23,7 +23,7 @@ use crate::scheduler::Process;
 
 pub(crate) use self::rows::Rows;
 
-/// The rows as one process of the server has them open.
+/// The rows as one server process sees them.
 pub struct SimStore {
     drive: Arc<Drive>,
     rows: Arc<Rows>,

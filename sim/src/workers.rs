@@ -1,4 +1,4 @@
-//! Workers that speak the protocol as the official SDK does, and those who run them on machines of their own.
+//! Workers that speak the protocol of the official SDK, and owners of external workers.
 
 mod environment;
 mod external;

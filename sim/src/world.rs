@@ -1,4 +1,4 @@
-//! What everybody in a world shares.
+//! The shared parts of a world.
 
 use crate::clock::Clock;
 use crate::faults::Faults;
@@ -6,17 +6,17 @@ use crate::network::Network;
 use crate::recorder::Recorder;
 use crate::scheduler::Scheduler;
 
-/// What everybody in a world shares. Cheap to clone.
+/// The clock, faults, tasks, observations and network that all parties of a world share. Cheap to clone.
 #[derive(Clone)]
 pub struct World {
-    /// Time.
+    /// Simulated time and the wall clock.
     pub clock: Clock,
-    /// What goes wrong.
+    /// The faults and their rates.
     pub faults: Faults,
-    /// Where tasks are started.
+    /// The scheduler on which tasks are started.
     pub tasks: Scheduler,
-    /// Where what is seen is kept.
+    /// The recorder of observations.
     pub record: Recorder,
-    /// The way to the server.
+    /// The network to the server.
     pub network: Network,
 }

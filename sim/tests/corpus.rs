@@ -1,4 +1,4 @@
-//! Worlds that once showed a mistake keep every promise now.
+//! Worlds that once revealed a mistake keep every promise now.
 
 use longshore_sim::run;
 

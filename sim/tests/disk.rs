@@ -1,4 +1,4 @@
-//! What a crash leaves on the simulated disk, and what it must not take.
+//! What a crash must keep, and may lose, on the simulated disk.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ impl Machine {
         Self { tasks, faults, disk, process }
     }
 
-    /// The process dies, and another begins.
+    /// The process dies and the next one starts.
     fn crash(&mut self, power_cut: bool) {
         self.process.kill();
         self.disk.crash(power_cut);
@@ -49,7 +49,7 @@ impl Machine {
         self.disk.store(&self.process).claim_shards(vec![SHARD]).await.unwrap()[0]
     }
 
-    /// Two writes in one batch: all or nothing.
+    /// A batch of two writes.
     fn batch(number: u32, durability: Durability) -> Batch {
         let put = |side: &str| Write::PutSetting(format!("{number} {side}"), Bytes::from_static(b"x"));
         Batch { durability, writes: vec![put("left"), put("right")], chain: None }
@@ -59,7 +59,7 @@ impl Machine {
         self.disk.store(&self.process).commit(SHARD, epoch, Self::batch(number, durability)).await
     }
 
-    /// The numbers of the batches that are there, each of them whole.
+    /// The numbers of the batches on the disk. Each must be complete.
     async fn present(&self) -> BTreeSet<u32> {
         let settings = self.disk.store(&self.process).catalog().await.unwrap().settings;
         let number = |name: &String| name.split(' ').next().unwrap().parse::<u32>().unwrap();
@@ -75,7 +75,7 @@ async fn no_crash_takes_what_was_synced() {
         let mut machine = Machine::new(seed, &[(Fault::TailLost, 1.0)]);
         let epoch = machine.claim().await;
         machine.commit(epoch, 1, Durability::Synced).await.unwrap();
-        // The sync of a later batch covers the ones before.
+        // The sync of a later batch covers the earlier ones.
         machine.commit(epoch, 2, Durability::Buffered).await.unwrap();
         machine.commit(epoch, 3, Durability::Synced).await.unwrap();
         machine.crash(true);
@@ -90,7 +90,7 @@ async fn a_killed_process_loses_nothing_that_was_written() {
     machine.commit(epoch, 1, Durability::Buffered).await.unwrap();
     machine.crash(false);
     assert_eq!(machine.present().await, [1].into());
-    // It is still not synced.
+    // The batch is still not synced.
     machine.crash(true);
     assert_eq!(machine.present().await, BTreeSet::new());
 }
@@ -102,7 +102,7 @@ async fn a_power_cut_takes_whole_batches_from_the_end() {
         let mut machine = Machine::new(seed, &[(Fault::TailTorn, 1.0)]);
         let epoch = machine.claim().await;
         let store = machine.disk.store(&machine.process);
-        // Handed over one by one, so that they are groups of their own.
+        // Sent one after the other, so that each is a group.
         for number in 0..4 {
             store.commit(SHARD, epoch, Machine::batch(number, Durability::Buffered)).await.unwrap();
         }
@@ -134,7 +134,7 @@ async fn an_unfinished_batch_is_there_or_not_after_a_crash() {
         let epoch = machine.claim().await;
         let store = machine.disk.store(&machine.process);
         let commit = store.commit(SHARD, epoch, Machine::batch(1, Durability::Synced));
-        // Its end may come first: then it must be there.
+        // If the commit returns before the crash, the batch must be on the disk.
         let answer = tokio::time::timeout(Duration::from_millis(1), commit).await;
         machine.crash(seed % 2 == 0);
         let present = !machine.present().await.is_empty();

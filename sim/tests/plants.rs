@@ -1,4 +1,4 @@
-//! Every mistake that can be planted in the server is found within its budget of worlds.
+//! Every planted mistake is found within its budget of worlds.
 #![cfg(feature = "planted")]
 
 use longshore_sim::hunt;

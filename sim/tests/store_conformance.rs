@@ -1,4 +1,4 @@
-//! The simulated disk's store passes the suite of the stores when nothing goes wrong.
+//! The simulated store passes the conformance suite of stores without faults.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[macro_use]

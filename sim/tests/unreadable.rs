@@ -1,9 +1,9 @@
-//! Disks that cannot be read at times, and inputs that are damaged: a read error costs no job anything, damage only its own.
+//! Disks with read errors and damaged inputs: a read error fails no job, a damaged input only its own.
 
 use longshore_sim::faults::Fault;
 use longshore_sim::run;
 
-/// What goes wrong with reads; everything else as the seed says.
+/// Rates of read faults; all other rates come from the seed.
 const RATES: &[(Fault, f64)] = &[
     (Fault::ReadFailed, 0.03),
     (Fault::DiskUnreadable, 0.003),
@@ -12,7 +12,7 @@ const RATES: &[(Fault, f64)] = &[
     (Fault::ChunkDamaged, 0.03),
 ];
 const STEPS: u64 = 10_000;
-/// In the first, others are handed out while a job is set aside.
+/// In the first one, other jobs are delivered while a job is set aside.
 const SEEDS: [u64; 7] = [9032, 9106, 7007, 1, 3, 4, 5];
 
 #[test]

@@ -1,4 +1,4 @@
-//! The promises hold in a million steps of simulated worlds, and worlds repeat.
+//! The promises hold in a million steps of simulated worlds, and worlds repeat exactly.
 
 use std::process::Command;
 
@@ -7,9 +7,9 @@ use longshore_sim::run;
 
 /// Steps of all worlds together.
 const STEPS_MIN: u64 = 1_000_000;
-/// The first world; those before it are for trying things by hand.
+/// Seed of the first world; smaller seeds are left for manual runs.
 const FIRST_SEED: u64 = 10_000;
-/// Worlds that are lived through twice, and their steps.
+/// Seeds of the worlds that are run twice, and their steps.
 const REPEATED: [(u64, u64); 3] = [(1, 10_000), (2, 10_000), (3, 10_000)];
 
 #[test]

@@ -57,7 +57,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes stored bytes.
+    /// Writes bytes that an earlier send has stored.
     pub fn send_rest(&mut self) -> io::Result<()> {
         if self.written < self.unwritten.len() {
             self.written += write(&mut self.stream, &self.unwritten[self.written..])?;

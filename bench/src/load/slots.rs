@@ -28,7 +28,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Creates `count` consumers.
+    /// Creates `count` consumers, numbered from 0.
     pub fn new(manner: SlotProtocol, count: usize, tally: Rc<Tally>) -> Self {
         Self { manner, tally, first_line: 0, reports: vec![false; count] }
     }

@@ -26,7 +26,7 @@ impl Target {
         Self { address, speech, greeting: |_| Ok(()) }
     }
 
-    /// Adds a handshake.
+    /// Adds a handshake to every new connection.
     #[must_use]
     pub fn greeting(mut self, greeting: Handshake) -> Self {
         self.greeting = greeting;

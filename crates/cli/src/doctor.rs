@@ -45,7 +45,7 @@ pub struct DoctorArgs {
 pub struct ServerPlan {
     /// Address that the server listens on, such as `127.0.0.1:8080`.
     pub listen: String,
-    /// The data directory.
+    /// The data directory of the server.
     pub data_dir: PathBuf,
     /// Whether a key for stored secrets is set, or why the configured key cannot be used.
     pub secrets_key: Result<bool, String>,

@@ -1,4 +1,4 @@
-//! What clients hand in.
+//! The bodies of submits.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::receivers::RECEIVERS;
 use crate::rng::Rng;
 use crate::workers::UNREADABLE;
 
-/// A job request that is in order. `client` and `number` make it different from every other.
+/// A valid submit. `client` and `number` make it unique.
 pub(super) fn job(
     profile: &ClientProfile,
     rng: &mut Rng,
@@ -24,7 +24,7 @@ pub(super) fn job(
     };
     if rng.chance(profile.webhooks) {
         let receiver = rng.range(0..=RECEIVERS - 1);
-        // Writing into a string does not fail.
+        // Writing into a string cannot fail.
         let _ = write!(body, r#","webhook":"http://receiver-{receiver}.test/{client}/{number}""#);
     }
     if rng.chance(profile.policies) {

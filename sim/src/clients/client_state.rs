@@ -1,4 +1,4 @@
-//! What a client remembers.
+//! The state of a client.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use bytes::Bytes;
 
 use crate::rng::Rng;
 
-/// How many finished jobs are remembered.
+/// Terminal jobs that a client remembers.
 const OVER_KEPT: usize = 40;
-/// How many promises are remembered.
+/// Submits with an idempotency key that a client remembers.
 const PROMISES_KEPT: usize = 10;
 
-/// A job that a client knows of.
+/// A job that a client knows.
 #[derive(Clone)]
 pub(super) struct KnownJob {
-    /// Its id.
+    /// The job's id.
     pub(super) job: Arc<str>,
-    /// The endpoint that it was handed to.
+    /// The endpoint that the job was submitted to.
     pub(super) endpoint: Arc<str>,
-    /// It failed or timed out when it was last seen.
+    /// Whether the job had failed or timed out when it was last seen.
     may_retry: bool,
-    /// Counts up with each job.
+    /// Increases with each job.
     number: u64,
 }
 
@@ -34,33 +34,33 @@ pub(super) struct UnacknowledgedSubmit {
     pub(super) body: Bytes,
 }
 
-/// What a client remembers.
+/// The jobs and submits that a client remembers.
 #[derive(Default)]
 pub(super) struct ClientState {
-    /// Jobs whose end it has not seen.
+    /// Jobs whose end the client has not seen.
     open: BTreeMap<u64, KnownJob>,
-    /// Jobs whose end it has seen, the last ones.
+    /// The most recent jobs whose end the client has seen.
     over: VecDeque<KnownJob>,
     promises: VecDeque<UnacknowledgedSubmit>,
     last_number: u64,
     submits: u64,
-    /// The last open job that was looked at.
+    /// The last open job that was requested.
     looked_at: u64,
 }
 
 impl ClientState {
-    /// How many jobs are open.
+    /// Number of open jobs.
     pub(super) fn open_len(&self) -> usize {
         self.open.len()
     }
 
-    /// A number that no other submit of this client has.
+    /// Returns a number that is unique among this client's submits.
     pub(super) fn next_submit(&mut self) -> u64 {
         self.submits += 1;
         self.submits
     }
 
-    /// A job was accepted. One that is known already (the same key was sent twice) stays as it is.
+    /// Records an accepted job. A known job, whose key was sent twice, stays unchanged.
     pub(super) fn opened(&mut self, job: &str, endpoint: &Arc<str>) {
         if self.open.values().rev().take(PROMISES_KEPT * 4).any(|known| &*known.job == job) {
             return;
@@ -75,7 +75,7 @@ impl ClientState {
         self.open.insert(known.number, known);
     }
 
-    /// Its end was seen.
+    /// Records that the client has seen the job's end.
     pub(super) fn ended(&mut self, known: &KnownJob, may_retry: bool) {
         let Some(mut known) = self.open.remove(&known.number) else { return };
         known.may_retry = may_retry;
@@ -85,13 +85,13 @@ impl ClientState {
         self.over.push_back(known);
     }
 
-    /// Nobody knows it any more.
+    /// Forgets a job that the server has deleted.
     pub(super) fn gone(&mut self, known: &KnownJob) {
         self.open.remove(&known.number);
         self.over.retain(|over| over.number != known.number);
     }
 
-    /// It is not over, or not any more.
+    /// Marks a job as open, also after an end that was retried.
     pub(super) fn reopened(&mut self, known: &KnownJob) {
         if self.open.contains_key(&known.number) {
             return;
@@ -100,7 +100,7 @@ impl ClientState {
         self.open.insert(known.number, known.clone());
     }
 
-    /// The next open job, in turn.
+    /// Returns the next open job in turn.
     pub(super) fn next_open(&mut self) -> Option<KnownJob> {
         let next = self.open.range(self.looked_at + 1..).next().or_else(|| self.open.iter().next());
         let (number, known) = next?;
@@ -108,28 +108,28 @@ impl ClientState {
         Some(known.clone())
     }
 
-    /// Any open job.
+    /// Returns a random open job.
     pub(super) fn pick_open(&self, rng: &mut Rng) -> Option<KnownJob> {
         let (first, last) = (*self.open.keys().next()?, *self.open.keys().next_back()?);
         self.open.range(rng.range(first..=last)..).next().map(|(_, known)| known.clone())
     }
 
-    /// Any finished job.
+    /// Returns a random terminal job.
     pub(super) fn pick_over(&mut self, rng: &mut Rng) -> Option<KnownJob> {
         (!self.over.is_empty()).then(|| rng.pick(self.over.make_contiguous()).clone())
     }
 
-    /// The last job that may be retried.
+    /// Returns the last job that may be retried.
     pub(super) fn pick_failed(&self) -> Option<KnownJob> {
         self.over.iter().rev().find(|known| known.may_retry).cloned()
     }
 
-    /// Mostly an open job, else a finished one.
+    /// Returns an open job with a higher probability than a terminal one.
     pub(super) fn pick(&mut self, rng: &mut Rng) -> Option<KnownJob> {
         if rng.chance(0.8) { self.pick_open(rng) } else { self.pick_over(rng) }
     }
 
-    /// This key was sent with this body.
+    /// Records that this key was sent with this body.
     pub(super) fn promised(&mut self, promise: UnacknowledgedSubmit) {
         if self.promises.len() == PROMISES_KEPT {
             self.promises.pop_front();
@@ -137,7 +137,7 @@ impl ClientState {
         self.promises.push_back(promise);
     }
 
-    /// Any of the last promises.
+    /// Returns one of the recent submits.
     pub(super) fn pick_promise(&mut self, rng: &mut Rng) -> Option<UnacknowledgedSubmit> {
         (!self.promises.is_empty()).then(|| rng.pick(self.promises.make_contiguous()).clone())
     }

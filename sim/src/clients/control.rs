@@ -1,10 +1,10 @@
-//! Clients change what becomes of their jobs.
+//! Clients change their jobs: ttl, cancel, retry, purge.
 
 use super::Client;
 use crate::raw_http::{get, post};
 
 impl Client {
-    /// `status?ttl=`: the job shall go sooner, or later.
+    /// Changes a job's deletion time with `status?ttl=`.
     pub(super) async fn keep_any(&self) {
         let Some(known) = self.any() else { return };
         let path = {
@@ -29,7 +29,7 @@ impl Client {
         }
     }
 
-    /// Retries a job, mostly one that may be retried; the others must be refused.
+    /// Retries a job. Most are retryable; a retry of the others must be refused.
     pub(super) async fn retry_any(&self) {
         let known = {
             let (mut rng, mut book) = (self.rng(), self.book());
@@ -47,7 +47,7 @@ impl Client {
         match self.ask(post(path, &self.credential, "")).await {
             Some(answer) if answer.status == 200 => self.book().reopened(&known),
             Some(answer) if answer.status == 404 => self.book().gone(&known),
-            // It may have been sent back all the same: somebody looks again.
+            // The retry may have taken effect, so the job is requested again.
             None => self.book().reopened(&known),
             Some(_) => {}
         }

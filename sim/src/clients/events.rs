@@ -1,5 +1,5 @@
-//! Clients follow a job by server-sent events, as the manual says: who is cut off comes back and says which chunk was
-//! the last.
+//! Clients follow a job by server-sent events as the manual describes: a disconnected reader reconnects and names
+//! the last chunk that it received.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::events::EventReader;
 use crate::observation::{HttpRequest, Party};
 use crate::raw_http::{get, text_member};
 
-/// How often a reader comes back.
+/// Most connections of one reader.
 const VISITS_MAX: u64 = 30;
-/// A reader that is told nothing of an end goes away after this at the latest.
+/// Longest time of a reader that sees no end, in ms.
 const STAYS_MS_MAX: u64 = 300_000;
-/// Pieces after which a reader with little patience hangs up, at most.
+/// Most pieces after which an impatient reader disconnects.
 const PIECES_MAX: u64 = 30;
-/// How long a reader waits before it comes back, at most.
+/// Longest pause before a reader reconnects, in ms.
 const AWAY_MS_MAX: u64 = 10_000;
 
-/// How far a reader is.
+/// How far a reader has read.
 #[derive(Default)]
 struct Place {
     first: Option<u64>,
     last: Option<u64>,
-    /// How the job ended.
+    /// The job's terminal state, if the reader has seen it.
     end: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// One connection. Answers whether there is any sense in coming back.
+    /// Reads one connection. Returns whether the reader should reconnect.
     async fn visit(&self, known: &KnownJob, place: &mut Place) -> bool {
         let request = self.question(known, place);
         let (stays_ms, mut pieces_left) = {
@@ -66,7 +66,7 @@ impl Client {
                 }
             }
             pieces_left = pieces_left.saturating_sub(1);
-            // What comes after the end is heard, too.
+            // After the end, the reader reads until the server closes the connection.
             pieces_left > 0 || place.end.is_some()
         };
         let from = Party::Client(self.number);

@@ -1,13 +1,13 @@
-//! Requests that must be refused.
+//! Requests that the server must refuse.
 
 use super::Client;
 use crate::observation::HttpRequest;
 use crate::raw_http::{get, post};
 use crate::rng::Rng;
 
-/// A job that was never handed in.
+/// The id of a job that was never submitted.
 const NO_JOB: &str = "0190ffff-ffff-7fff-bfff-0123456789ab";
-/// Bodies that are no job request.
+/// Bodies that are no valid submit.
 const BAD_BODIES: &[&str] = &[
     "",
     "{",
@@ -27,11 +27,11 @@ const BAD_BODIES: &[&str] = &[
     r#"{"input":{},"webhook":"ftp://receiver-0.test/"}"#,
     r#"{"input":{},"s3Config":[]}"#,
 ];
-/// What an `Authorization` header must not be.
+/// Invalid `Authorization` headers.
 const BAD_CREDENTIALS: &[&str] = &["", "Bearer", "Bearer nonsense", "lsw_nonsense_00", "Basic YTpi"];
 
 impl Client {
-    /// Sends something that must be refused.
+    /// Sends a random invalid request.
     pub(super) async fn nonsense(&self) {
         let request = {
             let mut rng = self.rng();

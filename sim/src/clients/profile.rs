@@ -1,25 +1,25 @@
-//! How one client behaves: drawn when it begins, widely different from client to client.
+//! The behaviour of one client. It is drawn at the start and differs widely between clients.
 
 use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// What a client may do next.
+/// The actions of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Run,
     Runsync,
-    /// Sends a submit again that has an `Idempotency-Key`.
+    /// Sends a submit with an `Idempotency-Key` again.
     Resend,
     Status,
     StatusSync,
-    /// `status?ttl=`.
+    /// Changes a job's deletion time with `status?ttl=`.
     Keep,
-    /// Reads a stream and drains it.
+    /// Reads a stream destructively.
     Drain,
     /// Reads a stream from an offset.
     Read,
-    /// Follows a job by its events.
+    /// Follows a job by server-sent events.
     Follow,
     Cancel,
     Retry,
@@ -29,7 +29,7 @@ pub(super) enum Action {
     Nonsense,
 }
 
-/// Everything, and how eager the most eager client is for it.
+/// All actions with the largest weight that a client may give each.
 const EAGERNESS_MAX: [(Action, u64); 15] = [
     (Action::Run, 100),
     (Action::Runsync, 40),
@@ -48,25 +48,25 @@ const EAGERNESS_MAX: [(Action, u64); 15] = [
     (Action::Nonsense, 15),
 ];
 
-/// Where the purge is among them.
+/// Index of the purge in the list.
 const PURGE: usize = 11;
 
-/// What one client is like.
+/// The behaviour of one client.
 #[derive(Clone, Debug)]
 pub(super) struct ClientProfile {
-    /// How many things it does at once.
+    /// Number of concurrent tasks.
     pub(super) hands: u64,
-    /// It hands in nothing while so many of its jobs are open.
+    /// Number of open jobs at which the client stops submitting.
     pub(super) open_max: u64,
-    /// It waits after a 429.
+    /// Whether the client waits after a 429.
     pub(super) is_patient: bool,
-    /// How likely a submit has an `Idempotency-Key`.
+    /// Probability that a submit has an `Idempotency-Key`.
     pub(super) promises: f64,
-    /// How likely a job has a policy, and a webhook.
+    /// Probability that a job has a policy, and that it has a webhook.
     pub(super) policies: f64,
     pub(super) webhooks: f64,
     pub(super) input_bytes_max: u64,
-    /// How likely it uses the paths of the client libraries.
+    /// Probability that a request uses the paths of the client libraries.
     pub(super) uses_sdk: f64,
     eagerness: [u64; EAGERNESS_MAX.len()],
     pause_ms_max: u64,
@@ -75,12 +75,12 @@ pub(super) struct ClientProfile {
 }
 
 impl ClientProfile {
-    /// Of a world in which everybody takes so many times as long as in the fastest.
+    /// Draws a client. All clients of a world pause `slowness` times as long as in the fastest world.
     pub(super) fn draw(rng: &mut Rng, slowness: u64) -> Self {
         let mut eagerness =
             EAGERNESS_MAX.map(|(_, most)| if rng.chance(0.3) { 0 } else { rng.skewed(0..=most) });
         eagerness[0] += rng.range(5..=50);
-        // One purge undoes what many clients did.
+        // One purge ends the jobs of many clients, so most clients never purge.
         if rng.chance(0.7) {
             eagerness[PURGE] = 0;
         }
@@ -101,9 +101,9 @@ impl ClientProfile {
         }
     }
 
-    /// The next thing to do.
+    /// Draws the next action.
     pub(super) fn action(&self, rng: &mut Rng) -> Action {
-        // There is at least some eagerness to hand in jobs.
+        // The weight of submits is never 0.
         let mut at = rng.range(1..=self.eagerness.iter().sum());
         for ((action, _), eagerness) in EAGERNESS_MAX.iter().zip(self.eagerness) {
             if at <= eagerness {
@@ -114,17 +114,17 @@ impl ClientProfile {
         Action::Run
     }
 
-    /// How long a hand rests.
+    /// Draws the pause between two bursts.
     pub(super) fn pause(&self, rng: &mut Rng) -> Duration {
         Duration::from_millis(rng.skewed(1..=self.pause_ms_max))
     }
 
-    /// How many things it does then without a pause.
+    /// Draws the number of actions without a pause.
     pub(super) fn burst(&self, rng: &mut Rng) -> u64 {
         if rng.chance(0.2) { rng.skewed(1..=self.burst_max) } else { 1 }
     }
 
-    /// How long until it looks at the next of its jobs.
+    /// Draws the time until the next request for one of the client's jobs.
     pub(super) fn look_ms(&self, rng: &mut Rng) -> u64 {
         rng.range(1..=self.look_ms_max)
     }

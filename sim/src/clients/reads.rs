@@ -1,4 +1,4 @@
-//! Clients look how their jobs stand.
+//! Clients read jobs, streams and lists.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -7,13 +7,13 @@ use super::Client;
 use super::client_state::KnownJob;
 use crate::raw_http::{get, post};
 
-/// How often a reader asks one stream.
+/// Most polls of one stream.
 const POLLS_MAX: u64 = 30;
-/// How many pages of a list are read.
+/// Most pages of one list.
 const PAGES_MAX: u64 = 5;
 
 impl Client {
-    /// One look at a job.
+    /// Requests the status of a job once.
     pub(super) async fn look_at(&self, known: &KnownJob) {
         let (path, posts) = {
             let mut rng = self.rng();
@@ -31,7 +31,7 @@ impl Client {
         }
     }
 
-    /// `status-sync`.
+    /// Waits for a job with `status-sync`.
     pub(super) async fn wait_for_any(&self) {
         let Some(known) = self.any() else { return };
         let path = {
@@ -44,7 +44,7 @@ impl Client {
         }
     }
 
-    /// Reads a stream as the client libraries do, until it is over.
+    /// Reads a stream destructively, as the client libraries do, until it ends.
     pub(super) async fn drain_any(&self) {
         let Some(known) = self.any() else { return };
         let polls = self.rng().range(1..=POLLS_MAX);
@@ -67,7 +67,7 @@ impl Client {
         }
     }
 
-    /// Reads a stream from an offset on, as one of several readers.
+    /// Reads a stream from an offset, as one of several readers.
     pub(super) async fn read_any(&self) {
         let Some(known) = self.any() else { return };
         let (polls, mut offset) = {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Turns the pages of `/requests`.
+    /// Reads the pages of `/requests`.
     pub(super) async fn list(&self) {
         let first = {
             let mut rng = self.rng();
@@ -131,7 +131,7 @@ impl Client {
     }
 }
 
-/// What a reader of a stream needs of an answer.
+/// The parts of a stream response that a reader needs.
 struct StreamReply {
     chunks: u64,
     is_last: bool,
@@ -160,7 +160,7 @@ impl StreamReply {
     }
 }
 
-/// The cursor at the end of a list; none on its last page.
+/// The cursor of the next page; `None` on the last page.
 fn next_page(body: &[u8]) -> Option<&str> {
     let tail = std::str::from_utf8(&body[body.len().saturating_sub(200)..]).ok()?;
     tail.rsplit_once("\"cursor\":\"")?.1.strip_suffix("\"}")

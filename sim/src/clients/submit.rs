@@ -1,4 +1,4 @@
-//! Jobs are handed in.
+//! Clients submit jobs.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::observation::HttpResponse;
 use crate::raw_http::{post, text_member};
 use crate::rng::Rng;
 
-/// How often a promise is sent again until there is an answer.
+/// Most attempts to send a submit with an idempotency key until a response arrives.
 const SENT_MAX: u32 = 6;
 
 impl Client {
-    /// Hands in a job, with `run` or `runsync`.
+    /// Submits a job with `run` or `runsync`.
     pub(super) async fn submit(&self, sync: bool) {
         let Some(promise) = self.new_promise(sync) else { return };
         if promise.key.is_empty() {
@@ -36,7 +36,7 @@ impl Client {
         }
     }
 
-    /// Sends one of the last promises again; at times with another body, which must be refused.
+    /// Sends a recent submit again, sometimes with another body, which must be refused.
     pub(super) async fn resend(&self) {
         let promise = {
             let (mut rng, mut book) = (self.rng(), self.book());
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// None if there was no answer.
+    /// Sends the submit until a response arrives; `None` if none does.
     async fn keep_promise(&self, promise: &UnacknowledgedSubmit) -> Option<()> {
         let mut request = post(promise.path.clone(), &self.credential, promise.body.clone());
         request.headers.push(("idempotency-key", promise.key.clone()));
@@ -64,7 +64,8 @@ impl Client {
         self.book().opened(job, &promise.endpoint);
     }
 
-    /// A job to hand in; none if there is nowhere to, or too much is open. Without a promise the key is empty.
+    /// Creates a submit. `None` without an endpoint or with too many open jobs. The key is empty for a submit that
+    /// is not repeated.
     fn new_promise(&self, sync: bool) -> Option<UnacknowledgedSubmit> {
         let (mut rng, mut book) = (self.rng(), self.book());
         if book.open_len() as u64 >= self.profile.open_max {
@@ -78,7 +79,7 @@ impl Client {
             rng.chance(self.profile.promises).then(|| format!("client {} number {number}", self.number));
         let mut path = self.base(&endpoint, &mut rng) + if sync { "/runsync" } else { "/run" };
         if sync && rng.chance(0.8) {
-            // Writing into a string does not fail.
+            // Writing into a string cannot fail.
             let _ = write!(path, "?wait={}", rng.skewed(1_000..=300_000));
         }
         Some(UnacknowledgedSubmit {
@@ -95,7 +96,7 @@ impl Client {
         self.mount(name, rng)
     }
 
-    /// The job interface, or the same for client libraries.
+    /// The path of the job interface, or the one for client libraries.
     pub(super) fn mount(&self, endpoint: &str, rng: &mut Rng) -> String {
         let prefix = if rng.chance(self.profile.uses_sdk) { "/sdk/v2/" } else { "/v2/" };
         format!("{prefix}{endpoint}")

@@ -1,4 +1,4 @@
-//! Clients against a server that answers as a test says.
+//! Clients against a server whose responses the test chooses.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn clients_follow_what_they_hand_in_and_fall_silent_when_it_is_calm() {
     super::start(&world, &mut rng, &["key".to_owned()], &one_endpoint());
     wait_for_trace(&world, &["/ep/run", &format!("/ep/status/{JOB}")]).await;
     world.faults.end();
-    // What is under way may arrive, and whoever pauses must wake up.
+    // Requests in flight may arrive, and pauses end.
     tokio::time::sleep(Duration::from_mins(10)).await;
     world.record.take_trace();
     tokio::time::sleep(Duration::from_mins(10)).await;

@@ -1,4 +1,4 @@
-//! The contract of a launcher, also over the deaths of servers.
+//! The contract of a launcher, also across deaths of servers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn present(worker: &str) -> RunningWorker {
     RunningWorker { worker, endpoint, version, is_stopping: false, placement }
 }
 
-/// A machine, and a server on it that has looked what there is.
+/// A computer with a server that has adopted its workers.
 async fn machine() -> (World, WorkerMachine, Process, SimLauncher) {
     let (world, mut rng) = quiet_world(7);
     serve(&world, |_, _, _| (204, String::new()));
@@ -48,7 +48,7 @@ async fn machine() -> (World, WorkerMachine, Process, SimLauncher) {
     (world, machine, server, launcher)
 }
 
-/// The server dies, and the next one has not looked yet.
+/// Replaces the server by a new one that has not adopted the workers yet.
 fn next_server(world: &World, machine: &WorkerMachine, server: &Process) -> (Process, SimLauncher) {
     server.kill();
     let server = world.tasks.process();
@@ -121,5 +121,5 @@ async fn a_start_goes_on_without_the_server_until_the_next_one_looks() {
     let (_server, third) = next_server(&world, &machine, &server);
     assert_eq!(third.adopt().await.unwrap(), [present("w1")], "w2 had not begun");
     tokio::time::sleep(SECOND).await;
-    assert_eq!(machine.state().folders.len(), 1, "and does not begin any more");
+    assert_eq!(machine.state().folders.len(), 1, "w2 never begins");
 }

@@ -1,4 +1,4 @@
-//! What the operator writes.
+//! The request bodies of the operator.
 
 use crate::rng::Rng;
 
@@ -10,7 +10,7 @@ pub(super) struct New {
     pub(super) workers_max: u64,
 }
 
-/// A template. Its number makes its name different from others.
+/// A template. The number makes its name unique.
 pub(super) fn template(number: u64) -> String {
     let env = environment(number);
     format!(
@@ -19,17 +19,17 @@ pub(super) fn template(number: u64) -> String {
     )
 }
 
-/// A change of a template that makes its workers old.
+/// A change of a template that replaces its workers.
 pub(super) fn environment(number: u64) -> String {
     format!(r#"{{"env":{{"NUMBER":"{number}"}}}}"#)
 }
 
-/// A change of how many workers there may be.
+/// A change of the worker limits.
 pub(super) fn workers(min: u64, max: u64) -> String {
     format!(r#"{{"workersMin":{min},"workersMax":{max}}}"#)
 }
 
-/// Any kind of endpoint.
+/// A random endpoint.
 pub(super) fn endpoint(rng: &mut Rng, number: u64, template: &str) -> New {
     let is_external = rng.chance(0.3);
     let slug = rng.chance(0.5).then(|| format!("slug-{number}"));
@@ -49,16 +49,16 @@ pub(super) fn endpoint(rng: &mut Rng, number: u64, template: &str) -> New {
     New { body: format!("{{{}}}", members.join(",")), slug, is_external, workers_max }
 }
 
-/// A change of one setting.
+/// A random change of one setting.
 pub(super) fn change(rng: &mut Rng) -> String {
     let setting = *rng.pick(SETTINGS);
     format!("{{{}}}", setting(rng))
 }
 
-/// A member with some value.
+/// Returns one member with a random value.
 type Setting = fn(&mut Rng) -> String;
 
-/// What may be chosen freely, and changed.
+/// The settings that are drawn freely and changed.
 const SETTINGS: &[Setting] = &[
     |rng| format!(r#""idleTimeout":{}"#, rng.skewed(1..=120)),
     |rng| {
@@ -88,7 +88,7 @@ const SETTINGS: &[Setting] = &[
             format!(r#""maxQueueLength":{}"#, rng.skewed(1..=200))
         }
     },
-    // No longer than the server's, by which the auditor reckons.
+    // At most the server's default, which the auditor assumes.
     |rng| format!(r#""stopGraceMs":{}"#, rng.skewed(0..=10_000)),
     |rng| format!(r#""maxConcurrency":{}"#, rng.skewed(1..=8)),
     |rng| format!(r#""durability":"{}""#, rng.pick(&["synced", "buffered"])),

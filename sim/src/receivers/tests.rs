@@ -1,4 +1,4 @@
-//! Receivers in a world in which nothing goes wrong.
+//! Receivers in a world without faults.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn healthy_receivers_accept_and_others_do_not_exist() {
 
 #[tokio::test(start_paused = true)]
 async fn who_hangs_up_breaks_the_call() {
-    // In some of these worlds the receiver takes its time.
+    // In some of these worlds the receiver is slow.
     let mut broken = 0;
     for seed in 0..20 {
         let (world, mut rng) = quiet_world(seed);

@@ -1,4 +1,4 @@
-//! Payloads in rows whose checksums are wrong when they are read.
+//! Payloads in rows whose checksums fail when they are read.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::disk::Drive;
 use crate::faults::Fault;
 use crate::observation::Observation;
 
-/// What is damaged, with what it was before: a value that was written in its place is whole.
+/// Damaged payloads with their previous values: a rewritten value is intact.
 #[derive(Default)]
 pub(super) struct DamagedPayloads {
     state: Mutex<DamageState>,
@@ -25,7 +25,7 @@ struct DamageState {
 }
 
 impl DamagedPayloads {
-    /// What a read of a job's input comes to. One in a file is damaged there.
+    /// Returns the result of reading a job's input. A blob is damaged in its file instead.
     pub(super) fn input(
         &self,
         drive: &Drive,
@@ -47,7 +47,7 @@ impl DamagedPayloads {
         Err(damaged("input"))
     }
 
-    /// What a read of a job's output and error comes to.
+    /// Returns the result of reading a job's output and error.
     pub(super) fn outcome(
         &self,
         drive: &Drive,
@@ -57,20 +57,20 @@ impl DamagedPayloads {
     ) -> Result<OutcomeRow, StoreError> {
         let Some(row) = rows.job(job) else { return Ok(outcome) };
         let is_damaged = self.state().outcomes.get(&job) == Some(&outcome);
-        // The server may still have it in memory, and show that in the end.
+        // The server may still have a recent outcome in memory and return it intact.
         let is_safe = row.state.is_terminal() && !rows.has_old_outcome(job);
         if !is_damaged && (is_safe || !drive.faults.inject(Fault::OutputDamaged)) {
             return Ok(outcome);
         }
         self.state().outcomes.insert(job, outcome);
-        // A progress value is soon another one.
+        // A progress value is soon replaced.
         if row.state.is_terminal() {
             drive.record.see(&Observation::OutputDamaged(row.id.to_string()));
         }
         Err(damaged("outcome"))
     }
 
-    /// What a read of a page of chunks comes to: it ends before a damaged one.
+    /// Returns the result of reading a page of chunks, which ends before a damaged one.
     pub(super) fn chunks(
         &self,
         drive: &Drive,

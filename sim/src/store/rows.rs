@@ -1,4 +1,4 @@
-//! What is on the disk: rows that are synced, and the log of changes that are not yet.
+//! The contents of the disk: synced rows, and the log of unsynced changes.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,28 +14,28 @@ use super::damage::DamagedPayloads;
 use crate::disk::Drive;
 use crate::faults::Fault;
 
-/// How long a buffered change can be lost to a power cut: what [`Store::commit`] promises.
+/// How long a power cut can lose a buffered change: the promise of [`Store::commit`].
 const UNSYNCED_MAX: Duration = Duration::from_millis(100);
 
-/// After this the server knows what it has written.
+/// Age of a written outcome from which no reader in the server still sees the job as running.
 const KNOWN_AFTER: Duration = Duration::from_secs(1);
 
-/// One change, all or nothing.
+/// One change, applied completely or not at all.
 #[derive(Clone)]
 pub(super) enum Change {
-    /// See [`Store::claim_shards`].
+    /// A call of [`Store::claim_shards`].
     Claim(Vec<ShardId>),
-    /// See [`Store::release_shards`].
+    /// A call of [`Store::release_shards`].
     Release(Vec<(ShardId, Epoch)>),
-    /// See [`Store::commit`].
+    /// A call of [`Store::commit`].
     Commit(ShardId, Epoch, Batch),
 }
 
-/// What a change answers: the new epochs of a claim.
+/// The result of a change: for a claim its new epochs.
 pub(super) type ClaimReply = Result<Vec<Epoch>, StoreError>;
 
 impl Change {
-    /// Whether its writer waits for the sync.
+    /// Whether the writer waits for the sync.
     pub(super) fn is_synced(&self) -> bool {
         match self {
             Self::Claim(_) | Self::Release(_) => true,
@@ -43,7 +43,7 @@ impl Change {
         }
     }
 
-    /// What a commit rests on.
+    /// The commit chain that a commit depends on.
     pub(super) fn chain(&self) -> Option<(ShardId, Option<u64>)> {
         match self {
             Self::Claim(_) | Self::Release(_) => None,
@@ -51,7 +51,7 @@ impl Change {
         }
     }
 
-    /// The jobs whose outcomes it writes.
+    /// The jobs whose outcomes the change writes.
     fn outcomes(&self) -> impl Iterator<Item = JobKey> {
         let writes = match self {
             Self::Commit(_, _, batch) => batch.writes.as_slice(),
@@ -83,32 +83,33 @@ pub(crate) struct Rows {
 
 #[derive(Default)]
 struct StoreState {
-    /// With everything that was written: what readers see.
+    /// All written rows: what readers see.
     seen: Arc<MemoryStore>,
-    /// Without what a power cut can take.
+    /// The rows that a power cut cannot lose.
     synced: MemoryStore,
-    /// What `seen` has and `synced` has not, in the order and with the time of writing.
+    /// Changes in `seen` that are not in `synced`, in order, with their times.
     tail: Vec<(Instant, Change)>,
-    /// When outcomes were written last.
+    /// Time of the last write of each outcome.
     outcomes_written: BTreeMap<JobKey, Instant>,
-    /// At the end of the log, of no effect: a group that is being written, or one whose sync failed. The next
-    /// group overwrites it. Until then a crash can bring it to life, for the log does not say who was told what.
+    /// A group at the end of the log that is being written, or whose sync failed. It has no effect, and the next
+    /// group overwrites it. Until then a crash can make it valid, because the log does not record which replies
+    /// were sent.
     unsure: Vec<Change>,
 }
 
 impl Rows {
-    /// What readers see.
+    /// Returns the rows that readers see.
     pub(super) fn seen(&self) -> Arc<MemoryStore> {
         Arc::clone(&self.state().seen)
     }
 
-    /// The job, as readers see it.
+    /// Returns the job's row, as readers see it.
     pub(super) fn job(&self, job: JobKey) -> Option<JobRow> {
         let rows = at_once(self.seen().jobs(job.endpoint, job.seq.saturating_sub(1), 1)).ok()?;
         rows.into_iter().find(|row| row.key == job)
     }
 
-    /// The job whose output or progress value is in the file of this name.
+    /// Returns the job whose output or progress value is in the file of this name.
     pub(crate) fn with_output(&self, file: &str) -> Option<JobRow> {
         let (folder, name) = file.split_once('/')?;
         let (id, _) = name.split_once(".output")?;
@@ -119,28 +120,28 @@ impl Rows {
         matches!(outcome.output, Some(Payload::Blob(reference)) if *reference.name == *file).then_some(row)
     }
 
-    /// Whether the job's outcome is old enough that no reader still sees the job as running.
+    /// Whether the outcome is old enough that no reader still sees the job as running.
     pub(super) fn has_old_outcome(&self, job: JobKey) -> bool {
         let written = self.state().outcomes_written.get(&job).copied();
         written.is_none_or(|written| written.elapsed() > KNOWN_AFTER)
     }
 
-    /// What is damaged of the payloads in rows.
+    /// Returns the damaged payloads.
     pub(super) fn damage(&self) -> &DamagedPayloads {
         &self.damage
     }
 
-    /// A group is being written.
+    /// Records that a group is being written.
     pub(super) fn begin(&self, group: Vec<Change>) {
         self.state().unsure = group;
     }
 
-    /// It could not be written.
+    /// Records that the group could not be written.
     pub(super) fn forget(&self) {
         self.state().unsure.clear();
     }
 
-    /// It is written, and synced where it has to be. From now on readers see it.
+    /// Records that the group is written, and synced if required. Readers see it from now on.
     pub(super) fn keep(&self) -> Vec<ClaimReply> {
         let mut state = self.state();
         let group = std::mem::take(&mut state.unsure);
@@ -163,7 +164,7 @@ impl Rows {
         answers
     }
 
-    /// What is left when the process has died.
+    /// Keeps what survives the death of the process.
     pub(crate) fn crash(&self, drive: &Drive, power_cut: bool) {
         let mut state = self.state();
         state.sync_old(Instant::now());
@@ -176,7 +177,7 @@ impl Rows {
             state.seen = Arc::new(state.synced.clone());
         }
         let unsure = std::mem::take(&mut state.unsure);
-        // What follows a gap in the log is not read.
+        // Records after a gap in the log are not read.
         if !unsure.is_empty() && kept == written && drive.toss() {
             drive.record.note(|| format!("the disk has {} changes that were not acknowledged", unsure.len()));
             let now = Instant::now();
@@ -197,7 +198,7 @@ impl Rows {
 }
 
 impl StoreState {
-    /// How many changes of the tail a power cut leaves.
+    /// Draws how many unsynced changes survive a power cut.
     fn survivors(&self, drive: &Drive) -> usize {
         let written = self.tail.len();
         if written == 0 || drive.faults.inject(Fault::TailLost) {
@@ -221,13 +222,13 @@ impl StoreState {
 
     fn sync(&mut self, end: usize) {
         for (_, change) in self.tail.drain(..end) {
-            // It was admitted once, after the same changes as here.
+            // The change was admitted before, after the same changes.
             let _ = change.apply(&self.synced);
         }
     }
 }
 
-/// The result of a future that is ready at its first poll, as all futures of a memory store are.
+/// Returns the result of a future that is ready at its first poll, as all futures of a memory store are.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,

@@ -1,4 +1,4 @@
-//! The writer: takes what is waiting, writes it as one group, answers.
+//! The writer: takes waiting changes, writes them as one group, and replies.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::faults::Fault;
 use crate::observation::Observation;
 use crate::scheduler::Process;
 
-/// A group is cut here.
+/// Most changes of one group.
 const GROUP_CHANGES_MAX: usize = 1_024;
 
-/// Hands changes to the writer's task, which lives and dies with its process.
+/// Passes changes to the writer's task, which lives as long as its process.
 pub(super) struct Writer {
     requests: mpsc::UnboundedSender<WriteRequest>,
 }
@@ -40,17 +40,17 @@ impl Writer {
         Self { requests }
     }
 
-    /// Hands a change over and waits for its answer. It is on its way when this returns, whether or not the
-    /// answer is waited for.
+    /// Sends a change and waits for its result. The change is in flight when this returns, even if the future is
+    /// dropped.
     pub(super) fn ask(&self, change: Change) -> impl Future<Output = ClaimReply> + use<> {
         let (reply, answer) = oneshot::channel();
-        // Without a writer the reply is dropped, and the answer says so.
+        // Without a writer the reply is dropped, which becomes an error.
         let _ = self.requests.send(WriteRequest { change, reply });
         async move { answer.await.unwrap_or_else(|_| Err(StoreError::Io("the writer is gone".to_owned()))) }
     }
 }
 
-/// Refuses what rests on a group that failed.
+/// Rejects changes that depend on a failed group.
 fn admit(chains: &CommitChains, group: Vec<WriteRequest>) -> Vec<WriteRequest> {
     let mut admitted = Vec::new();
     for request in group {
@@ -73,7 +73,7 @@ async fn write(drive: &Drive, rows: &Rows, chains: &mut CommitChains, group: Vec
             if is_synced {
                 drive.sync().await;
             }
-            // A sync that fails leaves in doubt what is on the disk: the group stays where it is.
+            // After a failed sync the contents of the disk are unknown, so the group stays.
             if is_synced && drive.faults.inject(Fault::CommitUnsure) { None } else { Some(rows.keep()) }
         }
         Err(error) => {
@@ -95,7 +95,7 @@ async fn write(drive: &Drive, rows: &Rows, chains: &mut CommitChains, group: Vec
         if let (Err(error), Some((shard, chain))) = (&answer, sender) {
             chains.fail(shard, chain, error);
         }
-        // Whoever asked may have stopped waiting; that is their right.
+        // The caller may have stopped waiting, so a closed channel is no error.
         let _ = reply.send(answer);
     }
 }

@@ -1,9 +1,9 @@
-//! What a worker reads in its environment when it starts, as the SDK does.
+//! The environment variables that a worker reads at its start, as the SDK does.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Where a worker finds its server, and who it is.
+/// The server's addresses and the worker's identity.
 pub(super) struct Environment {
     pub(super) worker: String,
     pub(super) token: String,
@@ -17,13 +17,13 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// None where something is missing, at which the SDK would not ask for jobs.
+    /// Reads the variables. `None` if one is missing, because the SDK would not take jobs then.
     pub(super) fn read(env: &BTreeMap<String, String>) -> Option<Self> {
         let worker = env.get("RUNPOD_POD_ID")?.clone();
         let address = |name: &str| env.get(name).map(|url| path_of(url).to_owned());
         let take = address("RUNPOD_WEBHOOK_GET_JOB")?.replace("$ID", &worker);
         let of_worker = |path: String| path.replace("$RUNPOD_POD_ID", &worker);
-        // The SDK divides by a thousand and drops the rest.
+        // The SDK divides by 1 000 and rounds down.
         let ping_every_s = env.get("RUNPOD_PING_INTERVAL")?.parse::<u64>().ok()? / 1_000;
         Some(Self {
             token: env.get("RUNPOD_AI_API_KEY")?.clone(),
@@ -38,19 +38,19 @@ impl Environment {
         })
     }
 
-    /// Where a result goes, or how far a job is.
+    /// The path of a result or a progress value.
     pub(super) fn done(&self, job: &str, is_stream: bool) -> String {
         let path = self.done.replace("$ID", job);
         path + if is_stream { "&isStream=true" } else { "&isStream=false" }
     }
 
-    /// Where a chunk goes. The SDK says `false` here, too.
+    /// The path of a chunk. The SDK sends `false` here, too.
     pub(super) fn stream(&self, job: &str) -> String {
         self.stream.replace("$ID", job) + "&isStream=false"
     }
 }
 
-/// The address without its server: there is one only.
+/// The path of a URL; the only server needs no name.
 fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.find('/').map_or("/", |at| &rest[at..])
@@ -60,7 +60,7 @@ fn path_of(url: &str) -> &str {
 pub(crate) mod tests {
     use super::*;
 
-    /// What a server would give a worker.
+    /// The variables that a server gives a worker.
     pub(crate) fn variables(worker: &str) -> BTreeMap<String, String> {
         let base = "http://longshore.test:80/v2/ep";
         [

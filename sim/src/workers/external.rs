@@ -1,4 +1,4 @@
-//! Workers that nobody but their owner starts: those of endpoints with the provider `external`.
+//! Workers of endpoints with the provider `external`, started by their owner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::rng::Rng;
 use crate::scheduler::Process;
 use crate::world::World;
 
-/// How often their owner looks after them.
+/// Longest interval between two checks by the owner, in ms.
 const LOOK_EVERY_MS_MAX: u64 = 10_000;
 
-/// Somebody who runs workers for endpoints whose workers come from outside.
+/// The owner of external workers.
 struct ExternalOwner {
     world: World,
     rng: Rng,
@@ -31,7 +31,7 @@ struct Fleet {
     workers: Vec<Worker>,
 }
 
-/// Starts whoever runs workers outside.
+/// Starts the owner of external workers.
 pub fn start(world: &World, rng: &mut Rng, endpoints: Endpoints) -> Process {
     let process = world.tasks.process();
     let mut owner = ExternalOwner {
@@ -83,7 +83,7 @@ impl ExternalOwner {
         if !calm && self.rng.chance(0.01) {
             fleet.size = self.rng.range(1..=4);
         }
-        // It takes its time until somebody sees that a worker hangs.
+        // The owner notices a hung worker only after a delay.
         for worker in fleet.workers.iter().filter(|worker| worker.hangs()) {
             if calm || self.rng.chance(0.1) {
                 worker.kill();

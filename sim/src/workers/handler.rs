@@ -1,4 +1,4 @@
-//! A handler at work on one job.
+//! A handler that runs one job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::profile::HandlerPlan;
 use super::sdk::Sdk;
 use crate::faults::Fault;
 
-/// How often a long handler looks whether the world has become calm.
+/// Interval at which a long handler checks whether the faults have stopped.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 impl Sdk {
-    /// Runs a handler and posts what it answers.
+    /// Runs a handler and posts its result.
     pub(super) async fn handle(self: &Arc<Self>, job: &Arc<str>, run: u64, stop: &Notify) {
         let is_deaf = self.world.faults.inject(Fault::HandlerDeaf);
         let is_stuck = self.world.faults.inject(Fault::HandlerStuck);
@@ -38,14 +38,14 @@ impl Sdk {
         };
         self.breathe().await;
         self.handler_ended(run);
-        // A handler that was stopped answers nothing.
+        // A stopped handler posts nothing.
         if let Some(answer) = answer {
             self.mishap();
             self.post_result(job, answer, plan.chunks.is_some()).await;
         }
     }
 
-    /// The body of the result.
+    /// Returns the body of the result.
     async fn work(self: &Arc<Self>, job: &Arc<str>, run: u64, plan: &HandlerPlan) -> String {
         let signature = OutputTag { job, worker: &self.env.worker, run };
         for step in 0..plan.progress {
@@ -74,7 +74,7 @@ impl Sdk {
         closed(result, plan.asks_for_replacement)
     }
 
-    /// Takes so long, or for ever. When the world is calm, what would never end does.
+    /// Waits for `work`; `None` waits until the faults have stopped.
     async fn busy(&self, work: Option<Duration>) {
         let mut left = work.unwrap_or(Duration::MAX);
         while !left.is_zero() {

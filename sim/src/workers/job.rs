@@ -1,4 +1,4 @@
-//! A job as a worker gets it.
+//! A job as a worker receives it.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ struct ReceivedJob<'a> {
     _input: IgnoredAny,
 }
 
-/// What a job says of which no worker reads the answer that it comes in. In the world outside it is a number of more
-/// digits than Python takes.
+/// The mark of a job that makes the whole take response unreadable. In reality, this is a number with more digits
+/// than Python parses.
 pub const UNREADABLE: &str = r#""unreadable":true"#;
 
-/// Whether an answer to a question for jobs ends its reader's parser: then it brings none of them.
+/// Whether a take's response makes its parser fail, so that none of its jobs arrives.
 pub(super) fn is_unreadable(body: &[u8]) -> bool {
     body.windows(UNREADABLE.len()).any(|window| window == UNREADABLE.as_bytes())
 }
 
-/// The ids in an answer to a question for jobs. An answer that is none brings no jobs, as with the SDK.
+/// The job ids in a take's response. An invalid response has none, as with the SDK.
 pub(super) fn ids(body: &[u8]) -> Vec<Arc<str>> {
     let jobs = if body.first() == Some(&b'[') {
         serde_json::from_slice::<Vec<ReceivedJob<'_>>>(body).unwrap_or_default()
@@ -38,7 +38,7 @@ struct Stops<'a> {
     jobs: Vec<std::borrow::Cow<'a, str>>,
 }
 
-/// The jobs that an answer says must stop.
+/// The jobs that a response tells the worker to stop.
 pub(super) fn stops(body: &[u8]) -> Vec<Arc<str>> {
     let stops = serde_json::from_slice::<Stops<'_>>(body).unwrap_or_default();
     stops.jobs.into_iter().map(|job| Arc::from(&*job)).collect()

@@ -1,25 +1,25 @@
-//! What handlers answer. Every answer says whose it is: the job, the worker, and a number that no other answer of
-//! this worker has, so that it shows later which of several answers counted.
+//! Outputs of handlers. Each names the job, the worker and a number that is unique in this worker, so that the
+//! auditor can tell which report counted.
 
 use super::profile::Oddity;
 use crate::raw_http::padding;
 
-/// Who answers.
+/// The origin of an output.
 pub(super) struct OutputTag<'a> {
     pub(super) job: &'a str,
     pub(super) worker: &'a str,
-    /// The run of a handler, or one further answer; counts up in each worker.
+    /// The run of a handler or the number of a further report; increases within each worker.
     pub(super) run: u64,
 }
 
 impl OutputTag<'_> {
-    /// An object with at least so many bytes.
+    /// An object with at least `bytes` bytes.
     pub(super) fn value(&self, bytes: u64) -> String {
         let Self { job, worker, run } = self;
         format!(r#"{{"job":"{job}","worker":"{worker}","run":{run},"pad":"{}"}}"#, padding(bytes))
     }
 
-    /// A result.
+    /// The body of a result.
     pub(super) fn result(&self, bytes: u64, oddity: Option<Oddity>) -> String {
         let Self { job, worker, run } = self;
         match oddity {
@@ -31,14 +31,14 @@ impl OutputTag<'_> {
         }
     }
 
-    /// How far a job is.
+    /// The body of a progress report.
     pub(super) fn progress(&self, step: u64) -> String {
         let Self { job, worker, run } = self;
         let value = format!(r#"{{"job":"{job}","worker":"{worker}","run":{run},"step":{step}}}"#);
         format!(r#"{{"status":"IN_PROGRESS","output":{value}}}"#)
     }
 
-    /// One chunk's value; every few are a text, which may be split.
+    /// The value of a chunk. Some are strings, which may be split.
     pub(super) fn chunk(&self, number: usize, bytes: u64) -> String {
         let Self { job, worker, run } = self;
         if number % 3 == 2 {
@@ -48,7 +48,7 @@ impl OutputTag<'_> {
         format!(r#"{{"job":"{job}","worker":"{worker}","run":{run},"chunk":{number},"pad":"{pad}"}}"#)
     }
 
-    /// A failure, in one of the forms that SDKs send it.
+    /// The body of a failure, in one of the forms that SDKs send.
     pub(super) fn error(&self, form: u64) -> String {
         let Self { job, worker, run } = self;
         let text = format!("handler failed: {job} {worker} {run}");
@@ -62,7 +62,7 @@ impl OutputTag<'_> {
     }
 }
 
-/// Closes a result or a failure.
+/// Completes the body of a result or failure.
 pub(super) fn closed(mut body: String, asks_for_replacement: bool) -> String {
     if asks_for_replacement {
         body.push_str(if body.len() == 1 { r#""stopPod":true"# } else { r#","stopPod":true"# });

@@ -1,64 +1,64 @@
-//! How one worker behaves: drawn when it starts, widely different from worker to worker.
+//! The behaviour of one worker. It is drawn at the start and differs widely between workers.
 
 use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// The longest that a handler of a sane worker takes, in milliseconds.
+/// Longest run of a handler of a healthy worker, in ms.
 const SANE_MS_MAX: u64 = 2_000;
 
-/// What one worker is like.
+/// The behaviour of one worker.
 #[derive(Clone, Debug)]
 pub(super) struct WorkerProfile {
-    /// How many jobs it works on at once.
+    /// Number of concurrent jobs.
     pub(super) concurrency: u32,
-    /// From start to the first question for jobs.
+    /// Time from the start to the first take.
     pub(super) boot: Duration,
-    /// At least this long between two questions that brought jobs.
+    /// Shortest time between two takes that returned jobs.
     pub(super) pace: Duration,
-    /// After so long it gives up a question.
+    /// Time after which the worker gives up a take.
     pub(super) patience: Duration,
-    /// Its SDK is too old to finish its jobs when it is asked to end.
+    /// Whether the worker, like an old SDK, ends without finishing its jobs after SIGTERM.
     pub(super) ends_at_once: bool,
-    /// It tries again where the network failed, as old SDKs do.
+    /// Whether the worker, like an old SDK, retries after network failures.
     pub(super) is_stubborn: bool,
     pub(super) fate: WorkerFate,
-    /// How likely it asks to be replaced with a result.
+    /// Probability that a result asks for the worker's replacement.
     pub(super) refresh: f64,
-    /// The longest that a handler takes, in milliseconds.
+    /// Longest run of a handler, in ms.
     work_ms_max: u64,
-    /// How likely a handler never ends by itself.
+    /// Probability that a handler never ends by itself.
     endless: f64,
-    /// How likely a handler yields chunks.
+    /// Probability that a handler yields chunks.
     streams: f64,
-    /// How likely a streaming handler's result holds all chunks.
+    /// Probability that the result of a streaming handler contains all chunks.
     aggregate: f64,
     chunks_max: u64,
-    /// How likely a chunk is over the limit.
+    /// Probability that a chunk exceeds the size limit.
     chunk_huge: f64,
-    /// How likely a handler tells how far it is.
+    /// Probability that a handler reports progress.
     progress: f64,
     output_bytes_max: u64,
-    /// How likely an output holds what JSON does not know, or is none at all.
+    /// Probability that an output is not valid JSON or is missing.
     odd_output: f64,
 }
 
-/// What becomes of a worker if nothing happens to it.
+/// The planned life of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorkerFate {
     GoesOn,
-    /// It ends after its first job, to be replaced.
+    /// Ends after its first job, to be replaced.
     RefreshesItself,
-    /// Its own checks fail: it says so once, and ends.
+    /// Fails its own checks: reports this once and ends.
     Unfit,
 }
 
-/// What a handler will do with its job.
+/// The plan of a handler for one job.
 #[derive(Clone, Debug)]
 pub(super) struct HandlerPlan {
-    /// None if it never ends.
+    /// Duration of the run; `None` if the handler never ends.
     pub(super) work: Option<Duration>,
-    /// Sizes of what it yields; none if it yields nothing but returns.
+    /// Sizes of the chunks; `None` if the handler returns without chunks.
     pub(super) chunks: Option<Vec<u64>>,
     pub(super) aggregates: bool,
     pub(super) progress: u64,
@@ -67,16 +67,16 @@ pub(super) struct HandlerPlan {
     pub(super) asks_for_replacement: bool,
 }
 
-/// Outputs that are not what everybody expects.
+/// Unusual outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Oddity {
-    /// Python's `NaN`.
+    /// Python's `NaN`, which is not JSON.
     NaN,
-    /// A text, not an object.
+    /// A string instead of an object.
     Text,
-    /// No output at all.
+    /// A result without an output.
     Nothing,
-    /// Not even JSON.
+    /// Bytes that are not JSON.
     Garbage,
 }
 
@@ -111,7 +111,7 @@ impl WorkerProfile {
         }
     }
 
-    /// What a handler will do. A `sane` one ends soon.
+    /// Draws the plan of a handler. A `sane` handler ends within [`SANE_MS_MAX`].
     pub(super) fn plan(&self, rng: &mut Rng, sane: bool) -> HandlerPlan {
         let endless = !sane && rng.chance(self.endless);
         let work_ms_max = if sane { self.work_ms_max.min(SANE_MS_MAX) } else { self.work_ms_max };

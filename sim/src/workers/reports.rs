@@ -1,4 +1,4 @@
-//! How a worker posts what its handlers answer: with the retries of the SDK, and with its faults.
+//! How a worker posts reports: with the SDK's retries and with faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use super::sdk::Sdk;
 use crate::faults::Fault;
 use crate::raw_http::post;
 
-/// The pauses after a 5xx, at which the SDK tries again.
+/// Pauses before the SDK's retries after a 5xx.
 const RETRY_AFTER: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(3)];
-/// The longest that a second post of the same result comes after the first, in milliseconds.
+/// Longest time between two posts of the same result, in ms.
 const TWICE_AFTER_MS_MAX: u64 = 60_000;
 
 impl Sdk {
@@ -35,13 +35,13 @@ impl Sdk {
         }
     }
 
-    /// A chunk's turn comes only when the one before it is answered.
+    /// Posts a chunk and waits for the response, so that chunks stay in order.
     pub(super) async fn post_chunk(self: &Arc<Self>, job: &str, chunk: &str) {
         self.breathe().await;
         self.deliver(&self.env.stream(job), &format!(r#"{{"output":{chunk}}}"#).into()).await;
     }
 
-    /// Sent on the side: it may come late, also after the result.
+    /// Posts a progress value concurrently; it may arrive after the result.
     pub(super) fn post_progress(self: &Arc<Self>, job: &str, body: String) {
         let (sdk, path) = (Arc::clone(self), self.env.done(job, false));
         self.process.spawn(async move {

@@ -1,5 +1,5 @@
-//! One worker process, built like the SDK: a loop that takes jobs, one that asks what to stop, one that pings, and
-//! a task for every job.
+//! One worker process with the tasks of the SDK: one takes jobs, one asks what to stop, one pings, and one runs per
+//! job.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,31 +19,31 @@ use crate::rng::Rng;
 use crate::scheduler::Process;
 use crate::world::World;
 
-/// How many jobs a worker remembers after it let them go.
+/// Jobs that a worker remembers after releasing them.
 const PAST_KEPT: usize = 16;
-/// How long it waits after an answer that is none. The real one asks again at once, thousands of times a second:
-/// here that would be all that is ever simulated.
+/// Longest pause after an invalid response, in ms. The real SDK retries immediately, thousands of times per second,
+/// which would dominate the simulation.
 const AFTER_TROUBLE_MS_MAX: u64 = 1_000;
 
-/// How long a worker whose checks fail waits for an answer before it ends.
+/// How long a worker with failed checks waits for a response before it ends.
 const UNFIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// Its exit code, unless a signal ended it.
+    /// The exit code, unless a signal ended the process.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the process, if any.
     pub signal: Option<i32>,
 }
 
-/// A worker process as seen by the machine it runs on. Cheap to clone.
+/// A worker process as its computer sees it. Cheap to clone.
 #[derive(Clone)]
 pub struct Worker {
     pub(super) sdk: Arc<Sdk>,
 }
 
-/// Everything in a worker process.
+/// The state of a worker process.
 pub(super) struct Sdk {
     pub(super) world: World,
     pub(super) env: Environment,
@@ -52,9 +52,9 @@ pub(super) struct Sdk {
     pub(super) foreign_jobs: ForeignJobs,
     pub(super) rng: Mutex<Rng>,
     state: Mutex<WorkerState>,
-    /// Slots or the wish to end changed.
+    /// Notified when slots or the request to end change.
     changed: Notify,
-    /// Not a `watch` channel: that one wakes several waiters in an order of its own.
+    /// Not a `watch` channel, which wakes several waiters in an unspecified order.
     ended: Notify,
 }
 
@@ -66,18 +66,18 @@ struct WorkerState {
     phase: Phase,
     hangs: bool,
     paused_until: Option<Instant>,
-    /// The machine asked it to end.
+    /// Whether the computer sent SIGTERM.
     asked: bool,
     ending: Option<Ending>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Does not listen to signals yet.
+    /// Does not handle signals yet.
     #[default]
     Booting,
     Working,
-    /// Takes no further jobs, and ends after the last one.
+    /// Takes no further jobs and ends after the last one.
     Ending,
 }
 
@@ -85,7 +85,7 @@ enum Phase {
 struct Run {
     job: Arc<str>,
     stop: Arc<Notify>,
-    /// Its handler runs; else its result is under way.
+    /// Whether the handler runs; otherwise the result is in flight.
     in_handler: bool,
 }
 
@@ -117,7 +117,7 @@ impl Worker {
         Some(Self { sdk })
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM to the process.
     pub fn terminate(&self) {
         let sdk = &self.sdk;
         let mut state = sdk.state();
@@ -135,29 +135,29 @@ impl Worker {
         sdk.changed.notify_waiters();
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL to the process.
     pub fn kill(&self) {
         self.sdk.state().asked = true;
         self.sdk.end(Ending { code: None, signal: Some(9) });
     }
 
-    /// From now on it hangs.
+    /// Makes the worker hang from now on.
     #[cfg(test)]
     pub(crate) fn hang(&self) {
         self.sdk.state().hangs = true;
     }
 
-    /// How it ended, if it did.
+    /// How the process ended; `None` while it runs.
     pub fn ending(&self) -> Option<Ending> {
         self.sdk.state().ending
     }
 
-    /// Whether it neither asks nor answers any more.
+    /// Whether the worker hangs: it sends and handles nothing.
     pub fn hangs(&self) -> bool {
         self.sdk.state().hangs
     }
 
-    /// Returns when it ended.
+    /// Returns when the process has ended.
     pub async fn ended(&self) -> Ending {
         loop {
             let ended = self.sdk.ended.notified();
@@ -189,7 +189,7 @@ impl Sdk {
         while !self.state().running.is_empty() {
             self.changed.notified().await;
         }
-        // It ends after the questions that it has open.
+        // The worker ends after its open requests.
         let _ = stops.await;
         self.breathe().await;
         self.end(Ending { code: Some(0), signal: None });
@@ -213,7 +213,7 @@ impl Sdk {
             let answer = answer.await.ok().flatten();
             self.breathe().await;
             if self.state().phase == Phase::Ending {
-                // What was handed over in this moment is never run, and nobody is told.
+                // Jobs delivered in this moment never run and are not reported.
                 return;
             }
             match answer {
@@ -237,7 +237,7 @@ impl Sdk {
         }
     }
 
-    /// Waits for a free slot; none when it is time to end.
+    /// Waits for a free slot. `None` when the worker should end.
     async fn free_slots(&self) -> Option<usize> {
         loop {
             let changed = self.changed.notified();
@@ -273,7 +273,7 @@ impl Sdk {
         });
     }
 
-    /// The handler of this run is over.
+    /// Records that the handler of this run has ended.
     pub(super) fn handler_ended(&self, number: u64) {
         let mut state = self.state();
         let Some(run) = state.running.get_mut(&number).filter(|run| run.in_handler) else { return };
@@ -283,7 +283,7 @@ impl Sdk {
         self.world.record.see(&Observation::HandlerEnded(self.env.worker.clone(), job));
     }
 
-    /// The slot of this run is free again.
+    /// Frees the slot of this run.
     fn let_go(&self, run: u64) {
         let mut state = self.state();
         if let Some(run) = state.running.remove(&run) {
@@ -329,7 +329,7 @@ impl Sdk {
             if !jobs.is_empty() {
                 path = path + "&job_id=" + &jobs.join("%2C");
             }
-            // Nobody looks at the answer.
+            // The SDK ignores the response.
             let _ = timeout(Duration::from_secs(10), self.ask(get(path, &self.env.token))).await;
             self.mishap();
             sleep(self.env.ping_every).await;
@@ -345,12 +345,12 @@ impl Sdk {
         self.state().running.values().map(|run| run.job.clone()).collect()
     }
 
-    /// Sends a request; none if no answer comes.
+    /// Sends a request. `None` if no response arrives.
     pub(super) async fn ask(&self, request: HttpRequest) -> Option<HttpResponse> {
         self.world.network.ask(Party::Worker(self.env.worker.clone()), request).await.ok()
     }
 
-    /// Now and then something happens to a worker.
+    /// Injects a fault of the worker.
     pub(super) fn mishap(self: &Arc<Self>) {
         let faults = &self.world.faults;
         if faults.inject(Fault::WorkerDies) {
@@ -367,7 +367,7 @@ impl Sdk {
             });
         }
         if faults.inject(Fault::WorkerPaused) {
-            // Long enough, at times, to be taken for lost, and to lose the jobs to others.
+            // Sometimes long enough that the worker is lost and its jobs are requeued.
             let pause = self.rng().range(100..=90_000);
             self.state().paused_until = Some(Instant::now() + Duration::from_millis(pause));
         }
@@ -376,7 +376,7 @@ impl Sdk {
         }
     }
 
-    /// Does nothing while the process does nothing.
+    /// Waits while the process is suspended or hangs.
     pub(super) async fn breathe(&self) {
         loop {
             let (hangs, paused_until) = {
@@ -396,7 +396,7 @@ impl Sdk {
         sleep(Duration::from_millis(wait)).await;
     }
 
-    /// A job that it let go, or another worker has or had.
+    /// Returns a job that this worker has released, or that another worker has or had.
     pub(super) fn foreign_job(&self) -> Option<Arc<str>> {
         let mut rng = self.rng();
         if rng.chance(0.5) {
@@ -406,14 +406,14 @@ impl Sdk {
         self.foreign_jobs.pick(&self.env.token, &mut rng)
     }
 
-    /// A number for one more answer.
+    /// Returns a number for one more report.
     pub(super) fn next_run(&self) -> u64 {
         let mut state = self.state();
         state.runs += 1;
         state.runs
     }
 
-    /// The process ends, wherever it stands.
+    /// Ends the process immediately.
     fn end(&self, ending: Ending) {
         let (asked, running) = {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! Workers against a server that answers as a test says.
+//! Workers against a server whose responses the test chooses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use super::{Ending, ForeignJobs, Worker};
 use crate::fixture::{quiet_world, serve, wait_for_trace};
 use crate::world::World;
 
-/// Hands out one job, once; everything else is fine.
+/// Delivers one job once and accepts everything else.
 fn serve_one_job(world: &World) {
     let handed = Arc::new(AtomicBool::new(false));
     serve(world, move |_, uri, _| {
