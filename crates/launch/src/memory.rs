@@ -79,12 +79,11 @@ impl MemoryLauncher {
 
     fn change_volumes(&self, change: impl FnOnce(&mut BTreeSet<VolumeId>)) -> LaunchFuture<'_, ()> {
         let mut list = self.list();
-        let changed = match &list.refuses {
-            Some(reason) => Err(LaunchError(reason.clone())),
-            None => {
-                change(&mut list.volumes);
-                Ok(())
-            }
+        let changed = if let Some(reason) = &list.refuses {
+            Err(LaunchError(reason.clone()))
+        } else {
+            change(&mut list.volumes);
+            Ok(())
         };
         Box::pin(async { changed })
     }

@@ -148,6 +148,40 @@ pub struct JobRow {
 }
 
 impl JobRow {
+    /// Returns the row of a job as submitted at `created_at`: queued, never taken, with the default ttl and an execution
+    /// timeout of 600 000 ms, no input, and every optional field empty.
+    ///
+    /// The other rows start from this one (`JobRow { state, ..JobRow::queued(key, id, at) }`). A new field gets its value
+    /// here: the value that it has in a row which a version without the field wrote.
+    pub fn queued(key: JobKey, id: JobId, created_at: Millis) -> Self {
+        Self {
+            key,
+            id,
+            state: JobState::InQueue,
+            low_priority: false,
+            never_taken: true,
+            ttl_pinned: false,
+            webhook: false,
+            webhook_pending: false,
+            retries: 0,
+            redeliveries: 0,
+            attempt: Attempt(0),
+            order: key.seq as i64,
+            created_at,
+            enqueued_at: created_at,
+            started_at: Millis(0),
+            finished_at: Millis(0),
+            delete_at: created_at + TTL_MS_DEFAULT,
+            ttl_ms: TTL_MS_DEFAULT as u32,
+            execution_timeout_ms: 600_000,
+            input_bytes: 0,
+            worker: None,
+            idempotency: None,
+            submitter: Submitter::default(),
+            carried: None,
+        }
+    }
+
     /// Whether a worker took the job since it last entered the queue.
     pub fn ran(&self) -> bool {
         self.started_at.0 > 0

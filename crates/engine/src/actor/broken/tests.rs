@@ -1,5 +1,6 @@
 //! A queue that is spoiled on purpose: it is dropped and loaded from rows, and nothing acknowledged is lost.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -106,7 +107,7 @@ impl Scene {
         let parts = EngineParts {
             store: store.clone(),
             blobs: Arc::new(MemoryBlobs::default()),
-            launcher: None,
+            launchers: BTreeMap::new(),
             runtime: Arc::new(TokioRuntime),
             webhook_transport: Arc::new(HttpTransport::new(&WebhookSettings::default())),
             vault: Arc::default(),
