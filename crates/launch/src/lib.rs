@@ -115,7 +115,7 @@ impl fmt::Debug for WorkerSpec {
 /// A worker that is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningWorker {
-    /// The worker's id.
+    /// The id of the worker.
     pub worker: WorkerId,
     /// The endpoint whose jobs the worker takes.
     pub endpoint: EndpointId,

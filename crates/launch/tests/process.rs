@@ -341,8 +341,8 @@ async fn what_a_worker_left_in_another_session_ends_although_its_shim_was_killed
     rustix::process::kill_process(shim, rustix::process::Signal::KILL).unwrap();
     let exited = server.exited().await;
     assert_eq!((exited.worker, exited.code, exited.signal), (worker, None, None));
-    assert!(!is_alive(&child), "gone when its end is told");
-    assert!(stranger.try_wait().unwrap().is_none(), "somebody else's process lives");
+    assert!(!is_alive(&child), "the child has exited when the exit is reported");
+    assert!(stranger.try_wait().unwrap().is_none(), "a process of another parent goes on");
     stranger.kill().unwrap();
     stranger.wait().unwrap();
 }

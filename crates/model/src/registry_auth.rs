@@ -11,7 +11,7 @@ use crate::{Millis, RegistryAuthId, SharedWith};
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RegistryAuth {
-    /// The public id.
+    /// The public id, in paths under `/v1`.
     pub id: RegistryAuthId,
     /// A name for people, not unique.
     pub name: String,

@@ -12,7 +12,7 @@ use crate::{Millis, SharedWith, TemplateId};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Template {
-    /// The public id.
+    /// The public id, in paths under `/v1`.
     pub id: TemplateId,
     /// A name for people, unique.
     pub name: String,

@@ -1,4 +1,4 @@
-//! Texts that nobody means well with, as ids and names: each is refused, or means what it says.
+//! Hostile texts as ids and names: each is rejected, or parses to the value that it prints as.
 
 use std::fmt::Display;
 use std::str::FromStr;
