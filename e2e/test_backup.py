@@ -27,7 +27,7 @@ def longshore(*words, program: str | None = None, code: int = 0) -> subprocess.C
 
 def back_up(server: Server, to: Path, *more: str) -> Path:
     done = longshore("backup", "--data-dir", server.data, "--to", to, *more)
-    assert "read back" in done.stdout, done
+    assert "reading back" in done.stdout, done
     return to
 
 

@@ -1,9 +1,10 @@
-//! Checks the promises from outside: it knows what clients, workers and receivers saw, and nothing else.
+//! Checks the promises as an outside observer: the auditor knows what clients, workers and receivers saw, and
+//! nothing else.
 //!
-//! It shares no code with the server. Every rule here is written from the specification. What it cannot know it
-//! bounds: a request takes effect between its arrival and its answer, one without an answer perhaps never, and
-//! the server's clock shows at most what the wall clock showed in its time. A promise counts as broken only if no
-//! history that fits what was seen keeps it.
+//! The auditor shares no code with the server. Every rule is written from the specification. Unknown times are
+//! bounded: a request takes effect between its arrival and its response, or perhaps never if it has none, and the
+//! server's clock shows at most what the wall clock showed in its time. A promise counts as broken only if no
+//! history that fits the observations keeps it.
 
 mod answers;
 mod buffered_loss;
@@ -66,18 +67,18 @@ pub use self::transitions::Transition;
 use self::unread::Unread;
 use crate::observation::{HttpRequest, Moment, Observation};
 
-/// A promise that was not kept.
+/// A promise that observations show to be broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When it showed.
+    /// When the violation was detected.
     pub at: Moment,
-    /// Which promise, in short.
+    /// Name of the promise.
     pub promise: &'static str,
-    /// What was seen.
+    /// The observations that break the promise.
     pub text: String,
 }
 
-/// Checks the promises.
+/// Checks all promises of one world.
 #[derive(Default)]
 pub struct Auditor {
     rules: Rules,
@@ -89,33 +90,33 @@ pub struct Auditor {
     unread: Unread,
     damage: Damage,
     windows: Map<Counted, Window>,
-    /// Webhook calls under way: the job, and in which of its lives.
+    /// Webhook calls in flight: the job, and the number of its retries before.
     calls: Map<u64, (JobNo, u32)>,
-    /// When somebody must look again.
+    /// Times of later checks.
     due: BTreeSet<(u64, Due)>,
-    /// Server processes: when they began and ended.
+    /// Start and end of each server process.
     processes: Vec<(EventTime, Option<EventTime>)>,
     process_began: Option<EventTime>,
     process_ended: Option<EventTime>,
-    /// When the server was last prevented from keeping what it knew.
+    /// When the server last lost the ability to store what it knew, in ms.
     last_crash_ms: Option<u64>,
-    /// When the server had trouble.
+    /// Times of the server's troubles, in ms.
     troubles_ms: Vec<u64>,
-    /// Since when workers may have left without the server's noticing, and when leases were renewed last.
+    /// Time since when workers may have ended unnoticed by the server, and time of the last renewal of leases.
     leases_renewed: (u64, u64),
-    /// When something went wrong last, as far as anybody outside can tell.
+    /// Last time of an observable fault, in ms.
     disturbed_ms: u64,
-    /// From here on nothing goes wrong.
+    /// The event after which no fault occurs.
     calm: Option<EventTime>,
 }
 
 impl Auditor {
-    /// For a server with this configuration.
+    /// Creates an auditor for a server with these rules.
     pub fn new(rules: Rules) -> Self {
         Self { rules, ..Self::default() }
     }
 
-    /// Takes note of what was seen.
+    /// Processes the next observation.
     pub fn see(&mut self, at: Moment, seen: &Observation) {
         self.ledger.advance(at);
         if self.clock.note(at) {
@@ -164,7 +165,7 @@ impl Auditor {
             Observation::HandlerEnded(worker, job) => self.handler_ended(worker, job),
             Observation::ServerUp => self.server_up(at),
             Observation::ServerDown(killed) => self.server_down(at, *killed),
-            // Every event tells what the clock shows; between two events it may have shown more.
+            // Every event carries the clock's value. Between two events the clock may have shown more.
             Observation::ClockSet => {}
             Observation::DiskFailed => {
                 self.disturbed_ms = at.ms;
@@ -181,7 +182,7 @@ impl Auditor {
         }
     }
 
-    /// What was not kept, in the order in which it showed.
+    /// The broken promises, in order of detection.
     pub fn violations(&self) -> &[Violation] {
         &self.ledger.violations
     }
@@ -191,7 +192,7 @@ impl Auditor {
         self.ledger.checked()
     }
 
-    /// How often each edge of a job's life was seen beyond doubt.
+    /// How often each transition of a job was certainly observed.
     pub fn edges(&self) -> Vec<(Transition, u64)> {
         self.ledger.edges()
     }
@@ -283,7 +284,7 @@ impl Auditor {
     fn server_up(&mut self, at: Moment) {
         let now = self.ledger.now;
         self.clock.restart(at);
-        // While there was no server, no lease ended.
+        // No lease ended while no server was running.
         self.leases_renewed(self.process_ended.map_or(at.ms, |ended| ended.ms));
         self.processes.push((now, None));
         self.process_began = Some(now);

@@ -1,4 +1,4 @@
-//! Answers: each goes to the promise that it tells about, and each has its documented form.
+//! Responses: passes each to the checks that it concerns, and checks its documented form.
 
 use serde::Deserialize;
 
@@ -13,10 +13,10 @@ use super::time_bounds::EventTime;
 use super::wire::{Health, JobRecord, Page, PurgeResult, ShownState, brief};
 use crate::observation::HttpResponse;
 
-/// A question for jobs that was held so much longer than usual met a slow disk.
+/// A take that was held this much longer than the hold time met a slow disk, in ms.
 const LAST_WORD_MS: u64 = 1_500;
 
-/// The one shape of an error.
+/// The documented form of an error.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ErrorShape {
@@ -25,7 +25,7 @@ struct ErrorShape {
 }
 
 impl Auditor {
-    /// An answer came back.
+    /// Processes a response.
     pub(super) fn answer(&mut self, id: u64, exchange: &Exchange, answer: &HttpResponse) {
         self.check_form(exchange, answer);
         let Some(arrived) = exchange.arrived else {
@@ -49,13 +49,13 @@ impl Auditor {
         }
     }
 
-    /// Whether this answers a take, and the server may think that it handed out jobs, though none came: also one that
-    /// a power cut made void, for the power cut may have taken nothing.
+    /// Whether the server may have delivered jobs in this take although none arrived. A take that a power cut made
+    /// void counts as well, because the power cut may have lost nothing.
     fn may_have_handed_out(&self, exchange: &Exchange, arrived: EventTime, status: u16) -> bool {
         matches!(exchange.operation, Operation::Take { .. })
             && match status {
                 200 => false,
-                // The server waited for a write in vain: somebody has a job, and will not be told.
+                // The server waited for a failed write: a job is assigned, and its worker will not learn of it.
                 204 => self.is_past(arrived, self.rules.worker_hold_ms + LAST_WORD_MS),
                 _ => true,
             }
@@ -123,7 +123,7 @@ impl Auditor {
                 if status == 400 && exchange.operation == Operation::Retry {
                     self.check_retry_refused(exchange, arrived);
                 }
-                // What could not be kept for certain may yet come to light.
+                // A change whose storage is uncertain may still become visible.
                 self.change_settled(exchange, is_refused.then_some(now), is_refused);
             }
             Operation::Status { ttl_ms: Some(_) } if !is_refused => self.pin_lost(exchange),
@@ -148,7 +148,7 @@ impl Auditor {
         }
     }
 
-    /// A job that failed or timed out can be retried.
+    /// Checks that a failed or timed-out job can be retried.
     fn check_retry_refused(&mut self, exchange: &Exchange, arrived: EventTime) {
         let job = exchange.job.and_then(|no| self.notes.get(no)).filter(|job| !job.is_void);
         let Some(job) = job else { return };
@@ -228,10 +228,10 @@ impl Auditor {
         }
     }
 
-    /// No answer will come.
+    /// Records that no response will arrive.
     pub(super) fn unanswered(&mut self, exchange: &Exchange) {
         let Some(arrived) = exchange.arrived else { return };
-        // What had arrived at a process that is gone cannot take effect any more.
+        // A request at a process that has ended can no longer take effect.
         let until = self.processes.get(exchange.process).and_then(|(_, ended)| *ended);
         match exchange.operation {
             Operation::Cancel | Operation::Retry | Operation::Purge => {

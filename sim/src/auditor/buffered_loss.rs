@@ -1,13 +1,13 @@
-//! What endpoints with buffered durability may forget: a power cut takes their last moments.
+//! What endpoints with buffered durability may lose: their last changes before a power cut.
 
 use super::Auditor;
 use super::exchange::Exchange;
 
-/// So long before a power cut a change can be lost.
+/// How long before a power cut a change can be lost, in ms.
 const LOST_MS: u64 = 100;
 
 impl Auditor {
-    /// The server was killed, perhaps by a power cut. What buffered endpoints said last is not certain any more.
+    /// The server was killed, perhaps by a power cut. The last changes of buffered endpoints are uncertain.
     pub(super) fn forget_buffered(&mut self) {
         let now = self.ledger.now;
         for exchange in self.exchanges.values_mut() {
@@ -41,7 +41,7 @@ impl Auditor {
         }
     }
 
-    /// An answer of before a power cut: the jobs that it tells of may never have been.
+    /// Processes a response from before a power cut: the jobs in it may be lost.
     pub(super) fn void_answer(&mut self, exchange: &Exchange, body: &[u8]) {
         let Some(endpoint) = exchange.endpoint else { return };
         let now = self.ledger.now;

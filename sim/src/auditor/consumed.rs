@@ -1,4 +1,4 @@
-//! Streams that are drained: whoever reads without an offset takes the chunks away.
+//! Consumed chunks: a stream read without an offset removes the chunks that it returns.
 
 use super::Auditor;
 use super::exchange::Exchange;
@@ -10,17 +10,18 @@ use super::submit::hash_of;
 use super::time_bounds::EventTime;
 use super::wire::{Chunk, Word, brief};
 
-/// Chunks that were taken away.
+/// A read that consumed chunks.
 #[derive(Debug)]
 pub(super) struct Drain {
     arrived: EventTime,
     answered: EventTime,
-    /// They stand for the chunks.
+    /// Hashes of the chunks.
     hashes: Vec<u64>,
 }
 
 impl Auditor {
-    /// A drain was answered: what was drained before it came is not in it, unless it was posted once more.
+    /// A consuming read was answered. Chunks consumed before its arrival are not in it, unless they were posted
+    /// again.
     pub(super) fn drained(&mut self, exchange: &Exchange, chunks: &[Chunk<'_>]) {
         let (Operation::Stream { offset: None }, Some(no), Some(arrived)) =
             (exchange.operation, exchange.job, exchange.arrived)
@@ -30,7 +31,7 @@ impl Auditor {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return };
         let hashes: Vec<u64> = chunks.iter().map(|chunk| hash_of(chunk.output.get().as_bytes())).collect();
-        // That chunks were drained is written down after the answer left: a server that dies then does not know.
+        // The consumed offset is stored after the response, so a server that dies then has not stored it.
         let is_kept = |drain: &&Drain| {
             drain.answered.seq < arrived.seq
                 && self.is_smooth(drain.answered.ms.saturating_sub(SLACK_MS), drain.answered.ms + SLACK_MS)
@@ -52,10 +53,10 @@ impl Auditor {
     }
 }
 
-/// How often this chunk was certainly taken away. Readers who ask at the same time may get the same one.
+/// How often this chunk was certainly consumed. Concurrent readers may get the same chunk.
 fn times_taken(drains: &[&Drain], hash: u64) -> usize {
     let (mut taken, mut last) = (0, None);
-    // In the order of their answers.
+    // In the order of the responses.
     for drain in drains {
         let times = drain.hashes.iter().filter(|other| **other == hash).count();
         if times > 0 && last.is_none_or(|last: EventTime| last.seq < drain.arrived.seq) {

@@ -1,4 +1,4 @@
-//! Clients cancel, retry and purge.
+//! Checks of cancel, retry and purge.
 
 use super::Auditor;
 use super::endpoint::Purge;
@@ -11,11 +11,11 @@ use super::time_bounds::{EventTime, Span};
 use super::transitions::Transition;
 use super::wire::{PurgeResult, ShownState};
 
-/// So many purges of one endpoint are remembered.
+/// Most purges of one endpoint that are remembered.
 const PURGES_MAX: usize = 4_096;
 
 impl Auditor {
-    /// A request that may change something arrived.
+    /// A request that may change jobs arrived.
     pub(super) fn change_arrived(&mut self, id: u64, exchange: &Exchange) {
         let now = self.ledger.now;
         let span = Span { from: now, until: None };
@@ -44,7 +44,7 @@ impl Auditor {
         }
     }
 
-    /// Its answer came, or will never come: `until` says up to when it may still take effect.
+    /// The request was answered, or never will be. `until` is the last time at which it may take effect.
     pub(super) fn change_settled(&mut self, exchange: &Exchange, until: Option<EventTime>, is_refused: bool) {
         let Some(arrived) = exchange.arrived else { return };
         let settle = |span: &mut Span| {
@@ -77,7 +77,7 @@ impl Auditor {
         self.sighted(&JobView { job: no, from: arrived, state, shown: None, what: "a cancel's answer" });
     }
 
-    /// A status with a new ttl was answered.
+    /// A status request with a new ttl was answered.
     pub(super) fn pinned(&mut self, no: JobNo, arrived: EventTime, ttl_ms: u64) {
         let now = self.ledger.now;
         let (low_ms, high_ms) =
@@ -91,7 +91,7 @@ impl Auditor {
         job.renew(arrived, now, Deadline { low_ms, high_ms }, is_other_open);
     }
 
-    /// A retry was answered with success.
+    /// A retry succeeded.
     pub(super) fn retried(&mut self, id: u64, no: JobNo, arrived: EventTime, state: ShownState) {
         let now = self.ledger.now;
         let Some(job) = self.notes.get_mut(no).filter(|job| !job.is_void) else { return };
@@ -104,7 +104,7 @@ impl Auditor {
         }
         let own = job.retries.iter().position(|(exchange, _)| *exchange == id);
         let Some(own) = own else {
-            // It showed before its answer came.
+            // The new attempt was observed before the response arrived.
             job.life.began.1 = job.life.began.1.min(now);
             return self.renew_ttl(no, arrived);
         };
@@ -112,8 +112,8 @@ impl Auditor {
         let ended = job.life.terminal.as_ref().map(|terminal| terminal.state);
         let retryable = ended.is_none_or(|state| matches!(state, ShownState::Failed | ShownState::TimedOut));
         if !retryable && job.lives > 0 && arrived.seq < job.life.began.1.seq {
-            // Of several retries that were under way, each may be the one that began this life; another one's life,
-            // which nobody saw, came before.
+            // Of several retries in flight, each may have started the present cycle; the others belong to
+            // unobserved earlier ones.
             return self.renew_ttl(no, arrived);
         }
         let may_differ = !job.retries.is_empty();
@@ -139,9 +139,9 @@ impl Auditor {
         self.renew_ttl(no, arrived);
     }
 
-    /// A retry was answered with success, and since it had arrived the job was seen to end as nothing that can be
-    /// retried: that was the end of the life that the retry began, told by a faster answer. How the life before
-    /// ended nobody saw. So what ended the job must be possible in the new life.
+    /// A retry succeeded, and the job was observed to end in a state that cannot be retried after the retry's
+    /// arrival. So this is the end after the retry, seen first in a faster response, and the end before it was not
+    /// observed. The observed end must be possible after the retry.
     fn retried_and_ended(&mut self, no: JobNo, arrived: EventTime, over: EventTime) {
         let Some(job) = self.notes.get_mut(no) else { return };
         let Some(terminal) = job.life.terminal.take() else { return };
@@ -150,7 +150,7 @@ impl Auditor {
         job.begin_life(arrived, over);
         job.life.terminal = Some(terminal);
         job.end_life(over, "its end was shown before the answer to its retry");
-        // Nobody knows which of the ends its receiver has been told of.
+        // It is unknown which of the ends the receiver has been told.
         job.hook.is_unsure = true;
         let from = self.check_cause(&sight);
         if let Some(terminal) = self.notes.get_mut(no).and_then(|job| job.life.terminal.as_mut()) {
@@ -204,7 +204,7 @@ impl Auditor {
         self.ledger.check(Promise::Purged, result.removed <= most as u64, text);
     }
 
-    /// A job that certainly waited when a purge came is not handed out afterwards.
+    /// Checks that a job which was certainly queued at a purge is not delivered afterwards.
     pub(super) fn check_not_purged(&mut self, no: JobNo, asked: EventTime) {
         let Some(job) = self.notes.get(no) else { return };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
@@ -212,12 +212,12 @@ impl Auditor {
         let Some(since) = job.acknowledged.filter(|_| is_first && job.retries.is_empty()) else { return };
         let since = since.max(job.life.began.1);
         for purge in &endpoint.purges {
-            // One that got no answer may never have been: the server was killed before it was on disk.
+            // A purge without a response may not be durable: the server may have been killed first.
             let Some(answered) = purge.answered.filter(|answered| answered.seq < asked.seq) else { continue };
             if purge.span.from.seq <= since.seq {
                 continue;
             }
-            // A take whose answer was lost may have had it meanwhile.
+            // A take with a lost response may have taken the job meanwhile.
             let unknown = endpoint.may_be_taken_unseen(since, asked);
             let text = || {
                 format!(

@@ -1,7 +1,7 @@
-//! Outputs and chunks that are damaged on the disk: what the world did to the disk, not what the server says of it.
+//! Outputs and chunks that are damaged on the disk. The facts come from the simulated disk, not from the server.
 //!
-//! What is damaged is answered as damaged, by every route and for good; what is intact never is. Nothing else about its
-//! job changes.
+//! Damaged data is reported as damaged permanently, by every route. Intact data is never reported as damaged.
+//! Nothing else about the job changes.
 
 use serde::Deserialize;
 
@@ -17,42 +17,42 @@ use super::time_bounds::EventTime;
 use super::wire::{JobRecord, ShownState, brief};
 use crate::observation::HttpResponse;
 
-/// What a webhook's record is called.
+/// Name of a webhook's record in messages.
 const WEBHOOK: &str = "a webhook";
 
-/// What the disk answered reads with, by the jobs' ids.
+/// Damaged data that the disk returned, by job id.
 #[derive(Debug, Default)]
 pub(super) struct Damage {
     outputs: Map<Box<str>, Vec<EventTime>>,
-    /// With their offsets.
+    /// Damaged chunks with their offsets.
     chunks: Map<Box<str>, Vec<(u64, EventTime)>>,
     last: Option<EventTime>,
 }
 
-/// An error, as far as it says what it is.
+/// The part of an error that names its kind.
 #[derive(Deserialize)]
 struct Coded<'a> {
     code: &'a str,
 }
 
-/// Whether an error says that something is damaged.
+/// Whether an error reports damage.
 pub(super) fn says_damaged(body: &[u8]) -> bool {
     serde_json::from_slice::<Coded<'_>>(body).is_ok_and(|failure| failure.code == "damaged")
 }
 
-/// Whether an answer says that something is damaged.
+/// Whether a response reports damage.
 pub(super) fn is_damaged(answer: &HttpResponse) -> bool {
     answer.status == 500 && says_damaged(&answer.body)
 }
 
 impl Auditor {
-    /// The disk gave a damaged output for an answer.
+    /// The disk returned a damaged output.
     pub(super) fn output_damaged(&mut self, id: &str) {
         let at = self.touched_by_damage(id);
         self.damage.outputs.entry(id.into()).or_default().push(at);
     }
 
-    /// The disk damaged a chunk, or gave a damaged one for an answer.
+    /// The disk damaged a chunk, or returned a damaged one.
     pub(super) fn chunk_damaged(&mut self, id: &str, offset: u64) {
         let at = self.touched_by_damage(id);
         self.damage.chunks.entry(id.into()).or_default().push((offset, at));
@@ -67,7 +67,7 @@ impl Auditor {
         at
     }
 
-    /// Whether the disk gave anything damaged of this job since then.
+    /// Whether the disk has returned damaged data of this job since then.
     pub(super) fn was_damage_read(&self, job: &Job, since: EventTime) -> bool {
         let mut chunks = self.damage.chunks.get(&job.id).into_iter().flatten();
         self.was_output_damaged(job, since) || chunks.any(|(_, at)| at.seq > since.seq)
@@ -77,23 +77,23 @@ impl Auditor {
         self.damage.outputs.get(&job.id).into_iter().flatten().any(|at| at.seq > since.seq)
     }
 
-    /// Whether the output of the job's present life was damaged before that.
+    /// Whether the job's present output was damaged before that time.
     pub(super) fn has_damaged_output(&self, job: &Job, before: EventTime) -> bool {
         let mut reads = self.damage.outputs.get(&job.id).into_iter().flatten();
         is_certain(job) && reads.any(|at| job.life.began.1.seq < at.seq && at.seq < before.seq)
     }
 
-    /// Whether anything that came out of the job was ever damaged.
+    /// Whether any output of the job was ever damaged.
     pub(super) fn may_have_damaged_output(&self, job: &Job) -> bool {
         self.damage.outputs.contains_key(&job.id)
     }
 
-    /// Chunks from this offset on may be damaged.
+    /// The first offset at which chunks may be damaged.
     pub(super) fn first_damaged_chunk(&self, job: &Job) -> Option<u64> {
         self.damage.chunks.get(&job.id)?.iter().map(|(offset, _)| *offset).min()
     }
 
-    /// A request was answered with the word that something is damaged.
+    /// A response reported damage.
     pub(super) fn damage_told(&mut self, exchange: &Exchange, arrived: EventTime) {
         let job = exchange.job.and_then(|no| self.notes.get(no));
         let is_true = match (exchange.operation, job) {
@@ -102,7 +102,7 @@ impl Auditor {
                 self.was_output_damaged(job, arrived)
             }
             (Operation::Stream { .. } | Operation::Follow, Some(job)) => self.was_damage_read(job, arrived),
-            // No client knew of the job at the time of the request.
+            // No client knew the job at the time of the request.
             (operation, None) => is_look(operation),
             _ => false,
         };
@@ -111,11 +111,11 @@ impl Auditor {
         let Some(job) = exchange.job else { return };
         let terminal = self.notes.get(job).and_then(|job| job.life.terminal.as_ref());
         let state = terminal.map_or(ShownState::Completed, |terminal| terminal.state);
-        // It is there as long as any other.
+        // A damaged job exists as long as any other.
         self.check_not_gone(&JobView { job, from: arrived, state, shown: None, what: "an answer of damage" });
     }
 
-    /// A record was shown: not that of a job whose output is damaged.
+    /// Checks that a shown record is not one with a damaged output.
     pub(super) fn check_damage_told(
         &mut self,
         no: JobNo,
@@ -135,7 +135,7 @@ impl Auditor {
         } else {
             self.has_damaged_output(job, from)
         };
-        // A list shows the damage in the error.
+        // A list shows the damage in the error field.
         if !is_damaged || what == LIST && record.output.is_none() {
             return;
         }
@@ -144,8 +144,8 @@ impl Auditor {
         self.ledger.fail(Promise::DamageTold, text);
     }
 
-    /// A page of a stream was shown from this offset on: it ends before the first damaged chunk, and is refused if it
-    /// would begin with it.
+    /// Checks a page of a stream: it ends before the first damaged chunk, and is refused if it would start with
+    /// one.
     pub(super) fn check_page_damage(&mut self, no: JobNo, offset: u64, shown: usize, arrived: EventTime) {
         let Some(job) = self.notes.get(no).filter(|job| is_certain(job)) else { return };
         let Some((over, _)) = job.life.over else { return };
@@ -167,13 +167,13 @@ impl Auditor {
     }
 }
 
-/// Whether it asks for what came out of a job.
+/// Whether the operation reads a job's output or chunks.
 fn is_look(operation: Operation) -> bool {
     use Operation::{Follow, Status, StatusSync, Stream};
     matches!(operation, Status { .. } | StatusSync | Stream { .. } | Follow)
 }
 
-/// Whether the job cannot have begun anew without anybody's knowing.
+/// Whether the job certainly has not been retried unnoticed.
 fn is_certain(job: &Job) -> bool {
     !job.is_void && job.gone.is_none() && job.retries.is_empty()
 }

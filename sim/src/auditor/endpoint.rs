@@ -6,10 +6,10 @@ use super::job::{JobNo, WorkerNo};
 use super::time_bounds::{EventTime, Span};
 use super::wire::JobNumbers;
 
-/// So many takes without an answer are remembered.
+/// Most unanswered takes that are remembered.
 const TAKES_LOST_MAX: usize = 10_000;
 
-/// A setting that may have had any value between these.
+/// A setting that may have any value in this range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub low: u64,
@@ -27,7 +27,7 @@ impl Range {
     }
 }
 
-/// An endpoint's settings, as far as promises depend on them.
+/// The settings of an endpoint that promises depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub execution_timeout_ms: Range,
@@ -36,29 +36,29 @@ pub(super) struct Settings {
     pub sync_retention_ms: Range,
     pub workers_min: Range,
     pub workers_max: Range,
-    /// No submit is refused for the queue's length while fewer wait.
+    /// Queue length below which no submit may be refused.
     pub queue_length_max: u64,
-    /// Whether a failed handler may be tried again.
+    /// Whether failed handlers may be retried.
     pub may_retry_errors: bool,
-    /// Whether a power cut may take its last changes.
+    /// Whether a power cut may undo the endpoint's last changes.
     pub is_buffered: bool,
-    /// Whether its workers are started by somebody else.
+    /// Whether the endpoint has external workers.
     pub is_external: bool,
 }
 
-/// An endpoint got another template.
+/// A change of the endpoint's template.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renewal {
     pub changed: EventTime,
     pub answered: EventTime,
 }
 
-/// A client purged the queue.
+/// A purge of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Purge {
-    /// When it may have taken effect.
+    /// When the purge may have taken effect.
     pub span: Span,
-    /// Its answer: from here on it certainly has.
+    /// The response, after which the purge has certainly taken effect.
     pub answered: Option<EventTime>,
 }
 
@@ -67,58 +67,58 @@ pub(super) struct Purge {
 pub(super) struct Endpoint {
     pub name: Box<str>,
     pub settings: Settings,
-    /// The fewest workers, if that is certain.
+    /// The minimum of workers, if it is certain.
     pub workers_min: Option<u64>,
     pub deleted: Option<Span>,
     pub is_deleted: bool,
-    /// Whether its creation was answered, with all of its settings.
+    /// Whether the creation was answered with all settings.
     pub is_created: bool,
-    /// The template that its workers are made from.
+    /// The template of the endpoint's workers.
     pub template: Option<Box<str>>,
-    /// When it last got another template.
+    /// The last change of the template.
     pub renewed: Option<Renewal>,
-    /// When somebody last wanted webhooks to be delivered again.
+    /// The last request to redeliver webhooks.
     pub hooks_repeated: Option<EventTime>,
-    /// Whether a power cut may have undone what was counted.
+    /// Whether a power cut may have undone the counters.
     pub is_count_void: bool,
-    /// Jobs that are still of interest.
+    /// Jobs that may still be observed.
     pub jobs: Vec<JobNo>,
     pub purges: VecDeque<Purge>,
-    /// Takes that arrived and are not answered, by exchange.
+    /// Takes in flight, by exchange.
     pub takes_open: Vec<(u64, EventTime, Option<WorkerNo>)>,
-    /// Takes that were never answered: when they arrived, when that was clear, and whose they were.
+    /// Takes that were never answered: arrival, time when the loss was certain, and worker.
     pub takes_lost: VecDeque<(EventTime, EventTime, Option<WorkerNo>)>,
-    /// Jobs that were handed out last.
+    /// Jobs that were delivered most recently.
     pub handed_out: VecDeque<HandedOut>,
-    /// Submits that nobody knows the job of.
+    /// Submits whose job is unknown.
     pub orphans: Vec<Orphan>,
     pub ended: Ended,
-    /// What health said last.
+    /// The last response of health.
     pub health: Option<(EventTime, JobNumbers)>,
-    /// The workers that live now and were started by the server.
+    /// The running managed workers.
     pub workers: Vec<WorkerNo>,
-    /// When workers ended.
+    /// Times at which workers ended, in ms.
     pub left_ms: VecDeque<u64>,
 }
 
-/// How many jobs certainly ended how.
+/// Number of jobs that certainly ended, by state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ended {
     pub completed: u64,
     pub failed: u64,
 }
 
-/// A job that was handed out.
+/// A delivered job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HandedOut {
     pub job: JobNo,
-    /// When its submit, or its latest retry, was sent; none if it was handed out before, or nobody knows.
+    /// When its submit or last retry was sent; `None` if it was delivered before, or if that is unknown.
     pub submitted: Option<EventTime>,
     pub asked: EventTime,
     pub got: EventTime,
 }
 
-/// A submit without an answer.
+/// A submit without a response.
 #[derive(Clone, Debug)]
 pub(super) struct Orphan {
     pub exchange: u64,
@@ -162,17 +162,17 @@ impl Endpoint {
         }
     }
 
-    /// How long a finished job is kept.
+    /// How long a terminal job is stored, in ms.
     pub fn retention_ms(&self, is_sync: bool) -> Range {
         if is_sync { self.settings.sync_retention_ms } else { self.settings.retention_ms }
     }
 
-    /// Takes that may have handed out anything between the two, and nobody knows.
+    /// Number of takes that may have delivered unknown jobs between the two events.
     pub fn unknown_takes(&self, from: EventTime, until: EventTime) -> usize {
         self.unknown_takers(from, until).count()
     }
 
-    /// When these takes arrived, and whose they were.
+    /// Arrivals and workers of these takes.
     pub fn unknown_takers(
         &self,
         from: EventTime,
@@ -184,14 +184,14 @@ impl Endpoint {
         lost.chain(open).filter(move |(arrived, _)| arrived.seq <= until.seq)
     }
 
-    /// Whether somebody else may have had any job between the two, and nobody knows.
+    /// Whether another worker may have taken any job unobserved between the two events.
     pub fn may_be_taken_unseen(&self, from: EventTime, until: EventTime) -> bool {
         let lost = self.takes_lost.iter().rev().take_while(|(_, clear, _)| clear.ms + 30_000 >= from.ms);
         lost.into_iter().any(|(arrived, _, _)| arrived.seq <= until.seq)
             || self.takes_open.iter().any(|(_, arrived, _)| arrived.seq < until.seq)
     }
 
-    /// Nobody will know what this take handed out.
+    /// Records a take whose response was lost.
     pub fn take_lost(&mut self, arrived: EventTime, now: EventTime, worker: Option<WorkerNo>) {
         if self.takes_lost.len() == TAKES_LOST_MAX {
             self.takes_lost.pop_front();
@@ -199,18 +199,18 @@ impl Endpoint {
         self.takes_lost.push_back((arrived, now, worker));
     }
 
-    /// The most workers that the server may take for running, if it may miss those that left since then.
+    /// The most workers that the server may count as running, if it may have missed those that ended since then.
     pub fn workers_most(&self, missed_since_ms: u64) -> usize {
         self.workers.len()
             + self.left_ms.iter().rev().take_while(|left_ms| **left_ms >= missed_since_ms).count()
     }
 
-    /// Whether its workers may be held back, so that jobs wait for ever.
+    /// Whether workers may be held back, so that jobs wait without limit.
     pub fn is_paused(&self) -> bool {
         self.settings.workers_max.low == 0
     }
 
-    /// Whether it may have been deleted by then.
+    /// Whether the endpoint may have been deleted by then.
     pub fn may_be_deleted(&self, then: EventTime) -> bool {
         self.deleted.is_some_and(|span| span.may_precede(then))
     }

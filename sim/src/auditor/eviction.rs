@@ -1,23 +1,23 @@
-//! Notes about jobs that are long gone are dropped, so that a long world fits into memory.
+//! Forgets jobs that were deleted long ago, to bound the memory of a long world.
 
 use super::Auditor;
 use super::job::JobNo;
 use super::stop::Due;
 
-/// So long after it must be gone, nothing that is still under way can show a job any more.
+/// Time after a job's certain deletion, in ms, after which no response in flight can show it.
 const FORGOTTEN_AFTER_MS: u64 = 600_000;
-/// The same where its receiver may still be called: calls wait for one another.
+/// The same for a job whose receiver may still be called, because calls wait for each other.
 const CALLED_AFTER_MS: u64 = 3_600_000;
-/// So often a job is looked at again.
+/// Interval of checks of a job, in ms.
 const AGAIN_MS: u64 = 300_000;
 
 impl Auditor {
-    /// Looks at this job from time to time, until it can be forgotten.
+    /// Checks the job at intervals until it can be forgotten.
     pub(super) fn watch_end(&mut self, no: JobNo) {
         self.due.insert((self.ledger.now.ms + AGAIN_MS, Due::Forget(no)));
     }
 
-    /// Can this job be forgotten?
+    /// Forgets the job if possible.
     pub(super) fn try_to_forget(&mut self, no: JobNo) {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return };

@@ -1,4 +1,4 @@
-//! Requests under way.
+//! Requests in flight.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use super::operation::Operation;
 use super::sse::Following;
 use super::time_bounds::EventTime;
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub operation: Operation,
@@ -18,25 +18,25 @@ pub(super) struct Exchange {
     pub worker: Option<WorkerNo>,
     pub sent: EventTime,
     pub arrived: Option<EventTime>,
-    /// The server process at which it arrived.
+    /// The server process at which the request arrived.
     pub process: usize,
     pub body: Bytes,
     pub key: Option<Box<str>>,
-    /// Stands for the API key.
+    /// Hash of the API key.
     pub owner: u64,
     /// The jobs that a ping lists.
     pub listed: Vec<JobNo>,
-    /// How many jobs had certainly ended when it arrived.
+    /// Number of jobs that had certainly ended when the request arrived.
     pub ended: Ended,
-    /// For error texts.
+    /// The path, for messages.
     pub path: Box<str>,
-    /// Whether a power cut may have undone what it was told.
+    /// Whether a power cut may have undone what the response says.
     pub is_void: bool,
-    /// What came of an answer of events.
+    /// State of a response with server-sent events.
     pub following: Option<Following>,
-    /// Whether its query asks for an endpoint to be drained, or similar slow ways.
+    /// Whether the request may be slow, such as draining an endpoint.
     pub is_slow: bool,
 }
 
-/// Requests under way, by number.
+/// Requests in flight, by number.
 pub(super) type Exchanges = Map<u64, Exchange>;

@@ -1,4 +1,4 @@
-//! The workers that the server starts and ends.
+//! Checks of the workers that the server starts and stops.
 
 use super::Auditor;
 use super::endpoint::Renewal;
@@ -11,7 +11,7 @@ use super::promise::Promise;
 use super::time_bounds::EventTime;
 use super::worker::WorkerModel;
 
-/// How long a worker may take until it asks for jobs, or says anything.
+/// How long a worker may run before its first request, in ms.
 const PATIENCE_MS: u64 = 30 * 60 * 1_000;
 
 impl Auditor {
@@ -30,7 +30,7 @@ impl Auditor {
         }
     }
 
-    /// Those that still have to end take up room, too.
+    /// Checks the number of workers. Stopping workers count as well.
     fn check_fleet(&mut self, endpoint: EndpointNo) {
         let notes = &self.notes.endpoints[endpoint.0];
         let is_living = |no: &&WorkerNo| {
@@ -43,7 +43,7 @@ impl Auditor {
         self.ledger.check(Promise::FleetBounded, !notes.is_created || living <= most, text);
     }
 
-    /// The server asked for the end of this worker, which may be in the middle of a job.
+    /// The server stopped this worker, which may be running a job.
     pub(super) fn check_spared(&mut self, worker: WorkerNo) {
         let now = self.ledger.now;
         let notes = &self.notes.workers[worker.0];
@@ -61,7 +61,7 @@ impl Auditor {
         self.ledger.check(Promise::WorkersSpared, may_go, text);
     }
 
-    /// Whether the server can only think that this worker works on this job, and shall.
+    /// Whether the server must assume that this worker runs this job.
     fn certainly_runs(&self, no: JobNo, worker: WorkerNo) -> bool {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return false };
@@ -75,7 +75,7 @@ impl Auditor {
             && endpoint.unknown_takes(holder.got, now) == endpoint.takes_open.len()
     }
 
-    /// Whether anything may have ended this job before its worker did.
+    /// Whether the job may have ended before its worker did.
     pub(super) fn may_be_over(&self, no: JobNo) -> bool {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return true };
@@ -87,8 +87,8 @@ impl Auditor {
         is_expired || is_ended || job.gone.is_some() || job.is_void || !job.retries.is_empty()
     }
 
-    /// Notes whether this worker may be replaced because it says that it has jobs that it was told to stop: the
-    /// server takes its word for it, also where it names jobs of before.
+    /// Records whether this worker may be replaced because it lists jobs that it was told to stop. The server
+    /// believes the list, even if it names earlier jobs.
     pub(super) fn note_clinging(&mut self, worker: WorkerNo, listed: &[JobNo]) {
         let running = &self.notes.workers[worker.0].running;
         let runs = |no: &JobNo| running.iter().any(|(job, _)| job == no);
@@ -96,7 +96,7 @@ impl Auditor {
         self.notes.workers[worker.0].may_cling |= may_cling;
     }
 
-    /// A worker that was to be replaced by now was given a job.
+    /// A worker that should have been replaced was given a job.
     pub(super) fn check_replaced(&mut self, exchange: &Exchange, worker: WorkerNo) {
         let (Some(endpoint), Some(asked)) = (exchange.endpoint, exchange.arrived) else { return };
         let (notes, worker) = (&self.notes.endpoints[endpoint.0], &self.notes.workers[worker.0]);
@@ -104,8 +104,7 @@ impl Auditor {
             return;
         };
         let is_old = worker.started.is_some_and(|started| started.seq < changed.seq);
-        // Until when workers of an old version get jobs is not promised; a process that begins first has to see what
-        // there is.
+        // Until when old workers get jobs is not promised, and a new process first has to observe its workers.
         let has_heard = asked.ms >= answered.ms + SLACK_MS / 4
             && self.is_smooth(asked.ms.saturating_sub(SLACK_MS / 4), asked.ms);
         let text = || {
@@ -115,7 +114,7 @@ impl Auditor {
         self.ledger.check(Promise::OldWorkersLeft, !(is_old && has_heard), text);
     }
 
-    /// The world ends, and was calm for long.
+    /// The world ends after a long phase without faults.
     pub(super) fn check_silent_ended(&mut self) {
         let now = self.ledger.now;
         for no in 0..self.notes.workers.len() {
@@ -129,12 +128,12 @@ impl Auditor {
         }
     }
 
-    /// Whether this worker was silent in calm times for longer than any is waited for, also one that the server took
-    /// over and never heard of.
+    /// Whether this worker was silent for longer than any timeout since the faults stopped, including a worker that
+    /// the server adopted and never heard.
     fn is_waited_for(&self, worker: &WorkerModel, until: EventTime) -> bool {
         let (Some(calm), Some(began)) = (self.calm, self.process_began) else { return false };
         let spoke = worker.spoke.filter(|spoke| spoke.seq > began.seq);
-        // Silence means nothing of one that asked for jobs and never pinged.
+        // A worker that took jobs and never pinged may be silent.
         let is_known =
             worker.pings.iter().flatten().any(|ping| ping.from.seq > began.seq && ping.until.is_some());
         let since_ms = calm.ms.max(began.ms).max(spoke.map_or(0, |spoke| spoke.ms));

@@ -1,15 +1,15 @@
-//! Health: its counters never go back, and agree with what is known.
+//! Health: its counters never decrease and agree with the observations.
 
 use super::Auditor;
 use super::exchange::Exchange;
 use super::promise::Promise;
 use super::wire::Health;
 
-/// What health said so long before the end counts as said at the end.
+/// A response of health this long before the end counts as the last, in ms.
 const RECENT_MS: u64 = 60_000;
 
 impl Auditor {
-    /// An endpoint's numbers were shown.
+    /// A response of health was shown.
     pub(super) fn health_shown(&mut self, exchange: &Exchange, health: &Health) {
         let (Some(endpoint), Some(from)) = (exchange.endpoint, exchange.arrived) else { return };
         let now = self.ledger.now;
@@ -35,7 +35,7 @@ impl Auditor {
         }
     }
 
-    /// Long after everything calmed down, nothing waits or runs.
+    /// Checks that no job is queued or running long after the faults have stopped.
     pub(super) fn check_health_at_rest(&mut self) {
         let now = self.ledger.now;
         for endpoint in &self.notes.endpoints {

@@ -8,15 +8,15 @@ use super::consumed::Drain;
 use super::time_bounds::{EventTime, Span};
 use super::wire::{ShownState, Word};
 
-/// Tells jobs apart.
+/// Number of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct JobNo(pub usize);
 
-/// Tells endpoints apart.
+/// Number of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct EndpointNo(pub usize);
 
-/// Tells workers apart.
+/// Number of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct WorkerNo(pub usize);
 
@@ -26,57 +26,57 @@ pub(super) struct Job {
     pub id: Box<str>,
     pub endpoint: EndpointNo,
     pub is_sync: bool,
-    /// The submit that made it. Not known until it is answered.
+    /// The job's submit; unknown until its response.
     pub submission: Option<Submission>,
-    /// When somebody was told that it was accepted.
+    /// When a client was told that the job was accepted.
     pub acknowledged: Option<EventTime>,
-    /// When it was heard of first.
+    /// When the job was first observed.
     pub known: EventTime,
-    /// When the server's clock shows this much, its ttl has passed.
+    /// When the server's clock shows this time, the job's ttl has passed.
     pub ttl: Deadline,
-    /// Whether a client chose when it is deleted.
+    /// Whether a client has chosen the deletion time.
     pub pin: Pin,
-    /// When a new ttl, or a retry, was answered last.
+    /// The last response to a new ttl or a retry.
     pub renewed: Option<EventTime>,
-    /// When anybody last heard or said something about it.
+    /// The last observation of the job.
     pub touched: EventTime,
-    /// Whether a power cut may have undone what is known of it: then nothing is checked any more.
+    /// Whether a power cut may have undone the job. Nothing is checked then.
     pub is_void: bool,
-    /// From here on nothing may show it.
+    /// The event after which no response may show the job.
     pub gone: Option<EventTime>,
     pub lives: u32,
     pub life: JobCycle,
-    /// How its earlier lives ended, where that is known.
+    /// The ends before retries, if known.
     pub past: Vec<Terminal>,
     pub deliveries: Vec<Delivery>,
     pub posts: Vec<Post>,
     pub cancels: Vec<Span>,
-    /// Retries that perhaps took effect, or still do, by their exchange.
+    /// Retries that may have taken effect, or still may, by exchange.
     pub retries: Vec<(u64, Span)>,
     /// Chunks that workers posted.
     pub chunks: Vec<Post>,
-    /// What stands at each offset of its stream, as far as a reader of events was shown it.
+    /// Hash of the chunk at each offset, as far as shown to followers.
     pub log: BTreeMap<u64, u64>,
-    /// Whether a worker spoke of it that was never given it.
+    /// Whether a worker without a delivery posted for the job.
     pub is_strayed: bool,
-    /// Chunks that were taken away.
+    /// Reads that consumed chunks.
     pub drains: Vec<Drain>,
     pub hook: Hook,
-    /// What a worker got, while the submission is not known.
+    /// The delivered input, while the submit is unknown.
     pub delivered_input: Option<Bytes>,
 }
 
-/// Whether a client chose when a job is deleted.
+/// Whether a client has chosen a job's deletion time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pin {
     None,
-    /// It did, or perhaps it did.
+    /// A client has chosen it, or may have.
     Set,
-    /// The answer to that was lost, so that nobody knows.
+    /// The response was lost, so the effect is unknown.
     Lost,
 }
 
-/// A submit that was sent.
+/// A sent submit.
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
     pub span: Span,
@@ -84,11 +84,11 @@ pub(super) struct Submission {
     pub webhook: Option<String>,
     pub ttl_ms: u64,
     pub execution_timeout_ms: Option<u64>,
-    /// Whether no worker need be started for it.
+    /// Whether the job starts no worker.
     pub is_low_priority: bool,
 }
 
-/// When the server's clock shows the low value, a deadline may have passed; when it shows the high one, it has.
+/// A deadline may have passed when the server's clock shows the low value, and has passed at the high value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deadline {
     pub low_ms: u64,
@@ -96,35 +96,35 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Nothing is known.
+    /// A deadline about which nothing is known.
     pub const UNKNOWN: Self = Self { low_ms: 0, high_ms: u64::MAX };
 
-    /// Perhaps it is the other one by now.
+    /// Extends the range to include `other`.
     pub fn widen(&mut self, other: Self) {
         self.low_ms = self.low_ms.min(other.low_ms);
         self.high_ms = self.high_ms.max(other.high_ms);
     }
 }
 
-/// What is known of a job between its submit or a retry, and the next retry.
+/// A job between its submit or a retry and the next retry.
 #[derive(Debug)]
 pub(super) struct JobCycle {
-    /// It began at this time at the earliest, and at that at the latest.
+    /// Earliest and latest start.
     pub began: (EventTime, EventTime),
-    /// From here on it is certainly over, and why that is certain.
+    /// The event after which the job has certainly ended, and the reason.
     pub over: Option<(EventTime, &'static str)>,
     pub terminal: Option<Terminal>,
-    /// When it was last seen, where it stood then, and when that answer was asked for.
+    /// Last observed state, with the events of the response and its request.
     pub seen: Option<(ShownState, EventTime, EventTime)>,
-    /// When it was seen in the queue last, and when that answer was asked for.
+    /// When the job was last observed as queued: response and request.
     pub seen_queued: Option<(EventTime, EventTime)>,
-    /// It was certainly queued from here on until it was handed out again.
+    /// The event since which the job was certainly queued, until its next delivery.
     pub queued_since: Option<EventTime>,
-    /// The fewest and the most retries that can be counted by now.
+    /// The smallest and largest possible count of retries.
     pub retries: (u64, u64),
-    /// Who had it according to the server, without ever having got it.
+    /// The worker of an unconfirmed delivery.
     pub undelivered: Option<WorkerNo>,
-    /// Whether its stop is watched already.
+    /// Whether the job's stop is being checked.
     pub is_stop_watched: bool,
 }
 
@@ -144,50 +144,50 @@ impl JobCycle {
     }
 }
 
-/// How a life ended.
+/// The end of a job.
 #[derive(Clone, Debug)]
 pub(super) struct Terminal {
     pub state: ShownState,
-    /// No earlier than this.
+    /// Earliest event of the end.
     pub from: EventTime,
-    /// The output and the error, once they were shown.
+    /// Output and error, once they were shown.
     pub shown: Option<(Option<Bytes>, Option<Bytes>)>,
 }
 
-/// A job was handed to a worker.
+/// A delivery of a job to a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
     pub worker: WorkerNo,
-    /// When the worker asked, and when it got the job.
+    /// The take's request and response.
     pub asked: EventTime,
     pub got: EventTime,
-    /// Why the worker may have lost it since.
+    /// Why the worker may have lost the job since.
     pub doubts: LossEvidence,
-    /// Pings in a row that did not list it; from two on, ever.
+    /// Consecutive pings that did not list the job; never reset once it is two.
     pub unlisted: u32,
-    /// Whether the worker showed that it has it.
+    /// Whether the worker confirmed the delivery.
     pub confirmed: bool,
-    /// Whether another job came with it that no worker can read.
+    /// Whether an unreadable job came in the same response.
     pub spoiled: bool,
-    /// Why the worker before this one lost it, if that is certain.
+    /// Why the previous worker lost the job, if that is certain.
     pub predecessor: Option<Loss>,
 }
 
-/// Why a worker may have lost a job.
+/// Reasons for which a worker may have lost a job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossEvidence {
-    /// It was silent for too long, or said that it is unfit.
+    /// The worker was silent for too long, or reported that it is unfit.
     pub silent: bool,
-    /// It said that it has none, or that it has others.
+    /// The worker listed no jobs, or others.
     pub denied: bool,
-    /// Its handler failed.
+    /// The worker's handler failed.
     pub failed: bool,
-    /// Its process ended; whether the server ended it.
+    /// The worker's process ended. The flag says whether the server ended it.
     pub ended: Option<(EventTime, bool)>,
 }
 
 impl LossEvidence {
-    /// Whether it said that it does not have it, and that is all.
+    /// Whether not listing the job is the only reason.
     pub fn only_denied(&self) -> bool {
         self.denied && !self.silent && !self.failed && self.ended.is_none()
     }
@@ -197,42 +197,42 @@ impl LossEvidence {
     }
 }
 
-/// Why a job was certainly taken back.
+/// The certain reason for a requeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     /// The worker's process ended by itself.
     Died,
-    /// The worker was silent.
+    /// The worker's lease expired.
     Silent,
     /// The server ended the worker's process.
     Drained,
-    /// The answer to the take was lost.
+    /// The response to the take was lost.
     Undelivered,
-    /// The handler failed.
+    /// The worker's handler failed.
     HandlerError,
 }
 
-/// What a worker posted.
+/// A post of a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Post {
     pub exchange: u64,
     pub worker: WorkerNo,
     pub word: Word,
     pub span: Span,
-    /// Whether it was answered 200.
+    /// Whether the response was 200.
     pub accepted: bool,
-    /// Whether its worker certainly had the job when it arrived.
+    /// Whether the worker certainly had the job when the post arrived.
     pub is_holders: bool,
 }
 
-/// A job's webhook.
+/// The webhook of a job.
 #[derive(Debug, Default)]
 pub(super) struct Hook {
-    /// Whether some of its calls may have been about the life before.
+    /// Whether some calls may have been about the end before the last retry.
     pub is_unsure: bool,
-    /// Calls that came in this life for the ends of earlier ones.
+    /// Calls after the last retry that report earlier ends.
     pub late_calls: u32,
-    /// Calls in this life, the number of the last one, and when it was made and answered.
+    /// Calls after the last retry; the last call's number, time and response.
     pub calls: u32,
     pub first_call: Option<EventTime>,
     pub last_end: Option<EventTime>,
@@ -270,8 +270,8 @@ impl Job {
         }
     }
 
-    /// A new ttl, or a retry, that arrived at `arrived` was answered. One that overlapped it and was answered
-    /// before may have come after it all the same.
+    /// A new ttl or a retry that arrived at `arrived` was answered. An overlapping one that was answered first may
+    /// have taken effect later.
     pub fn renew(&mut self, arrived: EventTime, now: EventTime, deadline: Deadline, is_other_open: bool) {
         let overlaps = self.renewed.replace(now).is_some_and(|renewed| renewed.seq > arrived.seq);
         if overlaps || is_other_open || self.pin == Pin::Lost {
@@ -281,19 +281,19 @@ impl Job {
         }
     }
 
-    /// Whether a retry may have taken effect between the two.
+    /// Whether a retry may have taken effect between the two events.
     pub fn may_be_retried(&self, from: EventTime, until: EventTime) -> bool {
         self.retries.iter().any(|(_, span)| span.may_precede(until) && span.may_follow(from))
     }
 
-    /// From here on, this life is over.
+    /// Records that the job has ended.
     pub fn end_life(&mut self, at: EventTime, why: &'static str) {
         if self.life.over.is_none_or(|(known, _)| at.seq < known.seq) {
             self.life.over = Some((at, why));
         }
     }
 
-    /// A new life begins, between the two.
+    /// Records that a retry took effect between the two events.
     pub fn begin_life(&mut self, from: EventTime, until: EventTime) {
         let old = std::mem::replace(&mut self.life, JobCycle::new(from, until));
         self.past.extend(old.terminal);
@@ -302,17 +302,17 @@ impl Job {
         self.gone = None;
     }
 
-    /// Deliveries that may belong to this life.
+    /// Deliveries that may belong to the time since the last retry.
     pub fn possible_deliveries(&self) -> impl DoubleEndedIterator<Item = &Delivery> + Clone {
         self.deliveries.iter().filter(|delivery| delivery.got.seq >= self.life.began.0.seq)
     }
 
-    /// Whether this worker was ever handed the job.
+    /// Whether this worker was ever given the job.
     pub fn was_given_to(&self, worker: WorkerNo) -> bool {
         self.deliveries.iter().any(|delivery| delivery.worker == worker)
     }
 
-    /// The latest delivery, if it certainly belongs to this life.
+    /// The last delivery, if it certainly came after the last retry.
     pub fn holder(&self) -> Option<&Delivery> {
         self.deliveries
             .last()

@@ -1,4 +1,4 @@
-//! A job was seen: how it stands is compared with everything that is known.
+//! Compares an observed job with everything that is known of it.
 
 use bytes::Bytes;
 
@@ -8,16 +8,16 @@ use super::promise::Promise;
 use super::time_bounds::EventTime;
 use super::wire::{JobRecord, ShownState, brief, part};
 
-/// What a record in a list is called.
+/// Name of a list's record in messages.
 pub(super) const LIST: &str = "a list";
 
-/// How a job stood at some time between `from` and now.
+/// The state of a job at one time between `from` and now.
 #[derive(Clone, Debug)]
 pub(super) struct JobView {
     pub job: JobNo,
     pub from: EventTime,
     pub state: ShownState,
-    /// None where nothing but the state was shown.
+    /// The rest of the record; `None` if only the state was shown.
     pub shown: Option<Shown>,
     pub what: &'static str,
 }
@@ -32,7 +32,7 @@ pub(super) struct Shown {
 }
 
 impl Auditor {
-    /// A whole record was shown.
+    /// A complete record was shown.
     pub(super) fn record_shown(
         &mut self,
         body: &Bytes,
@@ -47,7 +47,7 @@ impl Auditor {
         };
         let Some(job) = self.notes.find_job(record.id) else { return };
         self.check_damage_told(job, record, from, what);
-        // A list may leave out what is large; a webhook says so.
+        // A list may omit large fields; a webhook says what it omits.
         let is_complete =
             record.output.is_some() && (record.error.is_some() || state == ShownState::Completed);
         let is_whole = (what != LIST || is_complete) && !record.output_omitted;
@@ -60,7 +60,7 @@ impl Auditor {
         self.sighted(&JobView { job, from, state, shown: Some(shown).filter(|_| is_whole), what });
     }
 
-    /// A job was seen.
+    /// A job was observed.
     pub(super) fn sighted(&mut self, sight: &JobView) {
         if self.notes.get(sight.job).is_none_or(|job| job.is_void) {
             return;
@@ -72,7 +72,7 @@ impl Auditor {
         let Some(job) = self.notes.get_mut(sight.job) else { return };
         job.touched = now;
         if job.lives > 0 && sight.from.seq < job.life.began.1.seq {
-            // Perhaps it shows the life before a retry.
+            // The state may be the one before a retry.
             return;
         }
         if sight.state.is_terminal() {
@@ -115,11 +115,11 @@ impl Auditor {
 
     fn seen_running(&mut self, sight: &JobView) {
         let now = self.ledger.now;
-        // It was handed out to be read, though it then left for no worker.
+        // The job was assigned to read its input, though no worker got it.
         let was_unread = self.was_taken_in_vain(sight.job, sight.from, now);
         let Some((job, endpoint)) = self.notes.with_endpoint(sight.job) else { return };
         let takes = job.possible_deliveries().count() + endpoint.unknown_takes(job.life.began.0, now);
-        let text = || format!("{} is IN_PROGRESS in {}, and nobody can have taken it", job.id, sight.what);
+        let text = || format!("{} is IN_PROGRESS in {}, and no worker can have taken it", job.id, sight.what);
         self.ledger.check(Promise::Caused, takes > 0 || was_unread, text);
         self.check_overdue(sight);
         let Some(job) = self.notes.get_mut(sight.job) else { return };
@@ -150,7 +150,7 @@ impl Auditor {
             Some(known) => known.shown.is_none() && sight.shown.is_some(),
         };
         if !is_news {
-            // Those that are over by now did not take effect.
+            // Requests that have ended by now did not take effect.
             let process = self.processes.len() - 1;
             if sight.shown.is_some() && process > 0 {
                 let began = self.process_began;
@@ -188,7 +188,7 @@ impl Auditor {
     }
 }
 
-/// Begins a new life of the job, if a retry may be the reason for what was seen. Answers whether it is.
+/// Records a retry if one explains the observation. Returns whether it does.
 pub(super) fn begin_retried_life(job: &mut Job, now: EventTime) -> bool {
     let Some(at) = job.retries.iter().position(|(_, span)| span.may_precede(now)) else { return false };
     let (_, span) = job.retries.remove(at);
@@ -204,7 +204,7 @@ pub(super) fn begin_retried_life(job: &mut Job, now: EventTime) -> bool {
     true
 }
 
-/// What a record says differently from how the job is known to have ended.
+/// Returns how a record differs from the job's known end.
 fn difference(known: &Terminal, sight: &JobView) -> Option<String> {
     if known.state != sight.state {
         return Some(format!("{:?} after {:?}", sight.state, known.state));
@@ -223,16 +223,16 @@ fn difference(known: &Terminal, sight: &JobView) -> Option<String> {
     })
 }
 
-/// A part of a record, for people.
+/// Formats an optional part of a record for messages.
 pub(super) fn optional(part: Option<&Bytes>) -> String {
     part.map_or("none".to_owned(), |part| brief(part))
 }
 
-/// What is known of a job, for people.
+/// Describes what is known of a job for messages.
 pub(super) fn history(job: &Job) -> String {
     use std::fmt::Write as _;
     let mut text = format!("[lives {}", job.lives);
-    // Writing to a string does not fail.
+    // Writing into a string cannot fail.
     let _ = write!(text, "; began {}..{}", job.life.began.0.ms, job.life.began.1.ms);
     if let Some((over, why)) = job.life.over {
         let _ = write!(text, "; over at {}: {why}", over.ms);

@@ -1,17 +1,17 @@
-//! What was checked, what was not kept, and which edges of a job's life were seen.
+//! Counts checks and transitions, and collects violations.
 
 use super::time_bounds::EventTime;
 use super::transitions::Transition;
 use super::{Promise, Violation};
 use crate::observation::Moment;
 
-/// More violations than this tell nothing new.
+/// Most violations that are collected.
 const VIOLATIONS_MAX: usize = 100;
 
-/// What was checked, what was not kept, and which edges of a job's life were seen.
+/// The counts of checks and transitions, and the violations.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    /// The event that is being looked at.
+    /// The event that is being processed.
     pub now: EventTime,
     pub violations: Vec<Violation>,
     checked: Vec<u64>,
@@ -30,12 +30,12 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// The next event.
+    /// Starts the next event.
     pub fn advance(&mut self, at: Moment) {
         self.now = EventTime { seq: self.now.seq + 1, ms: at.ms, wall_ms: at.wall_ms };
     }
 
-    /// Counts a check, and keeps what it found if the promise does not hold.
+    /// Counts a check, and records a violation if the promise is broken.
     pub fn check(&mut self, promise: Promise, holds: bool, text: impl FnOnce() -> String) {
         self.checked[promise as usize] += 1;
         if !holds && self.violations.len() < VIOLATIONS_MAX {
@@ -44,12 +44,12 @@ impl Ledger {
         }
     }
 
-    /// A promise was not kept; what was fine was counted elsewhere, or cannot be counted.
+    /// Records a violation without counting a check.
     pub fn fail(&mut self, promise: Promise, text: impl FnOnce() -> String) {
         self.check(promise, false, text);
     }
 
-    /// An edge of a job's life was seen beyond doubt.
+    /// Counts a transition that certainly happened.
     pub fn edge(&mut self, edge: Transition) {
         self.edges[edge as usize] += 1;
     }

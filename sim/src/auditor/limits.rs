@@ -1,4 +1,4 @@
-//! Rate limits: no more pass than the table says, and nobody is refused below it.
+//! Rate limits: no more requests pass than configured, and none is refused below the limit.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use super::rules::{Rate, Rates};
 use super::sse::Following;
 use super::time_bounds::EventTime;
 
-/// Rates count over so long.
+/// Length of the window in which requests are counted, in ms.
 const WINDOW_MS: u64 = 10_000;
 
-/// The rows of the table.
+/// The rows of the table of limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Row {
     Run,
@@ -26,12 +26,12 @@ pub(super) enum Row {
     Requests,
 }
 
-/// What arrived under one row for one key and endpoint.
+/// Requests of one row, key and endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// When each request arrived that was not refused for certain, and whether it certainly passed.
+    /// Arrivals of requests that may have passed, and whether they certainly did.
     arrived: VecDeque<(u64, EventTime, Pass)>,
-    /// Requests that are not answered.
+    /// Number of unanswered requests.
     open: u64,
 }
 
@@ -68,7 +68,7 @@ impl Row {
     }
 }
 
-/// What a row of the table counts by.
+/// The key by which a row counts.
 pub(super) type Counted = (u64, EndpointNo, Row);
 
 impl Auditor {
@@ -105,9 +105,9 @@ impl Auditor {
         window.open = window.open.saturating_sub(1);
         let Some(at) = window.arrived.iter().rposition(|(other, _, _)| *other == id) else { return };
         match status {
-            // Whether the request was counted is not known.
+            // Whether the request was counted is unknown.
             None | Some(401 | 503) => return,
-            // Nobody counts what asks for an endpoint that is not there.
+            // Requests for a missing endpoint are not counted.
             Some(404) if endpoint.deleted.is_some() || !endpoint.is_created => return,
             Some(429) => {
                 let before = |when: &EventTime| when.seq <= arrived.seq && when.ms + WINDOW_MS >= arrived.ms;
@@ -119,7 +119,10 @@ impl Auditor {
                     || may_be_full
                     || rate.concurrent > 0 && window.arrived.len() as u64 > rate.concurrent;
                 let text = || {
-                    format!("{}: 429 after {counted_before} requests, {open_before} at once", exchange.path)
+                    format!(
+                        "{}: 429 after {counted_before} requests, {open_before} concurrent",
+                        exchange.path
+                    )
                 };
                 self.ledger.check(Promise::NotLimited, is_right, text);
                 window.arrived.remove(at);
@@ -127,7 +130,7 @@ impl Auditor {
             }
             Some(_) => window.arrived[at].2 = Pass::Passed,
         }
-        // Windows of a server process that is gone are forgotten.
+        // Counts of an ended server process are lost.
         let since = self.process_began.map_or(0, |began| began.seq);
         let in_window =
             |when: &EventTime| when.seq >= since && when.ms + WINDOW_MS > arrived.ms && when.ms <= arrived.ms;
@@ -139,14 +142,14 @@ impl Auditor {
         self.ledger.check(Promise::Limited, passed as u64 <= most, text);
     }
 
-    /// The server may not have noticed yet that a worker left since then.
+    /// The time since which the server may not have noticed the end of a worker, in ms.
     fn missed_since_ms(&self, at_ms: u64) -> u64 {
         let recent_ms = at_ms.saturating_sub(self.rules.lease_ms() + WINDOW_MS);
         let (since_ms, until_ms) = self.leases_renewed;
         if until_ms >= recent_ms { since_ms.min(recent_ms) } else { recent_ms }
     }
 
-    /// The server began anew, or with what is on its disk: every job that runs as far as it knows has a fresh lease.
+    /// The server started or reloaded from its disk: every running job has a new lease.
     pub(super) fn leases_renewed(&mut self, since_ms: u64) {
         let recent_ms = since_ms.saturating_sub(self.rules.lease_ms() + WINDOW_MS);
         let (known_ms, until_ms) = self.leases_renewed;

@@ -1,4 +1,4 @@
-//! Everything that is known, by name.
+//! All known endpoints, jobs and workers by name.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -9,10 +9,10 @@ use super::rules::Rules;
 use super::time_bounds::EventTime;
 use super::worker::WorkerModel;
 
-/// A map whose order is the same in every run.
+/// A map with the same order in every run.
 pub(super) type Map<K, V> = HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
 
-/// Everything that is known, by name.
+/// All known endpoints, jobs and workers by name.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     jobs: Vec<Option<Box<Job>>>,
@@ -24,7 +24,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// The endpoint that this id or slug names.
+    /// Returns the endpoint of an id or slug.
     pub fn endpoint(&mut self, name: &str, rules: &Rules) -> EndpointNo {
         if let Some(known) = self.endpoint_names.get(name) {
             return *known;
@@ -35,7 +35,7 @@ impl Model {
         no
     }
 
-    /// From now on this name names this endpoint.
+    /// Assigns a name to an endpoint.
     pub fn name_endpoint(&mut self, name: &str, endpoint: EndpointNo) {
         self.endpoint_names.insert(name.into(), endpoint);
     }
@@ -54,7 +54,7 @@ impl Model {
         self.job_names.get(id).copied()
     }
 
-    /// The job with this id, which may be new.
+    /// Returns the job with this id, and whether it is new.
     pub fn job(&mut self, id: &str, endpoint: EndpointNo, now: EventTime) -> (JobNo, bool) {
         if let Some(known) = self.find_job(id) {
             return (known, false);
@@ -74,21 +74,21 @@ impl Model {
         self.jobs[job.0].as_deref_mut()
     }
 
-    /// The job and its endpoint, both to be changed.
+    /// Returns a job and its endpoint for changes.
     pub fn with_endpoint(&mut self, job: JobNo) -> Option<(&mut Job, &mut Endpoint)> {
         let job = self.jobs[job.0].as_deref_mut()?;
         let endpoint = &mut self.endpoints[job.endpoint.0];
         Some((job, endpoint))
     }
 
-    /// Nobody will ask for this job any more.
+    /// Removes a job that no request can show.
     pub fn forget(&mut self, no: JobNo) {
         let Some(job) = self.jobs[no.0].take() else { return };
         self.job_names.remove(&job.id);
         self.endpoints[job.endpoint.0].jobs.retain(|known| *known != no);
     }
 
-    /// Every job that is still of interest, oldest first.
+    /// Returns all remembered jobs, oldest first.
     pub fn jobs(&self) -> impl Iterator<Item = (JobNo, &Job)> {
         self.jobs.iter().enumerate().filter_map(|(no, job)| Some((JobNo(no), job.as_deref()?)))
     }

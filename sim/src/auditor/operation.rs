@@ -1,6 +1,6 @@
-//! What a request asks for, read from its method and path.
+//! Parses the operation of a request from its method and path.
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Run,
@@ -12,15 +12,15 @@ pub(super) enum Operation {
     Stream {
         offset: Option<u64>,
     },
-    /// A stream as events.
+    /// A stream as server-sent events.
     Follow,
     Cancel,
     Retry,
-    /// Webhooks shall be delivered again.
+    /// A redelivery of webhooks.
     RepeatHooks,
     Purge,
     Health,
-    /// With neither a filter nor a cursor, and a page of so many.
+    /// A list without filter and cursor, and its page size.
     Requests {
         whole: bool,
         limit: u64,
@@ -42,26 +42,26 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Whether a worker asks it.
+    /// Whether workers send this operation.
     pub fn is_workers(self) -> bool {
         matches!(self, Self::Take { .. } | Self::Done | Self::Chunk | Self::Ping { .. } | Self::StopPoll)
     }
 }
 
-/// A path, taken apart.
+/// The parts of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Address<'a> {
     pub operation: Operation,
     pub endpoint: &'a str,
-    /// Empty where the path names none.
+    /// The job id; empty if the path has none.
     pub job: &'a str,
-    /// Empty where the path names none.
+    /// The worker id; empty if the path has none.
     pub worker: &'a str,
     pub query: &'a str,
 }
 
 impl<'a> Address<'a> {
-    /// Takes a path apart.
+    /// Parses the method and the path.
     pub fn of(method: &str, path: &'a str) -> Self {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut address = Self { operation: Operation::Other, endpoint: "", job: "", worker: "", query };
@@ -129,13 +129,13 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The value of a query's parameter; the last one where there are several.
+/// Returns a query parameter, the last one of several.
 pub(super) fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(known, _)| *known == name).map(|(_, value)| value).next_back()
 }
 
-/// The jobs that a ping lists.
+/// Returns the jobs that a ping lists.
 pub(super) fn listed_jobs(query: &str) -> impl Iterator<Item = &str> {
     let list = parameter(query, "job_id").unwrap_or("");
     list.split("%2C")

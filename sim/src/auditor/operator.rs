@@ -1,4 +1,4 @@
-//! The operator creates, changes and deletes endpoints.
+//! The operator's changes of endpoints.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -10,20 +10,20 @@ use super::job::EndpointNo;
 use super::time_bounds::{EventTime, Span};
 
 impl Auditor {
-    /// A change or a deletion arrived.
+    /// A change or deletion arrived.
     pub(super) fn operation_arrived(&mut self, exchange: &Exchange, is_deletion: bool) {
         let Some(endpoint) = exchange.endpoint else { return };
         if is_deletion {
             let span = Span { from: self.ledger.now, until: None };
             self.notes.endpoints[endpoint.0].deleted.get_or_insert(span);
         } else if let Ok(asked) = serde_json::from_slice::<Value>(&exchange.body) {
-            // From now on it may be in force, whether the answer comes or not.
+            // The change may be in effect from now on, even without a response.
             self.learn(endpoint, &asked, false);
             self.notes.endpoints[endpoint.0].workers_min = None;
         }
     }
 
-    /// An endpoint's record was shown.
+    /// The record of an endpoint was shown.
     pub(super) fn endpoint_shown(&mut self, exchange: &Exchange, body: &Bytes, is_created: bool) {
         let Ok(record) = serde_json::from_slice::<Value>(body) else { return };
         let Some(id) = record["id"].as_str() else { return };
@@ -43,7 +43,7 @@ impl Auditor {
         if let Some(template) = record["templateId"].as_str()
             && notes.template.as_deref() != Some(template)
         {
-            // Where another change may have brought it, it is not clear since when.
+            // If another change may have set the value, the time is unknown.
             let asked = serde_json::from_slice::<Value>(&exchange.body).unwrap_or_default();
             let is_this = asked["templateId"] == template && is_alone;
             notes.renewed =
@@ -78,7 +78,7 @@ impl Auditor {
             retry_on.is_some_and(|list| list.iter().any(|word| word == "handlerError"));
         let keeps_lost = |list: &Vec<Value>| list.iter().any(|word| word == "workerLost");
         if retry_on.is_some_and(|list| !keeps_lost(list)) {
-            // Perhaps the first loss is the last.
+            // The first loss may already be the last.
             settings.max_retries.low = 0;
         }
         settings.is_buffered |= record["durability"] == "buffered";
@@ -87,7 +87,7 @@ impl Auditor {
         settings.is_external |= record["provider"].as_str().is_some_and(|provider| provider != "process");
     }
 
-    /// A deletion was answered, or will never be.
+    /// A deletion was answered, or never will be.
     pub(super) fn deletion_settled(
         &mut self,
         exchange: &Exchange,

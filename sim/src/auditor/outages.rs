@@ -1,13 +1,12 @@
-//! When the server had trouble: then much is allowed to take longer.
+//! Times of the server's troubles, in which actions may take longer.
 
 use super::Auditor;
 
-/// What the server does by itself is done so long after it should be, at the latest, where it has no trouble. Slow
-/// disks and slow networks are no trouble.
+/// Longest delay of the server's own actions without trouble, in ms. Slow disks and networks are no trouble.
 pub(super) const SLACK_MS: u64 = 60_000;
 
 impl Auditor {
-    /// The server came or went, could not write, gave up a request, or lost the time.
+    /// The server started or ended, failed a write, gave up a request, or was suspended.
     pub(super) fn note_trouble(&mut self) {
         let now_ms = self.ledger.now.ms;
         if self.troubles_ms.last() != Some(&now_ms) {
@@ -15,7 +14,7 @@ impl Auditor {
         }
     }
 
-    /// Whether the server had no trouble from one millisecond to the other.
+    /// Whether the server had no trouble between these times, in ms.
     pub(super) fn is_smooth(&self, from_ms: u64, until_ms: u64) -> bool {
         let first = self.troubles_ms.partition_point(|trouble_ms| *trouble_ms < from_ms);
         self.troubles_ms.get(first).is_none_or(|trouble_ms| *trouble_ms > until_ms)

@@ -1,4 +1,4 @@
-//! Every outcome has a cause, and no other cause came certainly before it.
+//! Every outcome has a cause, and no other cause certainly came first.
 
 use bytes::Bytes;
 
@@ -12,7 +12,7 @@ use super::time_bounds::{EventTime, WallClock};
 use super::transitions::Transition;
 use super::wire::{ShownState, Word, plain};
 
-/// What is needed to say what may have ended a job.
+/// The facts that determine what may have ended a job.
 pub(super) struct Causes<'a> {
     pub job: &'a Job,
     pub endpoint: &'a Endpoint,
@@ -20,12 +20,12 @@ pub(super) struct Causes<'a> {
     pub rules: &'a Rules,
     /// Since when the job's input is damaged.
     pub damaged: Option<EventTime>,
-    /// No cause can be later than this.
+    /// Latest event of the cause.
     pub limit: EventTime,
 }
 
 impl Causes<'_> {
-    /// Since when a post with this outcome may have completed the job, and the worker that posted it.
+    /// The post that may have completed the job with this output.
     pub fn completed(&self, output: Option<&Option<Bytes>>) -> Option<&Post> {
         self.posts().filter(|post| self.was_taken(post)).find(|post| match &post.word {
             Word::Completed(posted) => {
@@ -35,7 +35,7 @@ impl Causes<'_> {
         })
     }
 
-    /// A post of a worker that may have held the job, and that failed it; with this error, if it is known.
+    /// A post that may have failed the job, with this error if it is known.
     pub fn failed_by_post(&self, error: Option<&str>) -> Option<&Post> {
         let chunks = self.job.chunks.iter().filter(|post| self.is_possible(post));
         self.posts().chain(chunks).find(|post| {
@@ -46,13 +46,13 @@ impl Causes<'_> {
                     }
                     Word::Garbled => true,
                     Word::Completed(output) => self.is_too_long(output.as_ref()),
-                    // A chunk is never too long: it is split.
+                    // A chunk is never too long, because long chunks are split.
                     Word::Progress(_) => false,
                 }
         })
     }
 
-    /// When the job may have been given up after it was lost too often.
+    /// When the job may have failed after too many losses.
     pub fn failed_by_loss(&self) -> Option<EventTime> {
         let mut lost = self.job.possible_deliveries().filter(|delivery| delivery.asked.seq <= self.limit.seq);
         let unknown = self.endpoint.unknown_takes(self.job.life.began.0, self.limit);
@@ -62,7 +62,7 @@ impl Causes<'_> {
         (takes >= needed).then_some(earliest)
     }
 
-    /// When the job may have been given up as nobody can read its input any more.
+    /// When the job may have failed because its input is damaged.
     pub fn failed_by_damage(&self) -> Option<EventTime> {
         let damaged = self.damaged.filter(|damaged| damaged.seq <= self.limit.seq);
         damaged.map(|damaged| later(damaged, self.job.life.began.0))
@@ -76,9 +76,9 @@ impl Causes<'_> {
         } else {
             5_000
         });
-        // Only the latest certain attempt can still have timed out; the job went on after the others.
+        // Only the last certain attempt can time out; the job continued after the others.
         let delivered = self.job.possible_deliveries().rfind(|delivery| delivery.got.seq <= self.limit.seq);
-        // The answer that gave it may have taken longer than the run was given.
+        // The take's response may have been in flight for longer than the timeout.
         let under_way =
             || self.job.possible_deliveries().rfind(|delivery| delivery.asked.seq <= self.limit.seq);
         let began = match delivered.or_else(under_way) {
@@ -112,7 +112,7 @@ impl Causes<'_> {
         hits.filter(|span| !self.certainly_ran_through(span.from, span.until)).map(|span| span.from).min()
     }
 
-    /// The earliest time at which anything may have ended the job.
+    /// The earliest event that may have ended the job.
     pub fn earliest_end(&self) -> Option<EventTime> {
         let posts =
             self.posts().filter(|post| !matches!(post.word, Word::Progress(_))).map(|post| post.span.from);
@@ -122,7 +122,7 @@ impl Causes<'_> {
         posts.chain(others.flatten()).min_by_key(|when| when.wall_ms)
     }
 
-    /// Posts that may have taken effect in this life, and before the limit.
+    /// Posts since the last retry and before the limit.
     fn posts(&self) -> impl Iterator<Item = &Post> {
         self.job.posts.iter().filter(|post| self.is_possible(post))
     }
@@ -131,14 +131,14 @@ impl Causes<'_> {
         post.span.may_precede(self.limit) && post.span.may_follow(self.job.life.began.0)
     }
 
-    /// Whether anybody may have had the job when this was posted. Of a job that nobody ran there is no result.
+    /// Whether a worker may have had the job at the time of the post. Without a delivery there is no result.
     fn was_taken(&self, post: &Post) -> bool {
         let until = post.span.until.unwrap_or(self.limit);
         self.job.possible_deliveries().any(|delivery| delivery.asked.seq <= until.seq)
             || self.endpoint.unknown_takes(self.job.life.began.0, until) > 0
     }
 
-    /// Whether its worker had certainly lost the job to another one when it posted this.
+    /// Whether the worker had certainly lost the job to another one before the post.
     pub fn is_stale(&self, post: &Post) -> bool {
         is_stale(&self.job.deliveries, post)
     }
@@ -146,7 +146,7 @@ impl Causes<'_> {
     fn certainly_ran_through(&self, from: EventTime, until: Option<EventTime>) -> bool {
         let Some(until) = until else { return false };
         let holder = self.job.deliveries.iter().rfind(|delivery| delivery.got.seq < from.seq);
-        // The server may have heard nothing of the worker since it asked, however long the answer took.
+        // The server may not have heard from the worker since the take, however slow the response was.
         holder.is_some_and(|delivery| {
             !delivery.doubts.any()
                 && delivery.got.seq >= self.job.life.began.1.seq
@@ -159,7 +159,7 @@ impl Causes<'_> {
     }
 }
 
-/// Whether a post's worker had certainly lost the job to another one when it posted.
+/// Whether a post's worker had certainly lost the job to another one before the post.
 pub(super) fn is_stale(deliveries: &[Delivery], post: &Post) -> bool {
     let Some(own) = deliveries.iter().rposition(|delivery| delivery.worker == post.worker) else {
         return true;
@@ -176,8 +176,8 @@ fn later(one: EventTime, other: EventTime) -> EventTime {
 }
 
 impl Auditor {
-    /// Whether this can only be the end of the life after a retry that took effect: nothing ended the present one like
-    /// this, and something may have failed it, though nobody saw that.
+    /// Whether this can only be the end after a later retry: nothing ended the job in this state before it, and an
+    /// unobserved failure may have preceded the retry.
     pub(super) fn is_end_of_next_life(&self, sight: &JobView) -> bool {
         let Some(job) = self.notes.get(sight.job).filter(|job| !job.retries.is_empty()) else { return false };
         let causes = self.causes_of(job);
@@ -195,7 +195,7 @@ impl Auditor {
         Causes { job, endpoint, clock: &self.clock, rules: &self.rules, damaged, limit }
     }
 
-    /// Finds what ended a job. Answers when that was at the earliest.
+    /// Finds what ended a job. Returns the earliest event of the end.
     pub(super) fn check_cause(&mut self, sight: &JobView) -> EventTime {
         let now = self.ledger.now;
         let is_of_damage = self.check_damage(sight);
@@ -235,7 +235,7 @@ impl Auditor {
     }
 }
 
-/// The cause of what was seen, and the edge if it is beyond doubt.
+/// Returns the cause of an end, and the transition if it is certain.
 fn find(causes: &Causes<'_>, sight: &JobView) -> (Option<EventTime>, Option<Transition>) {
     let shown = sight.shown.as_ref();
     match sight.state {
@@ -270,13 +270,13 @@ fn find_failure(causes: &Causes<'_>, error: Option<&Bytes>) -> (Option<EventTime
             Word::Completed(_) => Some(Transition::FailedBySize),
             _ => None,
         };
-        // Where the error is not the post's, the job may have been given up long before that came.
+        // If the error is not the post's, the job may have failed long before the post.
         let given_up = causes.failed_by_loss().filter(|_| edge != Some(Transition::FailedByHandler));
         return (Some(given_up.map_or(post.span.from, |given_up| given_up.min(post.span.from))), edge);
     }
     let edge = causes.failed_by_post(None).is_none().then_some(Transition::WorkerLostFailed);
     match (causes.failed_by_loss(), causes.failed_by_damage()) {
-        // Where the error is not shown, it may have been either.
+        // Without a shown error, both causes are possible.
         (lost, Some(damaged)) if text.is_none() => {
             (Some(lost.map_or(damaged, |lost| lost.min(damaged))), None)
         }

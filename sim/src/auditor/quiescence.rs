@@ -1,4 +1,4 @@
-//! When nothing goes wrong any more, everything comes to rest.
+//! Checks that everything comes to rest after the faults have stopped.
 
 use super::Auditor;
 use super::job::{Job, JobNo};
@@ -6,11 +6,11 @@ use super::job_view::history;
 use super::promise::Promise;
 use super::wire::ShownState;
 
-/// No request is held longer than this: five minutes of waiting, and room.
+/// Longest time of a request, in ms: a wait of five minutes, and slack.
 const HELD_MS_MAX: u64 = 360_000;
 
 impl Auditor {
-    /// Jobs whose end nobody has seen: their endpoint and id. Somebody should ask for them before the world ends.
+    /// Endpoint and id of each job whose end was not observed. A client should request them before the world ends.
     pub fn open_jobs(&self) -> Vec<(String, String)> {
         let open = self.notes.jobs().filter(|(_, job)| self.is_open(job));
         open.map(|(_, job)| (self.notes.endpoints[job.endpoint.0].name.to_string(), job.id.to_string()))
@@ -22,7 +22,7 @@ impl Auditor {
             && !job.is_void
             && job.gone.is_none()
             && job.life.terminal.is_none()
-            // It is over, and cannot be shown.
+            // The job has ended, and its output cannot be shown.
             && !self.has_damaged_output(job, self.ledger.now)
             && !self.notes.endpoints[job.endpoint.0].may_be_deleted(self.ledger.now)
     }
@@ -43,15 +43,16 @@ impl Auditor {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return };
         let is_paused = self.notes.endpoints[job.endpoint.0].is_paused();
-        // Whoever is past its time needs no end.
+        // A job past its ttl needs no observed end.
         let may_be_gone = self.clock.most(job.known, now) >= job.ttl.low_ms;
-        // One with low priority waits for a worker that others need.
+        // A job with low priority waits for a worker that other jobs start.
         let may_wait = job.submission.as_ref().is_none_or(|submission| submission.is_low_priority);
         let is_waiting = may_wait && job.life.seen.is_some_and(|(state, _, _)| state == ShownState::InQueue);
         let is_over = job.life.over.is_some();
         let is_open = self.is_open(job) && !is_over && !is_waiting && !may_be_gone && !is_paused;
-        let text =
-            || format!("{}: nobody saw its end; last seen {:?}; {}", job.id, job.life.seen, history(job));
+        let text = || {
+            format!("{}: its end was not observed; last seen {:?}; {}", job.id, job.life.seen, history(job))
+        };
         self.ledger.check(Promise::AllEnd, !is_open, text);
         let is_deleted = self.notes.endpoints[job.endpoint.0].may_be_deleted(now);
         let text = || format!("{}: {:?}; {}", job.id, job.hook, history(job));

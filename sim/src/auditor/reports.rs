@@ -1,4 +1,4 @@
-//! What workers post about jobs: results, progress, chunks.
+//! Checks of what workers post: results, progress, chunks.
 
 use bytes::Bytes;
 
@@ -45,7 +45,7 @@ impl Auditor {
         }
     }
 
-    /// Whether this worker posted since then that the job failed, and the job went back to the queue for that.
+    /// Whether this worker has posted a failure since then that requeued the job.
     pub(super) fn may_have_failed_in(&self, job: &Job, worker: WorkerNo, since: EventTime) -> bool {
         self.notes.endpoints[job.endpoint.0].settings.may_retry_errors
             && job.posts.iter().chain(&job.chunks).any(|post| {
@@ -78,7 +78,7 @@ impl Auditor {
         {
             return;
         }
-        // Whether a late result of before a retry counts is open.
+        // Whether a late result from before a retry counts is uncertain.
         let began = if job.lives > 0 { job.life.began.1.seq } else { 0 };
         let was_given = job.deliveries.iter().any(|delivery| {
             delivery.worker == post.worker
@@ -88,12 +88,12 @@ impl Auditor {
         if !was_given || !job.retries.is_empty() {
             return;
         }
-        // Only the holder's failure counts, and a result that is too long is one.
+        // Only a failure by the holder counts; a result that is too long is a failure.
         let let_go = denied.is_some_and(|denied| denied.seq > post.span.from.seq);
         let is_holders = is_only_holder(job, &post) && !let_go;
         let ends = match &post.word {
             Word::Completed(output) => !self.rules.is_too_long(job.is_sync, output.as_ref()) || is_holders,
-            // It may be tried again.
+            // The job may be retried.
             Word::Failed(..) => is_holders && !may_retry,
             _ => false,
         };
@@ -103,7 +103,7 @@ impl Auditor {
         }
     }
 
-    /// A running job shows an output: it must be progress from who holds the job.
+    /// A running job shows an output, which must be progress of the job's worker.
     pub(super) fn check_progress(&mut self, sight: &JobView, output: &Bytes) {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(sight.job) else { return };
@@ -118,7 +118,7 @@ impl Auditor {
         self.ledger.check(Promise::FromHolder, found, text);
     }
 
-    /// Chunks were shown: each must have been posted by who held the job.
+    /// Chunks were shown. Each must have been posted by a worker that held the job.
     pub(super) fn stream_shown(&mut self, exchange: &Exchange, body: &Bytes) {
         let Some(no) = exchange.job else { return };
         let chunks = if body.first() == Some(&b'[') {
@@ -183,8 +183,8 @@ impl Auditor {
         self.drained(exchange, &chunks);
     }
 
-    /// Whether the job may have timed out, or been cancelled, before the last of its chunks was answered: one that
-    /// comes later is answered just so, and not kept.
+    /// Whether the job may have timed out or been cancelled before its last chunk was answered. A later chunk is
+    /// answered alike but not stored.
     pub(super) fn may_have_ended_before_chunks(&self, job: &Job) -> bool {
         let Some(limit) = job.chunks.iter().filter_map(|post| post.span.until).max() else { return false };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
@@ -194,7 +194,7 @@ impl Auditor {
     }
 
     fn stream_state(&mut self, exchange: &Exchange, status: &str) {
-        // A terminal state may be held back until the last chunk is shown; it may not come too early.
+        // A terminal state may be withheld until the last chunk is shown, but must not be shown too early.
         let (Some(job), Some(from), Some(state)) =
             (exchange.job, exchange.arrived, super::wire::ShownState::parse(status))
         else {
@@ -210,7 +210,7 @@ pub(super) fn exchange_is_large(post: &Post, chunk_bytes_max: usize) -> bool {
     matches!(&post.word, Word::Progress(chunk) if chunk.len() > chunk_bytes_max)
 }
 
-/// Whether the job certainly began anew between this post and what was asked for from here on.
+/// Whether a retry certainly took effect between this post and the request.
 pub(super) fn is_of_past_run(job: &Job, post: &Post, from: EventTime) -> bool {
     let Some(until) = post.span.until else { return false };
     let retried = job.lives > 0 && until.seq < job.life.began.0.seq && job.life.began.1.seq < from.seq;
@@ -220,12 +220,12 @@ pub(super) fn is_of_past_run(job: &Job, post: &Post, from: EventTime) -> bool {
     retried || queued || others.any(|delivery| until.seq < delivery.asked.seq)
 }
 
-/// Whether its worker certainly held the job from the post's arrival until its answer.
+/// Whether the worker certainly held the job from the post's arrival to its response.
 fn is_only_holder(job: &Job, post: &Post) -> bool {
     let Some(holder) = job.deliveries.last() else { return false };
     let Some(until) = post.span.until else { return false };
     let doubts = holder.doubts;
-    // Its own post made it let go; nothing else may have.
+    // Only the worker's own post may have released the job.
     let lost = !post.is_holders || doubts.silent || doubts.ended.is_some() || holder.unlisted >= 2;
     holder.worker == post.worker
         && holder.got.seq < post.span.from.seq
@@ -233,12 +233,13 @@ fn is_only_holder(job: &Job, post: &Post) -> bool {
         && until.seq > post.span.from.seq
 }
 
-/// The chunks that a stream must begin with, when that is certain: there was but one attempt, and every chunk was
-/// accepted after the one before.
+/// The chunks that a stream must start with, if they are certain: one attempt, and each chunk accepted after the
+/// previous one.
 fn certain_chunks(job: &Job, from: EventTime) -> Option<Vec<&Bytes>> {
     let [only] = job.deliveries.as_slice() else { return None };
     let doubts = only.doubts;
-    // Who posted a result has let go of the job. If that was not accepted, it may have gone back to the queue.
+    // A worker that posted a result has released the job. If the result was refused, the job may have been
+    // requeued.
     let mut results = job.posts.iter().filter(|post| !matches!(post.word, Word::Progress(_)));
     let let_go = doubts.denied && results.next().is_none_or(|first| !first.accepted);
     let lost = doubts.silent || let_go || doubts.failed || doubts.ended.is_some() || only.unlisted >= 2;
@@ -251,7 +252,7 @@ fn certain_chunks(job: &Job, from: EventTime) -> Option<Vec<&Bytes>> {
         let Word::Progress(chunk) = &post.word else { return None };
         let until = post.span.until.filter(|_| post.accepted)?;
         let in_order = before.is_none_or(|before| before.seq < post.span.from.seq);
-        // Whether one that came when the job may have been over counts is not certain.
+        // Whether a chunk counts is uncertain if the job may have ended before.
         let is_early = job.life.over.is_none_or(|(over, _)| until.seq < over.seq);
         if post.worker != only.worker || !in_order || !is_early {
             return None;

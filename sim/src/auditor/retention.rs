@@ -1,4 +1,4 @@
-//! An acknowledged job is there until its time has passed, and not longer.
+//! An acknowledged job is stored until its time has passed, and not longer.
 
 use super::Auditor;
 use super::job::{Job, JobNo, Pin};
@@ -9,12 +9,12 @@ use super::time_bounds::EventTime;
 use super::transitions::Transition;
 use super::wire::ShownState;
 
-/// Why a job is over that was missing.
+/// Reason for the end of a missing job.
 const WAS_GONE: &str = "it was gone";
 
 impl Auditor {
-    /// A job was seen, or handed out, that had been missing. A process that began with an earlier clock may find that
-    /// its time has not come yet, where the one before could not write down that it had: then it lives on.
+    /// A job that had been missing was observed or delivered. A process with an earlier clock may find its time not
+    /// passed, if the previous process could not store the deletion. The job is alive again then.
     pub(super) fn may_be_back(&mut self, no: JobNo, from: EventTime) {
         let now = self.ledger.now;
         let Some(gone) = self.notes.get(no).and_then(|job| job.gone) else { return };
@@ -29,7 +29,7 @@ impl Auditor {
         }
     }
 
-    /// A job was seen. Answers whether it could be.
+    /// A job was observed. Returns whether that was possible.
     pub(super) fn check_not_gone(&mut self, sight: &JobView) -> bool {
         let now = self.ledger.now;
         self.may_be_back(sight.job, sight.from);
@@ -54,7 +54,7 @@ impl Auditor {
             && job.retries.is_empty()
         {
             let retention = self.notes.endpoints[job.endpoint.0].retention_ms(job.is_sync).high;
-            // It may have ended long before that was shown, when the clock was later.
+            // The job may have ended long before it was shown, when the clock was later.
             high_ms = high_ms.min(self.clock.most(terminal.from, over).saturating_add(retention));
         }
         let least_ms = self.clock.least(sight.from, now);
@@ -73,7 +73,7 @@ impl Auditor {
         true
     }
 
-    /// A job is said not to exist.
+    /// A response says that a job does not exist.
     pub(super) fn missing(&mut self, no: JobNo, from: EventTime, what: &str) {
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return };
@@ -129,7 +129,7 @@ impl Auditor {
         self.watch_stop(no);
     }
 
-    /// Whether a job was certainly there all the time between the two.
+    /// Whether a job certainly existed between the two events.
     pub(super) fn certainly_lives(&self, no: JobNo, from: EventTime, until: EventTime) -> bool {
         let Some(job) = self.notes.get(no) else { return false };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
@@ -151,7 +151,7 @@ impl Auditor {
         most_ms >= job.ttl.low_ms || ended.is_some_and(|ended_ms| most_ms >= ended_ms + retention_ms)
     }
 
-    /// The least that the server's clock can have shown when the job ended, if it may have ended by `limit`.
+    /// The earliest value of the server's clock at the job's end, if it may have ended by `limit`.
     fn earliest_end(&self, job: &Job, limit: EventTime) -> Option<u64> {
         let endpoint = &self.notes.endpoints[job.endpoint.0];
         let damaged = self.unread.damaged(&job.id);
@@ -160,7 +160,7 @@ impl Auditor {
         known.or_else(|| causes.earliest_end()).map(|from| self.clock.least(from, limit))
     }
 
-    /// A complete list of an endpoint's jobs was shown; `shown` is sorted.
+    /// A complete list of an endpoint's jobs was shown. `shown` is sorted.
     pub(super) fn check_listed(
         &mut self,
         endpoint: super::job::EndpointNo,

@@ -1,4 +1,4 @@
-//! Retries count the workers that a job lost.
+//! Retries count the workers that a job has lost.
 
 use super::Auditor;
 use super::job::{Delivery, Job, Loss, WorkerNo};
@@ -7,8 +7,8 @@ use super::promise::Promise;
 use super::time_bounds::EventTime;
 use super::transitions::Transition;
 
-/// So often a job may be handed over in vain before that counts, too: else one that breaks every answer with it
-/// would go round for ever.
+/// Unconfirmed deliveries that are not counted as retries. Further ones count, so that a job that breaks every
+/// response fails in the end.
 const UNDELIVERED_MAX: usize = 3;
 
 impl Auditor {
@@ -59,7 +59,8 @@ impl Auditor {
         self.ledger.edge(edge);
     }
 
-    /// The most retries that can be counted. Whoever never showed that it has the job, and goes on as if it did
+    /// The largest possible count of retries. A worker that never confirmed the delivery, and continues without the
+    /// job, has not lost it.
     /// not, has not lost it.
     fn losses_most(&self, job: &Job) -> u64 {
         let now = self.ledger.now;
@@ -82,7 +83,7 @@ impl Auditor {
                 !job.is_strayed && worker.is_some_and(|worker| self.certainly_stayed(job, worker, arrived));
             *(if is_sure { &mut undelivered } else { &mut lost }) += 1;
         }
-        // What was lost is not counted among them, but may have come to nothing, too.
+        // A lost delivery is not counted here, but may have been unconfirmed, too.
         let counted = if lost + undelivered > UNDELIVERED_MAX { undelivered } else { 0 };
         (lost + counted) as u64
     }
@@ -97,7 +98,7 @@ impl Auditor {
         !only_drained && is_over
     }
 
-    /// Whether the server can only think that this worker was there and well ever since, and never had the job.
+    /// Whether the server must assume that this worker was healthy since then and never had the job.
     fn certainly_stayed(&self, job: &Job, worker: WorkerNo, since: EventTime) -> bool {
         let notes = &self.notes.workers[worker.0];
         !job.was_given_to(worker)

@@ -1,34 +1,34 @@
-//! What the server was told in its configuration, and what the specification says where it was told nothing.
+//! The server's configuration, with the specification's defaults.
 
 use bytes::Bytes;
 
 /// One row of the table of rate limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// Requests in any ten seconds.
+    /// Requests in any 10 s.
     pub per_10_s: u64,
-    /// Requests at once; 0: any number.
+    /// Concurrent requests; 0 for no limit.
     pub concurrent: u64,
 }
 
 /// The table of rate limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
-    /// `POST /run`.
+    /// Limit of `POST /run`.
     pub run: Rate,
-    /// `POST /runsync`.
+    /// Limit of `POST /runsync`.
     pub runsync: Rate,
-    /// `/status` and `/status-sync`.
+    /// Limit of `/status` and `/status-sync`.
     pub status: Rate,
-    /// `/stream`.
+    /// Limit of the `/stream` route.
     pub stream: Rate,
-    /// `/cancel` and `/retry`.
+    /// Limit of `/cancel` and `/retry`.
     pub cancel: Rate,
-    /// `/purge-queue`.
+    /// Limit of the `/purge-queue` route.
     pub purge_queue: Rate,
-    /// `/requests`.
+    /// Limit of the `/requests` route.
     pub requests: Rate,
-    /// What each running worker adds.
+    /// Requests that each running worker adds to the limit.
     pub requests_per_worker: u64,
 }
 
@@ -48,34 +48,34 @@ impl Default for Rates {
     }
 }
 
-/// What the server was told in its configuration, and the defaults of an endpoint.
+/// The server's configuration, and the defaults of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// None: switched off.
+    /// Rate limits; `None` if they are disabled.
     pub rates: Option<Rates>,
-    /// Whether queues are short enough to be full.
+    /// Whether queues may be full.
     pub may_be_full: bool,
-    /// How long a worker's question for jobs is held.
+    /// How long a take is held, in ms.
     pub worker_hold_ms: u64,
-    /// How often workers ping.
+    /// Interval of workers' pings, in ms.
     pub ping_interval_ms: u64,
-    /// How long a worker may take to let go of a job, and to end after SIGTERM.
+    /// How long a worker may take to stop a job, and to end after SIGTERM, in ms.
     pub stop_grace_ms: u64,
-    /// How long a worker that hangs may take to end after SIGTERM.
+    /// How long a hung worker may take to end after SIGTERM, in ms.
     pub kill_grace_ms: u64,
-    /// Attempts for one webhook.
+    /// Attempts of one webhook.
     pub webhook_attempts_max: u32,
-    /// From one attempt to the next.
+    /// Shortest time between two attempts, in ms.
     pub webhook_gap_ms: u64,
-    /// The longest body of a webhook call that need not leave anything out.
+    /// Bytes of a webhook call's body up to which it omits nothing.
     pub webhook_body_bytes_max: usize,
-    /// The longest output of a `/run` job.
+    /// Longest output of a `/run` job, in bytes.
     pub output_bytes_max: usize,
-    /// The longest output of a `/runsync` job.
+    /// Longest output of a `/runsync` job, in bytes.
     pub sync_output_bytes_max: usize,
-    /// The longest output of a chunk, which is at most 1 000 000 bytes as it is shown; longer ones are split.
+    /// Longest output of a chunk, in bytes; longer ones are split. A shown chunk has at most 1 000 000 bytes.
     pub chunk_bytes_max: usize,
-    /// Default of `policy.ttl`.
+    /// Default of `policy.ttl`, in ms.
     pub ttl_ms: u64,
     /// Default of an endpoint's `executionTimeoutMs`.
     pub execution_timeout_ms: u64,
@@ -88,7 +88,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// A worker that was silent for so long is lost.
+    /// Whether an output exceeds its limit.
     pub(super) fn is_too_long(&self, is_sync: bool, output: Option<&Bytes>) -> bool {
         let most = if is_sync { self.sync_output_bytes_max } else { self.output_bytes_max };
         output.is_some_and(|output| output.len() > most)
@@ -98,10 +98,10 @@ impl Rules {
         3 * self.ping_interval_ms
     }
 
-    /// So long after its end at the latest, nothing runs a job any more.
+    /// Longest time after a job's end until its handler has stopped, in ms.
     pub(super) fn stopped_within_ms(&self) -> u64 {
-        // The stop's grace, the pings that decide where other jobs are at stake, SIGTERM's grace, SIGKILL, and
-        // room for slow packets and commits.
+        // The lease, the stop grace, pings that protect the worker's other jobs, the grace after SIGTERM, SIGKILL,
+        // and slack for slow packets and commits.
         self.lease_ms() + 2 * self.stop_grace_ms + self.kill_grace_ms + 2 * self.ping_interval_ms + 60_000
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs that are followed by server-sent events, over connections that break anywhere.
+//! Jobs that are followed by server-sent events, over connections that may break at any time.
 
 use bytes::Bytes;
 
@@ -16,30 +16,30 @@ use super::submit::hash_of;
 use super::wire::{Chunk, JobRecord, ShownState, Word, brief};
 use crate::events::{Event, EventReader};
 
-/// A packet is under way for so long at most.
+/// Longest latency of a packet, in ms.
 const LATENCY_MS_MAX: u64 = 20_000;
 
-/// What came of an answer of events.
+/// State of a response with server-sent events.
 #[derive(Debug, Default)]
 pub(super) struct Following {
     reader: EventReader,
-    /// Chunks before this one were not asked for.
+    /// First requested offset.
     start: u64,
-    /// Whether the reader had the chunk before.
+    /// Whether the reader had received the previous chunk.
     is_resumed: bool,
-    /// The lowest offset that may come next.
+    /// The lowest possible offset of the next chunk.
     next: u64,
-    /// Chunks that came: their offsets, and what stands for their bytes.
+    /// Received chunks: offsets and hashes.
     shown: Vec<(u64, u64)>,
-    /// When the last piece with an event in it came.
+    /// When the last piece with an event arrived, in ms.
     heard_ms: u64,
-    /// Whether it has begun, and thus the rate limit let it pass.
+    /// Whether the response has started, so that the rate limit let it pass.
     has_passed: bool,
-    /// The event that ends the response, if it came.
+    /// The event that ends the response, if it has arrived.
     last: Option<LastEvent>,
 }
 
-/// An event after which no other may come.
+/// An event after which no other may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastEvent {
     Done,
@@ -48,7 +48,7 @@ enum LastEvent {
 }
 
 impl Following {
-    /// For a request that asks for events.
+    /// Returns the state if the request asks for events.
     pub fn of<'a>(operation: Operation, header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let Operation::Stream { offset } = operation else { return None };
         header("accept").filter(|kind| *kind == "text/event-stream")?;
@@ -63,11 +63,11 @@ impl Following {
 }
 
 impl Auditor {
-    /// A piece of an answer of events came.
+    /// A piece of a response with events arrived.
     pub(super) fn piece_came(&mut self, id: u64, piece: &Bytes) {
         let Some(mut exchange) = self.exchanges.remove(&id) else { return };
         if !exchange.following.as_ref().is_none_or(Following::has_passed) {
-            // An open answer of events takes up none of the requests that may be open at once.
+            // An open event stream does not count as a concurrent request.
             self.limit_settled(id, &exchange, Some(200));
         }
         if let Some(mut following) = exchange.following.take() {
@@ -128,7 +128,7 @@ impl Auditor {
         let text = || format!("{}: chunk {offset} was another one before; {}", job.id, history(job));
         self.ledger.check(Promise::Followed, hash == known, text);
         if job.chunks.iter().any(|post| exchange_is_large(post, self.rules.chunk_bytes_max)) {
-            // Parts of it stand for it.
+            // Hashes stand for the parts.
             return;
         }
         let from = exchange.arrived.unwrap_or(now);
@@ -141,7 +141,7 @@ impl Auditor {
         });
         let text = || format!("{} is followed and shows {}; {}", job.id, brief(bytes), history(job));
         self.ledger.check(Promise::FromHolder, found, text);
-        // Whatever number of readers there is, and however often they come back: each post stands at one offset.
+        // Independent of readers and reconnections, each post has one offset.
         let places = job.log.values().filter(|other| **other == hash).count();
         let posted = job.chunks.iter().filter(|post| is_it(&post.word)).count();
         let text =
@@ -149,7 +149,7 @@ impl Auditor {
         self.ledger.check(Promise::Followed, places <= posted, text);
     }
 
-    /// A record came: in between, or as the last word.
+    /// A record arrived, in between or as the last event.
     fn standing_came(&mut self, exchange: &Exchange, no: JobNo, following: &Following, data: &Bytes) {
         let Ok(record) = serde_json::from_slice::<JobRecord<'_>>(data) else {
             let text = || format!("{}: no record: {}", exchange.path, brief(data));
@@ -169,11 +169,10 @@ impl Auditor {
         }
     }
 
-    /// A reader was told the end: it must have the chunks of the run that ended the job, without a gap, up to the
-    /// last one.
+    /// A reader received the end. It must have all chunks of the run that ended the job, without a gap.
     fn check_whole(&mut self, exchange: &Exchange, no: JobNo, following: &Following) {
         let Some(job) = self.notes.get(no).filter(|job| !job.is_void) else { return };
-        // A job that was retried meanwhile may show the end of before.
+        // A job that was retried meanwhile may show its earlier end.
         let is_this_life =
             job.lives == 0 || exchange.arrived.is_some_and(|arrived| arrived.seq > job.life.began.1.seq);
         let Some(last) = job.holder().filter(|_| is_this_life && job.retries.is_empty()) else { return };
@@ -196,7 +195,7 @@ impl Auditor {
         self.ledger.check(Promise::Followed, missing.is_none(), text);
     }
 
-    /// An answer of events ended, or broke off: until then its reader was told what there was to tell.
+    /// A response with events ended or broke off. Its reader must have received everything until then.
     pub(super) fn following_ended(&mut self, exchange: &Exchange) {
         let (Some(following), Some(no)) = (&exchange.following, exchange.job) else { return };
         let Some(job) = self.notes.get(no).filter(|job| !job.is_void && job.retries.is_empty()) else {
@@ -222,19 +221,20 @@ impl Auditor {
     }
 }
 
-/// The chunks of the run that a worker was handed last, by what stands for their bytes, where it is certain that it
-/// was not lost, that these and no others were kept, and in this order.
+/// Hashes of the chunks of the last delivery's run, if it is certain that the run was not lost and exactly these
+/// chunks were stored in this order.
 fn chunks_of_run(job: &Job, last: &Delivery, chunk_bytes_max: usize) -> Option<Vec<u64>> {
     if job.deliveries.iter().filter(|delivery| delivery.worker == last.worker).count() > 1 {
-        // A late chunk of its run before would count.
+        // A late chunk of the worker's earlier run would count.
         return None;
     }
-    // Those of earlier runs were settled before this one began.
+    // Posts of earlier runs were answered before this run started.
     let ends = |post: &&Post| !matches!(post.word, Word::Progress(_)) && post.span.may_follow(last.asked);
     let mut results = job.posts.iter().filter(ends);
     let first_end = results.clone().map(|post| post.span.from.seq).min();
     let doubts = last.doubts;
-    // Who posted a result has let go of the job. If that was not accepted, it may have gone back to the queue.
+    // A worker that posted a result has released the job. If the result was refused, the job may have been
+    // requeued.
     let let_go = doubts.denied && results.next().is_none_or(|first| !first.accepted);
     let is_lost = doubts.silent || let_go || doubts.failed || doubts.ended.is_some() || last.unlisted >= 2;
     if is_lost || job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > last.got.seq) {
@@ -245,7 +245,7 @@ fn chunks_of_run(job: &Job, last: &Delivery, chunk_bytes_max: usize) -> Option<V
     for post in job.chunks.iter().filter(|post| post.worker == last.worker) {
         let Word::Progress(chunk) = &post.word else { return None };
         let until = post.span.until.filter(|_| post.accepted)?.seq;
-        // What comes after the end is answered just so, and not kept.
+        // A chunk after the end is answered alike but not stored.
         let is_early = first_end.is_none_or(|end| until < end);
         if !is_early || post.span.from.seq < answered || exchange_is_large(post, chunk_bytes_max) {
             return None;
@@ -256,7 +256,7 @@ fn chunks_of_run(job: &Job, last: &Delivery, chunk_bytes_max: usize) -> Option<V
     Some(chunks)
 }
 
-/// What is missing of the run that was posted.
+/// Returns what is missing of the posted run.
 fn missing(posted: &[u64], following: &Following, job: &Job) -> Option<String> {
     let shown = &following.shown[following.shown.len().saturating_sub(posted.len())..];
     let expected = &posted[posted.len() - shown.len()..];
@@ -269,7 +269,7 @@ fn missing(posted: &[u64], following: &Following, job: &Job) -> Option<String> {
     if shown.len() == posted.len() {
         return None;
     }
-    // The reader began in the middle of the run.
+    // The reader started in the middle of the run.
     match shown.first() {
         Some((first, _)) => (*first != following.start).then(|| format!("{first} is not the first")),
         None if following.is_resumed => {

@@ -1,4 +1,4 @@
-//! A job that is over stops running.
+//! A terminal job stops running.
 
 use super::Auditor;
 use super::job::{Job, JobNo};
@@ -7,17 +7,17 @@ use super::promise::Promise;
 use super::time_bounds::EventTime;
 use super::worker::WorkerModel;
 
-/// When somebody must look again.
+/// A check at a later time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
-    /// Does anybody still run this job, which was in this life then?
+    /// Checks that the job, after this number of retries, has stopped running.
     Stop(JobNo, u32, u64),
-    /// Can this job be forgotten?
+    /// Forgets the job if possible.
     Forget(JobNo),
 }
 
 impl Auditor {
-    /// The job is over: whoever runs it must stop.
+    /// The job has ended: its handler must stop.
     pub(super) fn watch_stop(&mut self, no: JobNo) {
         let now_ms = self.ledger.now.ms;
         let Some(job) = self.notes.get_mut(no) else { return };
@@ -30,7 +30,7 @@ impl Auditor {
         self.due.insert((due_ms, Due::Stop(no, lives, now_ms)));
     }
 
-    /// Does anybody still run this job?
+    /// Checks that no handler runs the job.
     pub(super) fn check_stopped(&mut self, no: JobNo, lives: u32, since_ms: u64) {
         let now_ms = self.ledger.now.ms;
         let Some(job) = self.notes.get(no) else { return };
@@ -40,13 +40,13 @@ impl Auditor {
         }
         let within_ms = self.rules.stopped_within_ms();
         if self.disturbed_ms + within_ms > now_ms && self.disturbed_ms >= since_ms {
-            // Something went wrong meanwhile: the time begins anew.
+            // A fault occurred meanwhile, so the time starts again.
             self.due.insert((self.disturbed_ms + within_ms + 1, Due::Stop(no, lives, since_ms)));
             return;
         }
-        // Which workers it told to stop a server forgets with its process. One of which the next never hears may be
-        // loading a model, as far as that one can tell: it is ended in half an hour, and must be gone at rest. A row
-        // that names it says that it hangs; but the job may be long gone when somebody misses it.
+        // A server's list of stops ends with its process. The next process cannot tell a worker that it never hears
+        // from one that loads a model. That worker is ended after 30 min. A row that names the worker reveals the
+        // hang, but the job may have been deleted.
         let is_unknown = |worker: &WorkerModel| {
             self.process_began.is_some_and(|began| {
                 worker.heard < Some(began) && (since_ms < began.ms || self.may_be_deleted_before(job, began))
@@ -64,8 +64,8 @@ impl Auditor {
         self.ledger.check(Promise::Stops, running.is_none(), text);
     }
 
-    /// Whether the process before this one may have deleted the job. What was due later has a row when the next
-    /// process begins.
+    /// Whether the previous process may have deleted the job. A job that was due later still has a row when the
+    /// next process starts.
     fn may_be_deleted_before(&self, job: &Job, began: EventTime) -> bool {
         let ended = self.process_ended.filter(|ended| ended.seq < began.seq);
         ended.is_some_and(|ended| self.may_be_past_its_time(job, ended))

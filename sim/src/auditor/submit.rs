@@ -1,4 +1,4 @@
-//! Jobs are submitted: one per idempotency key, and none that nobody asked for.
+//! Submits: one job per idempotency key, and no job without a submit.
 
 use bytes::Bytes;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,17 +13,17 @@ use super::time_bounds::{EventTime, Span};
 use super::transitions::Transition;
 use super::wire::{Submitted, brief, part};
 
-/// What came under one idempotency key.
+/// The submits with one idempotency key.
 #[derive(Debug, Default)]
 pub(super) struct Keyed {
-    /// Submits that may have made a job: their exchange, when they arrived, and the hash of their body.
+    /// Submits that may have created a job: exchange, arrival, and hash of the body.
     asked: Vec<(u64, EventTime, u64)>,
-    /// Answers: the job, the hash of the body, and when it was asked and answered.
+    /// Responses: job, hash of the body, request and response.
     answered: Vec<(JobNo, u64, EventTime, EventTime)>,
 }
 
 impl Auditor {
-    /// A submit arrived at the server: from now on there may be a job.
+    /// A submit arrived at the server. A job may exist from now on.
     pub(super) fn submit_arrived(&mut self, id: u64, exchange: &Exchange) {
         let Some(endpoint) = exchange.endpoint else { return };
         let now = self.ledger.now;
@@ -87,7 +87,7 @@ impl Auditor {
         }
         let Some(Orphan { mut submission, .. }) = own else { return Some(no) };
         submission.span.until = Some(now);
-        // Under its key the job may have been made by a request before this one.
+        // With the same key, an earlier request may have created the job.
         let first = exchange.key.clone().and_then(|key| {
             let hash = hash_of(&exchange.body);
             let keyed = self.keys.get(&(endpoint, key))?;
@@ -110,12 +110,12 @@ impl Auditor {
         Some(no)
     }
 
-    /// A submit was refused for good: it made no job.
+    /// A submit was refused and created no job.
     pub(super) fn submit_refused(&mut self, id: u64, exchange: &Exchange, status: u16) {
         let Some(endpoint) = exchange.endpoint else { return };
         let is_deleted = self.notes.endpoints[endpoint.0].deleted.is_some();
         if status == 404 && (is_deleted || exchange.operation == Operation::RunSync) {
-            // It may have been accepted, and then its endpoint went, or the job itself while it was waited for.
+            // The submit may have been accepted before its endpoint or its job was deleted.
             return;
         }
         if let Some(key) = exchange.key.clone() {
@@ -132,7 +132,7 @@ impl Auditor {
         self.notes.endpoints[endpoint.0].orphans.retain(|orphan| orphan.exchange != id);
     }
 
-    /// The same key means the same job, as long as there certainly is one.
+    /// Checks that the same key returns the same job while the job certainly exists.
     fn check_key(&mut self, endpoint: EndpointNo, key: &str, no: JobNo, exchange: &Exchange) {
         let now = self.ledger.now;
         let Some(arrived) = exchange.arrived else { return };
@@ -145,7 +145,7 @@ impl Auditor {
                 self.ledger.check(Promise::OneJobPerKey, true, String::new);
                 continue;
             }
-            // Whichever came first, the other one found its job there if both lived all the time.
+            // Whichever came first, the other found the job if it existed all the time.
             let from = (*other_arrived).min(arrived);
             let both_live = self.certainly_lives(*other, from, now)
                 && (*other == no || answered.seq < arrived.seq || self.certainly_lives(no, from, now));
@@ -158,7 +158,7 @@ impl Auditor {
     }
 }
 
-/// Stands for a body.
+/// Returns the hash of a body.
 pub(super) fn hash_of(body: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     body.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Jobs are handed out: once at a time, as they were submitted, in order, and only while they wait.
+//! Deliveries: one worker at a time, with the submitted input, in order, and only of queued jobs.
 
 use bytes::Bytes;
 
@@ -12,11 +12,11 @@ use super::time_bounds::EventTime;
 use super::transitions::Transition;
 use super::wire::{TakenJob, brief, part};
 
-/// So many deliveries are remembered to compare later ones with.
+/// Recent deliveries with which later ones are compared.
 const REMEMBERED: usize = 64;
 
 impl Auditor {
-    /// A worker got the answer to a take.
+    /// A worker received the response to a take.
     pub(super) fn taken(&mut self, exchange: &Exchange, body: &Bytes) {
         let parsed = if body.first() == Some(&b'[') {
             serde_json::from_slice::<Vec<TakenJob<'_>>>(body)
@@ -59,7 +59,7 @@ impl Auditor {
             return self.ledger.check(Promise::InputIntact, submission.input == input, text);
         }
         if is_new {
-            // Nobody was told its id yet: it must be one of those whose answer is not there.
+            // The id is unknown: the job must belong to a submit whose response is missing.
             let fitting = endpoint.orphans.iter().map(|orphan| &orphan.submission);
             let first =
                 fitting.filter(|submission| submission.input == input).min_by_key(|fit| fit.span.from.seq);
@@ -68,7 +68,7 @@ impl Auditor {
                 job.ttl.low_ms = first.span.from.wall_ms + first.ttl_ms;
             }
             let found = first.is_some();
-            let text = || format!("{}: input {}, which nobody submitted", job.id, brief(input));
+            let text = || format!("{}: input {}, which no client submitted", job.id, brief(input));
             self.ledger.check(Promise::HandedOut, found, text);
         }
         job.delivered_input = Some(input.clone());
@@ -83,17 +83,17 @@ impl Auditor {
         self.check_not_purged(no, asked);
         self.ledger.edge(Transition::Taken);
         let Some(job) = self.notes.get(no) else { return };
-        // Not before this can it have been handed out.
+        // Earliest event of the delivery.
         let taken = asked.max(job.life.began.0);
         let is_first = job.possible_deliveries().next().is_none();
         let is_known = job.submission.is_some() || job.lives > 0;
-        // What was asked for before a retry may belong to the life before it.
+        // A take from before a retry may belong to the time before it.
         let is_of_life = job.lives == 0 || asked.seq >= job.life.began.1.seq;
         let submitted = Some(job.life.began.0).filter(|_| is_first && is_known && is_of_life);
         let (doubts, unlisted) = self.doubts_since(no, worker, taken);
         let loss = self.loss_before(no, asked, doubts);
         let Some((job, endpoint)) = self.notes.with_endpoint(no) else { return };
-        // This take came first, and answers crossed: what was handed out before it went back to the front between.
+        // Responses crossed: this take came first, and the jobs delivered before were requeued in between.
         for crossed in endpoint.handed_out.iter_mut().filter(|other| other.job == no) {
             crossed.submitted = crossed.submitted.filter(|_| crossed.asked.seq < asked.seq);
         }
@@ -121,14 +121,14 @@ impl Auditor {
         }
     }
 
-    /// While an answer was under way, the server may have given up on its worker.
+    /// Reasons for which the server may have given up the worker while the response was in flight.
     fn doubts_since(&self, no: JobNo, worker: WorkerNo, taken: EventTime) -> (LossEvidence, u32) {
         let holder = &self.notes.workers[worker.0];
         let since = |when: Option<EventTime>| when.is_some_and(|when| when.seq > taken.seq);
-        // A ping that came first may be looked at last: it lists nothing of what was handed out before that.
+        // An earlier ping may be processed later; it does not list the new job.
         let unlisted = holder.pings.iter().flatten().filter(|ping| ping.may_follow(taken)).count() as u32;
         let silent = self.is_silent(worker, self.rules.lease_ms()) || since(holder.silent);
-        // An error of an earlier run in the same worker ends this one: they cannot be told apart.
+        // A failure of an earlier run in the same worker ends this run, because the two cannot be distinguished.
         let failed = self.notes.get(no).is_some_and(|job| self.may_have_failed_in(job, worker, taken));
         let denied = unlisted >= 2 || since(holder.denied);
         (LossEvidence { silent, denied, failed, ended: None }, unlisted)
@@ -148,17 +148,17 @@ impl Auditor {
         self.ledger.check(Promise::HandedOut, !is_late, text);
     }
 
-    /// The worker that had it before must have lost it by now, as far as the server can know.
+    /// Checks that the previous worker must have lost the job by now.
     fn check_alone(&mut self, no: JobNo, worker: WorkerNo, asked: EventTime) {
         let lease_ms = self.rules.lease_ms();
         let now = self.ledger.now;
         let Some(job) = self.notes.get(no) else { return };
         let Some(before) = job.deliveries.last() else { return };
-        // What was asked for before a retry may be an old answer: the server took the job back when that life ended.
+        // A take from before a retry may have a late response. The end before the retry released the job.
         let is_of_past = job.lives > 0 && before.asked.seq < job.life.began.1.seq;
         let is_retried = is_of_past || job.may_be_retried(before.asked, now);
         let is_lost = before.doubts.any() || self.is_silent(before.worker, lease_ms);
-        // If the answers crossed, this worker may have been the one that lost it.
+        // If the responses crossed, this worker may have lost the job first.
         let crossed = asked.seq < before.got.seq;
         let (old, new) = (before.worker, worker);
         let text = || {
@@ -168,7 +168,7 @@ impl Auditor {
         self.ledger.check(Promise::HeldOnce, is_retried || is_lost || crossed, text);
     }
 
-    /// Who was handed out while this job waited, and should have come later?
+    /// Checks that no job was delivered that should have come later.
     fn check_order(&mut self, no: JobNo, asked: EventTime) {
         let Some(job) = self.notes.get(no) else { return };
         let Some((queued, submitted)) = waiting_since(job) else { return };
@@ -185,11 +185,11 @@ impl Auditor {
                 continue;
             }
             let is_later = submitted.is_none_or(|acknowledged| acknowledged.seq < other_submitted.seq);
-            // What a power cut may have undone, an answer to an earlier take too, may have put it at the front.
+            // A job that a power cut may have undone, or an earlier take's response, may be at the front.
             if self.notes.get(other.job).is_some_and(|other| other.is_void) {
                 continue;
             }
-            // One that was taken unseen, and came back, is at the front.
+            // A job that was taken unobserved and requeued is at the front.
             if !is_later || endpoint.may_be_taken_unseen(other_submitted, other.asked) {
                 continue;
             }
@@ -209,8 +209,8 @@ impl Auditor {
         self.ledger.check(Promise::InOrder, true, String::new);
     }
 
-    /// Why the job is not with its previous worker any more, if there is but one reason. If the answers may have
-    /// crossed, the one who has it now lost it first.
+    /// The certain reason for which the previous worker lost the job; `None` if there are several. If the responses
+    /// may have crossed, the present worker lost the job first.
     fn loss_before(&self, no: JobNo, asked: EventTime, doubts: LossEvidence) -> Option<Loss> {
         let job = self.notes.get(no)?;
         if doubts.any() && job.holder().is_some_and(|before| asked.seq < before.got.seq) {
@@ -238,13 +238,13 @@ impl Auditor {
     }
 }
 
-/// Since when the job certainly waits, and since when it has its place in the line; none: it is at the front.
+/// Since when the job was certainly queued, and since when it has its position; `None` for the front.
 fn waiting_since(job: &Job) -> Option<(EventTime, Option<EventTime>)> {
     let since = if job.lives > 0 { Some(job.life.began.1) } else { job.acknowledged };
     if job.possible_deliveries().next().is_none() {
         return since.map(|since| (since, Some(since)));
     }
-    // A delivery that may belong to the life before tells nothing of the place.
+    // A delivery that may belong to the time before a retry says nothing about the position.
     let place = since.filter(|_| job.holder().is_none());
     job.life.queued_since.map(|queued| (queued, place))
 }

@@ -1,19 +1,19 @@
-//! Points in time, and what the server's clock may have shown.
+//! Times of events, and bounds of the server's clock.
 
 use crate::observation::Moment;
 
-/// When something was seen: its place in the order of all events, and both clocks.
+/// Time of an observation: its place in the order of all events, and both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EventTime {
-    /// Counts events.
+    /// Number of the event.
     pub seq: u64,
-    /// Milliseconds since the world began.
+    /// Milliseconds since the start of the world.
     pub ms: u64,
-    /// What the wall clock showed.
+    /// The wall clock in ms since 1970.
     pub wall_ms: u64,
 }
 
-/// An effect happened at some time from here on, and not after there; none: perhaps it is still to come.
+/// Range of events in which an effect happened; `None` as the end if it may still happen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub from: EventTime,
@@ -21,29 +21,29 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Whether it may have happened at `then` or before.
+    /// Whether the effect may have happened at `then` or before.
     pub fn may_precede(&self, then: EventTime) -> bool {
         self.from.seq <= then.seq
     }
 
-    /// Whether it may have happened at `then` or after.
+    /// Whether the effect may have happened at `then` or after.
     pub fn may_follow(&self, then: EventTime) -> bool {
         self.until.is_none_or(|until| until.seq >= then.seq)
     }
 }
 
-/// What the wall clock of the server's machine did. The server's own clock never shows less than the wall clock, and
-/// where that one is set back it goes on at its own pace, for as long as the process lives.
+/// The wall clock of the server's computer. The server's own clock never shows less than the wall clock. When the
+/// wall clock is set back, the server's clock continues at its own pace while the process lives.
 #[derive(Debug, Default)]
 pub(super) struct WallClock {
-    /// From this millisecond on, the wall clock was ahead by so much.
+    /// From this millisecond on, the wall clock was ahead by this number of ms.
     offsets: Vec<(u64, u64)>,
-    /// When server processes began.
+    /// Start times of server processes, in ms.
     processes: Vec<u64>,
 }
 
 impl WallClock {
-    /// Notes what the clock shows. Answers whether it jumped.
+    /// Records the clock's value. Returns whether the clock jumped.
     pub fn note(&mut self, at: Moment) -> bool {
         let offset = at.wall_ms.wrapping_sub(at.ms);
         match self.offsets.last() {
@@ -56,12 +56,12 @@ impl WallClock {
         }
     }
 
-    /// A server process begins.
+    /// A server process starts.
     pub fn restart(&mut self, at: Moment) {
         self.processes.push(at.ms);
     }
 
-    /// The most that the server's clock can have shown between `from` and `until`.
+    /// The largest possible value of the server's clock between the events.
     pub fn most(&self, from: EventTime, until: EventTime) -> u64 {
         let first = self.processes.partition_point(|began| *began <= from.ms).saturating_sub(1);
         let processes = self.processes.iter().skip(first);
@@ -71,14 +71,14 @@ impl WallClock {
         shown.max().map_or(until.wall_ms, |most| most.max(until.wall_ms))
     }
 
-    /// The most that a process can have shown that lives between these milliseconds.
+    /// The largest possible value of the clock of a process that lived between these times.
     fn most_of_process(&self, began_ms: u64, end_ms: u64) -> Option<u64> {
         let first = self.offsets.partition_point(|(start, _)| *start <= began_ms).saturating_sub(1);
         let met = self.offsets.iter().skip(first).take_while(|(start, _)| *start <= end_ms);
         met.map(|(_, offset)| offset.wrapping_add(end_ms)).max().filter(|_| began_ms <= end_ms)
     }
 
-    /// The least that the server's clock can have shown between `from` and `until`.
+    /// The smallest possible value of the server's clock between the events.
     pub fn least(&self, from: EventTime, until: EventTime) -> u64 {
         let mut least = from.wall_ms.min(until.wall_ms);
         for (start, offset) in self.offsets.iter().rev() {

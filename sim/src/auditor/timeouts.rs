@@ -1,4 +1,4 @@
-//! What must have ended by itself: runs that take too long, and those of workers that are gone.
+//! What must have ended by itself: attempts past their timeout, and attempts of lost workers.
 
 use super::Auditor;
 use super::job::{Delivery, Job, WorkerNo};
@@ -7,11 +7,11 @@ use super::outages::SLACK_MS;
 use super::promise::Promise;
 use super::time_bounds::EventTime;
 
-/// A run that takes too long is ended so long after its time at the latest: slow disks are no excuse for more.
+/// Longest delay of a timeout, in ms. Slow disks are no excuse for more.
 const OVERDUE_MS: u64 = 30_000;
 
 impl Auditor {
-    /// A job was seen running.
+    /// A job was observed running.
     pub(super) fn check_overdue(&mut self, sight: &JobView) {
         let Some(job) = self.notes.get(sight.job).filter(|job| job.retries.is_empty()) else { return };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
@@ -31,7 +31,7 @@ impl Auditor {
         self.ledger.check(Promise::LeaseEnds, !is_lost, text);
     }
 
-    /// A job has completed, with a result that was posted no earlier than this.
+    /// A job has completed with a result that was posted no earlier than `posted`.
     pub(super) fn check_in_time(&mut self, sight: &JobView, posted: EventTime) {
         let Some(job) = self.notes.get(sight.job).filter(|job| job.retries.is_empty()) else { return };
         let endpoint = &self.notes.endpoints[job.endpoint.0];
@@ -39,7 +39,7 @@ impl Auditor {
         let is_certain = holder.got.seq >= job.life.began.0.seq
             && holder.got.seq < posted.seq
             && endpoint.unknown_takes(holder.got, self.ledger.now) == 0;
-        // A job that went back to the queue is not running, and a late result counts.
+        // A requeued job is not running, and a late result counts.
         let (doubts, denied) = (holder.doubts, self.notes.workers[holder.worker.0].denied);
         let is_queued = job.life.seen_queued.is_some_and(|(_, seen)| seen.seq > holder.got.seq);
         let is_held = !is_queued
@@ -58,30 +58,30 @@ impl Auditor {
         let Some(submission) = &job.submission else { return false };
         let settings = &self.notes.endpoints[job.endpoint.0].settings;
         let timeout_ms = submission.execution_timeout_ms.unwrap_or(settings.execution_timeout_ms.high);
-        // The server's clock may have been ahead when the run began, and wait for the wall clock since.
+        // The server's clock may have been ahead at the start of the attempt and waiting for the wall clock since.
         let began_ms = self.clock.most(holder.got, holder.got);
         at.wall_ms >= began_ms + timeout_ms + OVERDUE_MS
             && at.ms >= holder.got.ms + OVERDUE_MS
             && self.is_smooth(at.ms - OVERDUE_MS, at.ms)
     }
 
-    /// Whether the server had to notice by then that it heard nothing of a worker since it was last heard of.
+    /// Whether the server must have noticed by then that the worker has been silent since it was last heard.
     pub(super) fn is_silent_since(&self, worker: WorkerNo, known: EventTime, until: EventTime) -> bool {
         let within_ms = self.rules.lease_ms() + self.rules.kill_grace_ms + SLACK_MS;
         let worker = &self.notes.workers[worker.0];
         let heard = worker.spoke.max(self.process_began).map_or(known, |heard| heard.max(known));
-        // Silence means nothing of a worker that does not ping; and who pings is forgotten with every trouble, and
-        // with a worker that was silent for too long, which may come back.
+        // A worker that does not ping may be silent. The server forgets which workers ping with every trouble, and
+        // with a worker that was silent for too long.
         let pings = worker.pings[0].is_some_and(|ping| {
             self.is_smooth(ping.from.ms, until.ms)
                 && worker.silent.is_none_or(|silent| silent.seq <= ping.from.seq)
         });
-        // The server's clock may be ahead of the wall clock, and wait for it.
+        // The server's clock may be ahead of the wall clock and waiting for it.
         pings && until.ms > heard.ms + within_ms && until.wall_ms > self.clock.most(heard, heard) + within_ms
     }
 
-    /// Whether this worker had its job when the server process began, and was not heard of by it: after a start every
-    /// running job has one lease, whoever has it.
+    /// Whether this worker had its job when the server process started, and was not heard by it. After a start,
+    /// every running job has one lease.
     fn is_missed_since(&self, holder: &Delivery, until: EventTime) -> bool {
         let Some(began) = self.process_began.filter(|began| began.seq > holder.got.seq) else { return false };
         let within_ms = self.rules.lease_ms() + SLACK_MS;

@@ -1,25 +1,25 @@
-//! The edges of a job's life: the table in the specification, with every case of its own.
+//! The transitions of a job's state: the specification's table, with each case of its own.
 
-/// Defines the edges.
+/// Defines the transitions.
 macro_rules! edges {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// An edge of a job's life.
+        /// A transition of a job's state.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Transition {
             $($(#[$doc])* $name,)*
         }
 
         impl Transition {
-            /// Every edge.
+            /// Every transition, in order of definition.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
         }
     };
 }
 
 edges! {
-    /// Submitted and acknowledged.
+    /// The job was submitted and acknowledged.
     Accepted,
-    /// Handed to a worker.
+    /// The job was delivered to a worker.
     Taken,
     /// Completed by the worker that held it.
     Completed,
@@ -27,41 +27,41 @@ edges! {
     CompletedLate,
     /// Failed by its handler.
     FailedByHandler,
-    /// Failed for its output's size.
+    /// Failed because its output is too large.
     FailedBySize,
-    /// Back in the queue after its handler failed.
+    /// Requeued after its handler failed.
     HandlerErrorRetried,
-    /// Back in the queue after its worker was lost, with a retry counted.
+    /// Requeued after its worker was lost; counted as a retry.
     WorkerLostRequeued,
     /// Failed because its workers were lost too often.
     WorkerLostFailed,
-    /// Back in the queue after its worker was stopped by the server, with no retry counted.
+    /// Requeued after the server stopped its worker; not counted as a retry.
     DrainedRequeued,
-    /// Back in the queue because the answer to a take was lost, with no retry counted.
+    /// Requeued because the response to a take was lost; not counted as a retry.
     UndeliveredRequeued,
-    /// Ran too long.
+    /// The execution timeout was exceeded.
     TimedOut,
-    /// Cancelled while it waited.
+    /// Cancelled while it was queued.
     CancelledQueued,
-    /// Cancelled while it ran.
+    /// Cancelled while it was running.
     CancelledRunning,
-    /// Cancelled by a purge.
+    /// Cancelled by a purge of the queue.
     Purged,
     /// A failed job was retried.
     RetriedFailed,
     /// A timed-out job was retried.
     RetriedTimedOut,
-    /// Its ttl passed while it waited.
+    /// The ttl passed while the job was queued.
     ExpiredQueued,
-    /// Its ttl passed while it ran.
+    /// The ttl passed while the job was running.
     ExpiredRunning,
-    /// Its ttl passed when it was completed.
+    /// The ttl of a completed job passed.
     ExpiredCompleted,
-    /// Its ttl passed when it had failed.
+    /// The ttl of a failed job passed.
     ExpiredFailed,
-    /// Its ttl passed when it was cancelled.
+    /// The ttl of a cancelled job passed.
     ExpiredCancelled,
-    /// Its ttl passed when it had timed out.
+    /// The ttl of a timed-out job passed.
     ExpiredTimedOut,
     /// The retention of a completed job passed.
     ForgottenCompleted,

@@ -1,7 +1,7 @@
-//! Jobs whose input could not be read, or was damaged: what the world did to the disk, not what the server says of it.
+//! Jobs whose input was unreadable or damaged. The facts come from the simulated disk, not from the server.
 //!
-//! A job whose input cannot be read goes back to its place in the line and is handed out to nobody for a while: others
-//! go before it. One whose input is damaged fails, and nothing else may fail a job like that.
+//! A job whose input cannot be read returns to its position in the queue and is set aside for a limited time. Other
+//! jobs are delivered before it. A job with a damaged input fails, and nothing else may fail with that error.
 
 use super::Auditor;
 use super::job::JobNo;
@@ -12,24 +12,24 @@ use super::promise::Promise;
 use super::time_bounds::EventTime;
 use super::wire::ShownState;
 
-/// For how long a job is set aside after its input could not be read for the first time. It doubles each time.
+/// Time for which a job is set aside after the first read error, in ms. Doubles each time.
 const PAUSE_MS_MIN: u64 = 1_000;
-/// The longest.
+/// The longest such time, in ms.
 const PAUSE_MS_MAX: u64 = 30_000;
-/// What the error of a job with a damaged input says.
+/// Text in the error of a job with a damaged input.
 const DAMAGED: &[u8] = b"damaged on the server's disk";
 
-/// What the disk did to the inputs of jobs, by the jobs' ids: it may do so before anybody else knows of them.
+/// What the disk did to inputs, by job id. This may happen before any party knows the job.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     failures: Map<Box<str>, Vec<Failure>>,
     damaged: Map<Box<str>, EventTime>,
 }
 
-/// An input could not be read.
+/// A read error of an input.
 #[derive(Clone, Copy, Debug)]
 struct Failure {
-    /// The job cannot have been handed out before this for it to be read.
+    /// Earliest event of the assignment for which the input was read.
     taken: EventTime,
     at: EventTime,
 }
@@ -42,7 +42,7 @@ impl Unread {
 }
 
 impl Auditor {
-    /// The disk did not let the server read a job's input.
+    /// The disk failed to read a job's input.
     pub(super) fn input_unread(&mut self, id: &str) {
         let at = self.ledger.now;
         let job = self.notes.find_job(id).and_then(|no| self.notes.get(no));
@@ -52,13 +52,13 @@ impl Auditor {
         self.unread.failures.entry(id.into()).or_default().push(Failure { taken, at });
     }
 
-    /// The disk changed or lost a job's input.
+    /// The disk damaged or lost a job's input.
     pub(super) fn input_damaged(&mut self, id: &str) {
         let at = self.ledger.now;
         self.unread.damaged.entry(id.into()).or_insert(at);
     }
 
-    /// Whether a job may have been taken to be read, or set aside after that, at any time between the two.
+    /// Whether a job may have been assigned for a read, or set aside after it, between the two events.
     pub(super) fn may_be_aside(&self, no: JobNo, asked: EventTime, got: EventTime) -> bool {
         let failures = self.notes.get(no).and_then(|job| self.unread.failures.get(&job.id));
         let mut failures = failures.into_iter().flatten().enumerate();
@@ -68,13 +68,13 @@ impl Auditor {
         })
     }
 
-    /// Whether a job may have been taken between the two by nobody who got it, as its input could not be read.
+    /// Whether a job may have been assigned and requeued between the two events because its input was unreadable.
     pub(super) fn was_taken_in_vain(&self, no: JobNo, from: EventTime, until: EventTime) -> bool {
         let is_damaged = self.notes.get(no).is_some_and(|job| self.unread.damaged(&job.id).is_some());
         is_damaged || self.may_be_aside(no, from, until)
     }
 
-    /// A job was shown as failed. Answers whether that was for a damaged input.
+    /// A job was shown as failed. Returns whether the error names a damaged input.
     pub(super) fn check_damage(&mut self, sight: &JobView) -> bool {
         let error = sight.shown.as_ref().and_then(|shown| shown.error.as_ref());
         let says_so = sight.state == ShownState::Failed

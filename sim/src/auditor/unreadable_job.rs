@@ -1,19 +1,18 @@
-//! A job that no worker can read spoils the answer that it comes in, and must not take the others of that answer along.
+//! An unreadable job breaks the take response that contains it, and must not fail the other jobs of the response.
 
 use super::Auditor;
 use super::job_view::{JobView, history};
 use super::promise::Promise;
 
 impl Auditor {
-    /// A job was shown as failed. If workers were handed it again and again, and each time beside one that cannot be read,
-    /// it had no chance.
+    /// A job was shown as failed. The promise is broken if every delivery of the job came with an unreadable one.
     pub(super) fn check_fails_alone(&mut self, sight: &JobView) {
         let Some(job) = self.notes.get(sight.job) else { return };
         let certain = |at: u64| at >= job.life.began.1.seq || job.lives == 0;
         let deliveries = job.deliveries.iter().filter(|delivery| certain(delivery.asked.seq));
         let (mut spoiled, mut others) = (0, 0);
         for delivery in deliveries {
-            // A worker that the server ended gives back what it had as if nothing had been; a ping may list anything.
+            // A worker that the server ended releases its jobs without a trace, and a ping may list any jobs.
             let is_doubtful =
                 delivery.confirmed || delivery.doubts.ended.is_some_and(|(_, by_server)| by_server);
             if delivery.spoiled && !is_doubtful { spoiled += 1 } else { others += 1 }

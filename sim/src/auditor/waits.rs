@@ -1,4 +1,4 @@
-//! Requests that wait for a job's end are answered when it comes.
+//! Requests that wait for a job's end are answered when the job ends.
 
 use super::Auditor;
 use super::exchange::Exchange;
@@ -8,7 +8,7 @@ use super::outages::SLACK_MS;
 use super::promise::Promise;
 
 impl Auditor {
-    /// Whoever waited for the end of this job was answered.
+    /// A request that waited for the end of this job was answered.
     pub(super) fn check_woken(&mut self, exchange: &Exchange, job: &str) {
         if !matches!(exchange.operation, Operation::RunSync | Operation::StatusSync) {
             return;

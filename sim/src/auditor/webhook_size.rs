@@ -1,4 +1,4 @@
-//! Webhook calls that leave out what would make them too large.
+//! Webhook calls that omit fields to stay within the size limit.
 
 use bytes::Bytes;
 
@@ -8,11 +8,11 @@ use super::job_view::history;
 use super::promise::Promise;
 use super::wire::{JobRecord, part};
 
-/// What a call's body may need beside input, output and error.
+/// Bytes that a call's body may need beside input, output and error.
 const REST_BYTES_MAX: usize = 1_024;
 
 impl Auditor {
-    /// A call is no larger than it may be, and leaves out nothing that would have had room.
+    /// Checks that a call is within the size limit and omits nothing that would have fitted.
     pub(super) fn check_size(&mut self, no: JobNo, url: &str, body: &Bytes, record: &JobRecord<'_>) {
         let Some(job) = self.notes.get(no) else { return };
         let Some(submission) = &job.submission else { return };
@@ -40,7 +40,7 @@ impl Auditor {
     }
 }
 
-/// Whether a call tells of this end, as far as it says.
+/// Whether a call may report this end, by the fields that it has.
 pub(super) fn tells_of(end: &Terminal, body: &Bytes, record: &JobRecord<'_>) -> bool {
     end.shown.as_ref().is_none_or(|(output, error)| {
         let same_output = if record.output_omitted {

@@ -1,4 +1,4 @@
-//! Webhooks: each is called until it is accepted or out of attempts, and tells the truth.
+//! Webhooks: each is called until it is accepted or out of attempts, and reports the real end.
 
 use bytes::Bytes;
 
@@ -11,14 +11,14 @@ use super::time_bounds::EventTime;
 use super::webhook_size::tells_of;
 use super::wire::{JobRecord, ShownState, brief, plain};
 
-/// Which of a job's ends a call reports.
+/// The end of a job that a call reports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reported {
-    /// The one that nobody has retried.
+    /// The present end, after all retries.
     Present,
-    /// One before a retry.
+    /// An end before a retry.
     Past,
-    /// The one or the other.
+    /// The present or an earlier end.
     Unclear,
 }
 
@@ -30,7 +30,7 @@ impl Auditor {
         };
         let known = self.notes.find_job(record.id).or_else(|| self.introduced(url, &record));
         let Some(no) = known else {
-            let text = || format!("{url}: {}, of which nobody knows: {}", record.id, brief(body));
+            let text = || format!("{url}: {}, an unknown job: {}", record.id, brief(body));
             return self.ledger.fail(Promise::HookTruthful, text);
         };
         if self.notes.get(no).is_none_or(|job| job.is_void) {
@@ -57,12 +57,12 @@ impl Auditor {
         job.hook.first_call.get_or_insert(now);
     }
 
-    /// Which end the call reports. Who calls has looked at the job before: a retry may have come in between, and the
-    /// job may even have ended again.
+    /// Returns which end the call reports. The server read the job before the call, so a retry and even a new end
+    /// may have come in between.
     fn reported(&self, job: &Job, body: &Bytes, record: &JobRecord<'_>) -> Reported {
         let Some(state) = ShownState::parse(record.status) else { return Reported::Unclear };
         let fits = |end: &Terminal| end.state == state && tells_of(end, body, record);
-        // How an earlier life ended was perhaps never seen, but then it was retried.
+        // An earlier end may not have been observed if the job was retried.
         let is_unseen =
             job.past.len() < job.lives as usize && matches!(state, ShownState::Failed | ShownState::TimedOut);
         let (now, began) = (self.ledger.now, job.life.began.1);
@@ -77,8 +77,8 @@ impl Auditor {
         }
     }
 
-    /// A receiver was called for an end before a retry, or perhaps for one. An end has one call under way at a time,
-    /// so that one at most comes late.
+    /// A receiver was called for an end before a retry, or perhaps for one. At most one call per end is in flight,
+    /// so at most one is late.
     fn called_late(&mut self, no: JobNo, reported: Reported) {
         let Some(job) = self.notes.get_mut(no) else { return };
         job.hook.is_unsure |= reported == Reported::Unclear;
@@ -89,7 +89,7 @@ impl Auditor {
         self.ledger.check(Promise::HookPaced, job.hook.late_calls <= job.lives, text);
     }
 
-    /// A job of which nobody was told yet: its submit must be under way, or its answer lost.
+    /// A call for an unknown job: its submit must be in flight, or its response lost.
     fn introduced(&mut self, url: &str, record: &JobRecord<'_>) -> Option<JobNo> {
         let now = self.ledger.now;
         let mut found = None;
@@ -121,13 +121,13 @@ impl Auditor {
         self.ledger.check(Promise::HookTruthful, is_right, text);
     }
 
-    /// A call after the last one is the first of as many again, if somebody wanted that.
+    /// A call after the last attempt starts a new series, if a redelivery was requested.
     fn begin_again(&mut self, no: JobNo) {
         let attempts_max = self.rules.webhook_attempts_max;
         let Some(job) = self.notes.get(no) else { return };
         let repeated = self.notes.endpoints[job.endpoint.0].hooks_repeated;
-        // A server that could not note an attempt, accepted or not, makes it again: then nobody knows which of both
-        // this call is.
+        // A server that could not store an attempt makes it again, accepted or not. Then it is unknown which of
+        // both this call is.
         let is_forgotten = match (job.hook.accepted, job.hook.first_call) {
             (Some(accepted), _) => !self.is_noted(accepted),
             (None, Some(first)) => self.last_crash_ms >= Some(first.ms),
@@ -136,7 +136,7 @@ impl Auditor {
         let Some(job) = self.notes.get_mut(no) else { return };
         let hook = &mut job.hook;
         let is_over = hook.accepted.is_some() || hook.calls >= attempts_max;
-        // The order can take a moment; only what was called before can be called again.
+        // A redelivery can take a moment, and repeats only earlier calls.
         let is_wanted = repeated.zip(hook.first_call).is_some_and(|(at, first)| at.ms + SLACK_MS >= first.ms);
         if is_over && is_wanted {
             let is_unsure = hook.is_unsure || is_forgotten;
@@ -170,8 +170,8 @@ impl Auditor {
         }
     }
 
-    /// Whether the server wrote down that a call was accepted. One that died, or could not write, just then does not
-    /// know.
+    /// Whether the server stored that a call was accepted. A server that died or failed a write at that time has
+    /// not.
     fn is_noted(&self, accepted: EventTime) -> bool {
         let now_ms = self.ledger.now.ms;
         self.is_smooth(accepted.ms.saturating_sub(1), (accepted.ms + SLACK_MS).min(now_ms))
@@ -188,7 +188,7 @@ impl Auditor {
         }
     }
 
-    /// Whether somebody must still be called for the job.
+    /// Whether a call of the job's webhook must still be made.
     pub(super) fn owes_hook(&self, job: &Job) -> bool {
         let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
         has_hook
@@ -197,19 +197,19 @@ impl Auditor {
             && !job.hook.is_unsure
             && job.hook.accepted.is_none()
             && job.hook.calls < self.rules.webhook_attempts_max
-            // Its address is lost with the rest of the input.
+            // A damaged input also loses the webhook's URL.
             && self.unread.damaged(&job.id).is_none()
             && !self.may_have_damaged_output(job)
     }
 
-    /// Whether somebody may still be called for the job, seen to have ended or not.
+    /// Whether a call of the job's webhook may still be made, even if its end was not observed.
     pub(super) fn may_be_called(&self, job: &Job) -> bool {
         let has_hook = job.submission.as_ref().is_some_and(|submission| submission.webhook.is_some());
         has_hook && job.hook.accepted.is_none() && job.hook.calls < self.rules.webhook_attempts_max
     }
 }
 
-/// Whether a call shows this input, or says that it is left out.
+/// Whether a call shows this input, or says that it is omitted.
 fn has_input(record: &JobRecord<'_>, input: &Bytes) -> bool {
     record.input_omitted || record.input.is_some_and(|shown| *input == shown.get())
 }

@@ -1,4 +1,4 @@
-//! Bodies as they go over the wire. Values that nobody needs to understand stay text.
+//! Bodies of requests and responses. Values that the auditor need not parse stay text.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::workers::UNREADABLE;
 
-/// Where a job stands.
+/// The state of a job in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ShownState {
     InQueue,
@@ -20,7 +20,7 @@ pub(super) enum ShownState {
 }
 
 impl Word {
-    /// In short, for people.
+    /// A short text for messages.
     pub fn brief(&self) -> String {
         match self {
             Self::Completed(output) => {
@@ -78,13 +78,13 @@ pub(super) struct JobRecord<'a> {
     pub input_omitted: bool,
 }
 
-/// Only whose it is.
+/// The id in a record.
 #[derive(Deserialize)]
 struct Named<'a> {
     id: &'a str,
 }
 
-/// The ids of the jobs that an answer tells of.
+/// The job ids in a response.
 pub(super) fn ids(body: &[u8]) -> Vec<&str> {
     if let Ok(one) = serde_json::from_slice::<Named<'_>>(body) {
         return vec![one.id];
@@ -105,7 +105,7 @@ pub(super) struct Page<'a> {
     pub cursor: Option<Cow<'a, str>>,
 }
 
-/// What a client submits.
+/// The body of a submit.
 #[derive(Deserialize)]
 pub(super) struct Submitted<'a> {
     #[serde(borrow)]
@@ -126,7 +126,7 @@ pub(super) struct Policy {
     pub low_priority: bool,
 }
 
-/// A job as a worker gets it.
+/// A job in a take response.
 #[derive(Deserialize)]
 pub(super) struct TakenJob<'a> {
     pub id: &'a str,
@@ -135,13 +135,13 @@ pub(super) struct TakenJob<'a> {
 }
 
 impl TakenJob<'_> {
-    /// Whether no worker can read it, nor what comes with it.
+    /// Whether the job makes the whole take response unreadable.
     pub fn is_unreadable(&self) -> bool {
         self.input.get().contains(UNREADABLE)
     }
 }
 
-/// What a worker posts.
+/// A post of a worker.
 #[derive(Deserialize)]
 struct Report<'a> {
     #[serde(default, borrow, deserialize_with = "present")]
@@ -152,14 +152,14 @@ struct Report<'a> {
     status: Option<&'a RawValue>,
 }
 
-/// One chunk in an answer of `/stream`.
+/// One chunk in a response of `/stream`.
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub output: &'a RawValue,
 }
 
-/// What `/stream` answers on the mount for client libraries.
+/// The response of `/stream` on the path for client libraries.
 #[derive(Deserialize)]
 pub(super) struct Streamed<'a> {
     pub status: &'a str,
@@ -167,14 +167,14 @@ pub(super) struct Streamed<'a> {
     pub stream: Vec<Chunk<'a>>,
 }
 
-/// What `/purge-queue` answers.
+/// The response of `/purge-queue`.
 #[derive(Deserialize)]
 pub(super) struct PurgeResult<'a> {
     pub removed: u64,
     pub status: &'a str,
 }
 
-/// What `/health` answers.
+/// The response of `/health`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Health {
     pub jobs: JobNumbers,
@@ -198,27 +198,27 @@ pub(super) struct WorkerNumbers {
     pub running: u64,
 }
 
-/// A value that is there, also if it is `null`.
+/// Parses a value that is present, also if it is `null`.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The bytes of a part of a body, without a copy.
+/// Returns a part of a body without copying.
 pub(super) fn part(body: &Bytes, raw: &RawValue) -> Bytes {
     body.slice_ref(raw.get().as_bytes())
 }
 
-/// What a worker's post says.
+/// What a worker's post reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Word {
     Completed(Option<Bytes>),
     Failed(String, Option<Bytes>),
     Progress(Bytes),
-    /// Cannot be read.
+    /// The post cannot be parsed.
     Garbled,
 }
 
-/// Reads what a worker posts to `job-done`.
+/// Parses a post to `job-done`.
 pub(super) fn read_result(body: &Bytes) -> Word {
     let body = &without_foreign_numbers(body);
     let Ok(report) = serde_json::from_slice::<Report<'_>>(body) else { return Word::Garbled };
@@ -232,7 +232,7 @@ pub(super) fn read_result(body: &Bytes) -> Word {
     }
 }
 
-/// Reads what a worker posts to `job-stream`: a chunk, or what ends the job.
+/// Parses a post to `job-stream`: a chunk, or an end of the job.
 pub(super) fn read_chunk(body: &Bytes) -> Word {
     let body = &without_foreign_numbers(body);
     let Ok(report) = serde_json::from_slice::<Report<'_>>(body) else { return Word::Garbled };
@@ -243,18 +243,18 @@ pub(super) fn read_chunk(body: &Bytes) -> Word {
     }
 }
 
-/// The beginning of a text, for people.
+/// The start of a text, for messages.
 pub(super) fn brief(text: &[u8]) -> String {
     let shown = String::from_utf8_lossy(&text[..text.len().min(120)]).into_owned();
     if text.len() > 120 { shown + "…" } else { shown }
 }
 
-/// A string's content, or anything else's text.
+/// The content of a string, or the JSON text of another value.
 pub(super) fn plain(raw: &RawValue) -> String {
     serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
 }
 
-/// An error's text; none for what Python takes for nothing.
+/// The text of an error; `None` for values that are false in Python.
 fn truthy_text(raw: &RawValue) -> Option<String> {
     let is_nothing = match raw.get() {
         "null" | "false" | "\"\"" => true,
@@ -264,7 +264,7 @@ fn truthy_text(raw: &RawValue) -> Option<String> {
     (!is_nothing).then(|| plain(raw))
 }
 
-/// `null` for every number that Python writes and JSON does not know.
+/// Replaces numbers that Python writes but JSON lacks with `null`.
 fn without_foreign_numbers(body: &Bytes) -> Bytes {
     const FOREIGN: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
     let Ok(text) = std::str::from_utf8(body) else { return body.clone() };

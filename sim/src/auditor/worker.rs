@@ -8,30 +8,30 @@ use super::time_bounds::{EventTime, Span};
 pub(super) struct WorkerModel {
     pub name: Box<str>,
     pub endpoint: Option<EndpointNo>,
-    /// Whether the server's machine started it.
+    /// Whether the server's computer started the worker.
     pub is_managed: bool,
-    /// When its process began.
+    /// When the worker's process started.
     pub started: Option<EventTime>,
-    /// When its process ended, and whether the server's machine ended it.
+    /// When the worker's process ended, and whether the server ended it.
     pub ended: Option<(EventTime, bool)>,
-    /// When the last of its requests arrived that was answered well: that one was heard for certain. Before there
-    /// is one, the first that arrived: of whom the server never heard it expects nothing.
+    /// Arrival of the worker's last request with a successful response, which the server certainly heard. Before
+    /// there is one, the first arrival: the server expects nothing of a worker that it never heard.
     pub heard: Option<EventTime>,
-    /// When its last request arrived. It may have been turned away, or have broken off before anybody read it.
+    /// Arrival of the worker's last request, which may have been refused or lost.
     pub spoke: Option<EventTime>,
-    /// Whether it ever said that it is unfit.
+    /// Whether the worker ever reported that it is unfit.
     pub unfit: bool,
-    /// Whether it may have run a job that was over: it is replaced if it does not let go.
+    /// Whether the worker may be running a terminal job. It is replaced if it does not stop.
     pub may_cling: bool,
-    /// When it was heard of again after too long a silence.
+    /// When the worker was heard again after its lease had expired.
     pub silent: Option<EventTime>,
-    /// When it last asked for jobs with nothing in progress.
+    /// When the worker last sent a take with no job in progress.
     pub denied: Option<EventTime>,
-    /// Its last two pings: when each arrived, and when it was answered, if it was.
+    /// The worker's last two pings: arrival, and response if there is one.
     pub pings: [Option<Span>; 2],
-    /// The jobs that it was given and that it may still have.
+    /// The jobs that were delivered to the worker and that it may still have.
     pub held: Vec<JobNo>,
-    /// The jobs whose handlers run in it, and since when.
+    /// The jobs whose handlers run in the worker, and their starts.
     pub running: Vec<(JobNo, EventTime)>,
 }
 

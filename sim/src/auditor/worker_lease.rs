@@ -1,4 +1,4 @@
-//! What the server can know of workers: when it heard of them, and what they said they have.
+//! What the server can know of workers: when they were heard, and which jobs they listed.
 
 use super::Auditor;
 use super::exchange::Exchange;
@@ -57,7 +57,7 @@ impl Auditor {
         }
     }
 
-    /// A request of a worker was answered well. Whoever is turned away is told so, and is as silent as before.
+    /// A request of a worker succeeded. A refused request does not count as contact.
     pub(super) fn heard(&mut self, exchange: &Exchange) {
         if let Some(worker) = exchange.worker {
             let notes = &mut self.notes.workers[worker.0];
@@ -65,7 +65,7 @@ impl Auditor {
         }
     }
 
-    /// A ping was answered: by now the server has looked at it.
+    /// A ping was answered, so the server has processed it.
     pub(super) fn ping_answered(&mut self, exchange: &Exchange) {
         let (Some(worker), Some(arrived)) = (exchange.worker, exchange.arrived) else { return };
         let now = self.ledger.now;
@@ -75,7 +75,7 @@ impl Auditor {
         }
     }
 
-    /// Whether the server may take this worker for lost, because it was silent until now.
+    /// Whether the server may consider this worker lost because of its silence.
     pub(super) fn is_silent(&self, worker: WorkerNo, lease_ms: u64) -> bool {
         let now = self.ledger.now;
         let Some(heard) = self.notes.workers[worker.0].heard else { return true };
@@ -86,7 +86,7 @@ impl Auditor {
         passed_ms >= lease_ms
     }
 
-    /// The server process ended: what it did not hear by then it did not hear.
+    /// The server process ended: requests that it had not heard are lost.
     pub(super) fn note_silence(&mut self) {
         let lease_ms = self.rules.lease_ms();
         for worker in 0..self.notes.workers.len() {
@@ -96,7 +96,7 @@ impl Auditor {
         }
     }
 
-    /// There is a reason for which the server may take back what this worker has: one job, or all of them.
+    /// Records a reason for which the server may requeue one job of this worker, or all of them.
     pub(super) fn doubt(
         &mut self,
         worker: WorkerNo,
@@ -116,7 +116,7 @@ impl Auditor {
         self.notes.workers[worker.0].held = held;
     }
 
-    /// A process of a worker ended.
+    /// A worker's process ended.
     pub(super) fn worker_ended(&mut self, name: &str, by_server: bool) {
         let now = self.ledger.now;
         let worker = self.notes.worker(name);
@@ -127,7 +127,7 @@ impl Auditor {
             self.check_spared(worker);
         }
         if self.notes.workers[worker.0].is_managed {
-            // The end of any other the server cannot see.
+            // The server cannot observe the end of other workers.
             self.doubt(worker, None, |doubts| doubts.ended = Some((now, by_server)));
         }
         let notes = &mut self.notes.workers[worker.0];
@@ -151,7 +151,7 @@ impl Auditor {
             };
             if listed.contains(no) {
                 delivery.confirmed = true;
-                // After two without it the server may have taken it back, and this does not undo that.
+                // After two pings without the job the server may have requeued it, which this ping does not undo.
                 delivery.unlisted = if delivery.unlisted < 2 { 0 } else { delivery.unlisted };
             } else {
                 delivery.unlisted += 1;
@@ -168,12 +168,12 @@ impl Auditor {
         }
     }
 
-    /// This worker does not have this job any more.
+    /// Records that this worker has released this job.
     pub(super) fn let_go(&mut self, worker: WorkerNo, job: JobNo) {
         self.notes.workers[worker.0].held.retain(|held| *held != job);
     }
 
-    /// Whether `then` was long enough ago.
+    /// Whether `then` is more than `by_ms` ago.
     pub(super) fn is_past(&self, then: EventTime, by_ms: u64) -> bool {
         self.ledger.now.ms - then.ms >= by_ms
     }

@@ -166,8 +166,8 @@ fn what_describes_an_entry_is_bounded() {
     for size in ["0", "18446744073709551615"] {
         assert!(refusal(&described(EntryType::XHeader, &record("size", size))).contains("extended header"));
     }
-    assert!(refusal(&described(EntryType::XHeader, &record("size", "-1"))).contains("no number"));
-    assert!(refusal(&described(EntryType::XHeader, &record("GNU.sparse.map", "0,1"))).contains("holes"));
+    assert!(refusal(&described(EntryType::XHeader, &record("size", "-1"))).contains("not a number"));
+    assert!(refusal(&described(EntryType::XHeader, &record("GNU.sparse.map", "0,1"))).contains("sparse"));
     assert!(refusal(&described(EntryType::XHeader, b"99 path=x\n")).contains("not a complete"));
 }
 

@@ -122,7 +122,7 @@ fn the_end_after_a_retry_may_be_told_before_the_retry_is_answered() {
     let retry = story.arrive("POST", "/v2/e/retry/a", "");
     story.change("cancel", "a", "CANCELLED").answer(retry, 200, QUEUED);
     story.status("a", r#""status":"CANCELLED""#).is_fine();
-    // The worker knows that it failed, and nobody else.
+    // Only the worker knows that it failed.
     let run = |result: &str| {
         let mut story = Story::default();
         story.submit("a", "{}").take("w", "a", "{}").done("w", "a", result);
@@ -138,7 +138,7 @@ fn the_end_after_a_retry_may_be_told_before_the_retry_is_answered() {
     story.change("cancel", "a", "CANCELLED");
     let retry = story.arrive("POST", "/v2/e/retry/a", "");
     story.answer(retry, 200, QUEUED).breaks("only a failed or timed-out job is retried");
-    // It was completed before the retry came: nobody has run it since.
+    // The job was completed before the retry came, and no worker has run it since.
     let mut story = posted(r#"{"output":1}"#);
     let retry = story.arrive("POST", "/v2/e/retry/a", "");
     story.status("a", r#""status":"COMPLETED","output":1"#).answer(retry, 200, QUEUED);

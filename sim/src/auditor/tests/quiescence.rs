@@ -1,4 +1,4 @@
-//! When nothing goes wrong any more, everything comes to rest; and what a power cut takes.
+//! After the faults have stopped, everything comes to rest; and what a power cut takes.
 
 use super::Story;
 use crate::observation::Observation;

@@ -55,7 +55,7 @@ fn a_server_that_begins_with_an_earlier_clock_may_still_show_what_was_gone() {
             story.wait(1_000).see(&Observation::ServerUp);
         }
         let asked = story.arrive("GET", "/v2/e/status/a", "");
-        // The clock goes on while the answer is under way.
+        // The clock goes on while the response is in flight.
         story.wait(400_000).answer(asked, 200, r#"{"id":"a","status":"COMPLETED"}"#);
         story
     };

@@ -34,7 +34,7 @@ impl Story {
         self.auditor.see(self.now, seen);
     }
 
-    /// Time passes.
+    /// Advances the clock.
     pub fn wait(&mut self, ms: u64) -> &mut Self {
         self.now = Moment { ms: self.now.ms + ms, wall_ms: self.now.wall_ms + ms };
         self
@@ -46,7 +46,7 @@ impl Story {
         self
     }
 
-    /// A request leaves.
+    /// Records that a request was sent.
     pub fn send(&mut self, method: &'static str, path: &str, body: &str) -> ExchangeId {
         self.send_with(method, path, body, Vec::new())
     }
@@ -74,7 +74,7 @@ impl Story {
         id
     }
 
-    /// Its answer comes.
+    /// Records the response to a request.
     pub fn answer(&mut self, id: ExchangeId, status: u16, body: &str) -> &mut Self {
         let mut headers = Vec::new();
         if status != 204 {
@@ -92,7 +92,7 @@ impl Story {
         self
     }
 
-    /// No answer comes.
+    /// Records that no response will arrive.
     pub fn lose(&mut self, id: ExchangeId) -> &mut Self {
         self.wait(1);
         self.see(&Observation::Broken(id));
@@ -132,7 +132,7 @@ impl Story {
         self.ask("GET", &path, "", 200, &answer)
     }
 
-    /// A worker pings.
+    /// Records a ping of a worker.
     pub fn ping(&mut self, worker: &str, jobs: &str) -> &mut Self {
         self.ask("GET", &format!("/v2/e/ping/{worker}?gpu=x&job_id={jobs}"), "", 200, "")
     }
@@ -219,7 +219,7 @@ impl Story {
         assert!(broken.iter().all(|name| *name == promise), "{:?}", self.auditor.violations());
     }
 
-    /// So often this edge was seen.
+    /// Returns how often this transition was counted.
     pub fn edge(&self, edge: Transition) -> u64 {
         self.auditor.edges().into_iter().find(|(known, _)| *known == edge).map_or(0, |(_, count)| count)
     }
