@@ -1,6 +1,7 @@
 //! Recovery: finds the segments and the end of the log, and builds the index.
 
 pub(in crate::embedded) mod data_dir;
+mod missing_log;
 mod newest_segment;
 pub(in crate::embedded) mod scan;
 pub(in crate::embedded) mod search;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::missing_log::missing_log;
 use crate::StoreError;
 use crate::embedded::log::names;
 
@@ -52,6 +53,10 @@ impl DataDir {
                 "holds a `longshore.db`, which this version cannot read: it was made before the first release, or by \
                  another program; move that file away or choose another directory",
             ));
+        }
+        let unreadable = |error: io::Error| unusable(dir, format!("cannot be read: {error}"));
+        if let Some(what) = missing_log(dir).map_err(unreadable)? {
+            return Err(unusable(dir, what));
         }
         let data_dir = Self { dir: dir.to_owned(), locks };
         // The directory entries must be durable before the first commit is.

@@ -228,6 +228,40 @@ async fn a_log_without_a_note_of_its_end_is_opened() {
 }
 
 #[tokio::test]
+async fn a_directory_with_data_and_no_log_is_refused() {
+    for part in ["audit", "blobs", "code", "volumes", "webhooks"] {
+        for empty_log in [false, true] {
+            let dir = TempDir::new().unwrap();
+            fs::create_dir(dir.path().join(part)).unwrap();
+            fs::write(dir.path().join(part).join("x"), "x").unwrap();
+            if empty_log {
+                fs::create_dir(dir.path().join("log")).unwrap();
+            }
+            let text = refusal(dir.path());
+            assert!(text.contains(&format!("has no log, but `{part}/`")), "{text}");
+            assert!(text.contains("put `log/` and `log-end` back"), "{text}");
+            assert_eq!(dir.path().join("log").exists(), empty_log);
+        }
+    }
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("backup.json"), "{}").unwrap();
+    let text = refusal(dir.path());
+    assert!(text.contains(&format!("`longshore restore {} --data-dir NEW`", dir.path().display())), "{text}");
+}
+
+#[tokio::test]
+async fn a_directory_without_data_of_a_server_is_opened() {
+    let dir = TempDir::new().unwrap();
+    for part in ["blobs", "log", "lost+found", "others", "volumes/lost+found", "workers/live"] {
+        fs::create_dir_all(dir.path().join(part)).unwrap();
+    }
+    for file in ["lock", "longshore.toml", "blobs/.hold", "others/file"] {
+        fs::write(dir.path().join(file), "").unwrap();
+    }
+    drop(EmbeddedStore::open(dir.path()).unwrap());
+}
+
+#[tokio::test]
 async fn starting_often_leaves_no_files_behind() {
     let (store, dir) = fresh();
     let epoch = claim(&store).await;
