@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Take};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
@@ -20,6 +20,22 @@ pub(super) struct Bounds {
     pub(super) bytes_max: u64,
     /// Number of files, directories (also those that only occur in paths) and entries that describe others.
     pub(super) entries_max: u64,
+}
+
+impl Bounds {
+    /// Returns a reader of a gzipped archive. A few kilobytes can unpack to terabytes, so the reader ends at the bounds.
+    fn reader(self, archive: &[u8]) -> Archive<Take<GzDecoder<&[u8]>>> {
+        let most = self.bytes_max + self.entries_max * OVERHEAD_BYTES_PER_ENTRY;
+        Archive::new(GzDecoder::new(archive).take(most))
+    }
+
+    /// Refuses more than `entries_max` entries.
+    fn allow(self, entries: u64) -> Result<(), CodeError> {
+        if entries > self.entries_max {
+            return Err(unusable(format!("the archive has more than {} entries", self.entries_max)));
+        }
+        Ok(())
+    }
 }
 
 /// Limits of deployed code: far above a handler, far below a disk.
@@ -40,9 +56,8 @@ pub(super) struct Unpacked {
 /// Unpacks `archive` into the empty `folder` and syncs it to the disk. Memory use is bounded by a few pages for any
 /// archive: long names and extended headers are read here, because the tar library reads any length.
 pub(super) fn unpack(archive: &[u8], folder: &Path, bounds: Bounds) -> Result<Unpacked, CodeError> {
-    let most = bounds.bytes_max + bounds.entries_max * OVERHEAD_BYTES_PER_ENTRY;
-    // A few kilobytes can unpack to terabytes, so the reader stops at the limit.
-    let mut archive = Archive::new(GzDecoder::new(archive).take(most));
+    count_entries(archive, bounds)?;
+    let mut archive = bounds.reader(archive);
     let mut unpacking = Unpacking { folder, bounds, entries: 0, unpacked: Unpacked::default() };
     let mut extensions = Extensions::default();
     for entry in archive.entries().map_err(|error| broken(&error))?.raw(true) {
@@ -71,6 +86,15 @@ pub(super) fn unpack(archive: &[u8], folder: &Path, bounds: Bounds) -> Result<Un
     Ok(unpacking.unpacked)
 }
 
+/// Refuses an archive with too many entries before a file is written: a sync of each file takes milliseconds. An archive
+/// that cannot be read to its end is left to the reader that unpacks it, which knows the cause.
+fn count_entries(archive: &[u8], bounds: Bounds) -> Result<(), CodeError> {
+    let mut archive = bounds.reader(archive);
+    let entries = archive.entries().map_err(|error| broken(&error))?.raw(true);
+    let readable = entries.take_while(Result::is_ok).take(1 + bounds.entries_max as usize);
+    bounds.allow(readable.count() as u64)
+}
+
 /// The state of unpacking one archive.
 struct Unpacking<'a> {
     folder: &'a Path,
@@ -82,10 +106,7 @@ struct Unpacking<'a> {
 impl Unpacking<'_> {
     fn count(&mut self, entries: u64) -> Result<(), CodeError> {
         self.entries += entries;
-        if self.entries > self.bounds.entries_max {
-            return Err(unusable(format!("the archive has more than {} entries", self.bounds.entries_max)));
-        }
-        Ok(())
+        self.bounds.allow(self.entries)
     }
 
     fn add(
@@ -98,6 +119,9 @@ impl Unpacking<'_> {
         let at = self.folder.join(path);
         match kind {
             EntryType::Directory => self.make_dirs(&at)?,
+            EntryType::Regular if path.as_os_str().is_empty() => {
+                return Err(unusable("an entry of the archive has no name"));
+            }
             EntryType::Regular => {
                 if let Some(parent) = at.parent() {
                     self.make_dirs(parent)?;

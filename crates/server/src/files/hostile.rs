@@ -102,12 +102,22 @@ fn nothing_leads_out_of_the_folder() {
 }
 
 #[test]
+fn a_file_without_a_name_is_refused() {
+    for name in ["", "."] {
+        assert!(refusal(&raw(name, EntryType::Regular, "")).contains("has no name"), "{name}");
+    }
+}
+
+#[test]
 fn an_archive_is_bounded_in_bytes_and_entries() {
     let large = "x".repeat(600);
     assert!(refusal(&archive_of(&[("a", &large), ("b", &large)])).contains("too large"));
     let names: Vec<String> = (0..11).map(|number| number.to_string()).collect();
     let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     assert!(refusal(&archive_of(&many)).contains("more than 10 entries"));
+    let dir = tempfile::tempdir().unwrap();
+    assert!(unpack(&archive_of(&many), dir.path(), BOUNDS).is_err());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "a file was written");
     let zeros = gzip(&vec![0; 100_000_000]);
     assert!(refusal(&zeros).contains("no files"), "an end marker without entries");
 }
