@@ -262,6 +262,49 @@ def test_a_cut_end_and_a_missing_end_of_the_log_are_refused(fresh_server):
     assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs)
 
 
+def test_a_log_without_a_proven_end_is_told_of(fresh_server):
+    server = fresh_server()
+    assert "log-end" not in server.log(), "a new log has no records"
+    endpoint, jobs = filled(server)
+    assert server.terminate() == 0
+    note = server.data / "log-end"
+    note.write_bytes(b"?" + note.read_bytes()[1:])
+    unproven = "the end of the log is unproven, and what was acknowledged last may be missing"
+    said = refused_start(server)
+    assert unproven in said and "take a copy" in said, said
+    code, said = store_command(server, "verify", str(server.data))
+    assert code == 1 and unproven in said and "take a copy" in said, said
+    note.unlink()
+    code, said = store_command(server, "verify", str(server.data))
+    assert code == 0 and unproven in said, said
+    before = len(server.log())
+    server.start()
+    said = server.log()[before:]
+    assert "WARN" in said and "there is no file `log-end`" in said and unproven in said, said
+    assert server.terminate() == 0
+    before = len(server.log())
+    server.start()
+    assert "log-end" not in server.log()[before:]
+    assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs)
+
+
+def test_data_of_a_server_without_its_log_is_refused(fresh_server):
+    server = fresh_server()
+    endpoint, jobs = filled(server)
+    endpoint.run({"text": "x" * 3_000_000})
+    assert server.terminate() == 0
+    aside = server.folder / "aside"
+    aside.mkdir()
+    for name in ("log", "log-end"):
+        (server.data / name).rename(aside / name)
+    said = refused_start(server)
+    assert str(server.data) in said and "`blobs/`" in said and "`audit/`" in said and "put `log/`" in said, said
+    for name in ("log", "log-end"):
+        (aside / name).rename(server.data / name)
+    server.start()
+    assert all(endpoint.status(job)["status"] == "IN_QUEUE" for job in jobs)
+
+
 def test_second_server_is_refused_although_the_lock_file_was_removed(fresh_server):
     server = fresh_server()
     endpoint = Api(server).external()

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use longshore_cli::{RecoverArgs, StoreCommand, VerifyArgs};
-use longshore_store::{Damage, StoreError};
+use longshore_store::{Damage, StoreError, UNPROVEN_END};
 
 use crate::startup_error::StartupError;
 
@@ -36,6 +36,9 @@ fn verify(args: &VerifyArgs) -> Result<ExitCode, StoreError> {
         count(found.blobs, "large payload"),
         count(found.blob_bytes, "byte"),
     ));
+    if !args.dir.join("log-end").exists() {
+        lines.push(format!("there is no `log-end`: {UNPROVEN_END}"));
+    }
     let places = found.damages.len() as u64;
     lines.push(if places == 0 {
         "nothing is damaged".into()

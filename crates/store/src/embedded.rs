@@ -36,6 +36,7 @@ use self::compaction::Compaction;
 pub use self::copy::{HeldFile, HeldLog, hold_log};
 pub use self::dump::dump;
 use self::log::Log;
+pub use self::log::end_file::UNPROVEN_END;
 pub use self::log::limits::SegmentLimits;
 use self::read::pool::ReadPool;
 use self::recovery::data_dir::DataDir;

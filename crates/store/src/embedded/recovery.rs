@@ -21,7 +21,7 @@ use self::scan::{ReadWindow, frame_at, read_range};
 use super::error::corrupt;
 use super::index::{Index, SLOTS_MAX, Segment};
 use super::log::LogEnd;
-use super::log::end_file::EndFile;
+use super::log::end_file::{EndFile, UNPROVEN_END};
 use super::log::format::SEGMENT_HEADER_BYTES;
 use super::log::frame::Frame;
 use super::log::limits::SegmentLimits;
@@ -74,6 +74,13 @@ pub(super) fn recover(dir: &Path, limits: SegmentLimits) -> Result<Recovered, St
     };
     let newest = open(dir, newest)?;
     let tail = NewestSegment::of(&newest, known)?;
+    if known.is_none() && (tail.end > SEGMENT_HEADER_BYTES || !numbers.is_empty()) {
+        tracing::warn!(
+            "the log has records, but there is no file `{}`: {UNPROVEN_END}; this is normal after `longshore restore`, \
+             and for a directory that an old version wrote",
+            names::END
+        );
+    }
     // Compaction removed the earlier segments from the log, and the server stopped before it removed the files.
     for &number in numbers.iter().filter(|&&number| number < tail.oldest) {
         remove(dir, &names::segment(number))?;

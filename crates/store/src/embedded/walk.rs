@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::log::LogEnd;
-use super::log::end_file::EndFile;
+use super::log::end_file::{EndFile, UNPROVEN_END};
 use super::log::format::SEGMENT_HEADER_BYTES;
 use super::log::names;
 use super::log::record::{RawRecord, Record, each};
@@ -71,7 +71,9 @@ pub(super) struct Part {
 pub(super) fn walk(log: &Path, walker: &mut dyn Walker) -> Result<(), StoreError> {
     let known = EndFile::read(log).unwrap_or_else(|error| {
         let what = match error {
-            StoreError::Corrupt(_) => "the file is damaged".to_owned(),
+            StoreError::Corrupt(_) => {
+                format!("the file is damaged; {UNPROVEN_END}; take a copy of the directory before you remove the file")
+            }
             other => other.to_string(),
         };
         walker.damage(Damage { file: names::END.into(), at: 0, what });

@@ -12,6 +12,10 @@ use super::hash::hash;
 use super::names;
 use crate::StoreError;
 
+/// What is unknown about a log without the file `log-end`.
+pub const UNPROVEN_END: &str =
+    "without it the end of the log is unproven, and what was acknowledged last may be missing";
+
 /// Bytes of an entry; the last eight are the hash.
 const ENTRY_BYTES: usize = 48;
 /// Bytes of the file: each of the two entries has a sector of its own.
@@ -37,8 +41,8 @@ impl EndFile {
         let path = path(log);
         let damaged = || {
             StoreError::Corrupt(format!(
-                "`{}`: the note of the log's end is damaged; if `longshore store verify` finds nothing else, remove that \
-                 file, else restore the data directory from a backup",
+                "`{}`: the note of the log's end is damaged; restore the data directory from a backup, or take a copy of \
+                 it, check it with `longshore store verify`, and remove that file: {UNPROVEN_END}",
                 names::END
             ))
         };
