@@ -192,6 +192,44 @@ def test_what_is_not_whole_is_refused_and_nothing_is_overwritten(tmp_path, fresh
     longshore("restore", folder, "--data-dir", new)
 
 
+def test_store_verify_reads_every_file_of_a_backup(tmp_path, fresh_server):
+    server = fresh_server()
+    endpoint = Api(server).external()
+    jobs = [endpoint.run({"text": LARGE}), endpoint.run({"n": 1})]
+    server.terminate()
+    folder = back_up(server, tmp_path / "folder")
+    archive = back_up(server, tmp_path / "archive.tar.zst")
+    before = contents(folder)
+
+    def verified(backup: Path, code: int = 0) -> str:
+        done = longshore("store", "verify", backup, code=code)
+        return done.stdout + done.stderr
+
+    for backup in (folder, archive):
+        said = verified(backup)
+        assert f"read: backup with {len(before) - 2} files" in said and f"{len(jobs)} jobs" in said, said
+        assert "1 large payload with" in said and "nothing is damaged" in said, said
+    assert contents(folder) == before, "nothing is changed"
+    for path in [path for path in folder.rglob("*") if path.is_file() and path.stat().st_size]:
+        kept, mode = path.read_bytes(), path.stat().st_mode
+        name = str(path.relative_to(folder))
+        path.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
+        assert name in verified(folder, 1)
+        path.unlink()
+        said = verified(folder, 1)
+        assert name in said and ("damaged: 1 place;" in said or "not a complete backup" in said), said
+        path.write_bytes(kept)
+        path.chmod(mode)
+    (folder / "data" / "blobs" / "more").write_text("x")
+    said = verified(folder, 1)
+    assert "data/blobs/more: is not in `backup.list`" in said and "damaged: 1 place;" in said, said
+    whole = archive.read_bytes()
+    for damaged in (whole[:-1], whole[: len(whole) // 2], b"", whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]):
+        archive.write_bytes(damaged)
+        said = verified(archive, 1)
+        assert str(archive) in said and "not a complete backup" in said, said
+
+
 def test_a_backup_that_was_cut_short_leaves_nothing_that_looks_whole(tmp_path, fresh_server):
     server = fresh_server()
     api = Api(server)

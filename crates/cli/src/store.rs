@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// Subcommands of `longshore store`.
 #[derive(Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Verify every checksum in a data directory
+    /// Verify every checksum in a data directory or a backup
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
     /// Copy the readable records of a damaged data directory
@@ -25,9 +25,10 @@ Both commands read local files and do not change DIR.";
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   longshore store verify /var/lib/longshore
-  longshore store verify /backup/longshore && echo the copy is whole
+  longshore store verify /backup/monday.tar.zst && echo the backup is complete
 
-Reads the log (frames, records, payloads) and the files of large payloads.
+Reads the log (frames, records, payloads) and the files of large payloads, and
+every file of a backup.
 Prints a line for each damaged position. Changes nothing. With a running server,
 verify a copy: payloads of jobs that end meanwhile are reported as missing.
 Exit code 1: something is damaged.";
@@ -43,7 +44,7 @@ one, so jobs may return to an earlier state. If you have a backup, restore it.";
 /// Arguments of `longshore store verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The data directory, or a copy of it
+    /// The data directory, a copy of it, or a backup
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }

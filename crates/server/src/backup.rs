@@ -14,6 +14,7 @@
 //! ```
 
 mod archive;
+mod check;
 mod entry;
 mod folder;
 mod list;
@@ -32,6 +33,7 @@ use longshore_cli::{BackupArgs, RestoreArgs, ServeArgs};
 use longshore_store::StoreError;
 
 use self::archive::{ArchiveReader, ArchiveWriter};
+pub(crate) use self::check::{check, is_backup};
 use self::entry::{Entry, Sink};
 use self::folder::{FolderReader, FolderWriter};
 use self::list::ListWriter;
@@ -184,6 +186,15 @@ fn fill(
     Ok(manifest)
 }
 
+/// A backup that was read. Its manifest belongs to `kept_list`.
+struct ReadEntries {
+    manifest: Manifest,
+    /// The list in the backup.
+    kept_list: Vec<u8>,
+    /// The list of the entries that were read.
+    found_list: Vec<u8>,
+}
+
 /// Reads a complete backup into `data` and compares it with its list.
 fn read_back(
     backup: &Path,
@@ -191,23 +202,37 @@ fn read_back(
     data: &mut dyn Sink,
     progress: &mut Progress,
 ) -> Done<Manifest> {
+    let read = read_entries(backup, is_archive, data, progress)?;
+    match list::first_difference(&read.kept_list, &read.found_list) {
+        None => Ok(read.manifest),
+        Some(line) => Err(BackupError::NotWhole {
+            path: backup.to_owned(),
+            what: format!("damaged or missing entry: {line}"),
+        }),
+    }
+}
+
+/// Reads a backup into `data`.
+fn read_entries(
+    backup: &Path,
+    is_archive: bool,
+    data: &mut dyn Sink,
+    progress: &mut Progress,
+) -> Done<ReadEntries> {
     let mut list = ListWriter::new(data, progress);
     let (kept_list, manifest) = if is_archive {
         ArchiveReader::open(backup)?.read(&mut list)?
     } else {
         FolderReader::of(backup).read(&mut list)?
     };
-    let (found, ..) = list.end();
+    let (found_list, ..) = list.end();
     data.end()?;
     let not_whole = |what: String| BackupError::NotWhole { path: backup.to_owned(), what };
     let manifest = Manifest::read(&manifest).map_err(not_whole)?;
     if !manifest.is_of(&kept_list) {
         return Err(not_whole(format!("`{}` is damaged", list::NAME)));
     }
-    match list::first_difference(&kept_list, &found) {
-        None => Ok(manifest),
-        Some(line) => Err(not_whole(format!("damaged or missing entry: {line}"))),
-    }
+    Ok(ReadEntries { manifest, kept_list, found_list })
 }
 
 fn put_back(from: &Path, to: &Path) -> Done<Made> {

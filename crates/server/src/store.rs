@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use longshore_cli::{RecoverArgs, StoreCommand, VerifyArgs};
-use longshore_store::{Damage, StoreError, UNPROVEN_END};
+use longshore_store::{Damage, StoreError, UNPROVEN_END, Verified};
 
+use crate::backup;
 use crate::startup_error::StartupError;
 
 /// Runs the command. Blocks, because this program does nothing else.
@@ -15,44 +16,68 @@ pub(crate) fn run(command: &StoreCommand) -> ExitCode {
         StoreCommand::Verify(args) => verify(args),
         StoreCommand::Recover(args) => recover(args),
     };
-    ended.unwrap_or_else(|error| StartupError::Store(error).report())
+    ended.unwrap_or_else(|error| error.report())
 }
 
-fn verify(args: &VerifyArgs) -> Result<ExitCode, StoreError> {
+fn verify(args: &VerifyArgs) -> Result<ExitCode, StartupError> {
+    if backup::is_backup(&args.dir) {
+        return verify_backup(&args.dir);
+    }
     expect_log(&args.dir)?;
     let found = longshore_store::verify(&args.dir)?;
     let mut lines: Vec<String> = found.damages.iter().map(Damage::to_string).collect();
+    let places = lines.len();
+    lines.extend(counts(&found));
+    if !args.dir.join("log-end").exists() {
+        lines.push(format!("there is no `log-end`: {UNPROVEN_END}"));
+    }
+    let advice = "restore the data directory from a backup, or copy the readable records with `longshore store recover`";
+    Ok(conclude(lines, places, advice))
+}
+
+fn verify_backup(path: &Path) -> Result<ExitCode, StartupError> {
+    let found = backup::check(path)?;
+    let mut lines = found.damages;
+    let places = lines.len();
     lines.push(format!(
+        "read: backup with {} and {}",
+        count(found.files, "file"),
+        count(found.bytes, "byte")
+    ));
+    lines.extend(counts(&found.verified));
+    Ok(conclude(lines, places, "use another backup; `longshore restore` refuses this one"))
+}
+
+/// Returns what was read of a data directory.
+fn counts(found: &Verified) -> [String; 2] {
+    let log = format!(
         "read: {} of the log, {} with {}; {}",
         count(found.segments, "file"),
         count(found.frames, "frame"),
         count(found.records, "record"),
         count(found.jobs, "job"),
-    ));
-    lines.push(format!(
+    );
+    let payloads = format!(
         "read: {} with {}; {} with {}",
         count(found.payloads, "payload"),
         count(found.payload_bytes, "byte"),
         count(found.blobs, "large payload"),
         count(found.blob_bytes, "byte"),
-    ));
-    if !args.dir.join("log-end").exists() {
-        lines.push(format!("there is no `log-end`: {UNPROVEN_END}"));
-    }
-    let places = found.damages.len() as u64;
-    lines.push(if places == 0 {
-        "nothing is damaged".into()
-    } else {
-        format!(
-            "damaged: {}; restore the data directory from a backup, or copy the readable records with `longshore store recover`",
-            count(places, "place")
-        )
-    });
-    tell(&lines);
-    Ok(if places == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    );
+    [log, payloads]
 }
 
-fn recover(args: &RecoverArgs) -> Result<ExitCode, StoreError> {
+/// Prints the lines and whether there are damaged places.
+fn conclude(mut lines: Vec<String>, places: usize, advice: &str) -> ExitCode {
+    lines.push(match places {
+        0 => "nothing is damaged".into(),
+        places => format!("damaged: {}; {advice}", count(places as u64, "place")),
+    });
+    tell(&lines);
+    if places == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn recover(args: &RecoverArgs) -> Result<ExitCode, StartupError> {
     expect_log(&args.dir)?;
     let kept = longshore_store::salvage(&args.dir, &args.to)?;
     let mut lines: Vec<String> = kept.damages.iter().map(|damage| format!("damaged: {damage}")).collect();

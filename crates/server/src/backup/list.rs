@@ -8,6 +8,7 @@
 //!
 //! Characters of a path that are not printable ASCII are escaped, as in `\n` and `\xff`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
@@ -95,6 +96,33 @@ impl Read for Hashed<'_> {
         self.progress.add(bytes as u64);
         Ok(bytes)
     }
+}
+
+/// Returns the path of each entry that is not the same in both lists, and what is wrong with the entry.
+pub(super) fn differences(kept: &[u8], found: &[u8]) -> Vec<(String, String)> {
+    let (kept, found) = (by_path(kept), by_path(found));
+    let differs = |(path, line): (&String, &&[u8])| match found.get(path) {
+        None => Some((path.clone(), "is missing".to_owned())),
+        Some(other) if other == line => None,
+        Some(_) => Some((path.clone(), format!("differs from `{NAME}`"))),
+    };
+    let unknown = found.keys().filter(|path| !kept.contains_key(*path));
+    let unknown = unknown.map(|path| (path.clone(), format!("is not in `{NAME}`")));
+    kept.iter().filter_map(differs).chain(unknown).collect()
+}
+
+/// Returns the lines of a list by the paths of their entries.
+fn by_path(list: &[u8]) -> BTreeMap<String, &[u8]> {
+    let lines = list.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let text = String::from_utf8_lossy(line);
+            let entry = text.splitn(5, ' ').last().unwrap_or_default();
+            let is_link = text.starts_with("link ");
+            let path = entry.split_once(" -> ").filter(|_| is_link).map_or(entry, |(path, _)| path);
+            (path.to_owned(), line)
+        })
+        .collect()
 }
 
 /// Returns the first line that is only in one of the lists.

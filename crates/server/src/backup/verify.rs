@@ -33,7 +33,12 @@ impl CheckedData {
 
     /// Checks the store and returns its number of jobs.
     pub(super) fn check(&self) -> Done<u64> {
-        jobs(&longshore_store::verify_with(&self.folder, |name, bytes| self.check_blob(name, bytes))?)
+        jobs(&self.verify()?)
+    }
+
+    /// Checks the store.
+    pub(super) fn verify(&self) -> Done<Verified> {
+        Ok(longshore_store::verify_with(&self.folder, |name, bytes| self.check_blob(name, bytes))?)
     }
 
     fn check_blob(&self, name: &str, bytes: u64) -> Result<(), String> {
