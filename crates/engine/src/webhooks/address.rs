@@ -53,7 +53,8 @@ fn number(text: &str) -> Option<u32> {
 ///
 /// Everything that is set aside for another purpose is not: private, shared, loopback, link-local, multicast,
 /// documentation, benchmarking and reserved ranges (the IANA special-purpose registries), and IPv6 forms that
-/// only wrap such an IPv4 address.
+/// only wrap such an IPv4 address. These ranges have the metadata addresses of cloud platforms; the one outside of them,
+/// 168.63.129.16, is not public either.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -64,6 +65,8 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let reserved = match address.octets() {
         [0 | 10 | 127 | 224..=255, ..]
+        // Azure's platform address, which gives each virtual machine its configuration and credentials.
+        | [168, 63, 129, 16]
         | [169, 254, ..]
         | [192, 168, ..]
         | [192, 0, 0 | 2, _]
@@ -123,6 +126,24 @@ mod tests {
         check("169.254.169.254 172.16.0.1 172.31.255.255 192.0.0.8 192.0.2.1 192.88.99.1 192.168.1.1", false);
         check("198.18.0.1 198.19.255.255 198.51.100.7 203.0.113.9 224.0.0.1 239.255.255.250", false);
         check("240.0.0.1 255.255.255.255", false);
+    }
+
+    #[test]
+    fn metadata_addresses_of_cloud_platforms_are_refused() {
+        check(
+            "169.254.169.254 169.254.170.2 169.254.170.23 169.254.0.23 169.254.42.42 100.100.100.200",
+            false,
+        );
+        check("192.0.0.192 168.63.129.16 ::ffff:168.63.129.16 64:ff9b::a83f:8110 2002:a83f:8110::1", false);
+        check(
+            "fd00:ec2::254 fd00:ec2::23 fd20:ce::254 fd00:42::42 fd00:c1::a9fe:a9fe fe80::a9fe:a9fe",
+            false,
+        );
+        check("168.63.129.15 168.63.129.17 168.63.128.16", true);
+        let spelled = ["168.63.129.16", "2822734096", "0xa83f8110", "0250.077.0201.020", "168.63.33040"];
+        for host in spelled {
+            assert!(is_never_public(&format!("http://{host}/").parse().expect(host)), "{host}");
+        }
     }
 
     #[test]
