@@ -17,6 +17,10 @@ pub(crate) mod sse;
 use std::pin::Pin;
 
 use axum::response::Response;
+use http::HeaderName;
+
+/// The header with which a client repeats a submit. A request with more than one is refused before it is routed.
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The response that a handler is preparing.
 pub(crate) type BoxResponse = Pin<Box<dyn Future<Output = Response> + Send>>;

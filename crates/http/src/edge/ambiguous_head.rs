@@ -7,6 +7,7 @@ use http::header::{AUTHORIZATION, CONNECTION, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
 use http_body::Body as _;
 
+use crate::wire::IDEMPOTENCY_KEY;
 use crate::wire::api_error::ApiError;
 
 /// A refusal, after which the connection closes: the start of the next request may be ambiguous too.
@@ -25,7 +26,9 @@ pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
     let headers = request.headers();
     // Usually no header is repeated, and the two lengths show that without a scan.
     if headers.len() != headers.keys_len() {
-        for (name, text) in [(HOST, "`Host`"), (AUTHORIZATION, "`Authorization`")] {
+        for (name, text) in
+            [(HOST, "`Host`"), (AUTHORIZATION, "`Authorization`"), (IDEMPOTENCY_KEY, "`Idempotency-Key`")]
+        {
             if count(headers, &name) > 1 {
                 let text = format!("the header {text} comes more than once; send it once");
                 return Err(AmbiguousHead(ApiError::bad_request("doubled_header", text)));
@@ -68,8 +71,8 @@ mod tests {
     }
 
     #[test]
-    fn host_and_authorization_may_not_repeat() {
-        for name in ["host", "authorization"] {
+    fn headers_that_decide_may_not_repeat() {
+        for name in ["host", "authorization", "idempotency-key"] {
             assert_eq!(code(&[(name, "a")]), None);
             assert_eq!(
                 code(&[(name, "a"), ("x", "y"), (name, "a")]),

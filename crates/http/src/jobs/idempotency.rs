@@ -1,13 +1,12 @@
 //! The `Idempotency-Key` header: two submits with the same key and body are one job.
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use longshore_model::Idempotency;
 use longshore_model::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use ring::digest::{SHA256, digest};
 
+use crate::wire::IDEMPOTENCY_KEY;
 use crate::wire::api_error::ApiError;
-
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The key of a request, if there is one.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<Box<str>>, ApiError> {

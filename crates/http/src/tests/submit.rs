@@ -172,6 +172,31 @@ async fn an_idempotency_key_stands_for_one_job() {
 }
 
 #[tokio::test]
+async fn a_second_idempotency_key_is_ambiguous() {
+    let fixture = Fixture::start().await;
+    // On the fast path, through the router, and where a job is submitted without the header.
+    let routes = [
+        "/v2/demo/run",
+        "/v2/demo/runsync",
+        "/sdk/v2/demo/run",
+        "/v2/demo/openai/v1/models",
+        "/v1/endpoints",
+    ];
+    for route in routes {
+        for second in ["other", "first"] {
+            let head = format!("POST {route}\nidempotency-key: first\nidempotency-key: {second}");
+            let answer = fixture.ask(&head, r#"{"input":{}}"#).await;
+            // Errors of the OpenAI routes have the code inside of `error`.
+            let is_told =
+                ["doubled_header", "`Idempotency-Key`"].iter().all(|part| answer.text().contains(part));
+            assert!(answer.status == 400 && is_told, "{head}: {answer:?}");
+        }
+    }
+    let health = fixture.ask("GET /v2/demo/health", "").await.json();
+    assert_eq!(health["jobs"]["inQueue"], 0, "{health}");
+}
+
+#[tokio::test]
 async fn a_caller_who_hangs_up_leaves_the_job() {
     let fixture = Fixture::start().await;
     let mut wire = fixture.server.connect().await;
