@@ -87,6 +87,11 @@ pub(crate) fn authorize(
     if key.permits(operation, None, now_for(&key, state)) { Ok(key) } else { Err(ApiError::unauthorized()) }
 }
 
+/// Whether a key may read the whole catalog.
+pub(crate) fn reads_catalog(state: &HttpState, key: &ApiKey) -> bool {
+    key.permits(Permission::ReadCatalog, None, now_for(key, state))
+}
+
 /// Checks that a request may do `operation` to at least one endpoint, and returns its key.
 pub(crate) fn authorize_somewhere(
     state: &HttpState,
@@ -94,9 +99,7 @@ pub(crate) fn authorize_somewhere(
     operation: Permission,
 ) -> Result<Arc<TrackedKey>, ApiError> {
     let key = live_key(state, headers)?;
-    if operation == Permission::WriteCatalog {
-        note_key(&key);
-    }
+    note_key(&key);
     if key.has_scope_for(operation) { Ok(key) } else { Err(ApiError::unauthorized()) }
 }
 

@@ -56,6 +56,15 @@ pub(super) fn may_change_template(
     }
 }
 
+/// The templates that a key limited to endpoints may change, ordered by id.
+pub(super) fn templates_to_change(state: &HttpState, key: &TrackedKey) -> Vec<Arc<Template>> {
+    let mut templates = Rights::of(state, key).templates;
+    templates.sort_by_key(|template| template.id);
+    templates.dedup_by_key(|template| template.id);
+    templates.retain(|template| may_change_template(state, key, Some(template.id)).is_ok());
+    templates
+}
+
 /// Replaces slugs in the field `endpoints` by ids, and `"*"` by a list. `known` are the endpoints of the stored record;
 /// their ids are accepted even if the endpoints were deleted.
 ///
@@ -97,10 +106,10 @@ pub(super) fn resolve_endpoints(
 
 /// Removes endpoints that the key may not read from the field `endpoints` of a response.
 pub(super) fn hide_others(state: &HttpState, key: &TrackedKey, view: &mut Value) {
-    let now = auth::now_for(key, state);
-    if key.permits(Permission::ReadCatalog, None, now) {
+    if auth::reads_catalog(state, key) {
         return;
     }
+    let now = auth::now_for(key, state);
     if let Some(ids) = view.get_mut(ENDPOINTS).and_then(Value::as_array_mut) {
         ids.retain(|id| {
             let id = id.as_str().unwrap_or_default();

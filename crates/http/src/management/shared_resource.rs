@@ -12,16 +12,18 @@ use longshore_engine::TrackedKey;
 use longshore_model::{Permission, SharedWith};
 use serde_json::{Map, Value};
 
-use super::access::{may_manage, may_read};
+use super::access::may_manage;
 use super::etag::{ETag, IfMatch};
 use super::fields::{Field, Verb, read_members};
 use super::from_fields::{Creation, changed_record, new_record};
 use super::references::{hide_others, may_name, resolve_endpoints};
 use super::stored_record::StoredRecord;
-use super::{PathId, list_all, read_body, to_the_end};
+use super::{PathId, read_body, to_the_end};
 use crate::HttpState;
 use crate::gate::auth;
+use crate::openapi::page::Page;
 use crate::wire::api_error::ApiError;
+use crate::wire::query::Query;
 
 /// A resource that endpoints share, as the management API creates, shows, changes and deletes it.
 pub(super) trait SharedResource: StoredRecord {
@@ -50,6 +52,24 @@ pub(super) trait SharedResource: StoredRecord {
     /// Checks that a key may change the record with this id; `None` stands for a text that is no id.
     fn may_change(_state: &HttpState, key: &TrackedKey, _id: Option<Self::Id>) -> Result<(), ApiError> {
         if key.manages_all() { Ok(()) } else { Err(ApiError::unauthorized()) }
+    }
+
+    /// Checks that a key may read the record with this id; `None` stands for a text that is no id.
+    fn may_read(state: &HttpState, key: &TrackedKey, _id: Option<Self::Id>) -> Result<(), ApiError> {
+        if auth::reads_catalog(state, key) { Ok(()) } else { Err(ApiError::unauthorized()) }
+    }
+
+    /// Returns every record that a key may read, in any order.
+    ///
+    /// # Errors
+    ///
+    /// 401 for a key that may not list records of this kind.
+    fn list_for(state: &HttpState, key: &TrackedKey) -> Result<Vec<Arc<Self>>, ApiError> {
+        if auth::reads_catalog(state, key) {
+            Ok(Self::list(state.engine()))
+        } else {
+            Err(ApiError::unauthorized())
+        }
     }
 
     /// Checks what needs more than the record itself. `before` is the stored record that this one replaces.
@@ -85,8 +105,11 @@ pub(super) async fn list<R: SharedResource>(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let key = |record: &Arc<R>| (record.created_at(), record.id().to_string());
-    list_all((&state, &uri, &headers), R::list, key, |record| record.view())
+    let key = auth::authorize_somewhere(&state, &headers, Permission::ReadCatalog)?;
+    let records = R::list_for(&state, &key)?;
+    let page = Page::of(&uri, &Query::of(&uri)?)?;
+    let (records, cursor) = page.cut(records, |record| (record.created_at(), record.id().to_string()));
+    Ok(page.answer(records.iter().map(|record| shown(&state, &key, &**record)).collect(), cursor))
 }
 
 /// `GET` of one record.
@@ -95,9 +118,10 @@ pub(super) async fn get<R: SharedResource>(
     PathId(id): PathId,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    may_read(&state, &headers)?;
+    let key = auth::authorize_somewhere(&state, &headers, Permission::ReadCatalog)?;
+    R::may_read(&state, &key, id.parse().ok())?;
     let record = R::find(state.engine(), parse::<R>(&id)?).ok_or_else(not_found::<R>)?;
-    Ok(ETag::of(state.engine(), &*record).answer_look(&headers, record.view()))
+    Ok(ETag::of(state.engine(), &*record).answer_look(&headers, shown(&state, &key, &*record)))
 }
 
 /// `PATCH` of one record.
@@ -131,9 +155,7 @@ pub(super) async fn update<R: SharedResource>(
     })
     .await?;
     tracing::info!(resource = R::NAME, id = %stored.id(), by = %key.id, "resource changed");
-    let mut view = stored.view();
-    hide_others(&state, &key, &mut view);
-    Ok(ETag::of(state.engine(), &*stored).answer(view))
+    Ok(ETag::of(state.engine(), &*stored).answer(shown(&state, &key, &*stored)))
 }
 
 /// `DELETE` of one record.
@@ -153,6 +175,13 @@ pub(super) async fn delete<R: SharedResource>(
     .await?;
     tracing::info!(resource = R::NAME, %id, by = %key.id, "resource deleted");
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The record as this key may read it.
+fn shown<R: SharedResource>(state: &HttpState, key: &TrackedKey, record: &R) -> Value {
+    let mut view = record.view();
+    hide_others(state, key, &mut view);
+    view
 }
 
 fn parse<R: SharedResource>(id: &str) -> Result<R::Id, ApiError> {

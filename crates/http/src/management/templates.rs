@@ -1,18 +1,22 @@
 //! `/v1/templates`: the image, command line and environment of workers.
 
+use std::sync::Arc;
+
 use longshore_engine::TrackedKey;
-use longshore_model::{Template, TemplateId};
+use longshore_model::{Permission, Template, TemplateId};
 use serde_json::{Map, Value, json};
 
 use super::code::check_code;
 use super::fields::Field;
 use super::from_fields::{Creation, EXAMPLE, changed_template, new_template};
 use super::operations::{operations, schemas};
-use super::references::may_change_template;
+use super::references::{may_change_template, templates_to_change};
 use super::shared_resource::{SharedResource, create, delete, get, list, update};
+use super::stored_record::StoredRecord as _;
 use super::template_fields::TEMPLATE_FIELDS;
 use super::views;
 use crate::HttpState;
+use crate::gate::auth;
 use crate::openapi::Group;
 use crate::openapi::parameter::{Parameter, ParameterKind, query};
 use crate::wire::api_error::ApiError;
@@ -108,6 +112,20 @@ impl SharedResource for Template {
 
     fn may_change(state: &HttpState, key: &TrackedKey, id: Option<TemplateId>) -> Result<(), ApiError> {
         may_change_template(state, key, id)
+    }
+
+    fn may_read(state: &HttpState, key: &TrackedKey, id: Option<TemplateId>) -> Result<(), ApiError> {
+        if auth::reads_catalog(state, key) { Ok(()) } else { may_change_template(state, key, id) }
+    }
+
+    fn list_for(state: &HttpState, key: &TrackedKey) -> Result<Vec<Arc<Self>>, ApiError> {
+        if auth::reads_catalog(state, key) {
+            Ok(Self::list(state.engine()))
+        } else if key.has_scope_for(Permission::WriteCatalog) {
+            Ok(templates_to_change(state, key))
+        } else {
+            Err(ApiError::unauthorized())
+        }
     }
 
     async fn check(&self, state: &HttpState, before: Option<&Self>) -> Result<(), ApiError> {

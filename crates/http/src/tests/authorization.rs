@@ -12,9 +12,10 @@ use crate::mint_key;
 
 /// The permission that each route needs; the columns of [`MATRIX`].
 ///
-/// `open`: none · `list`: to read the whole catalog · `look`: to read one endpoint · `manage`: to change the catalog ·
-/// `change`: to change one endpoint · `read`: to read jobs · `jobs`: to submit and change jobs · `work`: a worker token of
-/// the endpoint · `some`: to submit jobs to some endpoint · `any`: to read some endpoint
+/// `open`: none · `list`: to read the whole catalog · `own`: the same, or to change some endpoint; the response has what
+/// the key may change · `look`: to read one endpoint · `manage`: to change the catalog · `change`: to change one endpoint ·
+/// `read`: to read jobs · `jobs`: to submit and change jobs · `work`: a worker token of the endpoint · `some`: to submit
+/// jobs to some endpoint · `any`: to read some endpoint
 const ROUTES: &str = "
     GET     /healthz                                   open
     GET     /readyz                                    open
@@ -23,7 +24,7 @@ const ROUTES: &str = "
     GET     /v1/docs                                   open
     GET     /v1/docs/style.css                         open
 
-    GET     /v1/templates                              list
+    GET     /v1/templates                              own
     POST    /v1/templates                              manage
     GET     /v1/templates/{template}                   list
     PATCH   /v1/templates/{template}                   manage
@@ -118,40 +119,40 @@ const ROUTES: &str = "
 /// The expected result per kind of key. `yes`: served. `-`: 401, whether or not the path's resource exists, before the
 /// body is read, without a change. `here` is the endpoint of the path, `elsewhere` another one.
 const MATRIX: &str = "
-                                     | open | list | look | manage | change | read | jobs | work   | some | any
-    no header                        | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    an empty header                  | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    a scheme and nothing             | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    another scheme                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    bytes that are no text           | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    an unknown key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    a key and one letter more        | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    a key and one letter less        | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    an expired key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    a disabled key                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    a deleted key                    | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    a key without scopes             | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    the operator's key               | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -    | yes  | yes
-    the same, bare                   | yes  | yes  | yes  | yes    | yes    | yes  | yes  | -    | yes  | yes
-    manage                           | yes  | yes  | yes  | yes    | yes    | -    | -    | -    | -    | yes
-    manage here                      | yes  | -    | yes  | -      | yes    | -    | -    | -    | -    | yes
-    manage elsewhere                 | yes  | -    | -    | -      | -      | -    | -    | -    | -    | yes
-    read                             | yes  | yes  | yes  | -      | -      | yes  | -    | -    | -    | yes
-    read, bare                       | yes  | yes  | yes  | -      | -      | yes  | -    | -    | -    | yes
-    read here                        | yes  | -    | yes  | -      | -      | yes  | -    | -    | -    | yes
-    read elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -    | -    | yes
-    jobs                             | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | -
-    jobs here                        | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | -
-    jobs here, bare                  | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | -
-    jobs elsewhere                   | yes  | -    | -    | -      | -      | -    | -    | -    | yes  | -
-    read here, jobs elsewhere        | yes  | -    | yes  | -      | -      | yes  | -    | -    | yes  | yes
-    jobs here, read elsewhere        | yes  | -    | -    | -      | -      | yes  | yes  | -    | yes  | yes
-    manage, jobs elsewhere           | yes  | yes  | yes  | yes    | yes    | -    | -    | -    | yes  | yes
-    a worker's token                 | yes  | -    | -    | -      | -      | -    | -    | yes  | -    | -
-    a worker's token, bare           | yes  | -    | -    | -      | -      | -    | -    | yes  | -    | -
-    a worker's token of elsewhere    | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    a worker's token, one digit off  | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
-    elsewhere's token, our name      | yes  | -    | -    | -      | -      | -    | -    | -    | -    | -
+                                     | open | list | own | look | manage | change | read | jobs | work   | some | any
+    no header                        | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    an empty header                  | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    a scheme and nothing             | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    another scheme                   | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    bytes that are no text           | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    an unknown key                   | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    a key and one letter more        | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    a key and one letter less        | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    an expired key                   | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    a disabled key                   | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    a deleted key                    | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    a key without scopes             | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    the operator's key               | yes  | yes  | yes | yes  | yes    | yes    | yes  | yes  | -    | yes  | yes
+    the same, bare                   | yes  | yes  | yes | yes  | yes    | yes    | yes  | yes  | -    | yes  | yes
+    manage                           | yes  | yes  | yes | yes  | yes    | yes    | -    | -    | -    | -    | yes
+    manage here                      | yes  | -    | yes | yes  | -      | yes    | -    | -    | -    | -    | yes
+    manage elsewhere                 | yes  | -    | yes | -    | -      | -      | -    | -    | -    | -    | yes
+    read                             | yes  | yes  | yes | yes  | -      | -      | yes  | -    | -    | -    | yes
+    read, bare                       | yes  | yes  | yes | yes  | -      | -      | yes  | -    | -    | -    | yes
+    read here                        | yes  | -    | -   | yes  | -      | -      | yes  | -    | -    | -    | yes
+    read elsewhere                   | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | yes
+    jobs                             | yes  | -    | -   | -    | -      | -      | yes  | yes  | -    | yes  | -
+    jobs here                        | yes  | -    | -   | -    | -      | -      | yes  | yes  | -    | yes  | -
+    jobs here, bare                  | yes  | -    | -   | -    | -      | -      | yes  | yes  | -    | yes  | -
+    jobs elsewhere                   | yes  | -    | -   | -    | -      | -      | -    | -    | -    | yes  | -
+    read here, jobs elsewhere        | yes  | -    | -   | yes  | -      | -      | yes  | -    | -    | yes  | yes
+    jobs here, read elsewhere        | yes  | -    | -   | -    | -      | -      | yes  | yes  | -    | yes  | yes
+    manage, jobs elsewhere           | yes  | yes  | yes | yes  | yes    | yes    | -    | -    | -    | yes  | yes
+    a worker's token                 | yes  | -    | -   | -    | -      | -      | -    | -    | yes  | -    | -
+    a worker's token, bare           | yes  | -    | -   | -    | -      | -      | -    | -    | yes  | -    | -
+    a worker's token of elsewhere    | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    a worker's token, one digit off  | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
+    elsewhere's token, our name      | yes  | -    | -   | -    | -      | -      | -    | -    | -    | -    | -
 ";
 
 /// One row of the table: a kind of key, and what it permits.
