@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 use super::query_text::SelectedField;
 use super::rest::{ManagementClient, segment};
 use super::{FieldError, Resolved, command_line};
+use crate::gate::auth;
 
 pub(super) async fn resolve(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
     match selected.name.as_str() {
         "endpoints" => endpoints(rest, &[selected]).await,
         "myself" => myself(rest, selected).await,
-        "gpuTypes" => Ok(gpu_types(rest, selected)),
+        "gpuTypes" => gpu_types(rest, selected),
         "pod" => {
             let input = selected.input()?;
             let id = input.get("podId").and_then(Value::as_str).unwrap_or_default();
@@ -24,7 +25,7 @@ pub(super) async fn resolve(rest: &ManagementClient, selected: &SelectedField) -
 /// The key of the request and the resources. Only selected lists are requested.
 async fn myself(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
     let mut user = Map::new();
-    user.insert("id".to_owned(), json!(rest.key));
+    user.insert("id".to_owned(), json!(rest.key.id));
     for field in &selected.fields {
         let list = match field.name.as_str() {
             "endpoints" => {
@@ -131,8 +132,12 @@ fn pairs(members: &Value) -> Value {
     members.as_object().into_iter().flatten().map(pair).collect()
 }
 
-/// The types of the GPUs that workers can get, with their prices.
-fn gpu_types(rest: &ManagementClient, selected: &SelectedField) -> Value {
+/// The types of the GPUs that workers can get, with their prices. Needs a key that may read the whole catalog: no
+/// request to the management API checks it.
+fn gpu_types(rest: &ManagementClient, selected: &SelectedField) -> Resolved {
+    if !auth::reads_catalog(&rest.state, &rest.key) {
+        return Err(FieldError::unauthorized());
+    }
     let wanted = selected.arguments.get("input").and_then(|input| input["id"].as_str());
     let gpus: Vec<Gpu> = rest.state.engine().gpus().into_iter().map(|(gpu, _)| gpu).collect();
     let mut types: Vec<&Gpu> = Vec::new();
@@ -157,5 +162,5 @@ fn gpu_types(rest: &ManagementClient, selected: &SelectedField) -> Value {
             "lowestPrice": { "uninterruptablePrice": price(usize::try_from(asked).unwrap_or(1)) },
         })
     };
-    types.iter().map(show).collect()
+    Ok(types.iter().map(show).collect())
 }

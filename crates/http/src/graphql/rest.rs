@@ -1,10 +1,13 @@
 //! A client of the management API inside the server.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::middleware::from_fn_with_state;
+use longshore_engine::TrackedKey;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -19,8 +22,8 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// The management API, called with the credential of the client.
 pub(super) struct ManagementClient {
     pub(super) state: HttpState,
-    /// The id of the client's key.
-    pub(super) key: String,
+    /// The client's key.
+    pub(super) key: Arc<TrackedKey>,
     router: Router,
     credential: Option<HeaderValue>,
     request_id: Option<RequestId>,
@@ -31,7 +34,7 @@ impl ManagementClient {
         state: HttpState,
         headers: &HeaderMap,
         request_id: Option<RequestId>,
-        key: String,
+        key: Arc<TrackedKey>,
     ) -> Self {
         let groups = crate::management::groups().into_iter().map(crate::openapi::Group::routes);
         // Each change is an entry of its own in the audit log.

@@ -54,7 +54,7 @@ const ROUTES: &str = "
     GET     /v1/pods                                   list
     GET     /v1/pods/{pod}                             list
     GET     /v1/billing/endpoints                      list
-    POST    /graphql                                   list
+    POST    /graphql                                   any
     GET     /v1/containerregistryauth                  list
     POST    /v1/containerregistryauth                  manage
     GET     /v1/containerregistryauth/{containerRegistryAuth}   list

@@ -144,6 +144,7 @@ impl World {
             "manage" => KeyScope::manage_all(),
             "manage here" => KeyScope::Manage { endpoint_ids: here.clone() },
             "manage elsewhere" => KeyScope::Manage { endpoint_ids: elsewhere.clone() },
+            "read here" => KeyScope::Read { endpoint_ids: here.clone() },
             "read" => KeyScope::Read { endpoint_ids: Vec::new() },
             "jobs" => KeyScope::Jobs { endpoint_ids: Vec::new() },
             other => panic!("{other}"),
@@ -194,12 +195,6 @@ async fn a_key_names_what_its_endpoints_use_or_share_and_nothing_else() {
                 let is_code = resource == Resource::Code;
                 let expected = match (kind, named, status) {
                     (_, "shared" | "every", 200) if is_code && kind != "manage" => 401,
-                    // GraphQL is for keys that may read the whole catalog.
-                    (kind, _, _)
-                        if way.starts_with("graphql") && !kind.contains("read") && kind != "manage" =>
-                    {
-                        401
-                    }
                     _ => status,
                 };
                 let world = World::start().await;
@@ -288,6 +283,107 @@ async fn a_template_is_changed_by_keys_that_manage_every_endpoint_with_it() {
     assert_eq!(change(&own, &world.key("manage").await).await, 200);
     let delete = request("DELETE", &format!("/v1/templates/{own}"), Some(&here), "");
     assert_eq!(world.server.send(delete).await.status, 401);
+}
+
+/// The status of a GET of a template, per kind of key, and the names of the templates in its list; `-`: the list is 401.
+const READS: &str = "
+                           | own | shared | every | foreign | spare | missing | list
+    manage                 | 200 | 200    | 200   | 200     | 200   | 404     | every foreign own shared spare t
+    read                   | 200 | 200    | 200   | 200     | 200   | 404     | every foreign own shared spare t
+    manage here            | 200 | 401    | 401   | 401     | 401   | 401     | own
+    manage here, jobs      | 200 | 401    | 401   | 401     | 401   | 401     | own
+    manage here, read      | 200 | 200    | 200   | 200     | 200   | 404     | every foreign own shared spare t
+    manage elsewhere       | 401 | 401    | 401   | 200     | 401   | 401     | foreign
+    read here              | 401 | 401    | 401   | 401     | 401   | 401     | -
+    jobs                   | 401 | 401    | 401   | 401     | 401   | 401     | -
+";
+
+#[tokio::test(start_paused = true)]
+async fn a_key_reads_the_templates_that_it_may_change() {
+    let world = World::start().await;
+    let mut rows = READS.lines().map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    let head = rows.by_ref().find(|cells| cells.len() > 1).unwrap();
+    for cells in rows.filter(|cells| cells.len() > 1) {
+        let kind = cells[0];
+        let key = world.key(kind).await;
+        let send = async |method, path: &str, body: String| {
+            world.server.send(request(method, path, Some(&key), body)).await
+        };
+        for (named, status) in head[1..7].iter().zip(&cells[1..7]) {
+            let path = format!("/v1/templates/{}", world.id_of(Resource::Template, named).await);
+            let answer = send("GET", &path, String::new()).await;
+            assert_eq!(answer.status.as_str(), *status, "{kind} reads {named}: {answer:?}");
+            if answer.status == 200 {
+                assert_eq!(answer.json()["name"], *named);
+            }
+        }
+        let listed = send("GET", "/v1/templates", String::new()).await;
+        let query = json!({ "query": "{ myself { id podTemplates { name } } }" }).to_string();
+        let queried = send("POST", "/graphql", query).await;
+        if cells[7] == "-" {
+            assert_eq!((listed.status.as_u16(), queried.status.as_u16()), (401, 401), "{kind}");
+            continue;
+        }
+        assert_eq!(names(&listed.json()), cells[7], "{kind}");
+        assert_eq!(names(&queried.json()["data"]["myself"]["podTemplates"]), cells[7], "{kind}");
+    }
+    // Another owner's endpoint uses the template too.
+    let body = json!({ "templateId": world.template }).to_string();
+    assert_eq!(world.server.ask("PATCH", "/v1/endpoints/other", &body).await.status, 200);
+    let key = world.key("manage here").await;
+    let own = format!("/v1/templates/{}", world.template);
+    assert_eq!(world.server.send(request("GET", &own, Some(&key), "")).await.status, 401);
+    let listed = world.server.send(request("GET", "/v1/templates", Some(&key), "")).await;
+    assert_eq!(listed.json(), json!([]));
+}
+
+/// The names of the listed templates, sorted.
+fn names(list: &Value) -> String {
+    let names = list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
+    names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_needs_what_its_request_to_the_management_api_needs() {
+    let world = World::start().await;
+    let here = world.server.endpoint;
+    let change =
+        format!("mutation {{ saveEndpoint(input: {{ id: \"{here}\", idleTimeout: 11 }}) {{ id }} }}");
+    let foreign = change.replace(here.as_str(), world.server.other.as_str());
+    let rename = format!(
+        "mutation {{ saveTemplate(input: {{ id: \"{}\", readme: \"r\" }}) {{ id }} }}",
+        world.template
+    );
+    let delete = format!("mutation {{ deleteEndpoint(id: \"{here}\") }}");
+    let whole = [
+        "{ endpoints { id } }",
+        "{ gpuTypes { id } }",
+        "{ myself { endpoints { id } } }",
+        "{ myself { networkVolumes { id } } }",
+        "{ pod(input: { podId: \"w\" }) { id } }",
+        "mutation { saveTemplate(input: { name: \"new\", imageName: \"i\" }) { id } }",
+        "mutation { deleteTemplate(templateName: \"own\") }",
+        foreign.as_str(),
+    ];
+    let own = ["{ myself { id podTemplates { id } } }", change.as_str(), rename.as_str(), delete.as_str()];
+    let ask = async |kind: &str, query: &str| {
+        let body = json!({ "query": query }).to_string();
+        world.server.send(request("POST", "/graphql", Some(&world.key(kind).await), body)).await
+    };
+    for query in whole.iter().chain(&own) {
+        assert_eq!(ask("jobs", query).await.status, 401, "{query}");
+    }
+    for query in own[1..].iter().chain(&whole[..5]) {
+        assert_eq!(ask("read here", query).await.status, 401, "{query}");
+    }
+    for query in whole {
+        assert_eq!(ask("manage here", query).await.status, 401, "{query}");
+    }
+    for query in own {
+        let answer = ask("manage here", query).await;
+        assert_eq!(answer.status, 200, "{query}: {answer:?}");
+        assert!(answer.json()["errors"].is_null(), "{query}: {answer:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
