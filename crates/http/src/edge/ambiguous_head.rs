@@ -1,10 +1,10 @@
-//! Rejects request heads that can be read in two ways. A proxy in front of the server may have read such a head
-//! differently: it checked another `Authorization`, or took a request for a body.
+//! Rejects request heads that can be read in two ways, or that name no host. A proxy in front of the server may have
+//! read such a head differently: it checked another `Authorization`, or took a request for a body.
 
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, CONNECTION, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Version};
 use http_body::Body as _;
 
 use crate::wire::IDEMPOTENCY_KEY;
@@ -21,7 +21,8 @@ impl AmbiguousHead {
     }
 }
 
-/// Checks a request's head. hyper has rejected an invalid `Content-Length` already.
+/// Checks a request's head. hyper has rejected an invalid `Content-Length` already, and closes the connection after a
+/// request with `Content-Length` and `Transfer-Encoding`, as RFC 9112 (6.1) requires; its body is the chunks.
 pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
     let headers = request.headers();
     // Usually no header is repeated, and the two lengths show that without a scan.
@@ -34,6 +35,11 @@ pub(super) fn check(request: &Request) -> Result<(), AmbiguousHead> {
                 return Err(AmbiguousHead(ApiError::bad_request("doubled_header", text)));
             }
         }
+    }
+    // RFC 9112, 3.2. HTTP/1.0 has no such rule.
+    if request.version() == Version::HTTP_11 && !headers.contains_key(HOST) {
+        let text = "the header `Host` is missing, which HTTP/1.1 requires; send it once";
+        return Err(AmbiguousHead(ApiError::bad_request("missing_host", text)));
     }
     // A body of known length is not chunked.
     if request.body().size_hint().exact().is_none() && !is_in_chunks_alone(headers) {
@@ -64,6 +70,9 @@ mod tests {
     fn code(lines: &[(&'static str, &'static str)]) -> Option<&'static str> {
         let mut request =
             Request::new(Body::from_stream(futures_util::stream::empty::<Result<&str, std::io::Error>>()));
+        if lines.iter().all(|(name, _)| *name != "host") {
+            request.headers_mut().insert(HOST, HeaderValue::from_static("test"));
+        }
         for (name, value) in lines {
             request.headers_mut().append(*name, HeaderValue::from_static(value));
         }

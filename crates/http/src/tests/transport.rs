@@ -53,6 +53,36 @@ async fn a_path_may_have_double_slashes_and_one_at_its_end() {
 }
 
 #[tokio::test]
+async fn a_host_is_named_from_http_1_1_on() {
+    let server = reader().await;
+    for target in ["/quick", "http://test/quick", "/nowhere"] {
+        let mut wire = server.connect().await;
+        wire.write(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await;
+        let answer = wire.answer(false).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "missing_host"), "{target}");
+        assert_eq!(answer.header("connection"), Some("close"), "{target}");
+    }
+    let mut wire = server.connect().await;
+    wire.write(b"GET /quick HTTP/1.0\r\n\r\n").await;
+    assert_eq!(wire.answer(false).await.text(), "quick");
+}
+
+#[tokio::test]
+async fn a_body_with_a_length_and_chunks_is_the_last_of_its_connection() {
+    let server = reader().await;
+    for framing in
+        ["content-length: 5\ntransfer-encoding: chunked", "transfer-encoding: chunked\ncontent-length: 5"]
+    {
+        let mut wire = server.connect().await;
+        wire.send(&format!("POST /read\n{framing}"), None).await;
+        wire.write(b"3\r\nabc\r\n0\r\n\r\nGET /quick HTTP/1.1\r\nhost: test\r\n\r\n").await;
+        let answer = wire.answer(false).await;
+        assert_eq!((answer.text(), answer.header("connection")), ("3", Some("close")), "{framing}");
+        assert!(timeout(DEADLINE, wire.is_closed()).await.unwrap(), "{framing}");
+    }
+}
+
+#[tokio::test]
 async fn a_panic_is_one_requests_misfortune() {
     let server = reader().await;
     let mut wire = server.connect().await;
