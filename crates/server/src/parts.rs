@@ -76,15 +76,21 @@ fn process_launcher(settings: &Settings) -> Result<ProcessLauncher, StartupError
         .with_code(CodeFolders::at(&code_dir(&settings.data_dir)), runner)
         .with_orphans_ended_after(settings.orphans_ended_after());
     match worker_cgroup(settings) {
+        WorkerCgroup::Found(base) => Ok(launcher.with_cgroups(base)),
+        WorkerCgroup::None(_) => Ok(launcher),
+        WorkerCgroup::Unusable(cause) => Err(StartupError::WorkerCgroup(cause)),
+    }
+}
+
+/// Logs where workers' cgroups are made, or why there are none. A server calls this when its start can no longer be
+/// refused.
+pub(crate) fn log_worker_cgroup(settings: &Settings) {
+    match worker_cgroup(settings) {
         WorkerCgroup::Found(base) => {
             tracing::info!(base = %base.path().display(), "each worker gets a cgroup of its own");
-            Ok(launcher.with_cgroups(base))
         }
-        WorkerCgroup::None(reason) => {
-            tracing::info!(%reason, "workers get no cgroups of their own");
-            Ok(launcher)
-        }
-        WorkerCgroup::Unusable(cause) => Err(StartupError::WorkerCgroup(cause)),
+        WorkerCgroup::None(reason) => tracing::info!(%reason, "workers get no cgroups of their own"),
+        WorkerCgroup::Unusable(error) => tracing::warn!(%error, "workers get no cgroups of their own"),
     }
 }
 

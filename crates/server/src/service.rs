@@ -75,6 +75,7 @@ impl Service {
             );
         }
         let admitted = admit(&engine).await?;
+        parts::log_worker_cgroup(settings);
         let files = Arc::new(DataFiles::new(&settings.data_dir, launchers.clone()));
         let shown: Arc<dyn FileService> = Arc::<DataFiles>::clone(&files);
         http.audit = Some(audit_log(settings)?);

@@ -33,8 +33,14 @@ async fn a_limited_key_sees_the_numbers_of_its_endpoints_alone() {
     ] {
         let seen = page(&direct, &key(&direct, vec![scope]).await).await;
         let is_mine = |line: &&str| {
-            let about_all =
-                ["longshore_commit", "longshore_owner", "longshore_http", "longshore_build", "process_"];
+            let about_all = [
+                "longshore_commit",
+                "longshore_owner",
+                "longshore_http",
+                "longshore_build",
+                "longshore_invariants",
+                "process_",
+            ];
             let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
             !line.contains(&other) && !about_all.iter().any(|prefix| name.starts_with(prefix))
         };
