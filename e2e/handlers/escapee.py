@@ -17,9 +17,10 @@ def handler(job):
             os.execve("/bin/sleep", ["sleep", "600"], {})
         os.write(writing, str(escapee).encode())
         os._exit(0)
-    escapee = int(os.read(reading, 20))
-    os.close(reading)
     os.close(writing)
+    with os.fdopen(reading) as pipe:
+        # The pipe ends when the escapee executes `sleep`: until then its environment names the worker.
+        escapee = int(pipe.read())
     return {"escapee": escapee}
 
 
