@@ -1,9 +1,9 @@
-//! Keeps the workers of one endpoint: as many as its load asks for, of the present version, replaced when they
-//! hang, restarted with patience when they crash.
+//! Keeps the workers of one endpoint: as many as its load needs, of the present version. A worker that hangs is
+//! replaced; one that crashes is restarted after a growing wait.
 //!
-//! One task per endpoint whose provider has a launcher. What to do is decided without waiting, in [`roster`] and
-//! [`longshore_fleet`]; [`task`] asks, carries out and asks again. The supervisor never writes: all that has to
-//! survive a restart is the workers themselves, which their launcher finds again.
+//! There is one task per endpoint whose provider has a launcher. [`fleet_state`] and [`longshore_fleet`] decide without
+//! waiting; [`reconcile`] observes, acts, and observes again. The supervisor stores nothing: its launcher finds the workers
+//! again after a restart.
 
 mod endpoint_api;
 pub(crate) mod environment;

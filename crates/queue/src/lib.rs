@@ -1,6 +1,6 @@
 //! One endpoint's queue as a pure, deterministic state machine.
 //!
-//! Each verb ([`Queue::submit`], [`Queue::take`], [`Queue::finish`] …) takes the time, returns its result, and says in
+//! Each verb ([`Queue::submit`], [`Queue::take`], [`Queue::report`] …) takes the time, returns its result, and says in
 //! [`Effects`] which rows to write, with hints for the shell around it. There is no I/O here, no clock, no randomness, no
 //! async: the same verbs at the same times give the same effects, which is what lets a simulator replay any history.
 //!
@@ -9,14 +9,14 @@
 //! ```text
 //!            submit.rs             take.rs                 report.rs
 //!  (none) ───────────► IN_QUEUE ───────────► IN_PROGRESS ───────────► COMPLETED, FAILED
-//!                       │ ▲  ▲  lose.rs, ping.rs │ │   (also undelivered.rs)
-//!                       │ │  └───────────────────┘ ├─ expire.rs ────► TIMED_OUT
+//!                       │ ▲  ▲ worker_loss.rs,   │ │   (also undelivered.rs)
+//!                       │ │  └─────── ping.rs ───┘ ├─ tick.rs ──────► TIMED_OUT
 //!       cancel.rs, purge.rs  retry.rs              └─ cancel.rs ────► CANCELLED
 //!                       ▼ └───── FAILED, TIMED_OUT
-//!                    CANCELLED                  any ── expire.rs ───► (deleted)
+//!                    CANCELLED                  any ── tick.rs ─────► (deleted)
 //! ```
 //!
-//! Payload bytes never enter: the machine knows their sizes, and the changes say where they belong.
+//! Payload bytes never enter: the queue knows their sizes, and the changes say where they belong.
 #![no_std]
 
 extern crate alloc;
