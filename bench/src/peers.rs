@@ -57,7 +57,7 @@ const fn scenario(
 trait Peer: Sized {
     /// Prefix of its readings.
     const NAME: &'static str;
-    /// Starts the queue.
+    /// Starts the queue's server in a new directory. The error says what failed.
     fn start(ground: &ScenarioContext) -> Result<Self, String>;
     /// The server that jobs are submitted to.
     fn dial(&self) -> Target;

@@ -55,7 +55,7 @@ fn text(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }
 
-/// Starts a session.
+/// Starts a session of `user` in the database `postgres`.
 pub(super) fn start(stream: &mut TcpStream, user: &str) -> io::Result<()> {
     let names = [text("user"), text(user), text("database"), text("postgres"), vec![0]].concat();
     let content = [&VERSION.to_be_bytes()[..], &names].concat();

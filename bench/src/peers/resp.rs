@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use crate::http::{Answer, Parsed};
 
-/// Encodes a command.
+/// Encodes a command and its arguments as a RESP array of bulk strings.
 pub(super) fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

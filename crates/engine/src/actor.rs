@@ -210,7 +210,7 @@ impl Actor {
     /// Sends what this round decided to the committer. With nothing to write and nothing on its way there,
     /// answers leave at once.
     fn flush(&mut self) {
-        // Nobody needed it in this round.
+        // The part of the input budget that this round did not use is returned.
         self.room = None;
         let runners = self.queue.running_workers();
         self.shared.running_workers.store(runners, Ordering::Relaxed);

@@ -17,7 +17,7 @@ pub(crate) struct Snippets<'a> {
 }
 
 impl Snippets<'_> {
-    /// Prints all examples.
+    /// Prints the same request to the endpoint for curl, the Python SDK and the JavaScript SDK.
     pub(crate) fn show(&self, screen: &Screen) {
         let (input, data) = self.payload();
         let Self { base_url, slug, key, .. } = self;

@@ -31,7 +31,7 @@ pub(crate) struct FileTimes {
 }
 
 impl FileTimes {
-    /// Scans the directory.
+    /// Returns the modification times of the watched files below `dir`.
     pub(crate) fn look(dir: &Path) -> Self {
         let mut files = BTreeMap::new();
         collect(dir, true, &mut files);

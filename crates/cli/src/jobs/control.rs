@@ -5,7 +5,7 @@ use crate::confirm::confirm;
 use crate::exit::{CommandExit, CommandResult};
 use crate::output::OutputFormat;
 
-/// Cancels jobs.
+/// Cancels each job of `args` and prints its state; stops at the first error.
 pub(crate) async fn cancel(args: &JobsArgs) -> CommandResult {
     let session = args.at.remote.connect()?;
     for &id in &args.jobs {

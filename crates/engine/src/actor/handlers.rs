@@ -167,7 +167,7 @@ impl Actor {
         let was_leaving = self.queue.is_draining(&worker);
         let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
         let given = self.take_within_room(take);
-        // A take makes nobody leave.
+        // A take never starts the draining of a worker; it may end it.
         let is_leaving = was_leaving && self.queue.is_draining(&worker);
         if was_leaving && !is_leaving {
             self.shared.stop_signals.forget(&worker);
@@ -309,8 +309,8 @@ impl Actor {
         self.hold(HeldReply::Row, reply, result);
     }
 
-    /// Registers a wait for the end of a job that is not terminal: else whoever asked has the answer in hand. While the
-    /// server stops nobody waits: the dropped watch says so.
+    /// Registers a waiter for the end of a job that is not terminal. While the server stops, the waiter is dropped, which
+    /// ends the wait.
     fn watch_from(&mut self, job: JobId, watch: Option<EndWaiter>) {
         if let (Some(watch), false) = (watch, self.releasing) {
             let watches = self.end_waiters.entry(job).or_default();
@@ -373,7 +373,7 @@ impl Actor {
             self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));
         }
         self.shared.stop_signals.close_all();
-        // Whoever waits for a job is answered with the job as it is.
+        // A dropped waiter's client gets the job in its present state.
         self.post_commit.dropped.extend(std::mem::take(&mut self.end_waiters).into_values().flatten());
         self.streams.drop_waiters();
     }

@@ -16,7 +16,7 @@ use crate::supervisor::FleetEvent;
 #[derive(Default)]
 pub(crate) struct PostCommit {
     pub(crate) ended: Vec<(EndWaiter, JobRow)>,
-    /// Dropped after the commit: whoever waits looks again.
+    /// Waiters dropped after the commit. Their clients' requests then read the job again.
     pub(crate) dropped: Vec<EndWaiter>,
     pub(crate) streams: Vec<oneshot::Sender<()>>,
     pub(crate) tails: Vec<(Arc<StreamTail>, TailEvent)>,
