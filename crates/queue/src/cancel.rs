@@ -1,4 +1,4 @@
-//! A client wants a job to end now, or at a time it chooses.
+//! The verbs cancel and set-ttl: a client ends a job now, or chooses the time of its deletion.
 
 use longshore_model::{JobId, JobRow, JobState, Millis};
 use longshore_planted::{Bug, planted};
@@ -6,7 +6,8 @@ use longshore_planted::{Bug, planted};
 use crate::{Change, Effects, Queue, Refusal};
 
 impl Queue {
-    /// Cancels `job` and returns its row. A terminal job is returned unchanged. Its worker, if any, gets a stop signal.
+    /// Cancels `job` and returns its row. A terminal job is returned unchanged. The worker of a running job gets a stop
+    /// signal. A progress value is deleted; the chunks of the stream stay.
     ///
     /// # Errors
     ///
@@ -15,18 +16,19 @@ impl Queue {
         let (Some(row), Some(slot)) = (self.find_visible(job, now), self.jobs.find(job)) else {
             return Err(Refusal::NoSuchJob);
         };
-        let reopens = row.state == JobState::Completed && planted(Bug::CancelAfterResult);
-        if row.state.is_terminal() && !reopens {
+        let ends_twice = row.state == JobState::Completed && planted(Bug::CancelAfterResult);
+        if row.state.is_terminal() && !ends_twice {
             return Ok(row);
         }
         self.stop_holder(slot, now, out);
-        // A progress value is no result.
+        // Deletes the progress value.
         out.changes.push(Change::ClearOutcome(row.key));
         self.end(slot, JobState::Cancelled, now, out);
         Ok(self.jobs.row(slot))
     }
 
-    /// Sets the time of the job's deletion to `ttl_ms` milliseconds after `now`, and returns its row.
+    /// Sets the time of the job's deletion to `ttl_ms` milliseconds after `now`, and returns its row. The time also holds
+    /// after the job has ended, in place of the retention. A client retry resets it.
     ///
     /// # Errors
     ///
@@ -47,7 +49,7 @@ impl Queue {
         row.ttl_pinned = true;
         self.schedule(slot);
         self.put(slot, out);
-        // A purged job is shown as cancelled although its row still says that it waits.
+        // Not the stored row: a purged job is shown as cancelled while its row is still stored as queued.
         self.find_visible(job, now).ok_or(Refusal::NoSuchJob)
     }
 }

@@ -1,4 +1,4 @@
-//! The endpoint is deleted: its jobs go in slices.
+//! The verb delete-slice: the endpoint is deleted, and its jobs are deleted in slices.
 
 use longshore_model::Millis;
 
@@ -6,9 +6,10 @@ use crate::queue::SLICE_JOBS_MAX;
 use crate::{Effects, Queue};
 
 impl Queue {
-    /// Removes a slice of the jobs, in any state, and returns how many are left. Repeat it until none is.
+    /// Deletes a slice of the jobs, in any state, and returns the number of jobs left. To be repeated until it is 0. Workers
+    /// of running jobs get stop signals.
     pub fn delete_slice(&mut self, now: Millis, out: &mut Effects) -> u64 {
-        for slot in self.jobs.some(SLICE_JOBS_MAX) {
+        for slot in self.jobs.first(SLICE_JOBS_MAX) {
             self.stop_holder(slot, now, out);
             self.remove(slot, now, out);
         }

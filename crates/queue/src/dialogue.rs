@@ -1,8 +1,8 @@
-//! The rules of the queue as dialogues: what is said to it, and what it does.
+//! Tests of the queue as dialogues: a script of commands, and the expected results and effects.
 //!
-//! A script has one command a line (`take w1 x3 idle`); what each word means is in `script.rs`. Time stands
-//! still between commands; `wait 31s` lets it pass and ticks on the way whenever the queue wants to. After every
-//! command the rows that the changes wrote are compared with the machine's memory (`audit.rs`).
+//! A script has one command per line, for example `take w1 x3 idle`; `script.rs` parses them. The time is the same for all
+//! commands until `wait 31s` advances it, with a tick at each deadline of the queue. After every command the written rows
+//! are compared with the queue's memory (`audit.rs`).
 
 #![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes the expectations so")]
 
@@ -36,8 +36,8 @@ use std::string::String;
 
 use world::World;
 
-/// Plays the script and compares the dialogue.
-#[expect(clippy::needless_pass_by_value, reason = "it is written where it is used")]
+/// Runs the script and compares the dialogue with the expected one.
+#[expect(clippy::needless_pass_by_value, reason = "callers write the expectation in place")]
 fn check(script: &str, expect: Expect) {
     let mut world = World::new();
     let mut dialogue = String::from("\n");

@@ -1,4 +1,4 @@
-//! What a verb causes.
+//! What a verb causes: rows to write and wake-ups. Also the reasons for which a verb is refused.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -6,100 +6,101 @@ use alloc::vec::Vec;
 
 use longshore_model::{JobEnd, JobId, JobKey, JobRow, JobState, Millis, Submitter, WorkerId};
 
-/// What a verb caused, beside its result. The engine's only law: commit `changes`, then release the result and `signals`.
+/// What a verb caused, in addition to its result. The caller commits `changes`, then releases the result and `signals`.
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Rows to write, all or nothing.
+    /// Changes of rows, in order. They are written in one commit, completely or not at all.
     pub changes: Vec<Change>,
-    /// Wake-ups, held until the commit that covers them. Losing one delays work, never loses it.
+    /// Wake-ups, held until the commit that covers them. A lost signal delays work; no job or result is lost with it.
     pub signals: Vec<Signal>,
 }
 
 impl Effects {
-    /// A worker let go of stopped jobs, the last of which was its only one since then.
-    pub(crate) fn let_go(&mut self, now: Millis, id: &WorkerId, alone_since: Option<Millis>) {
+    /// Adds [`Signal::LetGo`] if the confirmed stop was of the worker's only job since `alone_since`; nothing if `None`.
+    pub(crate) fn stop_confirmed(&mut self, now: Millis, id: &WorkerId, alone_since: Option<Millis>) {
         if let Some(since) = alone_since {
             self.signals.push(Signal::LetGo { worker: id.clone(), since, until: now });
         }
     }
 }
 
-/// One change of a row. Where a payload belongs to it, the caller of the verb has the bytes.
+/// One change of a stored row. A payload is not part of it: the caller of the verb has the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Insert or replace.
+    /// Inserts or replaces the row of a job.
     PutJob(Box<JobRow>),
-    /// Remove, with everything that belongs to it.
+    /// Deletes the row of a job, with its input, outcome, stream and pending webhook call.
     DeleteJob(JobKey),
-    /// Keep the input that came with the submit.
+    /// Stores the input that came with the submit.
     PutInput(JobKey),
-    /// Keep the outcome (or the progress value) that came with the report.
+    /// Stores the outcome or progress value that came with the report, in place of an earlier one.
     PutOutcome(JobKey),
-    /// Keep this error instead of any outcome.
+    /// Stores this error as the outcome, in place of an earlier one.
     PutError(JobKey, String),
-    /// Remove the outcome.
+    /// Deletes the outcome, if there is one.
     ClearOutcome(JobKey),
-    /// Remove the chunks of an attempt that did not finish; offsets go on.
+    /// Deletes the chunks of an attempt that did not end the job. The offsets of later chunks continue.
     DropChunks(JobKey),
-    /// Remove the stream altogether: an explicit retry starts at offset 0.
+    /// Deletes the stream. The next chunk has offset 0; for a client retry.
     ResetStream(JobKey),
-    /// A webhook call is owed from now on.
+    /// Stores a pending webhook call. The job had none.
     PutWebhook(JobKey),
-    /// No webhook call is owed any more.
+    /// Deletes the pending webhook call.
     DeleteWebhook(JobKey),
 }
 
-/// A hint to the shell around the machine.
+/// A wake-up for the engine. It carries what its receivers need, so that they need not query the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// A job is ready: let a parked take try again.
+    /// A queued job became ready, or may be: parked takes are to be tried again.
     JobReady,
-    /// The job is terminal: whoever waits for it can have its record.
+    /// A job became terminal; its waiters get the row.
     Ended {
-        /// The job.
+        /// The public id of the job.
         job: JobId,
-        /// Where it lives.
+        /// The key of the job's row.
         key: JobKey,
-        /// Who submitted it.
+        /// The API key and the owner of the submit.
         submitter: Submitter,
-        /// How it ended.
+        /// The terminal state.
         state: JobState,
-        /// How long the attempt ran that ended; none where none ran.
+        /// Execution time of the last attempt, in ms; `None` if the job did not run since it last entered the queue.
         ran_ms: Option<u64>,
     },
-    /// The job is gone: whoever waits for it must hear that.
+    /// The row of a job was deleted. Its waiters are to be dropped.
     Deleted(JobId, JobKey),
     /// The worker must stop this job.
     StopJob(WorkerId, JobId),
-    /// The worker did not let go, or was silent: replace it. The text says why.
+    /// The managed worker is stuck or its lease ended; it must be replaced. The text is the reason.
     ReplaceWorker(WorkerId, String),
-    /// The worker has let go of a stopped job that was the only one in its hands from one moment to the other.
+    /// The worker confirmed the stop of a job that was its only one from `since` to `until`. Processes that it started in
+    /// this time and that still run are left over from the job (ADR 0017).
     LetGo {
-        /// Which worker.
+        /// The worker that ran the job.
         worker: WorkerId,
-        /// When it got the job.
+        /// When the worker took the job.
         since: Millis,
-        /// When it let go.
+        /// When the worker confirmed the stop.
         until: Millis,
     },
-    /// A webhook call that reports this end is due.
+    /// The webhook call of this end is due. Its row is stored by the same commit.
     WebhookDue(JobId, JobKey, JobEnd),
-    /// The number of waiting or running jobs, or of workers, changed.
+    /// The number of queued or running jobs, or a worker's phase, changed.
     LoadChanged,
 }
 
-/// Why a queue refused a verb. Nothing changed.
+/// Why a queue refused a verb. The verb changed nothing. `longshore-http` maps each variant to one status and code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No such job, or it expired.
+    /// The id is unknown or the job has expired.
     NoSuchJob,
-    /// Only a failed or timed-out job can be retried.
+    /// The job is in another state than `FAILED` and `TIMED_OUT`.
     NotRetryable,
-    /// The job has no webhook, or has been retried since that end.
+    /// The job has no webhook, or this end is not its present one: it has not ended, or was retried.
     WebhookNotRedeliverable,
-    /// The same `Idempotency-Key` came with another body.
+    /// A job with the same `Idempotency-Key` was submitted with another body.
     IdempotencyKeyReused,
-    /// The queue holds as many jobs as it may.
+    /// The queue has `jobs_max` queued jobs, or no sequence number is left. Submit again later.
     QueueFull,
 }

@@ -1,5 +1,5 @@
-//! The jobs that have an `Idempotency-Key`, by the API key that sent it and its text: equal texts sent with different
-//! API keys are different promises.
+//! The index of jobs by idempotency key. Equal `Idempotency-Key` texts of different API keys are different idempotency
+//! keys.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -8,35 +8,36 @@ use longshore_model::KeyId;
 
 use crate::jobs::Slot;
 
-/// A job's promise: the API key, and the text of the `Idempotency-Key`.
-pub(crate) type Promise = (Option<KeyId>, Box<str>);
+/// The API key of the submit (`None`: the job's row names none), and the text of its `Idempotency-Key` header.
+pub(crate) type IdempotencyKey = (Option<KeyId>, Box<str>);
 
-/// The newest job of each promise.
+/// The newest job of each idempotency key. Derived from the rows.
 #[derive(Debug, Default)]
-pub(crate) struct Idempotent {
-    jobs: BTreeMap<Promise, Slot>,
+pub(crate) struct IdempotencyIndex {
+    jobs: BTreeMap<IdempotencyKey, Slot>,
 }
 
-impl Idempotent {
-    /// The job of a promise.
-    pub(crate) fn find(&self, promise: &Promise) -> Option<Slot> {
-        self.jobs.get(promise).copied()
+impl IdempotencyIndex {
+    /// The newest job with this key; `None` if there is none. The job may have expired.
+    pub(crate) fn find(&self, key: &IdempotencyKey) -> Option<Slot> {
+        self.jobs.get(key).copied()
     }
 
-    /// Gives a promise to a job; an older one with the same promise loses it.
-    pub(crate) fn insert(&mut self, promise: Promise, slot: Slot) {
-        self.jobs.insert(promise, slot);
+    /// Maps the key to this job, and no longer to an earlier one.
+    pub(crate) fn insert(&mut self, key: IdempotencyKey, slot: Slot) {
+        self.jobs.insert(key, slot);
     }
 
-    /// Forgets the promise of a job, unless a newer job has it.
-    pub(crate) fn remove(&mut self, promise: &Promise, slot: Slot) {
-        if self.find(promise) == Some(slot) {
-            self.jobs.remove(promise);
+    /// Removes the key of this job. A key that maps to a newer job stays.
+    pub(crate) fn remove(&mut self, key: &IdempotencyKey, slot: Slot) {
+        if self.find(key) == Some(slot) {
+            self.jobs.remove(key);
         }
     }
 
+    /// Every key with its job, in the order of the keys.
     #[cfg(test)]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Promise, Slot)> {
-        self.jobs.iter().map(|(promise, slot)| (promise, *slot))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&IdempotencyKey, Slot)> {
+        self.jobs.iter().map(|(key, slot)| (key, *slot))
     }
 }

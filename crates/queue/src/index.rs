@@ -1,22 +1,22 @@
-//! An index over the jobs, in little memory.
+//! An ordered index of jobs that takes little memory: a list of sorted chunks.
 //!
-//! There is one by id, one by place in the queue and one by deadline, and in all three most entries come in
-//! their order. A `BTreeMap` that is filled in order leaves its nodes half empty: of a million waiting jobs, these
-//! three took 105 MB. Here the nodes are full then, and an entry has no padding: they take 47 MB.
+//! A queue has one by id, one by position in the queue and one by deadline. In all three, most keys arrive in ascending
+//! order, and chunks then stay full. Entries have no padding. The three indexes of a million queued jobs take 47 MB; with
+//! `BTreeMap`, whose nodes stay half empty when filled in order, they take 105 MB.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::jobs::Slot;
 
-/// The most entries of a chunk.
+/// The largest number of entries of a chunk.
 const CHUNK: usize = 64;
 
-/// Slots of jobs in the order of their keys. Jobs can have the same key.
+/// A set of pairs of key and slot, ordered by key, then by slot. Several jobs can have the same key.
 #[derive(Debug)]
 pub(crate) struct Index<K: Copy> {
-    /// The entries in order, in chunks; none is empty. A million jobs have 16 000: to move them all in order to
-    /// make place for one takes microseconds, and happens once in 32 inserts at most.
+    /// The entries in order. No chunk is empty. A million jobs have 16 000 chunks; inserting one into the list moves up to
+    /// half of the list, which takes microseconds.
     chunks: VecDeque<Vec<Entry<K>>>,
     len: u64,
 }
@@ -35,21 +35,22 @@ impl<K: Copy> Default for Index<K> {
 }
 
 impl<K: Copy + Ord> Index<K> {
+    /// The number of entries.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
+    /// Whether the index has no entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The entry with the least key.
+    /// The first entry; `None` if the index is empty.
     pub(crate) fn first(&self) -> Option<(K, Slot)> {
         self.chunks.front()?.first().map(|entry| (entry.key, entry.slot))
     }
 
-    /// How many entries have a key below this one. It adds up the lengths of the chunks, which takes 40 µs at a million
-    /// entries.
+    /// The number of entries with a key below this one. Sums the lengths of the chunks: 40 µs at a million entries.
     pub(crate) fn len_below(&self, key: K) -> u64 {
         let end = Entry { key, slot: Slot::MIN };
         let chunks = self.chunks.partition_point(|chunk| chunk[0] < end);
@@ -58,7 +59,7 @@ impl<K: Copy + Ord> Index<K> {
         (whole + self.chunks[cut].partition_point(|entry| *entry < end)) as u64
     }
 
-    /// The job with this key; the one in the last slot, if there are several.
+    /// The job with this key: of several, the one with the highest slot. `None` if there is none.
     pub(crate) fn find(&self, key: K) -> Option<Slot> {
         let last = Entry { key, slot: Slot::MAX };
         let chunk = &self.chunks[self.chunks_up_to(last).checked_sub(1)?];
@@ -68,7 +69,7 @@ impl<K: Copy + Ord> Index<K> {
         (key == found).then_some(slot)
     }
 
-    /// The entries before a key (none: all), the last one first.
+    /// The entries with a key below `before` (`None`: all entries), in descending order.
     pub(crate) fn descending(&self, before: Option<K>) -> impl Iterator<Item = (K, Slot)> {
         let end = before.map(|key| Entry { key, slot: Slot::MIN });
         let chunks = end.map_or(self.chunks.len(), |end| self.chunks_up_to(end));
@@ -79,14 +80,14 @@ impl<K: Copy + Ord> Index<K> {
             .map(|entry| (entry.key, entry.slot))
     }
 
-    /// Whether there is an entry of this job with this key.
+    /// Whether the job has an entry with this key.
     pub(crate) fn contains(&self, key: K, slot: Slot) -> bool {
         let entry = Entry { key, slot };
         let at = self.chunks_up_to(entry).checked_sub(1);
         at.is_some_and(|at| self.chunks[at].binary_search(&entry).is_ok())
     }
 
-    /// Adds an entry; whether it was missing.
+    /// Adds the entry and returns `true`; returns `false` if the index has it already.
     pub(crate) fn insert(&mut self, key: K, slot: Slot) -> bool {
         let entry = Entry { key, slot };
         let above = self.chunks_up_to(entry);
@@ -106,7 +107,7 @@ impl<K: Copy + Ord> Index<K> {
             chunk.insert(at, entry);
             return true;
         }
-        // What comes next in an order goes on filling the lower part.
+        // The lower part ends with the new entry, so that ascending keys that follow are appended to it.
         let upper = chunk_of(&chunk[at..]);
         chunk.truncate(at);
         chunk.push(entry);
@@ -114,7 +115,8 @@ impl<K: Copy + Ord> Index<K> {
         true
     }
 
-    /// Inserts what comes after a full chunk, or before all of them: into the next one, if that has room.
+    /// Inserts an entry that belongs between two chunks, or before the first: into the chunk `above` if that is not full,
+    /// else as a new chunk.
     fn insert_at_edge(&mut self, above: usize, entry: Entry<K>) {
         match self.chunks.get_mut(above) {
             Some(chunk) if chunk.len() < CHUNK => chunk.insert(0, entry),
@@ -123,26 +125,26 @@ impl<K: Copy + Ord> Index<K> {
         self.len += 1;
     }
 
-    /// Removes an entry; whether it was there.
+    /// Removes the entry and returns whether the index had it.
     pub(crate) fn remove(&mut self, key: K, slot: Slot) -> bool {
         let entry = Entry { key, slot };
         let Some(at) = self.chunks_up_to(entry).checked_sub(1) else { return false };
         let chunk = &mut self.chunks[at];
-        let place = if chunk[0] == entry { Ok(0) } else { chunk.binary_search(&entry) };
-        let Ok(place) = place else { return false };
-        chunk.remove(place);
+        let found = if chunk[0] == entry { Ok(0) } else { chunk.binary_search(&entry) };
+        let Ok(found) = found else { return false };
+        chunk.remove(found);
         self.len -= 1;
         if chunk.is_empty() {
             self.chunks.remove(at);
         } else if chunk.len() <= CHUNK / 4 && chunk.len().is_power_of_two() {
-            // Not at each step: jobs come and go in their order, so that the first chunk is mostly a small one.
+            // Not at every length: jobs are usually removed in order, so the first chunk passes all short lengths.
             self.join(at);
             self.join(at.saturating_sub(1));
         }
         true
     }
 
-    /// Moves the next chunk into this one, if together they leave room to grow.
+    /// Moves the entries of the next chunk into this one if both together have at most half of a chunk's entries.
     fn join(&mut self, at: usize) {
         let len = self.chunks.range(at..).take(2).map(Vec::len).sum::<usize>();
         if len <= CHUNK / 2
@@ -152,13 +154,13 @@ impl<K: Copy + Ord> Index<K> {
         }
     }
 
-    /// Every entry, in order.
+    /// Every entry, in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, Slot)> {
         self.chunks.iter().flatten().map(|entry| (entry.key, entry.slot))
     }
 
-    /// How many chunks begin with this entry or one before it. Most questions are about either end, as jobs come and go
-    /// in their order: those are answered without a search, which misses the processor's cache at every step.
+    /// The number of chunks whose first entry is not above this one. Most calls concern the first or the last chunk; these
+    /// need no binary search, which misses the processor's cache at every step.
     fn chunks_up_to(&self, entry: Entry<K>) -> usize {
         if self.chunks.back().is_some_and(|last| last[0] <= entry) {
             return self.chunks.len();
@@ -195,7 +197,7 @@ mod tests {
         index
     }
 
-    /// The index must hold these, in any question.
+    /// Asserts that every query of the index returns the same as the expected set.
     fn compare(index: &Index<u64>, expected: &BTreeSet<(u64, Slot)>) {
         assert!(index.iter().eq(expected.iter().copied()));
         assert_eq!((index.len(), index.first()), (expected.len() as u64, expected.first().copied()));
@@ -211,18 +213,18 @@ mod tests {
     }
 
     #[test]
-    fn holds_what_a_set_would_whatever_comes_and_goes() {
+    fn random_inserts_and_removes_match_a_set() {
         let (mut index, mut expected) = (Index::default(), BTreeSet::new());
-        let mut dice = 7_u64;
-        let mut roll = |sides: u64| {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (dice >> 33) % sides
+        let mut state = 7_u64;
+        let mut below = |end: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % end
         };
         for round in 0..40_000 {
-            let (key, slot) = (roll(40), slot(roll(30)));
-            // It swells and shrinks, so that chunks are split and joined.
+            let (key, slot) = (below(40), slot(below(30)));
+            // The index grows and shrinks in turn, so that chunks are split and joined.
             let inserts = if round / 4_000 % 2 == 0 { 7 } else { 3 };
-            if roll(10) < inserts {
+            if below(10) < inserts {
                 index.insert(key, slot);
                 expected.insert((key, slot));
             } else {
@@ -236,27 +238,27 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_order_fills_the_chunks() {
+    fn keys_that_arrive_in_order_fill_the_chunks() {
         let chunks = 1000;
         let count = (CHUNK * chunks) as u64;
         assert_eq!(filled(0..count).chunks.len(), chunks);
         assert_eq!(filled((0..count).rev()).chunks.len(), chunks);
-        // Nearly in order.
+        // Neighbours are swapped.
         let nearly = filled((0..count).map(|number| number ^ 3)).chunks.len();
         assert!(nearly <= chunks * 11 / 10, "{nearly}");
-        // Two kinds that come in order, one before the other.
+        // Two ascending ranges arrive in turn, one below the other.
         let both = filled((0..count).map(|number| number / 2 + number % 2 * count)).chunks.len();
         assert!(both <= chunks * 11 / 10, "{both}");
     }
 
     #[test]
-    fn few_that_are_left_take_few_chunks() {
+    fn chunks_are_joined_when_most_entries_are_removed() {
         let count = CHUNK as u64 * 1000;
         let is_left = |key: &u64| key.is_multiple_of(100);
-        let gone: Vec<u64> = (0..count).filter(|key| !is_left(key)).collect();
-        for gone in [gone.clone(), gone.into_iter().rev().collect()] {
+        let removed: Vec<u64> = (0..count).filter(|key| !is_left(key)).collect();
+        for removed in [removed.clone(), removed.into_iter().rev().collect()] {
             let mut index = filled(0..count);
-            for key in gone {
+            for key in removed {
                 index.remove(key, slot(key));
             }
             assert!(index.iter().map(|(key, _)| key).eq((0..count).filter(is_left)));

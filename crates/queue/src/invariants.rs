@@ -1,8 +1,8 @@
-//! What must hold between two verbs, whatever they were.
+//! The invariants that hold between any two verbs.
 //!
-//! What one step can see is asserted in that step. What spans several indexes is checked here, a job at a time: asking
-//! for all of them would cost more than the verbs. A broken invariant panics: the queue is then to be dropped and loaded
-//! from rows, for what else it says may be wrong, too.
+//! A verb asserts what it can see itself. Invariants that span several indexes are checked here, for one job per call: a
+//! check of all jobs would cost more than the verbs. A broken invariant panics. The caller then drops the queue and
+//! restores it from rows, because other parts of its state may be wrong too.
 
 use longshore_model::{JobState, Millis};
 use longshore_planted::{Bug, planted};
@@ -12,8 +12,8 @@ use crate::jobs::Slot;
 use crate::transitions::deadline;
 
 impl Queue {
-    /// Checks the sums, and the next one of the jobs: as many calls as there are jobs check all of them. Between two verbs
-    /// alone; costs a few searches.
+    /// Checks the counts, and the invariants of the job in the next slot; each slot has its turn. To be called between
+    /// verbs. Costs a few index searches.
     ///
     /// # Panics
     ///
@@ -26,16 +26,16 @@ impl Queue {
         self.next_sample = self.next_sample.wrapping_add(1);
     }
 
-    /// Every job is in one place, and numbers that are kept beside the indexes agree with them.
+    /// Asserts that the lengths of the indexes and the stored counts agree.
     pub(crate) fn assert_sums(&self) {
-        let listed = self.ready.len() + self.aside.lanes.len() + self.purging.len() + self.running;
-        assert!(listed <= self.jobs.len(), "{listed} jobs are queued or run, of {}", self.jobs.len());
+        let listed = self.ready.len() + self.deferred.jobs.len() + self.purging.len() + self.running;
+        assert!(listed <= self.jobs.len(), "{listed} of {} jobs are queued or running", self.jobs.len());
         assert!(self.deadlines.len() <= self.jobs.len(), "a job has one deadline at most");
         assert!(u64::from(self.workers.busy()) <= self.running, "a busy worker holds a running job");
         assert!(self.last_seq <= self.counters.reserved_seq, "every sequence number in use is reserved");
     }
 
-    /// The indexes say of this job what its row says.
+    /// Asserts that every index has this job as its row requires.
     pub(crate) fn assert_job(&self, slot: Slot) {
         let row = &self.jobs[slot];
         let (id, state) = (row.id, row.state());
@@ -46,7 +46,7 @@ impl Queue {
         let (ready, purging) = (&self.ready, &self.purging);
         let lists = [
             ready.contains(low_priority, order, slot),
-            self.aside.contains(low_priority, order, slot),
+            self.deferred.contains(low_priority, order, slot),
             purging.contains(low_priority, order, slot),
         ];
         let expected = u8::from(state == JobState::InQueue);
@@ -55,11 +55,11 @@ impl Queue {
             expected,
             "job {id} in state {state} is in {lists:?}"
         );
-        // With a damaged counter at the end of time, later jobs cannot be distinguished from purged ones.
+        // A damaged counter can have the last time there is. Later jobs then look purged.
         let is_known = self.counters.purged_until < Millis::MAX && !planted(Bug::PurgeHitsNewJobs);
         let is_purged = is_known && self.is_purged(row);
         assert!(lists[2] || !is_purged, "the purged job {id} is being purged");
-        // A damaged row may name no worker: the job's timeout ends it.
+        // A damaged row of a running job may name no worker. The execution timeout ends such a job.
         if let (JobState::InProgress, Some(worker)) = (state, row.worker()) {
             let holder = self.workers.get(worker);
             let is_held = holder.is_some_and(|worker| worker.held.iter().any(|held| held.slot == slot));

@@ -1,4 +1,4 @@
-//! The jobs in memory: a slab with an index by id.
+//! The jobs of a queue in memory: a slab of packed rows, with an index by id.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -7,90 +7,102 @@ use core::ops;
 
 use longshore_model::{JobId, JobRow, Submitter};
 
-use crate::idempotent::Promise;
+use crate::idempotency::IdempotencyKey;
 use crate::index::Index;
 use crate::packed::PackedRow;
 use crate::submitters::Submitters;
 
-/// A job's place in the slab; valid until the job is removed.
+/// The number of a job's slot in the slab. Valid until the job is removed; then another job may get the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot(u32);
 
 impl Slot {
+    /// Orders before every other slot.
     pub(crate) const MIN: Self = Self(u32::MIN);
+    /// Orders after every slot of a job.
     pub(crate) const MAX: Self = Self(u32::MAX);
 
+    /// The slot with this number, whether a slab has it or not.
     #[cfg(test)]
     pub(crate) fn numbered(number: u32) -> Self {
         Self(number)
     }
 }
 
-/// The places of one page of the slab. In one piece the slab would be copied whole whenever it doubles, which takes
-/// tens of milliseconds at a million jobs.
-const PAGE: usize = 256;
+/// Slots per page of the slab. A slab in one vector is copied when it doubles: tens of milliseconds at a million jobs.
+const PAGE_SLOTS: usize = 256;
 
-/// All jobs of the endpoint.
+/// All jobs of the endpoint. Durable: the rows in the store have the same content.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
-    /// All but the last have [`PAGE`] places.
+    /// Every page but the last has [`PAGE_SLOTS`] slots; `None` is a free slot.
     pages: Vec<Vec<Option<PackedRow>>>,
+    /// The free slots.
     free: Vec<Slot>,
     by_id: Index<JobId>,
+    /// The submitters that the packed rows refer to.
     pub(crate) submitters: Submitters,
-    /// Fields of rows that this version has no use for; few jobs have any.
+    /// Encoded fields of rows that this version does not know ([`JobRow::carried`]). Few jobs have any.
     carried: BTreeMap<Slot, Box<[u8]>>,
 }
 
-/// What a row says that is not packed with it.
+/// The fields of a row that its packed row does not contain.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Beside<'a> {
+pub(crate) struct UnpackedFields<'a> {
+    /// The API key and the owner of the submit.
     pub(crate) submitter: Submitter,
+    /// Encoded fields that this version does not know; `None` if the row has none.
     pub(crate) carried: Option<&'a [u8]>,
 }
 
 impl Jobs {
+    /// The number of jobs, in any state.
     pub(crate) fn len(&self) -> u64 {
         self.by_id.len()
     }
 
+    /// The slot of the job with this id; `None` for an unknown id.
     pub(crate) fn find(&self, id: JobId) -> Option<Slot> {
         self.by_id.find(id)
     }
 
-    /// Takes in a row, whose submitter has been counted.
+    /// Adds a row, whose submitter was counted by [`Submitters::add_job`]. Its id is new.
     pub(crate) fn insert(&mut self, row: PackedRow) -> Slot {
         let id = row.id;
-        let slot = self.free.pop().unwrap_or_else(|| self.add_place());
-        *self.place(slot) = Some(row);
-        assert!(self.by_id.insert(id, slot), "a free slot is no job's");
+        let slot = self.free.pop().unwrap_or_else(|| self.add_slot());
+        *self.slot_mut(slot) = Some(row);
+        assert!(self.by_id.insert(id, slot), "a free slot has no job");
         slot
     }
 
-    /// Keeps fields of a stored row that this version has no use for.
-    pub(crate) fn carry(&mut self, slot: Slot, fields: Box<[u8]>) {
+    /// Sets the encoded fields of the job's row that this version does not know.
+    pub(crate) fn set_carried(&mut self, slot: Slot, fields: Box<[u8]>) {
         self.carried.insert(slot, fields);
     }
 
-    /// A place that was not taken before.
-    fn add_place(&mut self) -> Slot {
-        if self.pages.last().is_none_or(|page| page.len() == PAGE) {
-            self.pages.push(Vec::with_capacity(PAGE));
+    /// Adds a slot at the end of the slab.
+    fn add_slot(&mut self) -> Slot {
+        if self.pages.last().is_none_or(|page| page.len() == PAGE_SLOTS) {
+            self.pages.push(Vec::with_capacity(PAGE_SLOTS));
         }
         let last = self.pages.len() - 1;
         self.pages[last].push(None);
-        Slot((last * PAGE + self.pages[last].len() - 1) as u32)
+        Slot((last * PAGE_SLOTS + self.pages[last].len() - 1) as u32)
     }
 
-    fn place(&mut self, slot: Slot) -> &mut Option<PackedRow> {
-        &mut self.pages[slot.0 as usize / PAGE][slot.0 as usize % PAGE]
+    fn slot_mut(&mut self, slot: Slot) -> &mut Option<PackedRow> {
+        &mut self.pages[slot.0 as usize / PAGE_SLOTS][slot.0 as usize % PAGE_SLOTS]
     }
 
-    /// Takes out a job that is there.
+    /// Removes a job and returns its packed row. Its submitter has one job less.
+    ///
+    /// # Panics
+    ///
+    /// If the slot is free.
     pub(crate) fn remove(&mut self, slot: Slot) -> PackedRow {
-        let row = self.place(slot).take().expect("a slot in an index holds a job");
+        let row = self.slot_mut(slot).take().expect("a slot in an index holds a job");
         assert!(self.by_id.remove(row.id, slot), "a job is found by its id");
-        self.submitters.leave(row.submitter);
+        self.submitters.remove_job(row.submitter);
         if !self.carried.is_empty() {
             self.carried.remove(&slot);
         }
@@ -98,60 +110,61 @@ impl Jobs {
         row
     }
 
-    /// The whole row.
+    /// The row of a job, with all fields.
     pub(crate) fn row(&self, slot: Slot) -> JobRow {
         let row = &self[slot];
         let submitter = self.submitters.get(row.submitter);
         let carried = if self.carried.is_empty() { None } else { self.carried.get(&slot) };
-        row.unpacked(Beside { submitter, carried: carried.map(AsRef::as_ref) })
+        row.unpacked(UnpackedFields { submitter, carried: carried.map(AsRef::as_ref) })
     }
 
-    /// What the job's `Idempotency-Key` promises, if it came with one.
-    pub(crate) fn promise(&self, slot: Slot) -> Option<Promise> {
+    /// The job's idempotency key; `None` if its submit had no `Idempotency-Key`.
+    pub(crate) fn idempotency_key(&self, slot: Slot) -> Option<IdempotencyKey> {
         let row = &self[slot];
         let idempotency = row.idempotency()?;
         Some((self.submitters.get(row.submitter).key, idempotency.key.clone()))
     }
 
-    /// The jobs before `before` (none: all) by id, newest first.
+    /// The jobs with an id below `before` (`None`: all jobs), newest first.
     pub(crate) fn newest_first(&self, before: Option<JobId>) -> impl Iterator<Item = Slot> {
         self.by_id.descending(before).map(|(_, slot)| slot)
     }
 
-    /// The job in a place of the slab, counted around it again and again; none where that is free.
+    /// The job in the slot `number` modulo the number of slots; `None` if that slot is free or there are no slots.
     pub(crate) fn sample(&self, number: u32) -> Option<Slot> {
         let last = self.pages.len().checked_sub(1)?;
-        let places = last * PAGE + self.pages[last].len();
-        let place = number as usize % places;
-        self.pages[place / PAGE][place % PAGE].as_ref().map(|_| Slot(place as u32))
+        let slots = last * PAGE_SLOTS + self.pages[last].len();
+        let slot = number as usize % slots;
+        self.pages[slot / PAGE_SLOTS][slot % PAGE_SLOTS].as_ref().map(|_| Slot(slot as u32))
     }
 
-    /// Whether the job is found by its id.
+    /// Whether the index by id has the job.
     pub(crate) fn is_indexed(&self, slot: Slot) -> bool {
         self.by_id.contains(self[slot].id, slot)
     }
 
-    /// Every place of the slab is taken or free to be taken again.
+    /// Asserts that every slot has a job or is listed as free, and that submitters and carried fields belong to jobs.
     #[cfg(test)]
     pub(crate) fn assert_slab(&self) {
-        let places: usize = self.pages.iter().map(Vec::len).sum();
-        assert_eq!(places, self.by_id.len() as usize + self.free.len(), "a place of the slab leaked");
+        let slots: usize = self.pages.iter().map(Vec::len).sum();
+        assert_eq!(slots, self.by_id.len() as usize + self.free.len(), "a slot leaked");
         let mut counts = BTreeMap::new();
         for (slot, _) in self.iter() {
             *counts.entry(self.row(slot).submitter).or_insert(0) += 1;
         }
         assert_eq!(self.submitters.counts(), counts, "submitters are counted by their jobs");
         let has_job = |slot: &Slot| self.iter().any(|(of, _)| of == *slot);
-        assert!(self.carried.keys().all(has_job), "fields belong to a job");
+        assert!(self.carried.keys().all(has_job), "carried fields belong to a job");
     }
 
+    /// Every job, by id.
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &PackedRow)> {
         self.by_id.iter().map(|(_, slot)| (slot, &self[slot]))
     }
 
-    /// Some jobs, at most `limit`, in no particular order.
-    pub(crate) fn some(&self, limit: usize) -> Vec<Slot> {
+    /// The first `limit` jobs by id, or all of them if there are fewer.
+    pub(crate) fn first(&self, limit: usize) -> Vec<Slot> {
         self.by_id.iter().take(limit).map(|(_, slot)| slot).collect()
     }
 }
@@ -160,8 +173,8 @@ impl ops::Index<Slot> for Jobs {
     type Output = PackedRow;
 
     fn index(&self, slot: Slot) -> &PackedRow {
-        // A slot leaves every index in the same step in which its job is removed.
-        self.pages[slot.0 as usize / PAGE][slot.0 as usize % PAGE]
+        // A job is removed from all indexes in the verb that frees its slot.
+        self.pages[slot.0 as usize / PAGE_SLOTS][slot.0 as usize % PAGE_SLOTS]
             .as_ref()
             .expect("a slot in an index holds a job")
     }
@@ -169,6 +182,6 @@ impl ops::Index<Slot> for Jobs {
 
 impl ops::IndexMut<Slot> for Jobs {
     fn index_mut(&mut self, slot: Slot) -> &mut PackedRow {
-        self.place(slot).as_mut().expect("a slot in an index holds a job")
+        self.slot_mut(slot).as_mut().expect("a slot in an index holds a job")
     }
 }

@@ -1,4 +1,4 @@
-//! A job's row as it is kept in memory.
+//! The row of a job as a queue stores it in memory.
 
 use alloc::boxed::Box;
 
@@ -7,32 +7,35 @@ use longshore_model::{
 };
 
 use crate::Submit;
-use crate::jobs::Beside;
+use crate::jobs::UnpackedFields;
 use crate::submitters::SubmitterNo;
 
-/// A row, packed: there may be millions, and nearly all that wait are as their submit left them. Those take 64
-/// bytes, where a [`JobRow`] takes 168; the others have what changed in a box.
+/// The row of a job, packed: a queue may have millions. A job as its submit left it needs 64 bytes. A job that
+/// was taken or changed since, or has an idempotency key, has its [`RowExtras`] in a separate allocation.
+///
+/// The submitter is a number in a table, and carried fields are in a table of their own ([`UnpackedFields`]).
 #[derive(Debug)]
 pub(crate) struct PackedRow {
-    /// As [`JobKey::to_row`] makes it.
+    /// The key as [`JobKey::to_row`] encodes it.
     key: i64,
     pub(crate) id: JobId,
-    marks: Marks,
+    flags: Flags,
     created_at: PackedMillis,
     pub(crate) ttl_ms: u32,
     pub(crate) execution_timeout_ms: u32,
     input_bytes: u32,
+    /// The number of the submitter in [`crate::jobs::Jobs::submitters`].
     pub(crate) submitter: SubmitterNo,
     pub(crate) order: i64,
-    /// None while everything in it follows from the submit.
+    /// `None` while it would equal [`RowExtras::as_submitted`].
     extras: Option<Box<RowExtras>>,
 }
 
-/// A job's state (three bits) and two of its flags.
+/// The state of a job (three bits) and two of its flags.
 #[derive(Clone, Copy, Debug)]
-struct Marks(u8);
+struct Flags(u8);
 
-impl Marks {
+impl Flags {
     const STATE: u8 = 7;
     const LOW_PRIORITY: u8 = 1 << 3;
     const WEBHOOK: u8 = 1 << 4;
@@ -51,7 +54,8 @@ impl Marks {
     }
 }
 
-/// A time in 48 bits of milliseconds, until the year 10889. A later one, which only a damaged row has, is that year's.
+/// A time as 48 bits of milliseconds since the epoch: up to the year 10889. Later times, which only a damaged row has,
+/// become the last one.
 #[derive(Clone, Copy, Debug)]
 struct PackedMillis([u8; 6]);
 
@@ -71,7 +75,7 @@ impl PackedMillis {
     }
 }
 
-/// What a row says besides; the fields are described at [`JobRow`].
+/// The fields of a row that a submit without an idempotency key does not set. [`JobRow`] describes them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RowExtras {
     pub(crate) never_taken: bool,
@@ -89,8 +93,8 @@ pub(crate) struct RowExtras {
 }
 
 impl RowExtras {
-    /// Nothing has changed yet.
-    fn nothing(created_at: Millis, ttl_ms: u32) -> Self {
+    /// The extras of a job that was submitted without an idempotency key and not taken yet.
+    fn as_submitted(created_at: Millis, ttl_ms: u32) -> Self {
         Self {
             never_taken: true,
             ttl_pinned: false,
@@ -109,39 +113,67 @@ impl RowExtras {
 }
 
 impl PackedRow {
-    /// A stored row, without what is kept beside it.
+    /// Packs a stored row. `submitter` is the number of the row's submitter. The caller stores the row's carried fields.
     pub(crate) fn new(row: JobRow, submitter: SubmitterNo) -> Self {
-        let created_at = PackedMillis::new(row.created_at);
-        let changed = RowExtras {
-            never_taken: row.never_taken,
-            ttl_pinned: row.ttl_pinned,
-            webhook_pending: row.webhook_pending,
-            retries: row.retries,
-            redeliveries: row.redeliveries,
-            attempt: row.attempt,
-            enqueued_at: row.enqueued_at,
-            started_at: row.started_at,
-            finished_at: row.finished_at,
-            delete_at: row.delete_at,
-            worker: row.worker,
-            idempotency: row.idempotency,
-        };
-        let as_submitted = changed == RowExtras::nothing(created_at.get(), row.ttl_ms);
-        Self {
-            key: row.key.to_row(),
-            id: row.id,
-            marks: Marks::new(row.state, row.low_priority, row.webhook),
+        // Without `..`, so that a new field of `JobRow` does not compile until it is packed.
+        let JobRow {
+            key,
+            id,
+            state,
+            low_priority,
+            never_taken,
+            ttl_pinned,
+            webhook,
+            webhook_pending,
+            retries,
+            redeliveries,
+            attempt,
+            order,
             created_at,
-            ttl_ms: row.ttl_ms,
-            execution_timeout_ms: row.execution_timeout_ms,
-            input_bytes: row.input_bytes,
+            enqueued_at,
+            started_at,
+            finished_at,
+            delete_at,
+            ttl_ms,
+            execution_timeout_ms,
+            input_bytes,
+            worker,
+            idempotency,
+            submitter: _,
+            carried: _,
+        } = row;
+        let created_at = PackedMillis::new(created_at);
+        let extras = RowExtras {
+            never_taken,
+            ttl_pinned,
+            webhook_pending,
+            retries,
+            redeliveries,
+            attempt,
+            enqueued_at,
+            started_at,
+            finished_at,
+            delete_at,
+            worker,
+            idempotency,
+        };
+        let is_as_submitted = extras == RowExtras::as_submitted(created_at.get(), ttl_ms);
+        Self {
+            key: key.to_row(),
+            id,
+            flags: Flags::new(state, low_priority, webhook),
+            created_at,
+            ttl_ms,
+            execution_timeout_ms,
+            input_bytes,
             submitter,
-            order: row.order,
-            extras: (!as_submitted).then(|| Box::new(changed)),
+            order,
+            extras: (!is_as_submitted).then(|| Box::new(extras)),
         }
     }
 
-    /// A job that comes in now, before it has its place in the line.
+    /// Returns the packed row of a submit, before the job gets its position in the queue. `execution_timeout_ms` is the
+    /// endpoint's, for a submit that names none.
     pub(crate) fn submitted(
         key: JobKey,
         now: Millis,
@@ -151,11 +183,11 @@ impl PackedRow {
     ) -> Self {
         let ttl_ms = submit.ttl_ms.unwrap_or(limits::TTL_MS_DEFAULT as u32);
         let with_key =
-            |key| Box::new(RowExtras { idempotency: Some(key), ..RowExtras::nothing(now, ttl_ms) });
+            |key| Box::new(RowExtras { idempotency: Some(key), ..RowExtras::as_submitted(now, ttl_ms) });
         Self {
             key: key.to_row(),
             id: submit.id,
-            marks: Marks::new(JobState::InQueue, submit.low_priority, submit.webhook),
+            flags: Flags::new(JobState::InQueue, submit.low_priority, submit.webhook),
             created_at: PackedMillis::new(now),
             ttl_ms,
             execution_timeout_ms: submit.execution_timeout_ms.unwrap_or(execution_timeout_ms),
@@ -166,92 +198,96 @@ impl PackedRow {
         }
     }
 
-    /// The row as the rest of the world knows it.
-    pub(crate) fn unpacked(&self, beside: Beside<'_>) -> JobRow {
+    /// Returns the whole row, the inverse of [`PackedRow::new`].
+    pub(crate) fn unpacked(&self, fields: UnpackedFields<'_>) -> JobRow {
         let created_at = self.created_at.get();
-        let nothing;
-        let changed = if let Some(changed) = &self.extras {
-            changed
+        let as_submitted;
+        let extras = if let Some(extras) = &self.extras {
+            extras
         } else {
-            nothing = RowExtras::nothing(created_at, self.ttl_ms);
-            &nothing
+            as_submitted = RowExtras::as_submitted(created_at, self.ttl_ms);
+            &as_submitted
         };
         JobRow {
             key: self.key(),
             id: self.id,
             state: self.state(),
             low_priority: self.low_priority(),
-            never_taken: changed.never_taken,
-            ttl_pinned: changed.ttl_pinned,
+            never_taken: extras.never_taken,
+            ttl_pinned: extras.ttl_pinned,
             webhook: self.webhook(),
-            webhook_pending: changed.webhook_pending,
-            retries: changed.retries,
-            redeliveries: changed.redeliveries,
-            attempt: changed.attempt,
+            webhook_pending: extras.webhook_pending,
+            retries: extras.retries,
+            redeliveries: extras.redeliveries,
+            attempt: extras.attempt,
             order: self.order,
             created_at,
-            enqueued_at: changed.enqueued_at,
-            started_at: changed.started_at,
-            finished_at: changed.finished_at,
-            delete_at: changed.delete_at,
+            enqueued_at: extras.enqueued_at,
+            started_at: extras.started_at,
+            finished_at: extras.finished_at,
+            delete_at: extras.delete_at,
             ttl_ms: self.ttl_ms,
             execution_timeout_ms: self.execution_timeout_ms,
             input_bytes: self.input_bytes,
-            worker: changed.worker.clone(),
-            idempotency: changed.idempotency.clone(),
-            submitter: beside.submitter,
-            carried: beside.carried.map(Into::into),
+            worker: extras.worker.clone(),
+            idempotency: extras.idempotency.clone(),
+            submitter: fields.submitter,
+            carried: fields.carried.map(Into::into),
         }
     }
 
+    /// As [`JobRow::state`]; so are the following functions with the name of a field.
     pub(crate) fn state(&self) -> JobState {
-        self.marks.state()
+        self.flags.state()
     }
 
+    /// Sets the state alone. The caller updates the indexes.
     pub(crate) fn set_state(&mut self, state: JobState) {
-        self.marks.0 = self.marks.0 & !Marks::STATE | state as u8;
+        self.flags.0 = self.flags.0 & !Flags::STATE | state as u8;
     }
 
     pub(crate) fn low_priority(&self) -> bool {
-        self.marks.has(Marks::LOW_PRIORITY)
+        self.flags.has(Flags::LOW_PRIORITY)
     }
 
     pub(crate) fn webhook(&self) -> bool {
-        self.marks.has(Marks::WEBHOOK)
+        self.flags.has(Flags::WEBHOOK)
     }
 
+    /// The decoded key.
     pub(crate) fn key(&self) -> JobKey {
         JobKey::from_row(self.key)
     }
 
-    /// What can change, to be changed.
+    /// The extras, to be changed. Allocates them if the row has none.
     pub(crate) fn extras_mut(&mut self) -> &mut RowExtras {
         let (created_at, ttl_ms) = (self.created_at.get(), self.ttl_ms);
-        self.extras.get_or_insert_with(|| Box::new(RowExtras::nothing(created_at, ttl_ms)))
+        self.extras.get_or_insert_with(|| Box::new(RowExtras::as_submitted(created_at, ttl_ms)))
     }
 
-    /// The job is in the queue from now on, and did not run since.
+    /// Makes the job queued at this position since `now`, and resets its start and end. Allocates nothing for a job that
+    /// was submitted at `now`.
     pub(crate) fn enter_queue(&mut self, now: Millis, order: i64) {
         self.set_state(JobState::InQueue);
         self.order = order;
         if self.extras.is_some() || now != self.created_at.get() {
-            let changed = self.extras_mut();
-            changed.enqueued_at = now;
-            changed.started_at = Millis(0);
-            changed.finished_at = Millis(0);
+            let extras = self.extras_mut();
+            extras.enqueued_at = now;
+            extras.started_at = Millis(0);
+            extras.finished_at = Millis(0);
         }
     }
 
     pub(crate) fn never_taken(&self) -> bool {
-        self.extras.as_ref().is_none_or(|changed| changed.never_taken)
+        self.extras.as_ref().is_none_or(|extras| extras.never_taken)
     }
 
     pub(crate) fn webhook_pending(&self) -> bool {
-        self.extras.as_ref().is_some_and(|changed| changed.webhook_pending)
+        self.extras.as_ref().is_some_and(|extras| extras.webhook_pending)
     }
 
     pub(crate) fn retries(&self) -> u8 {
-        self.extras.as_ref().map_or(0, |changed| changed.retries)
+        self.extras.as_ref().map_or(0, |extras| extras.retries)
     }
 
     pub(crate) fn input_bytes(&self) -> u32 {
@@ -259,29 +295,29 @@ impl PackedRow {
     }
 
     pub(crate) fn redeliveries(&self) -> u8 {
-        self.extras.as_ref().map_or(0, |changed| changed.redeliveries)
+        self.extras.as_ref().map_or(0, |extras| extras.redeliveries)
     }
 
     pub(crate) fn attempt(&self) -> Attempt {
-        self.extras.as_ref().map_or(Attempt(0), |changed| changed.attempt)
+        self.extras.as_ref().map_or(Attempt(0), |extras| extras.attempt)
     }
 
     pub(crate) fn enqueued_at(&self) -> Millis {
-        self.extras.as_ref().map_or(self.created_at.get(), |changed| changed.enqueued_at)
+        self.extras.as_ref().map_or(self.created_at.get(), |extras| extras.enqueued_at)
     }
 
     pub(crate) fn started_at(&self) -> Millis {
-        self.extras.as_ref().map_or(Millis(0), |changed| changed.started_at)
+        self.extras.as_ref().map_or(Millis(0), |extras| extras.started_at)
     }
 
     pub(crate) fn delete_at(&self) -> Millis {
         let by_ttl = self.created_at.get() + u64::from(self.ttl_ms);
-        self.extras.as_ref().map_or(by_ttl, |changed| changed.delete_at)
+        self.extras.as_ref().map_or(by_ttl, |extras| extras.delete_at)
     }
 
-    /// As [`JobRow::pending_end`].
+    /// The end whose webhook call is pending; `None` if no call is pending. As [`JobRow::pending_end`].
     pub(crate) fn pending_end(&self) -> Option<JobEnd> {
-        if self.webhook_pending() { self.unpacked(Beside::default()).pending_end() } else { None }
+        if self.webhook_pending() { self.unpacked(UnpackedFields::default()).pending_end() } else { None }
     }
 
     pub(crate) fn worker(&self) -> Option<&WorkerId> {
@@ -301,44 +337,22 @@ mod tests {
     use crate::submitters::Submitters;
 
     fn packed(row: JobRow) -> PackedRow {
-        PackedRow::new(row, Submitters::default().enter(Submitter::default()))
+        PackedRow::new(row, Submitters::default().add_job(Submitter::default()))
     }
 
     fn unpacked(row: &PackedRow) -> JobRow {
-        row.unpacked(Beside::default())
+        row.unpacked(UnpackedFields::default())
     }
 
+    /// A row as its submit left it, with the longest key and both flags set.
     fn submitted() -> JobRow {
-        JobRow {
-            key: JobKey { endpoint: EndpointNo(7), seq: JobKey::SEQ_MAX },
-            id: JobId::mint(Millis(1_000), 5, true),
-            state: JobState::InQueue,
-            low_priority: true,
-            never_taken: true,
-            ttl_pinned: false,
-            webhook: true,
-            webhook_pending: false,
-            retries: 0,
-            redeliveries: 0,
-            attempt: Attempt(0),
-            order: -3,
-            created_at: Millis(1_000),
-            enqueued_at: Millis(1_000),
-            started_at: Millis(0),
-            finished_at: Millis(0),
-            delete_at: Millis(61_000),
-            ttl_ms: 60_000,
-            execution_timeout_ms: 9_000,
-            input_bytes: 17,
-            worker: None,
-            idempotency: None,
-            submitter: Submitter::default(),
-            carried: None,
-        }
+        let key = JobKey { endpoint: EndpointNo(7), seq: JobKey::SEQ_MAX };
+        let row = JobRow::queued(key, JobId::mint(Millis(1_000), 5, true), Millis(1_000));
+        JobRow { low_priority: true, webhook: true, order: -3, input_bytes: 17, ..row }
     }
 
     #[test]
-    fn a_job_as_it_was_submitted_takes_64_bytes() {
+    fn a_submitted_job_takes_64_bytes() {
         assert_eq!(size_of::<Option<PackedRow>>(), 64);
         let mut packed = packed(submitted());
         assert!(packed.extras.is_none());
@@ -348,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_the_same_when_it_is_unpacked() {
+    fn unpacking_returns_the_packed_row() {
         let idempotency = Idempotency { key: "k".into(), fingerprint: [1; 16] };
         for row in [
             submitted(),
@@ -378,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_creation_that_no_clock_shows_is_cut() {
+    fn a_creation_time_of_more_than_48_bits_is_limited() {
         let far = JobRow { created_at: Millis::MAX, enqueued_at: Millis(5), ..submitted() };
         let row = unpacked(&packed(far.clone()));
         assert_eq!(row, JobRow { created_at: Millis((1 << 48) - 1), ..far });
@@ -386,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_enters_the_queue_again_did_not_run() {
+    fn a_requeue_resets_the_start() {
         let ran = JobRow { started_at: Millis(2_000), attempt: Attempt(1), ..submitted() };
         let mut packed = packed(ran.clone());
         packed.enter_queue(Millis(1_000), 4);

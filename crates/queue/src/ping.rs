@@ -1,7 +1,8 @@
-//! A worker shows that it lives, and what it holds.
+//! The verb ping: a worker renews its lease and lists its jobs.
 //!
-//! A ping is a hint: SDKs repeat old lists when they retry, and list foreign ids from files they share. Only
-//! jobs that this worker was given count, and only twice in a row (worker protocol §5).
+//! The list is a hint. SDKs send old lists when they retry, and list jobs of other workers from files that they share. So
+//! only jobs that were delivered to this worker count, and a job is dropped only if two consecutive pings do not list it
+//! (worker protocol §5).
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -9,29 +10,33 @@ use alloc::vec::Vec;
 use longshore_model::{JobId, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
-use crate::transitions::Loss;
+use crate::transitions::RequeueCause;
 use crate::workers::{HeldJob, PendingStop};
 use crate::{Effects, Queue, Signal};
 
-/// Pings in a row that do not list a job before it counts as dropped.
+/// Consecutive pings that do not list a job after which the worker counts as not having it.
 const MISSED_PINGS_MAX: u8 = 2;
-/// Deliveries that nobody confirmed before further ones count as retries: a job that kills its worker's answer
-/// every time must not go round for ever.
+/// Unconfirmed deliveries of a job before further ones count as retries, so that a job that never arrives fails in the
+/// end.
 const REDELIVERIES_MAX: u8 = 3;
-/// What a worker did that had the job for sure.
-const DROPPED: &str = "its worker dropped it without reporting a result";
+/// The reason of a requeue after a confirmed delivery.
+const DROPPED: &str = "the worker dropped the job without a report";
 
 impl Queue {
-    /// Renews the worker's lease, and compares the jobs that it `holds` with those that it was given (`None`: it does not
-    /// say). An unknown worker becomes a known one.
+    /// Renews the worker's lease and compares its job list `holds` with the jobs delivered to it. An unknown worker becomes
+    /// known. `None`: the ping has no list, and only renews the lease.
+    ///
+    /// A listed job is confirmed. A job missing in two consecutive lists is requeued. A stopped job that is not listed
+    /// counts as stopped; one that is listed after its stop grace makes the worker stuck. A listed job that is terminal or
+    /// unknown gets another stop signal.
     pub fn ping(&mut self, now: Millis, id: &WorkerId, holds: Option<&[JobId]>, out: &mut Effects) {
         self.touch_or_register(now, id, out);
         let Some(listed) = holds else { return };
         let listed: BTreeSet<JobId> = listed.iter().copied().collect();
         let Some(worker) = self.workers.get_mut(id) else { return };
         worker.pings = true;
-        let alone_since = worker.lets_go(|job| !listed.contains(&job));
-        let clings = worker.stopping.iter().find(|stopping| stopping.overdue).map(|stopping| stopping.job);
+        let alone_since = worker.confirm_stops(|job| !listed.contains(&job));
+        let stuck = worker.stopping.iter().find(|stopping| stopping.overdue).map(|stopping| stopping.job);
         let mut dropped = Vec::new();
         for held in &mut worker.held {
             if listed.contains(&self.jobs[held.slot].id) {
@@ -43,29 +48,29 @@ impl Queue {
                 }
             }
         }
-        out.let_go(now, id, alone_since);
+        out.stop_confirmed(now, id, alone_since);
         self.redeliver(dropped, now, out);
-        if let Some(job) = clings {
+        if let Some(job) = stuck {
             self.replace_stuck(id, job, out);
         }
         self.stop_finished(now, id, &listed, out);
         self.workers.schedule(id, self.settings.lease_ms);
     }
 
-    /// Any request of a worker is a sign of life. Unknown workers are welcome.
+    /// Renews the lease of a worker, and adds an unknown one.
     pub(crate) fn touch_or_register(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         if self.workers.touch(id, now, self.settings.lease_ms) {
             out.signals.push(Signal::LoadChanged);
         }
     }
 
-    /// Renews the lease of a worker whose request says nothing of jobs. An unknown worker stays unknown.
+    /// Renews the lease of a worker after a request without job information. An unknown worker stays unknown.
     pub fn touch_worker(&mut self, now: Millis, id: &WorkerId) {
         self.workers.touch_known(id, now);
     }
 
-    /// Back to the front of the line with jobs that their worker does not have. It counts as a retry if the
-    /// worker had the job for sure, or if the job never arrives anywhere.
+    /// Requeues jobs that their worker does not have. A requeue counts as a retry if the delivery was confirmed, or after
+    /// [`REDELIVERIES_MAX`] unconfirmed deliveries of the job.
     pub(crate) fn redeliver(&mut self, mut dropped: Vec<HeldJob>, now: Millis, out: &mut Effects) {
         self.sort_last_first(&mut dropped);
         for held in dropped {
@@ -75,19 +80,20 @@ impl Queue {
             if !counts {
                 row.extras_mut().redeliveries += 1;
             }
-            let loss = if held.confirmed { Loss::Worker(DROPPED) } else { Loss::Delivery };
-            self.requeue(held.slot, counts, &loss, now, out);
+            let cause =
+                if held.confirmed { RequeueCause::AttemptFailed(DROPPED) } else { RequeueCause::Unconfirmed };
+            self.requeue(held.slot, counts, &cause, now, out);
         }
     }
 
-    /// Sorts jobs so that putting each at the front of the line brings all of them into their old order.
+    /// Sorts running jobs by descending position, so that requeuing each at the front restores their order.
     pub(crate) fn sort_last_first(&self, held: &mut [HeldJob]) {
-        // A running job's row still says where in the line it was.
+        // A running job's row keeps the position that the job had in the queue.
         held.sort_by_key(|held| core::cmp::Reverse(self.jobs[held.slot].order));
     }
 
-    /// Repeats the stop signal for listed jobs that are over: it may have been lost, with a restart even the
-    /// memory of having sent it.
+    /// Repeats the stop signal for listed jobs that are terminal or unknown, because a signal may be lost. Adds a pending
+    /// stop for jobs that this worker ran and that were cancelled or timed out: a restart loses pending stops.
     fn stop_finished(&mut self, now: Millis, id: &WorkerId, listed: &BTreeSet<JobId>, out: &mut Effects) {
         for job in listed {
             let slot = self.jobs.find(*job);
@@ -95,15 +101,16 @@ impl Queue {
                 out.signals.push(Signal::StopJob(id.clone(), *job));
             }
             let Some(worker) = self.workers.get_mut(id) else { return };
-            let knows = worker.stopping.iter().any(|stopping| stopping.job == *job);
-            if !knows && slot.is_some_and(|slot| was_stopped(&self.jobs[slot], id)) {
-                // The list may be an old one: a whole lease, so that several new ones can correct it.
+            let is_pending = worker.stopping.iter().any(|stopping| stopping.job == *job);
+            if !is_pending && slot.is_some_and(|slot| was_stopped(&self.jobs[slot], id)) {
+                // The list may be old. The grace is a whole lease, in which several newer lists arrive.
                 worker.stopping.push(PendingStop::until(*job, now + self.settings.lease_ms));
             }
         }
     }
 }
 
+/// Whether the job was cancelled or timed out while this worker, the last one, had it.
 fn was_stopped(row: &crate::packed::PackedRow, by: &WorkerId) -> bool {
     matches!(row.state(), JobState::Cancelled | JobState::TimedOut) && row.worker() == Some(by)
 }

@@ -1,7 +1,7 @@
-//! A client wants every queued job to be cancelled.
+//! The verb purge: a client cancels all queued jobs.
 //!
-//! The purge takes effect at once and costs one small write: a time up to which queued jobs are purged. The
-//! jobs' own rows follow in slices.
+//! A purge takes effect immediately and writes one row: the counters, with a time up to which queued jobs are purged. The
+//! rows of the jobs are written by later ticks, in slices.
 
 use longshore_model::{JobState, Millis};
 
@@ -10,25 +10,25 @@ use crate::queue::SLICE_JOBS_MAX;
 use crate::{Effects, Queue, Signal};
 
 impl Queue {
-    /// Cancels every queued job, and returns how many there were. Clients see them as cancelled from now on.
+    /// Cancels all queued jobs and returns their number. Clients see them as cancelled as soon as the counters are durable.
     pub fn purge(&mut self, now: Millis, out: &mut Effects) -> u64 {
         let removed = self.queued();
         if removed > 0 {
-            // Jobs that came after an earlier purge within the same millisecond carry later times than now.
+            // Jobs that were submitted after another purge in the same millisecond have a later time than now.
             self.counters.purged_until = now.max(self.enqueued_last);
             self.purging.append(&mut self.ready);
-            self.aside.append_to(&mut self.purging);
+            self.deferred.append_to(&mut self.purging);
             out.signals.push(Signal::LoadChanged);
         }
         removed
     }
 
-    /// Whether a purge has cancelled the job although its row does not say so yet.
+    /// Whether a purge cancelled the job and its row is still stored as queued.
     pub(crate) fn is_purged(&self, row: &PackedRow) -> bool {
         row.state() == JobState::InQueue && row.enqueued_at() <= self.counters.purged_until
     }
 
-    /// Writes a slice of purged jobs as cancelled. Answers how many.
+    /// Ends a slice of the purged jobs as cancelled. Returns their number, at most [`SLICE_JOBS_MAX`].
     pub(crate) fn cancel_purged(&mut self, now: Millis, out: &mut Effects) -> usize {
         let mut done = 0;
         while done < SLICE_JOBS_MAX {

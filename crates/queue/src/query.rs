@@ -1,4 +1,4 @@
-//! What can be read off the machine without changing it.
+//! Queries of a queue. None of them changes it.
 
 use alloc::vec::Vec;
 
@@ -8,85 +8,84 @@ use crate::Queue;
 use crate::jobs::Slot;
 use crate::packed::PackedRow;
 
-/// Jobs that one page looks at when few of them match, so that a list never walks a million.
+/// The largest number of jobs that one page examines. A page with fewer matches is shorter than its limit.
 const PAGE_SCAN_MAX: usize = 10_000;
 
-/// Jobs, newest first.
+/// One page of a list of jobs.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// The jobs that match.
+    /// The jobs that match, newest first. May be empty although a later page is not.
     pub jobs: Vec<JobRow>,
-    /// Continue before this id; none at the end.
+    /// The id to continue before; `None` on the last page.
     pub cursor: Option<JobId>,
 }
 
-/// The endpoint's load.
+/// The load of an endpoint, from which the fleet plans the number of workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueLoad {
-    /// Waiting jobs.
+    /// The number of queued jobs. Purged jobs do not count.
     pub queued: u64,
-    /// Waiting jobs that may cause a worker to start.
+    /// The number of queued jobs that are not of low priority. Only these cause workers to start.
     pub queued_normal: u64,
-    /// Jobs in workers' hands.
+    /// The number of running jobs.
     pub running: u64,
-    /// When the first normal job in line entered the queue.
+    /// When the first queued job that is not of low priority entered the queue; `None` if there is none.
     pub first_normal_since: Option<Millis>,
 }
 
-/// One worker's load.
+/// The load of one worker that the queue knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerLoad {
-    /// Its id.
+    /// The id of the worker.
     pub id: WorkerId,
-    /// What it is doing.
+    /// The phase of the worker. A draining worker may run jobs.
     pub phase: WorkerPhase,
-    /// Whether a launcher of ours runs it.
+    /// Whether our launcher runs the worker. External workers bring a worker token.
     pub managed: bool,
-    /// Jobs it holds.
+    /// The number of jobs that the worker runs.
     pub running: u32,
-    /// Since when it has held none.
+    /// When the worker became idle. Not meaningful while it runs a job.
     pub idle_since: Millis,
 }
 
 impl Queue {
-    /// The job as clients see it: none once its time is over, cancelled once it is purged, whatever its row
-    /// still says.
+    /// The row as clients see it: `None` once expired, `CANCELLED` once purged, even before the stored row changes.
     ///
-    /// Its time is over by the clock, before the slice that deletes its row is durable or even decided: nobody who asks
-    /// for an expired job waits for the deletion of those before it. So this one answer rests on the clock and not on a row; a
-    /// clock that is set back across a restart can take it back, as it makes any job live longer.
+    /// A job expires at a time of the clock, before a tick deletes its row. So an expired job can become visible again if
+    /// the clock is set back across a restart.
     pub fn find_visible(&self, id: JobId, now: Millis) -> Option<JobRow> {
         let slot = self.jobs.find(id)?;
-        (now < self.jobs[slot].delete_at()).then(|| self.as_seen(slot))
+        (now < self.jobs[slot].delete_at()).then(|| self.visible_row(slot))
     }
 
-    /// A waiting job's place in the line: 1 is next. None for a job that does not wait.
+    /// The position of a queued job, 1 is next; `None` for any other job and an unknown id.
     pub fn position(&self, id: JobId) -> Option<u64> {
         let row = &self.jobs[self.jobs.find(id)?];
-        let waits = self.state_seen(row) == JobState::InQueue;
-        waits.then(|| self.ready.len_before(row.order) + self.aside.lanes.len_before(row.order) + 1)
+        let is_queued = self.visible_state(row) == JobState::InQueue;
+        is_queued.then(|| self.ready.len_before(row.order) + self.deferred.jobs.len_before(row.order) + 1)
     }
 
-    /// The job as it is stored, also when its time is over and only its webhook keeps it.
+    /// The stored row of a job, even if the job has expired; `None` for an unknown id.
     pub fn find_stored(&self, id: JobId) -> Option<JobRow> {
         self.jobs.find(id).map(|slot| self.jobs.row(slot))
     }
 
-    /// The row as clients see it while the job's time is not over.
-    pub(crate) fn as_seen(&self, slot: Slot) -> JobRow {
-        let mut seen = self.jobs.row(slot);
+    /// The row as clients see it, provided that the job has not expired.
+    pub(crate) fn visible_row(&self, slot: Slot) -> JobRow {
+        let mut row = self.jobs.row(slot);
         if self.is_purged(&self.jobs[slot]) {
-            seen.state = JobState::Cancelled;
-            seen.finished_at = self.counters.purged_until;
+            row.state = JobState::Cancelled;
+            row.finished_at = self.counters.purged_until;
         }
-        seen
+        row
     }
 
-    fn state_seen(&self, row: &PackedRow) -> JobState {
+    fn visible_state(&self, row: &PackedRow) -> JobState {
         if self.is_purged(row) { JobState::Cancelled } else { row.state() }
     }
 
-    /// Up to `limit` jobs in `state` (none: any), from the newest, or the one before `before`, on.
+    /// At most `limit` visible jobs, newest first, in `state` (`None`: any) and with ids below `before` (`None`: all).
+    /// Examines at most 10 000 jobs.
     pub fn page(&self, state: Option<JobState>, limit: usize, before: Option<JobId>, now: Millis) -> Page {
         let mut page = Page::default();
         let mut last = None;
@@ -97,58 +96,58 @@ impl Queue {
             }
             let row = &self.jobs[slot];
             last = Some(row.id);
-            if now < row.delete_at() && state.is_none_or(|state| self.state_seen(row) == state) {
-                page.jobs.push(self.as_seen(slot));
+            if now < row.delete_at() && state.is_none_or(|state| self.visible_state(row) == state) {
+                page.jobs.push(self.visible_row(slot));
             }
         }
         page
     }
 
-    /// The cumulative counts. Purged jobs count as cancelled as they are written.
+    /// The cumulative counters. A purged job counts as cancelled when a tick writes its row.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many jobs there are, in any state.
+    /// The number of jobs in any state, including expired ones that are not deleted yet.
     pub fn len(&self) -> u64 {
         self.jobs.len()
     }
 
-    /// Whether there is no job in any state.
+    /// Whether the queue has no job in any state.
     pub fn is_empty(&self) -> bool {
         self.jobs.len() == 0
     }
 
-    /// How many jobs wait.
+    /// The number of queued jobs, ready or deferred. Purged jobs do not count.
     pub fn queued(&self) -> u64 {
-        self.ready.len() + self.aside.lanes.len()
+        self.ready.len() + self.deferred.jobs.len()
     }
 
-    /// The size of the input of the job that is handed out next.
+    /// Size of the input of the job that is delivered next, in bytes; `None` if no job is ready.
     pub fn next_input_bytes(&self) -> Option<u32> {
         self.ready.first().map(|slot| self.jobs[slot].input_bytes())
     }
 
-    /// The endpoint's load.
+    /// The load of the endpoint.
     pub fn load(&self) -> QueueLoad {
-        let lanes = [&self.ready, &self.aside.lanes];
-        let first_normal = lanes.iter().filter_map(|lanes| lanes.first_normal()).min();
+        let queues = [&self.ready, &self.deferred.jobs];
+        let first_normal = queues.iter().filter_map(|queue| queue.first_normal()).min();
         QueueLoad {
             queued: self.queued(),
-            queued_normal: self.ready.len_normal() + self.aside.lanes.len_normal(),
+            queued_normal: self.ready.len_normal() + self.deferred.jobs.len_normal(),
             running: self.running,
             first_normal_since: first_normal.map(|(_, slot)| self.jobs[slot].enqueued_at()),
         }
     }
 
-    /// Every worker that the queue knows of.
+    /// The load of every worker that the queue knows, by worker id.
     pub fn worker_loads(&self) -> impl Iterator<Item = WorkerLoad> {
         self.workers.iter().map(|(id, worker)| WorkerLoad {
             id: id.clone(),
             phase: match () {
                 () if worker.draining => WorkerPhase::Draining,
                 () if !worker.held.is_empty() => WorkerPhase::Running,
-                () if worker.asked => WorkerPhase::Idle,
+                () if worker.has_taken => WorkerPhase::Idle,
                 () => WorkerPhase::Initializing,
             },
             managed: worker.managed,
@@ -157,17 +156,17 @@ impl Queue {
         })
     }
 
-    /// How many workers hold a job.
+    /// The number of workers that run at least one job.
     pub fn running_workers(&self) -> u32 {
         self.workers.busy()
     }
 
-    /// Whether this worker gets no more jobs.
+    /// Whether the worker is known and draining.
     pub fn is_draining(&self, worker: &WorkerId) -> bool {
         self.workers.get(worker).is_some_and(|worker| worker.draining)
     }
 
-    /// Whether a launcher of ours runs this worker.
+    /// Whether the worker is known and managed: our launcher runs it.
     pub fn is_managed(&self, worker: &WorkerId) -> bool {
         self.workers.get(worker).is_some_and(|worker| worker.managed)
     }

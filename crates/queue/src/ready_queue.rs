@@ -1,7 +1,7 @@
-//! The waiting jobs in order: one lane for normal jobs, one for those of low priority.
+//! A list of queued jobs by their position in the queue.
 //!
-//! Order is first in, first out over both lanes; they are apart only so that the fleet's demand, which low
-//! priority never causes, can be read off in one step.
+//! Jobs of low priority have a separate index, because the fleet starts no workers for them and needs the number of the
+//! others. The priority does not change the order: jobs are delivered by position over both indexes.
 
 #[cfg(test)]
 use alloc::collections::BTreeSet;
@@ -9,7 +9,7 @@ use alloc::collections::BTreeSet;
 use crate::index::Index;
 use crate::jobs::Slot;
 
-/// The waiting jobs, by their place in the queue.
+/// Queued jobs by position, the lowest first. A queue has three: ready, deferred and purged jobs.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyQueue {
     normal: Index<i64>,
@@ -17,27 +17,31 @@ pub(crate) struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    fn lane(&mut self, low_priority: bool) -> &mut Index<i64> {
+    fn index_mut(&mut self, low_priority: bool) -> &mut Index<i64> {
         if low_priority { &mut self.low } else { &mut self.normal }
     }
 
-    /// Adds a job that is not here yet.
+    /// Adds a job that the list does not have.
+    ///
+    /// # Panics
+    ///
+    /// If the list has the job at this position already.
     pub(crate) fn insert(&mut self, low_priority: bool, order: i64, slot: Slot) {
-        assert!(self.lane(low_priority).insert(order, slot), "a job is in a list once");
+        assert!(self.index_mut(low_priority).insert(order, slot), "a job is in a list once");
     }
 
-    /// Takes a job out; whether it was here.
+    /// Removes a job and returns whether the list had it.
     pub(crate) fn remove(&mut self, low_priority: bool, order: i64, slot: Slot) -> bool {
-        self.lane(low_priority).remove(order, slot)
+        self.index_mut(low_priority).remove(order, slot)
     }
 
-    /// Whether the job is here.
+    /// Whether the list has the job at this position.
     pub(crate) fn contains(&self, low_priority: bool, order: i64, slot: Slot) -> bool {
-        let lane = if low_priority { &self.low } else { &self.normal };
-        lane.contains(order, slot)
+        let index = if low_priority { &self.low } else { &self.normal };
+        index.contains(order, slot)
     }
 
-    /// The job that is next in line.
+    /// The first job; `None` if the list is empty.
     pub(crate) fn first(&self) -> Option<Slot> {
         match (self.normal.first(), self.low.first()) {
             (Some(normal), Some(low)) => Some(normal.min(low).1),
@@ -45,43 +49,46 @@ impl ReadyQueue {
         }
     }
 
-    /// How many jobs are in line before this place.
+    /// The number of jobs with a lower position.
     pub(crate) fn len_before(&self, order: i64) -> u64 {
         self.normal.len_below(order) + self.low.len_below(order)
     }
 
-    /// The normal job that is next in line.
+    /// The first job that is not of low priority, with its position; `None` if there is none.
     pub(crate) fn first_normal(&self) -> Option<(i64, Slot)> {
         self.normal.first()
     }
 
+    /// The number of jobs.
     pub(crate) fn len(&self) -> u64 {
         self.normal.len() + self.low.len()
     }
 
+    /// The number of jobs that are not of low priority.
     pub(crate) fn len_normal(&self) -> u64 {
         self.normal.len()
     }
 
+    /// Whether the list has no job.
     pub(crate) fn is_empty(&self) -> bool {
         self.normal.is_empty() && self.low.is_empty()
     }
 
-    /// Both lanes: whether low, place, job.
+    /// Every job: whether it is of low priority, its position and its slot.
     #[cfg(test)]
     pub(crate) fn all(&self) -> BTreeSet<(bool, i64, Slot)> {
         let normal = self.normal.iter().map(|(order, slot)| (false, order, slot));
         normal.chain(self.low.iter().map(|(order, slot)| (true, order, slot))).collect()
     }
 
-    /// Moves everything from `other` here.
+    /// Moves every job of `other` to this list.
     pub(crate) fn append(&mut self, other: &mut Self) {
         append(&mut self.normal, &mut other.normal);
         append(&mut self.low, &mut other.low);
     }
 }
 
-/// Moves the smaller into the larger, so that a second purge does not cost the length of the first.
+/// Moves the entries of the shorter index to the longer one, so that a purge costs the number of jobs that it purges.
 fn append(to: &mut Index<i64>, from: &mut Index<i64>) {
     if to.len() < from.len() {
         core::mem::swap(to, from);

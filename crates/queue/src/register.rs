@@ -1,26 +1,27 @@
-//! What the launchers say of their workers: one is there, one is to get no more jobs.
+//! The verbs register-worker and drain-worker, which the fleet calls for its managed workers.
 
 use longshore_model::{Millis, WorkerId};
 
 use crate::{Effects, Queue, Signal};
 
 impl Queue {
-    /// Registers a worker that our launcher started, or found alive after a restart. It counts before its first take.
+    /// Registers a managed worker: our launcher started it, or adopted it after a restart. The worker is known before its
+    /// first request. Renews its lease.
     pub fn register_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         self.touch_or_register(now, id, out);
-        let had_jobs = self.workers.recall(id);
+        let had_jobs = self.workers.take_restored(id);
         if let Some(worker) = self.workers.get_mut(id) {
-            // Silence from before does not count: nobody knew whose worker it is.
+            // A drain at the end of its lease does not count: it applied to an external worker.
             worker.draining &= worker.managed;
             worker.managed = true;
-            // One that had jobs before a restart is not loading its model: if it is silent now, it hangs.
-            worker.asked |= had_jobs;
+            // A worker that had jobs before the restart has finished its start, so the lease applies to it.
+            worker.has_taken |= had_jobs;
             worker.pings |= had_jobs;
             self.workers.schedule(id, self.settings.lease_ms);
         }
     }
 
-    /// Gives the worker no more jobs. Those that it holds stay with it.
+    /// Drains the worker: it gets no further jobs, and keeps those that it runs. Nothing changes for an unknown worker.
     pub fn drain_worker(&mut self, id: &WorkerId, out: &mut Effects) {
         if let Some(worker) = self.workers.get_mut(id) {
             worker.draining = true;

@@ -1,27 +1,33 @@
-//! A worker reports on a job it holds, or held.
+//! The verbs report, progress and append: a worker reports on a job that it holds, or held.
 
 use longshore_model::{Attempt, JobId, JobKey, JobState, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
-use crate::transitions::Loss;
+use crate::transitions::RequeueCause;
 use crate::{Change, Effects, Queue};
 
-/// What a worker says came out of a job.
+/// The result that a worker reports, without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// A result of this many bytes (0 for none).
+    /// The handler returned an output, or nothing.
     Completed {
-        /// Size of the output.
+        /// Size of the output, in bytes; 0 without an output.
         output_bytes: u64,
     },
-    /// The handler failed; its error text travels outside the queue.
+    /// The handler reported an error. The caller has the text.
     Failed,
 }
 
 impl Queue {
-    /// Ends a job with what its worker reports, and returns its key. `None` if the report does not count: the worker does
-    /// not hold the job, or the job is terminal, expired or retried. The worker is answered as if it counted.
+    /// Ends a job with the worker's report, and returns the key under which the reported payload is to be stored. `None`
+    /// if the payload is to be dropped: the report did not count, or the job was requeued because of the reported error.
+    ///
+    /// A report counts if the worker holds the job and the job has not expired. The output of a worker that does not hold
+    /// the job counts too, if it is within the limit and the job is not terminal, expired or purged, and was delivered
+    /// since its submit or client retry.
+    ///
+    /// Renews the lease of a known worker, and confirms the stop of the job.
     pub fn report(
         &mut self,
         now: Millis,
@@ -30,21 +36,20 @@ impl Queue {
         report: Report,
         out: &mut Effects,
     ) -> Option<JobKey> {
-        // A report on a job that it was told to stop lets go of it.
         let known = self.workers.touch_known(worker, now);
-        let alone_since = known.and_then(|worker| worker.lets_go(|stopped| stopped == job));
-        out.let_go(now, worker, alone_since);
+        let alone_since = known.and_then(|worker| worker.confirm_stops(|stopped| stopped == job));
+        out.stop_confirmed(now, worker, alone_since);
         let slot = self.jobs.find(job)?;
         let is_holder = self.is_held_by(slot, worker);
         if !self.accepts(slot, is_holder, report, now) {
             if is_holder {
-                // Past its time. Gone now, before a sweep tells the worker to stop what it just finished.
+                // The job has expired. Deleted here, because a tick would also send a stop signal to the worker.
                 self.remove(slot, now, out);
             }
             return None;
         }
         if !is_holder {
-            // A late result of a lost worker: the first good one wins, and whoever runs it now can stop.
+            // A late result of a lost worker ends the job. The present holder is to stop.
             self.stop_holder(slot, now, out);
         }
         let key = self.jobs[slot].key();
@@ -62,7 +67,13 @@ impl Queue {
                 }
             }
             Report::Failed if self.retries_errors(slot) => {
-                self.requeue(slot, true, &Loss::Worker("its handler reported an error"), now, out);
+                self.requeue(
+                    slot,
+                    true,
+                    &RequeueCause::AttemptFailed("the handler reported an error"),
+                    now,
+                    out,
+                );
                 return None;
             }
             Report::Failed => {
@@ -73,7 +84,8 @@ impl Queue {
         Some(key)
     }
 
-    /// Replaces the job's progress value, and returns its key. `None` if the worker does not hold the job.
+    /// Replaces the job's progress value, and returns the key under which it is to be stored. `None` if the worker does not
+    /// hold the job or the job has expired. Renews the lease of a known worker, and confirms the delivery.
     pub fn progress(
         &mut self,
         now: Millis,
@@ -87,13 +99,16 @@ impl Queue {
         Some(key)
     }
 
-    /// The right to append to the job's stream, for this attempt. `None` if the worker does not hold the job.
+    /// Permits the worker to append chunks to the job's stream: returns the key of the job and its present attempt. `None`
+    /// if the worker does not hold the job or the job has expired. Renews the lease of a known worker, and confirms the
+    /// delivery.
     pub fn append(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Option<(JobKey, Attempt)> {
         let slot = self.confirm(now, worker, job)?;
         Some((self.jobs[slot].key(), self.jobs[slot].attempt()))
     }
 
-    /// The job, if this worker holds it; then it has also shown that the job arrived.
+    /// Confirms the delivery of a job that the worker holds, and returns its slot. `None` if the worker does not hold it, or
+    /// it has expired.
     fn confirm(&mut self, now: Millis, worker: &WorkerId, job: JobId) -> Option<Slot> {
         let worker = self.workers.touch_known(worker, now)?;
         let slot = self.jobs.find(job)?;
@@ -102,22 +117,23 @@ impl Queue {
         (now < self.jobs[slot].delete_at()).then_some(slot)
     }
 
-    /// Whether a report may end the job. The holder's always does; a stranger's only as a good result of an
-    /// earlier attempt. One that is too large is none: it would fail a job that another worker may complete.
+    /// Whether a report counts. The holder's counts unless the job has expired. Another worker's counts only if it is the
+    /// output of an earlier attempt, within the limit: a failed report would end a job that its holder may complete.
     fn accepts(&self, slot: Slot, is_holder: bool, report: Report, now: Millis) -> bool {
         let row = &self.jobs[slot];
-        let reopens = row.state() == JobState::Cancelled && planted(Bug::ResultAfterCancel);
-        if (row.state().is_terminal() && !reopens) || row.delete_at() <= now || self.is_purged(row) {
+        let ends_twice = row.state() == JobState::Cancelled && planted(Bug::ResultAfterCancel);
+        if (row.state().is_terminal() && !ends_twice) || row.delete_at() <= now || self.is_purged(row) {
             return false;
         }
         let good = match report {
             Report::Completed { output_bytes } => output_bytes <= self.output_bytes_max(slot),
             Report::Failed => false,
         };
-        let fresh = row.never_taken() && !planted(Bug::UntakenResultAccepted);
-        is_holder || (good && !fresh)
+        let never_taken = row.never_taken() && !planted(Bug::UntakenResultAccepted);
+        is_holder || (good && !never_taken)
     }
 
+    /// Whether this worker runs the job, according to the job's row.
     pub(crate) fn is_held_by(&self, slot: Slot, worker: &WorkerId) -> bool {
         let row = &self.jobs[slot];
         row.state() == JobState::InProgress && row.worker() == Some(worker)
@@ -127,14 +143,14 @@ impl Queue {
         self.settings.retry_handler_errors && self.jobs[slot].retries() < self.settings.max_retries
     }
 
-    /// The record names the worker whose result counts, and who is not the holder. That one is let go of first, while
-    /// the row names it.
+    /// Writes the worker whose late result counts into the row. If another worker runs the job, releases it from that
+    /// worker first: `end` would look for the job at the worker that the row names.
     fn credit_reporter(&mut self, slot: Slot, worker: &WorkerId, now: Millis) {
         let row = &mut self.jobs[slot];
         let (state, row) = (row.state(), row.extras_mut());
         let holder = row.worker.replace(worker.clone());
         if state == JobState::InQueue {
-            // When the run that counts began was forgotten as the job went back: since then is known.
+            // The requeue reset the start of the reporter's attempt. The time of the requeue is used instead.
             row.started_at = row.enqueued_at;
         } else if let Some(holder) = holder {
             self.workers.release(&holder, slot, now, self.settings.lease_ms);

@@ -1,4 +1,4 @@
-//! From rows to a running machine.
+//! Restores a queue from the stored rows.
 
 use longshore_model::{JobRow, JobState, Millis};
 use longshore_planted::{Bug, planted};
@@ -8,7 +8,8 @@ use crate::jobs::Slot;
 use crate::packed::PackedRow;
 
 impl Queue {
-    /// Takes in a stored job; call it for every row, in any order, before the first verb.
+    /// Adds a stored job. To be called for every row of the endpoint, in any order, before the first verb. Each worker that
+    /// a running job's row names becomes known, with a new lease.
     pub fn restore(&mut self, mut row: JobRow, now: Millis) {
         self.last_seq = self.last_seq.max(row.key.seq);
         self.counters.reserved_seq = self.counters.reserved_seq.max(row.key.seq);
@@ -18,12 +19,12 @@ impl Queue {
         self.enqueued_last = self.enqueued_last.max(row.enqueued_at);
         let (state, low_priority, order) = (row.state, row.low_priority, row.order);
         if let Some(worker) = &row.worker {
-            self.workers.remember(worker);
+            self.workers.add_restored(worker);
         }
-        let (by, carried) = (self.jobs.submitters.enter(row.submitter), row.carried.take());
+        let (by, carried) = (self.jobs.submitters.add_job(row.submitter), row.carried.take());
         let slot = self.jobs.insert(PackedRow::new(row, by));
         if let Some(carried) = carried {
-            self.jobs.carry(slot, carried);
+            self.jobs.set_carried(slot, carried);
         }
         let purged = self.is_purged(&self.jobs[slot]);
         if !planted(Bug::KeysNotLoaded) {
@@ -35,7 +36,7 @@ impl Queue {
             JobState::InProgress => {
                 self.running += 1;
                 if !planted(Bug::LeaseNotLoaded) {
-                    self.grant_fresh_lease(slot, now);
+                    self.renew_lease(slot, now);
                 }
             }
             _ => {}
@@ -45,32 +46,34 @@ impl Queue {
         }
     }
 
-    /// Takes over the workers of a queue that was dropped, and not with its server: they are watched as before.
+    /// Copies the workers of the dropped queue that this one replaces, without their jobs, each with a new lease. After a
+    /// restart of the server there is no dropped queue, and workers become known by their next request.
     pub fn adopt_workers(&mut self, dropped: &Self, now: Millis) {
-        self.workers.take_over(&dropped.workers, now, self.settings.lease_ms);
+        self.workers.adopt(&dropped.workers, now, self.settings.lease_ms);
     }
 
-    /// The newest job with a key has it: an older one is past its time and only waits for its webhook.
+    /// Maps the job's idempotency key to it, unless a newer job has the key: then this job has expired, and is stored for
+    /// its webhook.
     fn restore_idempotency(&mut self, slot: Slot) {
-        let Some(promise) = self.jobs.promise(slot) else { return };
+        let Some(key) = self.jobs.idempotency_key(slot) else { return };
         let newer = |other: Slot| self.jobs[other].key() > self.jobs[slot].key();
-        if !self.idempotent.find(&promise).is_some_and(newer) {
-            self.idempotent.insert(promise, slot);
+        if !self.idempotency.find(&key).is_some_and(newer) {
+            self.idempotency.insert(key, slot);
         }
     }
 
-    /// Puts the running job back into its worker's hands.
-    fn grant_fresh_lease(&mut self, slot: Slot, now: Millis) {
+    /// Adds the running job to those of the worker that its row names, with a new lease.
+    fn renew_lease(&mut self, slot: Slot, now: Millis) {
         let row = &self.jobs[slot];
         let (job, Some(id)) = (row.id, row.worker().cloned()) else { return };
         self.workers.touch(&id, now, self.settings.lease_ms);
         if let Some(worker) = self.workers.get_mut(&id) {
-            worker.asked = true;
-            // Nobody knows yet whether it pings; if it is silent now, it is gone.
+            worker.has_taken = true;
+            // Whether the worker pings is not stored. Without a ping within the lease it counts as lost.
             worker.pings = true;
         }
         self.workers.hold(&id, slot, job);
-        // What else the worker had meanwhile is forgotten.
+        // Whether the worker had other jobs since it took this one is not stored.
         if let Some(held) = self.workers.get_mut(&id).and_then(|worker| worker.holds(slot)) {
             held.alone = false;
         }

@@ -1,4 +1,4 @@
-//! A client wants a failed or timed-out job to run again.
+//! The verb retry: a client lets a failed or timed-out job run again.
 
 use longshore_model::{JobId, JobRow, JobState, Millis};
 use longshore_planted::{Bug, planted};
@@ -7,12 +7,15 @@ use crate::transitions::QueueEnd;
 use crate::{Change, Effects, Queue, Refusal};
 
 impl Queue {
-    /// Queues a failed or timed-out job again, behind all others, and returns its row. Its attempts go on counting; its
-    /// retries, outcome and stream start anew.
+    /// Requeues a failed or timed-out job at the back, and returns its row.
+    ///
+    /// The attempt number stays. Retries, redeliveries and the ttl restart. The outcome, the stream and a pending webhook
+    /// call are deleted. A full queue does not refuse a retry.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoSuchJob`] for an unknown or expired id, [`Refusal::NotRetryable`] in any other state.
+    /// - [`Refusal::NoSuchJob`]: the id is unknown or the job has expired.
+    /// - [`Refusal::NotRetryable`]: the job is in another state.
     pub fn retry(&mut self, now: Millis, job: JobId, out: &mut Effects) -> Result<JobRow, Refusal> {
         let (Some(row), Some(slot)) = (self.find_visible(job, now), self.jobs.find(job)) else {
             return Err(Refusal::NoSuchJob);

@@ -1,4 +1,4 @@
-//! A worker asks for jobs.
+//! The verb take: a worker requests jobs.
 
 use alloc::vec::Vec;
 
@@ -10,48 +10,53 @@ use crate::queue::SLICE_JOBS_MAX;
 use crate::workers::{HeldJob, Worker};
 use crate::{Effects, Queue, Signal};
 
-/// A worker's request for jobs.
+/// A worker's request for jobs (`job-take`).
 #[derive(Clone, Debug)]
 pub struct Take {
     /// The worker that gets the jobs.
     pub worker: WorkerId,
-    /// How many jobs it has room for; at least 1.
+    /// The number of jobs the worker has room for; limited to 1 to [`limits::TAKE_SLOTS_MAX`].
     pub slots: u32,
-    /// What it says of jobs in progress; none where it does not say.
+    /// Whether the worker has jobs in progress (`job_in_progress`); `None` if the request does not say.
     pub says_busy: Option<bool>,
-    /// Another take of the same worker is open. Then "nothing in progress" may cross a delivery in flight.
+    /// Another take of the same worker is open. `Some(false)` in `says_busy` may then cross a delivery in flight.
     pub overlapping: bool,
-    /// The most bytes that the inputs of the delivered jobs may have together.
+    /// Limit of the sum of the inputs of the delivered jobs, in bytes.
     pub input_bytes_max: u64,
 }
 
 impl Queue {
-    /// Hands the worker the jobs that are next, at most `take.slots`, each in a new attempt. Empty if there is none for it.
+    /// Delivers the next ready jobs to the worker, at most `take.slots`, each in a new attempt. Returns their rows in the
+    /// order of the queue; empty if no job is ready, the worker is draining or the endpoint is paused.
+    ///
+    /// Renews the lease of the worker; an unknown worker becomes known. If the worker says that it has no job in progress,
+    /// it confirms all stops, and the jobs that it holds are redelivered.
     pub fn take(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Vec<JobRow> {
         self.touch_or_register(now, &take.worker, out);
         let Some(worker) = self.workers.get_mut(&take.worker) else { return Vec::new() };
         worker.overlaps |= take.overlapping;
-        // Nobody replaces a worker from outside: one that asks again although it was to be goes on.
+        // An external worker cannot be replaced. If it sends another take after its lease ended, it gets jobs again.
         worker.draining &= worker.managed;
         let draining = worker.draining;
         let says_idle = take.says_busy == Some(false);
-        let alone_since = if says_idle { worker.lets_go(|_| true) } else { None };
-        let dropped = if says_idle { empty_handed(worker) } else { Vec::new() };
-        if !core::mem::replace(&mut worker.asked, true) {
-            // The first question of a worker ends its start.
+        let alone_since = if says_idle { worker.confirm_stops(|_| true) } else { None };
+        let lost = if says_idle { lost_deliveries(worker) } else { Vec::new() };
+        if !core::mem::replace(&mut worker.has_taken, true) {
+            // The first take ends the start of the worker.
             worker.idle_since = now;
             self.workers.schedule(&take.worker, self.settings.lease_ms);
             out.signals.push(Signal::LoadChanged);
         }
-        out.let_go(now, &take.worker, alone_since);
-        self.redeliver(dropped, now, out);
+        out.stop_confirmed(now, &take.worker, alone_since);
+        self.redeliver(lost, now, out);
         if (draining && !planted(Bug::DrainedWorkerTakes)) || self.settings.paused {
             return Vec::new();
         }
-        self.hand_out(now, take, out)
+        self.deliver(now, take, out)
     }
 
-    fn hand_out(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Vec<JobRow> {
+    /// Delivers jobs within the limits of the take. Deletes the expired jobs before them, at most a slice.
+    fn deliver(&mut self, now: Millis, take: &Take, out: &mut Effects) -> Vec<JobRow> {
         let mut taken = Vec::new();
         let slots = take.slots.clamp(1, limits::TAKE_SLOTS_MAX) as usize;
         let (mut expired, mut bytes) = (0, 0);
@@ -59,20 +64,20 @@ impl Queue {
             let Some(slot) = self.ready.first() else { break };
             if now < self.jobs[slot].delete_at() {
                 bytes += u64::from(self.jobs[slot].input_bytes());
-                let goes_alone = self.goes_alone(slot);
-                if bytes > take.input_bytes_max || (goes_alone && !taken.is_empty()) {
+                let alone = self.is_delivered_alone(slot);
+                if bytes > take.input_bytes_max || (alone && !taken.is_empty()) {
                     break;
                 }
                 self.start(slot, &take.worker, now, out);
                 taken.push(self.jobs.row(slot));
-                if goes_alone {
+                if alone {
                     break;
                 }
             } else if expired < SLICE_JOBS_MAX {
                 expired += 1;
                 self.remove(slot, now, out);
             } else {
-                // There may be a good job behind them all: ask again rather than wait for a new one.
+                // A job behind the expired ones may be deliverable, so the take is to be tried again.
                 out.signals.push(Signal::JobReady);
                 break;
             }
@@ -82,19 +87,16 @@ impl Queue {
         }
         taken
     }
-}
 
-impl Queue {
-    /// Whether the job is in no answer together with others: a worker dropped it before, and gave no sign that it had it.
-    /// A job that a worker cannot read costs it the whole answer, and which one it was nobody knows.
-    fn goes_alone(&self, slot: Slot) -> bool {
+    /// Whether the job may not share a take reply with other jobs: an earlier delivery of it was not confirmed. A job that
+    /// a worker cannot read makes the worker drop the whole reply, which does not show the job that caused it.
+    fn is_delivered_alone(&self, slot: Slot) -> bool {
         self.jobs[slot].redeliveries() > 0 && !planted(Bug::DroppedInBatches)
     }
 }
 
-/// A worker that asks with nothing in progress does not have what we think it has: the answer to an earlier take was
-/// lost, or it dropped a job without a word.
-fn empty_handed(worker: &Worker) -> Vec<HeldJob> {
-    // With several takes open, the answer to another may be on its way.
+/// The held jobs of a worker that says it has none in progress: an earlier take reply was lost, or the worker dropped the
+/// jobs without a report. None if the worker has several open takes: the reply to another one may be in flight.
+fn lost_deliveries(worker: &Worker) -> Vec<HeldJob> {
     if worker.overlaps { Vec::new() } else { worker.held.clone() }
 }

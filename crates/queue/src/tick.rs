@@ -1,6 +1,6 @@
-//! Time passed.
+//! The verb tick: deletes expired jobs, ends purged jobs and those that ran too long, and checks workers.
 
-use longshore_model::{JobEnd, JobId, JobState, Millis};
+use longshore_model::{JobState, Millis};
 
 use crate::jobs::Slot;
 use crate::queue::SLICE_JOBS_MAX;
@@ -8,9 +8,11 @@ use crate::transitions::DELETED;
 use crate::{Change, Effects, Queue};
 
 impl Queue {
-    /// Handles what is due, a slice at a time; [`Queue::next_deadline`] says when to come again.
+    /// Handles what is due at `now`: purged jobs, deferred jobs, deadlines of jobs and checks of workers, in this order. One
+    /// call cancels, times out and deletes at most one slice of jobs. If more is due, [`Queue::next_deadline`] returns a
+    /// time that has passed.
     pub fn tick(&mut self, now: Millis, out: &mut Effects) {
-        let mut done = self.cancel_purged(now, out) + self.return_aside(now, out);
+        let mut done = self.cancel_purged(now, out) + self.retry_deferred(now, out);
         while done < SLICE_JOBS_MAX {
             let due = self.deadlines.first().filter(|(at, _)| *at <= now);
             let Some((at, slot)) = due else { break };
@@ -24,10 +26,11 @@ impl Queue {
         }
     }
 
+    /// Times out or deletes a job whose deadline `at` has passed.
     fn job_due(&mut self, at: Millis, slot: Slot, now: Millis, out: &mut Effects) {
         let row = &self.jobs[slot];
         if row.delete_at() <= now && row.webhook_pending() && row.state().is_terminal() {
-            // Its row stays, and says for good that the job is gone: after a restart the clock may show less.
+            // The row is stored until the call is settled. `DELETED` keeps the job invisible if the clock is set back.
             self.unschedule(slot);
             self.jobs[slot].extras_mut().delete_at = DELETED;
             self.put(slot, out);
@@ -44,19 +47,6 @@ impl Queue {
             self.end(slot, JobState::TimedOut, now, out);
         } else {
             unreachable!("a job in state {} has no deadline at {at} before its deletion", row.state());
-        }
-    }
-
-    /// Ends the webhook call of this end: its receiver accepted it, or the attempts are used up. Means nothing to a job
-    /// that was retried and has ended again meanwhile.
-    pub fn settle_webhook(&mut self, job: JobId, end: JobEnd, out: &mut Effects) {
-        let Some(slot) = self.jobs.find(job) else { return };
-        if self.jobs[slot].pending_end() == Some(end) {
-            self.unschedule(slot);
-            self.jobs[slot].extras_mut().webhook_pending = false;
-            self.schedule(slot);
-            out.changes.push(Change::DeleteWebhook(self.jobs[slot].key()));
-            self.put(slot, out);
         }
     }
 }

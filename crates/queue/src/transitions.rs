@@ -1,5 +1,5 @@
-//! The steps of a job's life that several verbs share. Every change of a job's state happens here, so that the
-//! indexes follow it in one place.
+//! The transitions of a job that several verbs share. Every change of a job's state is made here, together with the
+//! changes of all indexes.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -12,30 +12,32 @@ use crate::packed::PackedRow;
 use crate::workers::PendingStop;
 use crate::{Change, Effects, Queue, Signal};
 
-/// Where in the line a job enters.
+/// The position at which a job enters the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueEnd {
+    /// Before all queued jobs.
     Front,
+    /// After all queued jobs.
     Back,
-    /// Where it was when it was handed out.
-    Kept,
+    /// The position that the job had when it was delivered.
+    Same,
 }
 
-/// What a job comes back from.
-pub(crate) enum Loss<'a> {
-    /// A worker that may have run it, and this happened.
-    Worker(&'a str),
-    /// A worker that never showed that it had it.
-    Delivery,
-    /// No worker: its input could not be read.
-    Reading,
+/// Why a running job is requeued.
+pub(crate) enum RequeueCause<'a> {
+    /// The attempt failed, for this reason.
+    AttemptFailed(&'a str),
+    /// The worker did not confirm the delivery and does not have the job.
+    Unconfirmed,
+    /// The job's input could not be read, so it was not sent to the worker.
+    Unreadable,
 }
 
 impl Queue {
-    /// Puts the job into the line. The caller has set everything else and pushes the row afterwards.
-    pub(crate) fn enqueue(&mut self, slot: Slot, place: QueueEnd, now: Millis, out: &mut Effects) {
-        // A damaged row may have had the last number that there is: then order suffers, and nothing else.
-        let order = match place {
+    /// Makes the job queued and ready. The caller has set all other fields before, and then calls `schedule` and `put`.
+    pub(crate) fn enqueue(&mut self, slot: Slot, end: QueueEnd, now: Millis, out: &mut Effects) {
+        // Saturating: a damaged row may have the last position. Jobs then share it, and their order is by slot.
+        let order = match end {
             QueueEnd::Front => {
                 self.order_first = self.order_first.saturating_sub(1);
                 self.order_first
@@ -44,9 +46,9 @@ impl Queue {
                 self.order_last = self.order_last.saturating_add(1);
                 self.order_last
             }
-            QueueEnd::Kept => self.jobs[slot].order,
+            QueueEnd::Same => self.jobs[slot].order,
         };
-        // Whatever enters the queue after a purge must be told from what was in it, also after a reload.
+        // Later than any purged job, so that `is_purged` is false, also after a restart.
         let after_purge = if planted(Bug::PurgeHitsNewJobs) { now } else { self.counters.purged_until + 1 };
         let enqueued_at = now.max(after_purge);
         self.enqueued_last = self.enqueued_last.max(enqueued_at);
@@ -57,13 +59,17 @@ impl Queue {
         out.signals.push(Signal::LoadChanged);
     }
 
-    /// Hands a waiting job to a worker.
+    /// Delivers a ready job to a known worker, in a new attempt.
+    ///
+    /// # Panics
+    ///
+    /// If the job is not ready.
     pub(crate) fn start(&mut self, slot: Slot, worker: &WorkerId, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         let row = &mut self.jobs[slot];
-        assert_eq!(row.state(), JobState::InQueue, "only a queued job is handed out");
+        assert_eq!(row.state(), JobState::InQueue, "only a queued job is delivered");
         let was_ready = self.ready.remove(row.low_priority(), row.order, slot);
-        assert!(was_ready, "a job that is handed out was ready");
+        assert!(was_ready, "a delivered job was ready");
         row.set_state(JobState::InProgress);
         let job = row.id;
         let row = row.extras_mut();
@@ -77,14 +83,18 @@ impl Queue {
         self.put(slot, out);
     }
 
-    /// Ends a job that is not terminal yet.
+    /// Ends a job that is not terminal: sets its state and deletion time, counts it, and makes its webhook call pending.
+    ///
+    /// # Panics
+    ///
+    /// If `state` is not terminal, or the job is terminal already.
     pub(crate) fn end(&mut self, slot: Slot, state: JobState, now: Millis, out: &mut Effects) {
         assert!(state.is_terminal(), "a job ends in a terminal state");
         let was_terminal = self.jobs[slot].state().is_terminal();
-        assert!(!was_terminal || reopens(), "a job that has ended does not end again");
+        assert!(!was_terminal || can_end_twice(), "a terminal job does not end again");
         self.unschedule(slot);
         self.detach(slot, now);
-        self.aside.forget(slot);
+        self.deferred.reset_failures(slot);
         let retention_ms = if self.jobs[slot].id.is_sync() {
             self.settings.sync_retention_ms
         } else {
@@ -93,11 +103,11 @@ impl Queue {
         let row = &mut self.jobs[slot];
         row.set_state(state);
         let webhook = row.webhook();
-        let changed = row.extras_mut();
-        changed.webhook_pending = webhook;
-        changed.finished_at = now;
-        if !changed.ttl_pinned {
-            changed.delete_at = changed.delete_at.min(now + retention_ms);
+        let extras = row.extras_mut();
+        extras.webhook_pending = webhook;
+        extras.finished_at = now;
+        if !extras.ttl_pinned {
+            extras.delete_at = extras.delete_at.min(now + retention_ms);
         }
         let counter = match state {
             JobState::Completed => &mut self.counters.completed,
@@ -118,21 +128,25 @@ impl Queue {
         self.put(slot, out);
     }
 
-    /// Takes a running job back from its worker and to the front of the line, or to its own place; or ends it as failed, when it
-    /// counts as a retry and there are none left.
+    /// Requeues a running job: at the front, or at its previous position if its input was unreadable. Ends the job as failed
+    /// instead if the requeue `counts` as a retry and no retry is left. Drops the outcome and chunks of the attempt.
+    ///
+    /// # Panics
+    ///
+    /// If the job is not running.
     pub(crate) fn requeue(
         &mut self,
         slot: Slot,
         counts: bool,
-        loss: &Loss<'_>,
+        cause: &RequeueCause<'_>,
         now: Millis,
         out: &mut Effects,
     ) {
         let max_retries = self.settings.max_retries;
         let row = &self.jobs[slot];
-        assert_eq!(row.state(), JobState::InProgress, "only a running job goes back");
+        assert_eq!(row.state(), JobState::InProgress, "only a running job is requeued");
         if counts && row.retries() >= max_retries + u8::from(planted(Bug::OneRunTooMany)) {
-            let error = exhausted(row, loss);
+            let error = no_retries_left(row, cause);
             out.changes.push(Change::PutError(row.key(), error));
             self.end(slot, JobState::Failed, now, out);
             return;
@@ -151,25 +165,25 @@ impl Queue {
         if !planted(Bug::ChunksOfLostAttempt) {
             out.changes.push(Change::DropChunks(row.key()));
         }
-        let place = match loss {
+        let end = match cause {
             _ if planted(Bug::RequeuedAtBack) => QueueEnd::Back,
-            // It never left. At the front it would overtake those that were unreadable before it.
-            Loss::Reading => QueueEnd::Kept,
-            Loss::Worker(_) | Loss::Delivery => QueueEnd::Front,
+            // At the front the job would overtake jobs before it that were unreadable earlier.
+            RequeueCause::Unreadable => QueueEnd::Same,
+            RequeueCause::AttemptFailed(_) | RequeueCause::Unconfirmed => QueueEnd::Front,
         };
-        self.enqueue(slot, place, now, out);
+        self.enqueue(slot, end, now, out);
         self.schedule(slot);
         self.put(slot, out);
     }
 
-    /// Removes a job and everything that belongs to it.
+    /// Deletes a job in any state, with everything that is stored for it.
     pub(crate) fn remove(&mut self, slot: Slot, now: Millis, out: &mut Effects) {
         self.unschedule(slot);
         self.detach(slot, now);
-        self.aside.forget(slot);
-        if let Some(promise) = self.jobs.promise(slot) {
-            // A newer job has it where this one only waited for its webhook.
-            self.idempotent.remove(&promise, slot);
+        self.deferred.reset_failures(slot);
+        if let Some(key) = self.jobs.idempotency_key(slot) {
+            // The key of an expired job that was stored for its webhook may belong to a newer job. It stays.
+            self.idempotency.remove(&key, slot);
         }
         let row = self.jobs.remove(slot);
         out.changes.push(Change::DeleteJob(row.key()));
@@ -179,7 +193,7 @@ impl Queue {
         }
     }
 
-    /// Tells the worker that holds a running job to stop it, and sets the time by which it must have let go.
+    /// Sends a stop signal to the worker of a running job and starts the stop grace; nothing if the job is not running.
     pub(crate) fn stop_holder(&mut self, slot: Slot, now: Millis, out: &mut Effects) {
         let row = &self.jobs[slot];
         let (JobState::InProgress, Some(id)) = (row.state(), row.worker().cloned()) else { return };
@@ -193,16 +207,17 @@ impl Queue {
         out.signals.push(Signal::StopJob(id, job));
     }
 
-    /// Takes the job out of the line or out of its worker's hands, whichever it is in.
+    /// Removes a queued job from the list that has it, or a running job from its worker. A terminal job is in neither.
     fn detach(&mut self, slot: Slot, now: Millis) {
         let row = &self.jobs[slot];
         match row.state() {
             JobState::InQueue => {
                 let (low_priority, order) = (row.low_priority(), row.order);
-                let was_listed = (!self.aside.is_unused() && self.aside.remove(low_priority, order, slot))
+                let was_listed = (!self.deferred.is_unused()
+                    && self.deferred.remove(low_priority, order, slot))
                     || self.ready.remove(low_priority, order, slot)
                     || self.purging.remove(low_priority, order, slot);
-                assert!(was_listed, "a queued job is ready, set aside or being purged");
+                assert!(was_listed, "a queued job is ready, deferred or being purged");
             }
             JobState::InProgress => {
                 assert!(self.running > 0, "a running job is counted");
@@ -215,19 +230,19 @@ impl Queue {
         }
     }
 
-    /// Writes the row as it is now.
+    /// Adds a change that writes the job's present row.
     pub(crate) fn put(&self, slot: Slot, out: &mut Effects) {
         out.changes.push(Change::PutJob(Box::new(self.jobs.row(slot))));
     }
 
-    /// Enters the job's deadline; its state and times are final for now.
+    /// Adds the job's deadline. The verb changes its state and times no further, or calls `unschedule` before.
     pub(crate) fn schedule(&mut self, slot: Slot) {
         if let Some(at) = deadline(&self.jobs[slot]) {
             assert!(self.deadlines.insert(at, slot), "a job has one deadline");
         }
     }
 
-    /// Withdraws the job's deadline, before its state or times change.
+    /// Removes the job's deadline. To be called before its state or times change.
     pub(crate) fn unschedule(&mut self, slot: Slot) {
         if let Some(at) = deadline(&self.jobs[slot]) {
             let was_scheduled = self.deadlines.remove(at, slot);
@@ -236,10 +251,10 @@ impl Queue {
     }
 }
 
-/// When a job is deleted whose time is over, and whose row only waits for its webhook.
+/// The `delete_at` of an expired job whose row is stored until its webhook call is settled. Clients do not see the job.
 pub(crate) const DELETED: Millis = Millis(0);
 
-/// When something must happen to the job by itself; none while it only waits for its webhook.
+/// When a tick has to time out or delete the job; `None` for an expired job that is stored until its webhook is settled.
 pub(crate) fn deadline(row: &PackedRow) -> Option<Millis> {
     match row.state() {
         JobState::InProgress => {
@@ -252,25 +267,24 @@ pub(crate) fn deadline(row: &PackedRow) -> Option<Millis> {
 }
 
 /// Whether a mistake is planted that ends jobs twice, for the simulator's auditor to find.
-fn reopens() -> bool {
+fn can_end_twice() -> bool {
     planted(Bug::CancelAfterResult) || planted(Bug::ResultAfterCancel)
 }
 
-fn exhausted(row: &PackedRow, loss: &Loss<'_>) -> String {
+/// The error of a job that fails because no retry is left.
+fn no_retries_left(row: &PackedRow, cause: &RequeueCause<'_>) -> String {
     let retries = u32::from(row.retries());
-    match loss {
-        Loss::Worker(reason) if retries == 0 => {
-            alloc::format!("the job was given up after it ran once: {reason}")
+    match cause {
+        RequeueCause::AttemptFailed(reason) => {
+            let runs = retries + 1;
+            let runs = if runs == 1 { "1 run".into() } else { alloc::format!("{runs} runs") };
+            alloc::format!("failed after {runs}, no retries left: {reason}")
         }
-        Loss::Worker(reason) => {
-            alloc::format!("the job was given up after it ran {} times: {reason}", retries + 1)
-        }
-        Loss::Delivery | Loss::Reading => {
+        RequeueCause::Unconfirmed | RequeueCause::Unreadable => {
             let deliveries = u32::from(row.redeliveries()) + retries + 1;
             alloc::format!(
-                "the job was given up after it was handed out {deliveries} times and dropped without a sign that it \
-                 arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long \
-                 for Python"
+                "failed after {deliveries} deliveries, no retries left: the last delivery was not confirmed; perhaps \
+                 workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python"
             )
         }
     }

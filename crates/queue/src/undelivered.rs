@@ -1,4 +1,4 @@
-//! A job was handed out, and its input could not be read: its worker never got it.
+//! The verb undelivered: the input of a delivered job could not be read, so the job was not sent to the worker.
 
 use alloc::string::String;
 
@@ -7,13 +7,14 @@ use longshore_planted::{Bug, planted};
 
 use crate::jobs::Slot;
 use crate::queue::SLICE_JOBS_MAX;
-use crate::transitions::Loss;
+use crate::transitions::RequeueCause;
 use crate::{Change, Effects, Queue, Signal};
 
 impl Queue {
-    /// Returns a job that was handed out and never left to its place in the queue, to be tried again later; or fails it
-    /// with `damage`, if its input is lost for good. No retry is counted: nothing ran. Returns whether the job still was
-    /// in that attempt; otherwise nothing changes.
+    /// Requeues the job at its previous position and defers it, for 1 s after its first failed read up to 30 s. This counts
+    /// as no retry. With `damage` the input cannot be recovered, and the job fails with this error.
+    ///
+    /// Returns `false`, and changes nothing, if the job is not running in this attempt or has expired.
     pub fn undelivered(
         &mut self,
         now: Millis,
@@ -25,7 +26,6 @@ impl Queue {
         let Some(slot) = self.jobs.find(job) else { return false };
         let row = &self.jobs[slot];
         if row.state() != JobState::InProgress || row.attempt() != attempt || row.delete_at() <= now {
-            // It was taken back meanwhile, or its time is over.
             return false;
         }
         let key = row.key();
@@ -33,29 +33,31 @@ impl Queue {
             out.changes.push(Change::PutError(key, error));
             self.end(slot, JobState::Failed, now, out);
         } else {
-            self.requeue(slot, planted(Bug::ReadErrorCounted), &Loss::Reading, now, out);
-            self.set_aside(slot, now);
+            self.requeue(slot, planted(Bug::ReadErrorCounted), &RequeueCause::Unreadable, now, out);
+            self.defer(slot, now);
         }
         true
     }
 
-    fn set_aside(&mut self, slot: Slot, now: Millis) {
+    /// Defers a job that was just requeued. A planted mistake may have ended the job instead.
+    fn defer(&mut self, slot: Slot, now: Millis) {
         let row = &self.jobs[slot];
         if row.state() == JobState::InQueue {
             let was_ready = self.ready.remove(row.low_priority(), row.order, slot);
-            assert!(was_ready, "a job that has come back is ready");
-            self.aside.put(row.low_priority(), row.order, slot, now);
+            assert!(was_ready, "a requeued job is ready");
+            self.deferred.insert(row.low_priority(), row.order, slot, now);
         }
     }
 
-    /// Lets a slice of the jobs whose time has come be handed out again. Answers how many.
-    pub(crate) fn return_aside(&mut self, now: Millis, out: &mut Effects) -> usize {
+    /// Makes a slice of the deferred jobs ready whose retry time has passed. Returns their number, at most
+    /// [`SLICE_JOBS_MAX`].
+    pub(crate) fn retry_deferred(&mut self, now: Millis, out: &mut Effects) -> usize {
         let mut done = 0;
         while done < SLICE_JOBS_MAX
-            && let Some(slot) = self.aside.due(now)
+            && let Some(slot) = self.deferred.first_due(now)
         {
             let row = &self.jobs[slot];
-            assert!(self.aside.remove(row.low_priority(), row.order, slot), "a job that is due is set aside");
+            assert!(self.deferred.remove(row.low_priority(), row.order, slot), "a due job is deferred");
             self.ready.insert(row.low_priority(), row.order, slot);
             done += 1;
         }

@@ -1,17 +1,17 @@
-//! A client wants the receiver of a job's webhook to be told again.
+//! The webhook verbs: a client repeats a webhook call, and the engine settles one.
 
 use longshore_model::{JobEnd, JobId, JobRow, Millis};
 
 use crate::{Change, Effects, Queue, Refusal, Signal};
 
 impl Queue {
-    /// Makes the webhook call of this end pending again, and returns the job's row. A call that is pending already stays
-    /// as it is.
+    /// Makes the webhook call of this end pending again, and returns the job's row. If the call is pending already, nothing
+    /// changes.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoSuchJob`] for an unknown or expired id, [`Refusal::WebhookNotRedeliverable`] if the job has no webhook or has been
-    /// retried since that end.
+    /// - [`Refusal::NoSuchJob`]: the id is unknown or the job has expired.
+    /// - [`Refusal::WebhookNotRedeliverable`]: the job has no webhook, or `end` is not its present end.
     pub fn redeliver_webhook(
         &mut self,
         now: Millis,
@@ -35,5 +35,18 @@ impl Queue {
             self.put(slot, out);
         }
         Ok(self.jobs.row(slot))
+    }
+
+    /// Settles the webhook call of this end: the receiver accepted it, or no attempt is left. Nothing changes if the call is
+    /// not pending, the id is unknown, or the job was retried since that end.
+    pub fn settle_webhook(&mut self, job: JobId, end: JobEnd, out: &mut Effects) {
+        let Some(slot) = self.jobs.find(job) else { return };
+        if self.jobs[slot].pending_end() == Some(end) {
+            self.unschedule(slot);
+            self.jobs[slot].extras_mut().webhook_pending = false;
+            self.schedule(slot);
+            out.changes.push(Change::DeleteWebhook(self.jobs[slot].key()));
+            self.put(slot, out);
+        }
     }
 }

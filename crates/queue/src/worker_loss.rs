@@ -1,18 +1,19 @@
-//! A worker is gone, or behaves as if it were.
+//! Lost and stuck workers: a worker exited, its lease ended, or it did not stop a job within the stop grace.
 
 use alloc::string::String;
 
 use longshore_model::{JobId, Millis, WorkerId};
 use longshore_planted::{Bug, planted};
 
-use crate::transitions::Loss;
+use crate::transitions::RequeueCause;
 use crate::{Effects, Queue, Signal};
 
 impl Queue {
-    /// Removes a worker that has ended. Its jobs go back to the front of the queue in their old order.
+    /// Removes a worker that has exited. Its jobs are requeued at the front in their previous order.
     ///
-    /// With `counts_retry` they count a retry each: a crash does, a stop that the server asked for does not. A job without
-    /// retries left fails with `reason`: exit code, signal, last log lines.
+    /// With `counts_retry` each requeue counts as a retry: after a crash, but not after a stop that the server requested.
+    /// A job without retries left fails, and its error ends with `reason`: exit code, signal, last log lines. Only the load
+    /// signal is sent for an unknown worker.
     pub fn lose_worker(
         &mut self,
         now: Millis,
@@ -31,63 +32,67 @@ impl Queue {
         self.sort_last_first(&mut held);
         for held in held {
             if counts && !held.confirmed {
-                // What ended the worker may have been the answer that it came in.
+                // The worker may have crashed while reading the take reply, so the job is delivered alone next time.
                 let row = self.jobs[held.slot].extras_mut();
                 row.redeliveries = row.redeliveries.max(1);
             }
-            self.requeue(held.slot, counts, &Loss::Worker(reason), now, out);
+            self.requeue(held.slot, counts, &RequeueCause::AttemptFailed(reason), now, out);
         }
     }
 
-    /// Gives every worker a fresh lease, and a fresh grace for the jobs that it was told to stop: for when the server
-    /// itself was held up, because the computer slept, the process was stopped or its clock jumped.
+    /// Renews every worker lease and stop grace. For the time after the process was suspended or its clock jumped, when
+    /// requests of workers were not received.
     pub fn renew_leases(&mut self, now: Millis) {
         self.workers.renew_all(now, now + self.settings.stop_grace_ms);
         self.workers.schedule_all(self.settings.lease_ms);
     }
 
-    /// Looks at a worker whose lease or grace may have ended.
+    /// Checks whether the lease or a stop grace of a worker is over, and plans the next check.
     pub(crate) fn check_worker(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         let Some(worker) = self.workers.get_mut(id) else { return };
-        if worker.is_silent(now, self.settings.lease_ms) {
-            let silent_s = now.since(worker.seen_at) / 1000;
-            self.end_lease(now, id, silent_s, out);
+        if worker.is_lease_over(now, self.settings.lease_ms) {
+            let last_contact_s = now.since(worker.last_contact) / 1000;
+            self.end_lease(now, id, last_contact_s, out);
         } else {
             self.check_stop_grace(now, id, out);
         }
         self.workers.schedule(id, self.settings.lease_ms);
     }
 
-    /// The time to let go of a stopped job is over. Where other jobs are at stake, the worker's next ping
-    /// decides: it may have let go since the last one.
+    /// Marks stops whose grace is over. A worker that pings and runs other jobs is stuck only if its next ping still lists
+    /// the job; any other worker is stuck now.
     fn check_stop_grace(&mut self, now: Millis, id: &WorkerId, out: &mut Effects) {
         let Some(worker) = self.workers.get_mut(id) else { return };
         let ping_decides = worker.pings && !worker.held.is_empty();
-        let mut clings = None;
+        let mut stuck = None;
         for stopping in &mut worker.stopping {
             if stopping.by <= now && !stopping.overdue {
                 stopping.overdue = true;
-                clings = Some(stopping.job);
+                stuck = Some(stopping.job);
             }
         }
-        if let (Some(job), false) = (clings, ping_decides) {
+        if let (Some(job), false) = (stuck, ping_decides) {
             self.replace_stuck(id, job, out);
         }
     }
 
-    /// The worker still runs a job that it was told to stop. Only one that we run can be replaced.
+    /// Drains a managed worker that is stuck in a stopped job and signals its replacement. Of an external worker only the
+    /// pending stops are dropped: it cannot be replaced.
     pub(crate) fn replace_stuck(&mut self, id: &WorkerId, job: JobId, out: &mut Effects) {
         let Some(worker) = self.workers.get_mut(id) else { return };
         worker.stopping.retain(|stopping| !stopping.overdue);
         if worker.managed {
             worker.draining = true;
-            let why = alloc::format!("it did not stop job {job} within the grace period");
-            out.signals.push(Signal::ReplaceWorker(id.clone(), why));
+            let reason = alloc::format!("job {job} was not stopped within the stop grace");
+            out.signals.push(Signal::ReplaceWorker(id.clone(), reason));
         }
     }
 
-    fn end_lease(&mut self, now: Millis, id: &WorkerId, silent_s: u64, out: &mut Effects) {
-        let reason: String = alloc::format!("worker {id} was silent for {silent_s} s");
+    /// Requeues the jobs of a worker whose lease is over. A managed worker is drained and its replacement signalled. An
+    /// external one is drained, or removed if its last contact is long enough ago.
+    fn end_lease(&mut self, now: Millis, id: &WorkerId, last_contact_s: u64, out: &mut Effects) {
+        let reason: String =
+            alloc::format!("lease of worker {id} expired, last contact {last_contact_s} s ago");
         self.requeue_all(now, id, true, &reason, out);
         let Some(worker) = self.workers.get_mut(id) else { return };
         if worker.managed && planted(Bug::HungWorkerKept) {
@@ -95,16 +100,16 @@ impl Queue {
             return;
         }
         if worker.managed {
-            // It stays on the list, without jobs, until its launcher has ended it.
+            // The worker stays known, without jobs, until the fleet reports its exit.
             worker.draining = true;
             worker.pings = false;
             worker.stopping.clear();
             out.signals.push(Signal::ReplaceWorker(id.clone(), reason));
-        } else if now < worker.forgotten_at(self.settings.lease_ms) {
-            // A take of its may still be held, and be answered with a job: that it pings must be known then. Asking
-            // again makes it a worker like any other.
+        } else if now < worker.removed_at(self.settings.lease_ms) {
+            // A take of the worker may still be parked and get a job; the queue must then know that the worker pings.
+            // Another take ends the draining.
             worker.draining = true;
-            worker.asked = false;
+            worker.has_taken = false;
             worker.stopping.clear();
             out.signals.push(Signal::LoadChanged);
         } else {

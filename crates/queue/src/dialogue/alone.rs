@@ -1,11 +1,11 @@
-//! Jobs that a worker dropped without a sign that it had them go out one by one: one of them may be what no worker reads.
+//! Jobs with an unconfirmed delivery are delivered alone, because one of them may be unreadable for workers.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn one_job_that_nobody_can_read_fails_alone() {
+fn an_unreadable_job_fails_without_the_jobs_beside_it() {
     check(
         "
         submit a
@@ -38,10 +38,10 @@ fn one_job_that_nobody_can_read_fails_alone() {
             0s take w1 x10 idle: b; b back in line, redelivery 3; ready
             0s take w1 x10 idle: b; b back in line, retry 1; ready
             0s take w1 x10 idle: b; b back in line, retry 2; ready
-            0s take w1 x10 idle: c; b error "the job was given up after it was handed out 6 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python"; b FAILED
+            0s take w1 x10 idle: c; b error "failed after 6 deliveries, no retries left: the last delivery was not confirmed; perhaps workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python"; b FAILED
             0s done w1 c: recorded; c outcome kept; c COMPLETED
             0s status a: COMPLETED by w1, delay 0s, execution 0s, outcome, until 1800s
-            0s status b: FAILED by w1, delay 0s, execution 0s, retries 2, error "the job was given up after it was handed out 6 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python", until 1800s
+            0s status b: FAILED by w1, delay 0s, execution 0s, retries 2, error "failed after 6 deliveries, no retries left: the last delivery was not confirmed; perhaps workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python", until 1800s
             0s status c: COMPLETED by w1, delay 0s, execution 0s, outcome, until 1800s
             0s counters: completed 2, failed 1, cancelled 0, retried 2
         "#]],
@@ -49,7 +49,7 @@ fn one_job_that_nobody_can_read_fails_alone() {
 }
 
 #[test]
-fn a_worker_that_is_busy_with_some_tells_with_its_pings_which_one_it_dropped() {
+fn pings_of_a_busy_worker_show_which_job_it_dropped() {
     check(
         "
         submit a
@@ -79,7 +79,7 @@ fn a_worker_that_is_busy_with_some_tells_with_its_pings_which_one_it_dropped() {
 }
 
 #[test]
-fn jobs_that_were_not_dropped_still_go_out_together() {
+fn jobs_with_confirmed_deliveries_share_a_reply() {
     check(
         "
         submit a
@@ -109,7 +109,7 @@ fn jobs_that_were_not_dropped_still_go_out_together() {
 }
 
 #[test]
-fn a_batch_ends_before_a_job_that_goes_alone() {
+fn a_reply_ends_before_a_job_that_is_delivered_alone() {
     check(
         "
         submit a
@@ -143,7 +143,7 @@ fn a_batch_ends_before_a_job_that_goes_alone() {
 }
 
 #[test]
-fn a_restart_does_not_forget_who_goes_alone() {
+fn a_restart_keeps_that_a_job_is_delivered_alone() {
     check(
         "
         submit a
@@ -169,7 +169,7 @@ fn a_restart_does_not_forget_who_goes_alone() {
 }
 
 #[test]
-fn what_ends_its_worker_before_anything_began_goes_alone_too() {
+fn unconfirmed_jobs_of_a_crashed_worker_are_delivered_alone() {
     check(
         "
         submit a
@@ -197,7 +197,7 @@ fn what_ends_its_worker_before_anything_began_goes_alone_too() {
 }
 
 #[test]
-fn a_retry_begins_anew() {
+fn a_client_retry_resets_redeliveries() {
     check(
         "
         set retries=0
@@ -223,9 +223,9 @@ fn a_retry_begins_anew() {
             0s take w1 idle: a; b back in line, redelivery 1; a back in line, redelivery 1; ready; ready
             0s take w1 idle: a; a back in line, redelivery 2; ready
             0s take w1 idle: a; a back in line, redelivery 3; ready
-            0s take w1 idle: b; a error "the job was given up after it was handed out 4 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python"; a FAILED
+            0s take w1 idle: b; a error "failed after 4 deliveries, no retries left: the last delivery was not confirmed; perhaps workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python"; a FAILED
             0s take w1 idle: b; b back in line, redelivery 2; ready
-            0s status a: FAILED by w1, delay 0s, execution 0s, error "the job was given up after it was handed out 4 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python", until 1800s
+            0s status a: FAILED by w1, delay 0s, execution 0s, error "failed after 4 deliveries, no retries left: the last delivery was not confirmed; perhaps workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python", until 1800s
             0s done w1 b: recorded; b outcome kept; b COMPLETED
             0s submit c: accepted
             0s retry a: IN_QUEUE; a outcome cleared

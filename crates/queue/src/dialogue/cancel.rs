@@ -1,11 +1,11 @@
-//! Cancel, in every state, and the time of deletion that a client chooses.
+//! Cancel in every state, and the ttl that a client sets.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn a_waiting_job_is_cancelled() {
+fn a_queued_job_is_cancelled() {
     check(
         "
         submit a
@@ -27,7 +27,7 @@ fn a_waiting_job_is_cancelled() {
 }
 
 #[test]
-fn a_running_job_is_cancelled_and_told_to_stop() {
+fn a_running_job_is_cancelled_and_its_worker_gets_a_stop_signal() {
     check(
         "
         submit a
@@ -54,7 +54,7 @@ fn a_running_job_is_cancelled_and_told_to_stop() {
 }
 
 #[test]
-fn a_terminal_job_stays_what_it_is() {
+fn a_terminal_job_is_not_changed() {
     check(
         "
         submit a
@@ -106,7 +106,7 @@ fn an_unknown_job_cannot_be_cancelled() {
 }
 
 #[test]
-fn keep_moves_the_deletion_of_a_waiting_job() {
+fn set_ttl_moves_the_deletion_of_a_queued_job() {
     check(
         "
         submit a
@@ -124,7 +124,7 @@ fn keep_moves_the_deletion_of_a_waiting_job() {
 }
 
 #[test]
-fn keep_moves_the_deletion_of_a_running_job() {
+fn set_ttl_moves_the_deletion_of_a_running_job() {
     check(
         "
         submit a
@@ -149,7 +149,7 @@ fn keep_moves_the_deletion_of_a_running_job() {
 }
 
 #[test]
-fn keep_outlasts_retention_in_a_finished_job() {
+fn set_ttl_replaces_the_retention_of_a_terminal_job() {
     check(
         "
         submit a
@@ -176,7 +176,7 @@ fn keep_outlasts_retention_in_a_finished_job() {
 }
 
 #[test]
-fn a_time_chosen_before_the_end_holds_after_it() {
+fn a_ttl_set_before_the_end_holds_after_it() {
     check(
         "
         submit a

@@ -1,5 +1,5 @@
-//! A verb with its arguments as one value, and its result as another: what scripts say, histories are made of, and every
-//! rule is checked against.
+//! The verbs of a queue as values, with their arguments, and their results as values. Scripts and random histories consist
+//! of commands, and the rules of `rows.rs` depend on them.
 
 use std::boxed::Box;
 use std::string::String;
@@ -9,7 +9,7 @@ use longshore_model::{Attempt, JobEnd, JobId, JobKey, JobRow, Millis, WorkerId};
 
 use crate::{Effects, Queue, QueueSettings, Refusal, Report, Submit, Submitted, Take};
 
-/// A verb of the queue with its arguments.
+/// A verb of the queue with its arguments. One variant per verb.
 #[derive(Clone, Debug)]
 pub(super) enum Command {
     Submit(Submit),
@@ -35,7 +35,7 @@ pub(super) enum Command {
     DeleteSlice,
 }
 
-/// What a verb returned.
+/// The result of a verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Done,
@@ -49,13 +49,13 @@ pub(super) enum Reply {
     MayAppend(JobKey, Attempt),
     Job(Box<JobRow>),
     Purged(u64),
-    /// Jobs that a slice of a deletion left.
+    /// The number of jobs left after a slice of a deletion.
     Left(u64),
     Refused(Refusal),
 }
 
 impl Command {
-    /// Calls the verb.
+    /// Calls the verb and returns its result.
     pub(super) fn apply(self, queue: &mut Queue, now: Millis, out: &mut Effects) -> Reply {
         match self {
             Self::Submit(submit) => return submitted(queue.submit(now, submit, out)),
@@ -67,8 +67,8 @@ impl Command {
                 return recorded(queue.progress(now, &worker, job, out).is_some());
             }
             Self::Append { worker, job } => {
-                let right = queue.append(now, &worker, job);
-                return right.map_or(Reply::Ignored, |(key, attempt)| Reply::MayAppend(key, attempt));
+                let permit = queue.append(now, &worker, job);
+                return permit.map_or(Reply::Ignored, |(key, attempt)| Reply::MayAppend(key, attempt));
             }
             Self::Undelivered { job, attempt, damage } => {
                 return recorded(queue.undelivered(now, job, attempt, damage, out));

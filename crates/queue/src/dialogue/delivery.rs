@@ -1,11 +1,11 @@
-//! Did the job arrive? Confirmed deliveries, and those that nobody confirmed.
+//! Confirmed and unconfirmed deliveries.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn two_pings_without_the_job_bring_it_back_without_a_retry() {
+fn two_pings_without_the_job_requeue_it_without_a_retry() {
     check(
         "
         ping w1 -
@@ -33,7 +33,7 @@ fn two_pings_without_the_job_bring_it_back_without_a_retry() {
 }
 
 #[test]
-fn a_ping_that_lists_the_job_starts_the_count_anew() {
+fn a_ping_that_lists_the_job_resets_the_count() {
     check(
         "
         submit a
@@ -59,7 +59,7 @@ fn a_ping_that_lists_the_job_starts_the_count_anew() {
 }
 
 #[test]
-fn a_chunk_confirms_too() {
+fn a_chunk_confirms_the_delivery() {
     check(
         "
         submit a
@@ -85,7 +85,7 @@ fn a_chunk_confirms_too() {
 }
 
 #[test]
-fn a_contact_that_does_not_say_counts_for_nothing() {
+fn a_request_without_a_job_list_does_not_count() {
     check(
         "
         submit a
@@ -107,7 +107,7 @@ fn a_contact_that_does_not_say_counts_for_nothing() {
 }
 
 #[test]
-fn a_take_with_nothing_in_progress_gives_back_what_got_lost() {
+fn a_take_with_no_job_in_progress_requeues_lost_deliveries() {
     check(
         "
         submit a
@@ -131,7 +131,7 @@ fn a_take_with_nothing_in_progress_gives_back_what_got_lost() {
 }
 
 #[test]
-fn old_sdks_keep_several_takes_open_which_proves_nothing() {
+fn a_worker_with_several_open_takes_loses_no_delivery() {
     check(
         "
         submit a
@@ -157,7 +157,7 @@ fn old_sdks_keep_several_takes_open_which_proves_nothing() {
 }
 
 #[test]
-fn a_job_that_never_arrives_ends_at_last() {
+fn a_job_whose_deliveries_are_never_confirmed_fails() {
     check(
         "
         submit a
@@ -178,14 +178,14 @@ fn a_job_that_never_arrives_ends_at_last() {
             0s take w1 idle: a; a back in line, redelivery 3; ready
             0s take w1 idle: a; a back in line, retry 1; ready
             0s take w1 idle: a; a back in line, retry 2; ready
-            0s take w1 idle: nothing; a error "the job was given up after it was handed out 6 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python"; a FAILED
-            0s status a: FAILED by w1, delay 0s, execution 0s, retries 2, error "the job was given up after it was handed out 6 times and dropped without a sign that it arrived: perhaps workers cannot read it, such as a number of more than 4300 digits, which is too long for Python", until 1800s
+            0s take w1 idle: nothing; a error "failed after 6 deliveries, no retries left: the last delivery was not confirmed; perhaps workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python"; a FAILED
+            0s status a: FAILED by w1, delay 0s, execution 0s, retries 2, error "failed after 6 deliveries, no retries left: the last delivery was not confirmed; perhaps workers cannot read the job, for example a number of more than 4300 digits, which is too long for Python", until 1800s
         "#]],
     );
 }
 
 #[test]
-fn a_job_that_is_dropped_after_it_arrived_counts_a_retry_each_time() {
+fn dropping_a_confirmed_job_counts_as_a_retry() {
     check(
         "
         submit a
@@ -206,8 +206,8 @@ fn a_job_that_is_dropped_after_it_arrived_counts_a_retry_each_time() {
             0s ping w1 a: ok
             0s take w1 idle: a; a back in line, retry 2; ready
             0s ping w1 a: ok
-            0s take w1 idle: nothing; a error "the job was given up after it ran 3 times: its worker dropped it without reporting a result"; a FAILED
-            0s status a: FAILED by w1, delay 0s, execution 0s, retries 2, error "the job was given up after it ran 3 times: its worker dropped it without reporting a result", until 1800s
+            0s take w1 idle: nothing; a error "failed after 3 runs, no retries left: the worker dropped the job without a report"; a FAILED
+            0s status a: FAILED by w1, delay 0s, execution 0s, retries 2, error "failed after 3 runs, no retries left: the worker dropped the job without a report", until 1800s
         "#]],
     );
 }
@@ -241,7 +241,7 @@ fn foreign_and_unknown_jobs_in_a_ping_change_nothing() {
 }
 
 #[test]
-fn the_result_that_crosses_a_redelivery_counts() {
+fn a_result_that_crosses_a_redelivery_counts() {
     check(
         "
         submit a

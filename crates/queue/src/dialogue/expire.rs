@@ -1,11 +1,11 @@
-//! Time passes: ttl, retention, execution timeout.
+//! Ttl, retention and execution timeout.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn ttl_deletes_a_waiting_job() {
+fn ttl_deletes_a_queued_job() {
     check(
         "
         submit a ttl=10s
@@ -50,7 +50,7 @@ fn ttl_deletes_a_running_job_and_stops_it() {
 }
 
 #[test]
-fn ttl_deletes_a_finished_job_before_its_retention() {
+fn ttl_deletes_a_terminal_job_before_its_retention() {
     check(
         "
         submit a ttl=10s
@@ -70,7 +70,7 @@ fn ttl_deletes_a_finished_job_before_its_retention() {
 }
 
 #[test]
-fn nobody_takes_a_job_that_is_past_its_time() {
+fn an_expired_job_is_not_delivered() {
     check(
         "
         submit a ttl=10s
@@ -135,7 +135,7 @@ fn retention_deletes_a_sync_job_after_a_minute() {
 }
 
 #[test]
-fn retention_is_the_endpoints() {
+fn retention_is_a_setting_of_the_endpoint() {
     check(
         "
         set retention=5s
@@ -181,7 +181,7 @@ fn a_job_that_runs_too_long_is_timed_out_and_stopped() {
 }
 
 #[test]
-fn the_timeout_counts_from_the_present_attempt() {
+fn the_execution_timeout_counts_from_the_present_attempt() {
     check(
         "
         submit a timeout=5s
@@ -206,7 +206,7 @@ fn the_timeout_counts_from_the_present_attempt() {
 }
 
 #[test]
-fn without_a_policy_the_endpoints_timeout_holds() {
+fn without_a_policy_the_execution_timeout_is_the_endpoints() {
     check(
         "
         submit a
@@ -227,7 +227,7 @@ fn without_a_policy_the_endpoints_timeout_holds() {
 }
 
 #[test]
-fn ttl_beats_the_timeout_when_it_is_shorter() {
+fn a_ttl_before_the_execution_timeout_deletes_the_job() {
     check(
         "
         submit a ttl=10s timeout=20s
@@ -245,7 +245,7 @@ fn ttl_beats_the_timeout_when_it_is_shorter() {
 }
 
 #[test]
-fn a_result_after_the_time_is_over_deletes_the_job_and_spares_the_worker() {
+fn a_result_of_an_expired_job_deletes_it_without_a_stop_signal() {
     check(
         "
         introduce w1

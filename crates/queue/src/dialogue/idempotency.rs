@@ -1,4 +1,4 @@
-//! The same submit twice.
+//! Repeated submits: by `Idempotency-Key` and by id.
 
 use expect_test::expect;
 
@@ -45,7 +45,7 @@ fn the_same_key_with_another_body_is_refused() {
 }
 
 #[test]
-fn the_key_is_free_again_when_its_job_is_deleted() {
+fn the_key_of_a_deleted_job_can_be_used_again() {
     check(
         "
         submit a key=k body=x
@@ -65,7 +65,7 @@ fn the_key_is_free_again_when_its_job_is_deleted() {
 }
 
 #[test]
-fn a_job_that_waits_for_its_webhook_only_has_no_key_any_more() {
+fn the_key_of_an_expired_job_with_a_pending_webhook_can_be_used_again() {
     check(
         "
         set retention=5s
@@ -113,7 +113,7 @@ fn keys_survive_a_restart() {
 }
 
 #[test]
-fn the_same_id_never_makes_a_second_job() {
+fn the_same_id_returns_the_same_job() {
     check(
         "
         submit a
@@ -137,7 +137,7 @@ fn the_same_id_never_makes_a_second_job() {
 }
 
 #[test]
-fn not_even_after_the_time_of_the_first_is_over() {
+fn the_id_of_an_expired_job_returns_that_job() {
     check(
         "
         set retention=5s
@@ -159,7 +159,7 @@ fn not_even_after_the_time_of_the_first_is_over() {
 }
 
 #[test]
-fn a_known_submit_is_answered_by_a_full_queue() {
+fn a_full_queue_returns_the_job_of_an_earlier_submit() {
     check(
         "
         set jobs=1
@@ -213,7 +213,7 @@ fn the_same_key_of_another_api_key_is_another_job() {
 }
 
 #[test]
-fn a_job_whose_api_key_was_not_noted_answers_the_same_body_alone() {
+fn a_row_without_an_api_key_matches_the_same_body_only() {
     check(
         "
         submit a key=k body=x

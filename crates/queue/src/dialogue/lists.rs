@@ -1,11 +1,11 @@
-//! Lists, and what the fleet is told.
+//! Pages of jobs, and the load of workers.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn a_list_is_newest_first_and_goes_on_at_its_cursor() {
+fn a_list_is_newest_first_and_continues_at_its_cursor() {
     check(
         "
         submit a
@@ -36,7 +36,7 @@ fn a_list_is_newest_first_and_goes_on_at_its_cursor() {
 }
 
 #[test]
-fn a_list_can_ask_for_one_state() {
+fn a_list_can_be_filtered_by_state() {
     check(
         "
         submit a
@@ -66,7 +66,7 @@ fn a_list_can_ask_for_one_state() {
 }
 
 #[test]
-fn jobs_past_their_time_are_not_listed() {
+fn expired_jobs_are_not_listed() {
     check(
         "
         submit a ttl=10s hook
@@ -86,7 +86,7 @@ fn jobs_past_their_time_are_not_listed() {
 }
 
 #[test]
-fn workers_show_what_they_do() {
+fn workers_have_a_phase_and_a_number_of_jobs() {
     check(
         "
         workers
@@ -122,7 +122,7 @@ fn workers_show_what_they_do() {
 }
 
 #[test]
-fn an_external_worker_is_forgotten_when_it_does_not_come_back() {
+fn an_external_worker_without_contact_is_removed() {
     check(
         "
         take w1
@@ -143,7 +143,7 @@ fn an_external_worker_is_forgotten_when_it_does_not_come_back() {
 }
 
 #[test]
-fn a_shorter_lease_holds_for_workers_that_are_there_already() {
+fn a_shorter_lease_applies_to_known_workers() {
     check(
         "
         ping w1 -

@@ -1,11 +1,11 @@
-//! Workers that die, fall silent or come back from the dead.
+//! Lost workers: exits, ended leases and late results.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn the_jobs_of_a_lost_worker_go_to_the_front_in_their_old_order() {
+fn the_jobs_of_a_lost_worker_are_requeued_at_the_front_in_order() {
     check(
         "
         submit a
@@ -37,7 +37,7 @@ fn the_jobs_of_a_lost_worker_go_to_the_front_in_their_old_order() {
 }
 
 #[test]
-fn out_of_retries_the_job_fails_with_the_reason() {
+fn with_no_retries_left_the_job_fails_with_the_reason() {
     check(
         "
         submit a
@@ -57,15 +57,15 @@ fn out_of_retries_the_job_fails_with_the_reason() {
             0s take w2: a
             0s lose w2 counted: a back in line, retry 2
             0s take w3: a
-            0s lose w3 counted 'signal 9, last words: out of memory': a error "the job was given up after it ran 3 times: signal 9, last words: out of memory"; a FAILED
-            0s status a: FAILED by w3, delay 0s, execution 0s, retries 2, error "the job was given up after it ran 3 times: signal 9, last words: out of memory", until 1800s
+            0s lose w3 counted 'signal 9, last words: out of memory': a error "failed after 3 runs, no retries left: signal 9, last words: out of memory"; a FAILED
+            0s status a: FAILED by w3, delay 0s, execution 0s, retries 2, error "failed after 3 runs, no retries left: signal 9, last words: out of memory", until 1800s
             0s counters: completed 0, failed 1, cancelled 0, retried 2
         "#]],
     );
 }
 
 #[test]
-fn without_retries_the_first_loss_is_the_last() {
+fn with_max_retries_0_the_first_loss_fails_the_job() {
     check(
         "
         set retries=0
@@ -78,14 +78,14 @@ fn without_retries_the_first_loss_is_the_last() {
             0s set retries=0: ok
             0s submit a: accepted
             0s take w1: a
-            0s lose w1 counted 'exit code 137': a error "the job was given up after it ran once: exit code 137"; a FAILED
-            0s status a: FAILED by w1, delay 0s, execution 0s, error "the job was given up after it ran once: exit code 137", until 1800s
+            0s lose w1 counted 'exit code 137': a error "failed after 1 run, no retries left: exit code 137"; a FAILED
+            0s status a: FAILED by w1, delay 0s, execution 0s, error "failed after 1 run, no retries left: exit code 137", until 1800s
         "#]],
     );
 }
 
 #[test]
-fn a_stop_that_we_asked_for_counts_no_retry() {
+fn an_expected_exit_counts_no_retry() {
     check(
         "
         set retries=0
@@ -113,7 +113,7 @@ fn a_stop_that_we_asked_for_counts_no_retry() {
 }
 
 #[test]
-fn what_a_lost_attempt_streamed_is_dropped() {
+fn the_chunks_of_a_lost_attempt_are_dropped() {
     check(
         "
         submit a
@@ -141,7 +141,7 @@ fn what_a_lost_attempt_streamed_is_dropped() {
 }
 
 #[test]
-fn a_worker_that_pings_and_then_falls_silent_is_lost() {
+fn a_worker_whose_pings_stop_is_lost_after_its_lease() {
     check(
         "
         ping w1 -
@@ -168,7 +168,7 @@ fn a_worker_that_pings_and_then_falls_silent_is_lost() {
 }
 
 #[test]
-fn a_worker_that_asks_what_to_stop_is_not_silent() {
+fn polling_for_stop_signals_renews_the_lease() {
     check(
         "
         ping w1 -
@@ -198,7 +198,7 @@ fn a_worker_that_asks_what_to_stop_is_not_silent() {
 }
 
 #[test]
-fn silence_is_forgiven_when_nobody_listened() {
+fn leases_and_stop_graces_are_renewed_after_a_suspension() {
     check(
         "
         introduce w1
@@ -225,13 +225,13 @@ fn silence_is_forgiven_when_nobody_listened() {
             300s forgive: ok
             300s tick: ok
             309s ping w1 a: ok
-            339s tick: a back in line, retry 1; replace w1: worker w1 was silent for 30 s
+            339s tick: a back in line, retry 1; replace w1: lease of worker w1 expired, last contact 30 s ago
         "#]],
     );
 }
 
 #[test]
-fn a_silent_worker_from_outside_whose_take_is_still_held_is_watched_when_that_brings_a_job() {
+fn an_external_worker_that_gets_a_job_after_its_lease_has_a_lease_again() {
     check(
         "
         set lease=6s
@@ -271,7 +271,7 @@ fn a_silent_worker_from_outside_whose_take_is_still_held_is_watched_when_that_br
 }
 
 #[test]
-fn a_silent_worker_from_outside_is_one_again_when_it_asks_again() {
+fn another_take_ends_the_draining_of_an_external_worker() {
     check(
         "
         ping w1 -
@@ -305,7 +305,7 @@ fn a_silent_worker_from_outside_is_one_again_when_it_asks_again() {
 }
 
 #[test]
-fn a_silent_worker_that_turns_out_to_be_ours_serves_on() {
+fn registering_a_drained_external_worker_ends_the_draining() {
     check(
         "
         submit a
@@ -331,7 +331,7 @@ fn a_silent_worker_that_turns_out_to_be_ours_serves_on() {
 }
 
 #[test]
-fn our_own_silent_worker_is_replaced_too() {
+fn a_managed_worker_is_replaced_after_its_lease() {
     check(
         "
         introduce w1
@@ -351,7 +351,7 @@ fn our_own_silent_worker_is_replaced_too() {
             0s submit a: accepted
             0s take w1: a
             0s ping w1 a: ok
-            30s tick: a back in line, retry 1; replace w1: worker w1 was silent for 30 s
+            30s tick: a back in line, retry 1; replace w1: lease of worker w1 expired, last contact 30 s ago
             31s workers: w1 managed Draining idle since 30s
             31s take w1: nothing
             31s lose w1 free: ok
@@ -393,7 +393,7 @@ fn pings_keep_a_worker_and_its_job_for_hours() {
 }
 
 #[test]
-fn silence_means_nothing_of_a_worker_that_never_pinged() {
+fn a_worker_that_never_pinged_keeps_its_job() {
     check(
         "
         submit a timeout=1h
@@ -415,7 +415,7 @@ fn silence_means_nothing_of_a_worker_that_never_pinged() {
 }
 
 #[test]
-fn a_worker_that_still_starts_may_be_silent() {
+fn a_worker_without_a_take_has_no_lease() {
     check(
         "
         introduce w1
@@ -432,7 +432,7 @@ fn a_worker_that_still_starts_may_be_silent() {
 }
 
 #[test]
-fn a_late_result_wins_while_the_job_waits_again() {
+fn a_late_result_completes_a_requeued_job() {
     check(
         "
         submit a
@@ -460,7 +460,7 @@ fn a_late_result_wins_while_the_job_waits_again() {
 }
 
 #[test]
-fn a_late_result_wins_against_the_next_holder_who_is_told_to_stop() {
+fn a_late_result_completes_the_job_and_stops_its_next_worker() {
     check(
         "
         submit a
@@ -563,7 +563,7 @@ fn a_late_result_of_a_finished_job_is_ignored() {
 }
 
 #[test]
-fn losing_a_worker_that_nobody_knows_is_nothing() {
+fn losing_an_unknown_worker_changes_nothing() {
     check(
         "
         lose w1 counted

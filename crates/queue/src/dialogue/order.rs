@@ -1,4 +1,4 @@
-//! Who goes first, who may wait, who may not come in.
+//! The order of deliveries, paused endpoints, full queues and draining workers.
 
 use expect_test::expect;
 
@@ -29,7 +29,7 @@ fn jobs_are_taken_first_in_first_out() {
 }
 
 #[test]
-fn one_take_can_ask_for_several_jobs() {
+fn one_take_can_get_several_jobs() {
     check(
         "
         submit a
@@ -49,7 +49,7 @@ fn one_take_can_ask_for_several_jobs() {
 }
 
 #[test]
-fn low_priority_keeps_its_place_in_line_and_is_no_demand() {
+fn low_priority_keeps_the_position_and_causes_no_load() {
     check(
         "
         submit a low
@@ -72,7 +72,7 @@ fn low_priority_keeps_its_place_in_line_and_is_no_demand() {
 }
 
 #[test]
-fn a_waiting_job_has_a_place_in_line_over_both_priorities() {
+fn positions_count_jobs_of_both_priorities() {
     check(
         "
         position a
@@ -136,7 +136,7 @@ fn two_workers_never_get_the_same_job() {
 }
 
 #[test]
-fn a_paused_endpoint_queues_and_hands_out_nothing() {
+fn a_paused_endpoint_accepts_jobs_and_delivers_none() {
     check(
         "
         set paused
@@ -160,7 +160,7 @@ fn a_paused_endpoint_queues_and_hands_out_nothing() {
 }
 
 #[test]
-fn a_full_queue_refuses_and_running_jobs_make_room() {
+fn a_full_queue_refuses_a_submit_until_a_job_is_taken() {
     check(
         "
         set jobs=2
@@ -184,7 +184,7 @@ fn a_full_queue_refuses_and_running_jobs_make_room() {
 }
 
 #[test]
-fn a_worker_from_outside_that_asks_again_was_not_replaced() {
+fn another_take_ends_the_drain_of_an_external_worker() {
     check(
         "
         take w1
@@ -206,7 +206,7 @@ fn a_worker_from_outside_that_asks_again_was_not_replaced() {
 }
 
 #[test]
-fn a_worker_that_drains_gets_nothing_and_finishes_what_it_has() {
+fn a_draining_worker_gets_no_job_and_can_report() {
     check(
         "
         introduce w1

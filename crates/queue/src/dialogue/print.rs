@@ -1,4 +1,4 @@
-//! What the queue did, in words.
+//! Prints results and effects as text for the dialogues.
 
 use std::collections::BTreeMap;
 use std::format;
@@ -13,18 +13,19 @@ use super::script::state;
 use super::world::{START, World};
 use crate::{Effects, Signal};
 
-/// More notes than this are counted instead.
+/// The largest number of notes that are printed one by one. More notes are counted by their text.
 const NOTES_MAX: usize = 8;
 
+/// Returns what a command did: its result, then the changes of rows and the signals; `ok` if there is nothing to print.
 pub(super) fn describe(
     world: &World,
     command: &Command,
-    answer: &Reply,
+    result: &Reply,
     effects: &Effects,
     notes: &[Note],
 ) -> String {
     let mut said = Vec::new();
-    said.extend(reply(world, answer));
+    said.extend(reply(world, result));
     let mut notes: Vec<_> = notes.iter().map(|note| (name(world, note.job), note.text.clone())).collect();
     for signal in &effects.signals {
         notes.extend(signal_note(world, command, signal));
@@ -34,13 +35,14 @@ pub(super) fn describe(
     } else {
         said.extend(notes.iter().map(|(who, what)| format!("{who} {what}").trim().to_string()));
     }
-    if matches!(command, Command::Append { .. }) && matches!(answer, Reply::Ignored) {
+    if matches!(command, Command::Append { .. }) && matches!(result, Reply::Ignored) {
         assert!(effects.changes.is_empty());
     }
     let said = if said.is_empty() { "ok".to_string() } else { said.join("; ") };
     with_names(world, said)
 }
 
+/// Counts notes with the same text.
 fn counted(notes: &[(String, String)]) -> Vec<String> {
     let mut counts = BTreeMap::new();
     for (_, what) in notes {
@@ -51,11 +53,11 @@ fn counted(notes: &[(String, String)]) -> Vec<String> {
 
 fn signal_note(world: &World, command: &Command, signal: &Signal) -> Option<(String, String)> {
     match signal {
-        // Everywhere else it goes without saying.
+        // Other commands that make a job ready show it by their result.
         Signal::JobReady if matches!(command, Command::Configure(_) | Command::Take(_)) => {
             Some((String::new(), "ready".to_string()))
         }
-        // The audit looks at the first; the second is only a hint.
+        // The audit checks `Ended`; the others are implied or only hints.
         Signal::Ended { .. } | Signal::LoadChanged | Signal::JobReady => None,
         Signal::Deleted(job, _) => Some((name(world, *job), "deleted".to_string())),
         Signal::StopJob(worker, job) => Some((name(world, *job), format!("stop at {worker}"))),
@@ -84,7 +86,7 @@ fn reply(world: &World, reply: &Reply) -> Option<String> {
     }
 }
 
-/// The job as `/status` would show it.
+/// Returns the job as a client sees it, with what is stored for it.
 pub(super) fn status(world: &mut World, name: &str) -> String {
     let job = world.job(name, false);
     let Some(row) = world.queue.find_visible(job, world.now) else { return "no such job".to_string() };
@@ -93,7 +95,7 @@ pub(super) fn status(world: &mut World, name: &str) -> String {
         said[0] = format!("{} after {worker}", row.state);
     }
     if row.ran() {
-        let by = row.worker.as_ref().map_or("nobody", |worker| worker.as_str());
+        let by = row.worker.as_ref().map_or("no worker", |worker| worker.as_str());
         said[0] = format!("{} by {by}", row.state);
         said.push(format!("delay {}", seconds(row.delay_ms())));
         said.push(format!("execution {}", seconds(row.execution_ms(world.now))));
@@ -110,6 +112,7 @@ pub(super) fn status(world: &mut World, name: &str) -> String {
     with_names(world, said.join(", "))
 }
 
+/// Returns the load of every worker.
 pub(super) fn workers(world: &World) -> String {
     let all: Vec<_> = world
         .queue
@@ -127,7 +130,8 @@ pub(super) fn workers(world: &World) -> String {
     if all.is_empty() { "none".to_string() } else { all.join("; ") }
 }
 
-/// `list`, `list FAILED`, `list 2`, `list 2 before=a`.
+/// Returns a page of jobs. The words after `list` are a state, a limit and a cursor, as in `list FAILED 2 before=a`; each
+/// may be missing.
 pub(super) fn page(world: &mut World, words: &[&str]) -> String {
     let limit = words.iter().find_map(|word| word.parse().ok()).unwrap_or(100);
     let before = words.iter().find_map(|word| word.strip_prefix("before=")).map(|job| world.job(job, false));
@@ -146,6 +150,7 @@ fn name(world: &World, job: JobId) -> String {
     name.unwrap_or_else(|| job.to_string())
 }
 
+/// Replaces ids of jobs in a text by their names.
 fn with_names(world: &World, mut text: String) -> String {
     if text.contains("-7000-") {
         for (name, id) in &world.names {
@@ -155,6 +160,7 @@ fn with_names(world: &World, mut text: String) -> String {
     text
 }
 
+/// Returns a time relative to [`START`], for example `1.5s`.
 pub(super) fn time(at: Millis) -> String {
     seconds(at.since(START))
 }

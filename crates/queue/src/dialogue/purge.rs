@@ -1,11 +1,11 @@
-//! A client wants every queued job to be cancelled.
+//! A client purges all queued jobs.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn queued_jobs_are_cancelled_and_running_ones_go_on() {
+fn queued_jobs_are_cancelled_and_running_jobs_continue() {
     check(
         "
         submit a
@@ -37,7 +37,7 @@ fn queued_jobs_are_cancelled_and_running_ones_go_on() {
 }
 
 #[test]
-fn an_empty_queue_has_nothing_to_purge() {
+fn purging_an_empty_queue_changes_nothing() {
     check(
         "
         purge
@@ -58,7 +58,7 @@ fn an_empty_queue_has_nothing_to_purge() {
 }
 
 #[test]
-fn a_job_of_the_same_millisecond_comes_after_the_purge() {
+fn a_job_submitted_in_the_millisecond_of_the_purge_stays() {
     check(
         "
         submit a
@@ -102,7 +102,7 @@ fn a_job_of_the_same_millisecond_comes_after_the_purge() {
 }
 
 #[test]
-fn a_purged_job_is_over_before_its_row_says_so() {
+fn a_purged_job_is_cancelled_before_its_row_is_written() {
     check(
         "
         submit a hook
@@ -136,7 +136,7 @@ fn a_purged_job_is_over_before_its_row_says_so() {
 }
 
 #[test]
-fn a_late_result_does_not_bring_a_purged_job_back() {
+fn a_late_result_does_not_complete_a_purged_job() {
     check(
         "
         submit a
@@ -160,7 +160,7 @@ fn a_late_result_does_not_bring_a_purged_job_back() {
 }
 
 #[test]
-fn a_running_job_goes_back_into_a_purged_line() {
+fn another_purge_covers_a_job_requeued_after_the_first() {
     check(
         "
         submit a
@@ -188,7 +188,7 @@ fn a_running_job_goes_back_into_a_purged_line() {
 }
 
 #[test]
-fn a_running_job_is_not_of_the_purge_before() {
+fn a_purge_does_not_cover_a_job_requeued_later() {
     check(
         "
         submit a
@@ -216,7 +216,7 @@ fn a_running_job_is_not_of_the_purge_before() {
 }
 
 #[test]
-fn a_clock_that_steps_back_does_not_save_anyone() {
+fn a_purge_after_the_clock_was_set_back_covers_all_queued_jobs() {
     check(
         "
         submit a

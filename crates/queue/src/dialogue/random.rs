@@ -1,5 +1,5 @@
-//! Random lives: whatever is said to the queue in whatever order, with restarts in between, the audit holds,
-//! time never gets stuck, and in the end nothing is left.
+//! Random histories: commands in random order, with restarts. The audit passes after every command, deadlines advance, and
+//! in the end every job is deleted.
 
 use std::boxed::Box;
 use std::string::{String, ToString};
@@ -16,60 +16,63 @@ const SEEDS: u64 = 200;
 const STEPS: u32 = 400;
 
 #[test]
-fn random_lives_keep_every_rule() {
+fn random_histories_keep_every_rule() {
     for seed in 0..SEEDS {
-        let mut life = Life::new(seed);
+        let mut history = History::new(seed);
         for _ in 0..STEPS {
-            life.step();
+            history.step();
         }
-        life.end();
+        history.end();
     }
 }
 
-/// More jobs than one slice holds, purged, expired and restarted in the middle of it.
+/// With more jobs than one slice, so that purges and expiries are interrupted by restarts.
 #[test]
-fn crowded_lives_keep_every_rule() {
+fn histories_of_many_jobs_keep_every_rule() {
     for seed in 0..SEEDS / 40 {
-        let mut life = Life::new(seed);
+        let mut history = History::new(seed);
         for step in 0..STEPS / 8 {
             if step % 16 == 0 {
                 for _ in 0..300 {
-                    life.submit();
+                    history.submit();
                 }
             }
-            life.step();
+            history.step();
         }
-        life.end();
+        history.end();
     }
 }
 
-/// The numbers of one life (splitmix64).
-struct Dice(u64);
+/// The random numbers of one history (splitmix64).
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl Rng {
+    /// A number below `end`, which is not 0.
+    fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % sides
+        (z ^ (z >> 31)) % end
     }
 
+    /// `true` with this probability.
     fn chance(&mut self, percent: u64) -> bool {
-        self.roll(100) < percent
+        self.below(100) < percent
     }
 
+    /// One of the values; `None` if there is none.
     fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
-        let at = self.roll(from.len().max(1) as u64) as usize;
+        let at = self.below(from.len().max(1) as u64) as usize;
         from.get(at).cloned()
     }
 }
 
-/// What happened in a life; printed if it ends badly.
+/// The commands of a history with their results; printed if a test fails.
 struct Log(Vec<String>);
 
 impl Drop for Log {
-    #[expect(clippy::print_stderr, reason = "it is for whoever looks into a failed test")]
+    #[expect(clippy::print_stderr, reason = "the history of a failed test")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.0.join("\n"));
@@ -77,30 +80,32 @@ impl Drop for Log {
     }
 }
 
-struct Life {
-    dice: Dice,
+/// A queue with the jobs and workers of one history.
+struct History {
+    rng: Rng,
     world: World,
     jobs: Vec<JobId>,
     workers: Vec<WorkerId>,
     log: Log,
 }
 
-impl Life {
+impl History {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut rng = Rng(seed);
         let mut world = World::new();
-        world.settings.max_retries = dice.roll(3) as u8;
-        world.settings.retry_handler_errors = dice.chance(30);
-        world.settings.jobs_max = if dice.chance(20) { 5 } else { 1_000_000 };
-        world.settings.retention_ms = 1_000 * (1 + dice.roll(60));
+        world.settings.max_retries = rng.below(3) as u8;
+        world.settings.retry_handler_errors = rng.chance(30);
+        world.settings.jobs_max = if rng.chance(20) { 5 } else { 1_000_000 };
+        world.settings.retention_ms = 1_000 * (1 + rng.below(60));
         let workers = ["w1", "w2", "w3"].map(worker).to_vec();
-        let mut life =
-            Self { dice, world, jobs: Vec::new(), workers, log: Log(Vec::from([format!("seed {seed}")])) };
-        life.say(Command::Configure(life.world.settings));
-        life
+        let mut history =
+            Self { rng, world, jobs: Vec::new(), workers, log: Log(Vec::from([format!("seed {seed}")])) };
+        history.run(Command::Configure(history.world.settings));
+        history
     }
 
-    fn say(&mut self, command: Command) -> Reply {
+    /// Runs a command and logs it.
+    fn run(&mut self, command: Command) -> Reply {
         self.log.0.push(format!("{} {command:?}", self.world.now));
         let (reply, effects, _) = self.world.apply(command);
         self.log.0.push(format!("    {reply:?} {:?}", effects.signals));
@@ -108,31 +113,31 @@ impl Life {
     }
 
     fn step(&mut self) {
-        if self.dice.chance(30) {
-            self.time_passes();
+        if self.rng.chance(30) {
+            self.advance_time();
         }
-        match self.dice.roll(100) {
+        match self.rng.below(100) {
             0..20 => self.submit(),
-            20..45 => self.a_worker_asks(),
-            45..75 => self.a_worker_reports(),
-            75..88 => self.a_client_asks(),
-            88..96 => self.a_launcher_speaks(),
+            20..45 => self.take(),
+            45..75 => self.report(),
+            75..88 => self.change_job(),
+            88..96 => self.change_worker(),
             96..98 => self.restart(),
             _ => {
-                self.world.settings.paused = self.dice.chance(30);
-                self.say(Command::Configure(self.world.settings));
+                self.world.settings.paused = self.rng.chance(30);
+                self.run(Command::Configure(self.world.settings));
             }
         }
     }
 
-    fn time_passes(&mut self) {
-        let ms = match self.dice.roll(10) {
-            0..3 => self.dice.roll(10),
-            3..9 => self.dice.roll(20_000),
-            _ => self.dice.roll(1_000_000),
+    fn advance_time(&mut self) {
+        let ms = match self.rng.below(10) {
+            0..3 => self.rng.below(10),
+            3..9 => self.rng.below(20_000),
+            _ => self.rng.below(1_000_000),
         };
-        if self.dice.chance(20) {
-            // The clock goes on, but nobody rings it.
+        if self.rng.chance(20) {
+            // Without ticks.
             self.world.now = self.world.now + ms;
             return;
         }
@@ -147,85 +152,87 @@ impl Life {
     }
 
     fn restart(&mut self) {
-        let newest_first = self.dice.chance(50);
-        if self.dice.chance(30) {
-            self.world.now = self.world.now - self.dice.roll(5_000);
+        let newest_first = self.rng.chance(50);
+        if self.rng.chance(30) {
+            self.world.now = self.world.now - self.rng.below(5_000);
         }
         self.log.0.push(format!("{} restart", self.world.now));
         self.world.restart(newest_first);
     }
 
     fn submit(&mut self) {
-        let again = self.dice.pick(&self.jobs).filter(|_| self.dice.chance(5));
-        let fresh = JobId::mint(self.world.now, self.jobs.len() as u128, self.dice.chance(40));
-        let idempotency = self.dice.chance(30).then(|| {
-            let key = if self.dice.chance(50) { "k" } else { "l" };
-            Box::new(Idempotency { key: key.into(), fingerprint: [self.dice.roll(2) as u8; 16] })
+        let again = self.rng.pick(&self.jobs).filter(|_| self.rng.chance(5));
+        let fresh = JobId::mint(self.world.now, self.jobs.len() as u128, self.rng.chance(40));
+        let idempotency = self.rng.chance(30).then(|| {
+            let key = if self.rng.chance(50) { "k" } else { "l" };
+            Box::new(Idempotency { key: key.into(), fingerprint: [self.rng.below(2) as u8; 16] })
         });
         let submit = Submit {
             id: again.unwrap_or(fresh),
             input_bytes: 1,
-            low_priority: self.dice.chance(30),
-            webhook: self.dice.chance(30),
-            execution_timeout_ms: self.dice.chance(50).then(|| 5_000 + self.dice.roll(30_000) as u32),
-            ttl_ms: self.dice.chance(50).then(|| 10_000 + self.dice.roll(60_000) as u32),
+            low_priority: self.rng.chance(30),
+            webhook: self.rng.chance(30),
+            execution_timeout_ms: self.rng.chance(50).then(|| 5_000 + self.rng.below(30_000) as u32),
+            ttl_ms: self.rng.chance(50).then(|| 10_000 + self.rng.below(60_000) as u32),
             idempotency,
             submitter: Submitter {
-                owner: OwnerNo(self.dice.roll(2) as u32),
-                key: KeyId::from_number(self.dice.roll(3)),
+                owner: OwnerNo(self.rng.below(2) as u32),
+                key: KeyId::from_number(self.rng.below(3)),
             },
         };
-        if matches!(self.say(Command::Submit(submit)), Reply::Accepted) {
+        if matches!(self.run(Command::Submit(submit)), Reply::Accepted) {
             self.jobs.push(fresh);
         }
     }
 
-    fn a_worker_asks(&mut self) {
+    fn take(&mut self) {
         let worker = self.worker();
-        let slots = 1 + self.dice.roll(3) as u32;
-        let says_busy = [None, Some(true), Some(false)][self.dice.roll(3) as usize];
-        let overlapping = self.dice.chance(2);
+        let slots = 1 + self.rng.below(3) as u32;
+        let says_busy = [None, Some(true), Some(false)][self.rng.below(3) as usize];
+        let overlapping = self.rng.chance(2);
         let input_bytes_max = u64::MAX;
-        self.say(Command::Take(Take { worker, slots, says_busy, overlapping, input_bytes_max }));
+        self.run(Command::Take(Take { worker, slots, says_busy, overlapping, input_bytes_max }));
     }
 
-    fn a_worker_reports(&mut self) {
+    /// One of the verbs of a worker on a job.
+    fn report(&mut self) {
         let worker = self.worker();
         let Some(job) = self.job() else { return };
-        let command = match self.dice.roll(11) {
+        let command = match self.rng.below(11) {
             10 => {
                 let attempt = self.world.queue.find_stored(job).map_or(Attempt(0), |row| row.attempt);
-                let damage = self.dice.chance(20).then(|| "its input is damaged".to_string());
+                let damage = self.rng.chance(20).then(|| "its input is damaged".to_string());
                 Command::Undelivered { job, attempt, damage }
             }
             0..3 => {
-                let output_bytes = self.dice.roll(2_500);
+                let output_bytes = self.rng.below(2_500);
                 Command::Report { worker, job, report: Report::Completed { output_bytes } }
             }
             3..5 => Command::Report { worker, job, report: Report::Failed },
             5 => Command::Progress { worker, job },
             6 => Command::Append { worker, job },
-            7 if self.dice.chance(50) => Command::TouchWorker(worker),
+            7 if self.rng.chance(50) => Command::TouchWorker(worker),
             7 => Command::Ping { worker, holds: None },
             _ => {
-                let count = self.dice.roll(4);
+                let count = self.rng.below(4);
                 let holds = (0..count).filter_map(|_| self.job()).collect();
                 Command::Ping { worker, holds: Some(holds) }
             }
         };
-        self.say(command);
+        self.run(command);
     }
 
-    fn a_client_asks(&mut self) {
+    /// One of the verbs of a client, or settles a webhook call.
+    fn change_job(&mut self) {
         let Some(job) = self.job() else { return };
-        let command = match self.dice.roll(11) {
+        let command = match self.rng.below(11) {
             0..3 => Command::Cancel(job),
             3..6 => Command::Retry(job),
             6 => Command::Purge,
-            7 => Command::SetTtl { job, ttl_ms: 1_000 + self.dice.roll(100_000) },
+            7 => Command::SetTtl { job, ttl_ms: 1_000 + self.rng.below(100_000) },
             which => {
                 let ends = self.world.ends.get(&job).map(Vec::as_slice).unwrap_or_default();
-                let Some(end) = self.dice.pick(ends) else { return };
+                let Some(end) = self.rng.pick(ends) else { return };
                 if which == 10 {
                     Command::RedeliverWebhook { job, end }
                 } else {
@@ -233,46 +240,51 @@ impl Life {
                 }
             }
         };
-        self.say(command);
+        self.run(command);
     }
 
-    fn a_launcher_speaks(&mut self) {
+    /// One of the verbs of the fleet.
+    fn change_worker(&mut self) {
         let worker = self.worker();
-        let command = match self.dice.roll(4) {
+        let command = match self.rng.below(4) {
             0 => Command::RegisterWorker(worker),
-            1 if self.dice.chance(30) => Command::RenewLeases,
+            1 if self.rng.chance(30) => Command::RenewLeases,
             1 => Command::DrainWorker(worker),
             _ => {
-                let counts_retry = self.dice.chance(50);
+                let counts_retry = self.rng.chance(50);
                 Command::LoseWorker { worker, counts_retry, reason: "exit code 1".to_string() }
             }
         };
-        self.say(command);
+        self.run(command);
     }
 
     fn worker(&mut self) -> WorkerId {
-        self.dice.pick(&self.workers).expect("there are workers")
+        self.rng.pick(&self.workers).expect("there are workers")
     }
 
-    /// One of the latest jobs, mostly.
+    /// One of the last eight jobs in 9 of 10 cases, else any job; `None` if there is none.
     fn job(&mut self) -> Option<JobId> {
-        let oldest = if self.dice.chance(90) { self.jobs.len().saturating_sub(8) } else { 0 };
-        self.dice.pick(&self.jobs[oldest..])
+        let oldest = if self.rng.chance(90) { self.jobs.len().saturating_sub(8) } else { 0 };
+        self.rng.pick(&self.jobs[oldest..])
     }
 
-    /// Everybody goes home: after the longest ttl nothing may be left but owed webhooks, and then nothing.
+    /// Asserts that after the longest ttl only jobs with pending webhook calls are left, and none once these are settled.
     fn end(&mut self) {
         self.pass(8 * 86_400_000);
         for (job, ends) in self.world.ends.clone() {
             for end in ends {
-                self.say(Command::SettleWebhook { job, end });
+                self.run(Command::SettleWebhook { job, end });
             }
         }
         self.pass(1);
-        assert!(self.world.queue.is_empty(), "every job is gone in the end");
+        assert!(self.world.queue.is_empty(), "every job is deleted in the end");
         for worker in self.workers.clone() {
-            self.say(Command::LoseWorker { worker, counts_retry: false, reason: String::new() });
+            self.run(Command::LoseWorker { worker, counts_retry: false, reason: String::new() });
         }
-        assert_eq!(self.world.queue.next_deadline(), None::<Millis>, "nobody is left to wait for");
+        assert_eq!(
+            self.world.queue.next_deadline(),
+            None::<Millis>,
+            "without jobs and workers there is no deadline"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What comes out of a job.
+//! Results, errors, progress values and chunks.
 
 use expect_test::expect;
 
@@ -29,7 +29,7 @@ fn a_result_completes_the_job() {
 }
 
 #[test]
-fn an_error_fails_the_job_and_nothing_is_retried() {
+fn an_error_fails_the_job_without_a_retry() {
     check(
         "
         submit a
@@ -49,7 +49,7 @@ fn an_error_fails_the_job_and_nothing_is_retried() {
 }
 
 #[test]
-fn an_error_is_retried_where_the_endpoint_says_so() {
+fn an_error_is_retried_if_the_endpoint_retries_errors() {
     check(
         "
         set retry-errors retries=1
@@ -81,7 +81,7 @@ fn an_error_is_retried_where_the_endpoint_says_so() {
 }
 
 #[test]
-fn progress_replaces_the_outcome_until_there_is_one() {
+fn progress_is_stored_until_the_result() {
     check(
         "
         submit a
@@ -109,7 +109,7 @@ fn progress_replaces_the_outcome_until_there_is_one() {
 }
 
 #[test]
-fn chunks_are_the_holders_alone() {
+fn only_the_holder_may_append() {
     check(
         "
         submit a
@@ -157,7 +157,7 @@ fn a_second_result_changes_nothing() {
 }
 
 #[test]
-fn nobody_can_finish_a_job_that_was_never_handed_out() {
+fn a_result_of_a_job_that_was_never_taken_is_ignored() {
     check(
         "
         submit a
@@ -179,7 +179,7 @@ fn nobody_can_finish_a_job_that_was_never_handed_out() {
 }
 
 #[test]
-fn a_stranger_cannot_fail_a_running_job() {
+fn an_error_from_another_worker_is_ignored() {
     check(
         "
         submit a

@@ -1,4 +1,4 @@
-//! A restart: rows are all that is left.
+//! A restart restores the queue from its rows.
 
 use std::string::String;
 use std::vec::Vec;
@@ -12,7 +12,7 @@ use super::script::play;
 use super::world::World;
 
 #[test]
-fn everything_is_there_again() {
+fn a_restart_keeps_jobs_in_every_state() {
     check(
         "
         submit a
@@ -48,7 +48,7 @@ fn everything_is_there_again() {
 }
 
 #[test]
-fn running_jobs_get_one_fresh_lease() {
+fn running_jobs_get_a_new_lease() {
     check(
         "
         submit a
@@ -75,7 +75,7 @@ fn running_jobs_get_one_fresh_lease() {
 }
 
 #[test]
-fn a_worker_that_did_not_survive_is_lost_after_its_lease() {
+fn a_worker_without_contact_after_a_restart_is_lost() {
     check(
         "
         submit a
@@ -125,7 +125,7 @@ fn a_worker_can_report_right_after_a_restart() {
 }
 
 #[test]
-fn numbers_of_deleted_jobs_are_not_given_out_again() {
+fn sequence_numbers_of_deleted_jobs_are_not_reused() {
     check(
         "
         submit a ttl=10s
@@ -149,7 +149,7 @@ fn numbers_of_deleted_jobs_are_not_given_out_again() {
 }
 
 #[test]
-fn a_timeout_that_passed_meanwhile_is_due_at_once() {
+fn a_timeout_that_passed_during_a_restart_is_due_immediately() {
     check(
         "
         submit a timeout=5s
@@ -171,7 +171,7 @@ fn a_timeout_that_passed_meanwhile_is_due_at_once() {
 }
 
 #[test]
-fn lines_keep_their_order_across_restarts() {
+fn a_restart_keeps_the_order_of_queued_jobs() {
     check(
         "
         submit a
@@ -209,7 +209,7 @@ fn lines_keep_their_order_across_restarts() {
 }
 
 #[test]
-fn the_last_number_of_a_sequence_is_given_out_and_then_no_more() {
+fn after_the_last_sequence_number_submits_are_refused() {
     let mut world = World::new();
     world.rows.counters.reserved_seq = JobKey::SEQ_MAX - 1;
     world.restart(false);
@@ -227,7 +227,7 @@ fn the_last_number_of_a_sequence_is_given_out_and_then_no_more() {
 }
 
 #[test]
-fn a_worker_that_had_jobs_before_is_missed_when_it_stays_silent() {
+fn a_registered_worker_that_had_jobs_before_a_restart_has_a_lease() {
     check(
         "
         introduce w1
@@ -251,14 +251,14 @@ fn a_worker_that_had_jobs_before_is_missed_when_it_stays_silent() {
             0s introduce w1: ok
             0s introduce w2: ok
             0s workers: w1 managed Idle idle since 0s; w2 managed Initializing idle since 0s
-            30s tick: replace w1: worker w1 was silent for 30 s
+            30s tick: replace w1: lease of worker w1 expired, last contact 30 s ago
             1800s tick: a deleted
         "#]],
     );
 }
 
 #[test]
-fn a_queue_that_is_loaded_again_watches_its_workers_as_before() {
+fn a_reload_keeps_the_workers() {
     check(
         "
         introduce w1
@@ -290,22 +290,22 @@ fn a_queue_that_is_loaded_again_watches_its_workers_as_before() {
             0s done w3 b: recorded; b outcome kept; b COMPLETED
             0s reload: 2 jobs
             0s workers: w1 managed Idle idle since 0s; w3 managed Idle idle since 0s
-            10s tick: replace w1: it did not stop job a within the grace period
-            30s tick: replace w1: worker w1 was silent for 30 s
+            10s tick: replace w1: job a was not stopped within the stop grace
+            30s tick: replace w1: lease of worker w1 expired, last contact 30 s ago
             1800s tick: a deleted; b deleted
         "#]],
     );
 }
 
 #[test]
-fn who_submitted_a_job_and_fields_that_nobody_here_reads_stay_with_it() {
+fn submitters_and_carried_fields_stay_with_their_jobs() {
     let mut world = World::new();
     play(&mut world, "submit a by=3", &mut String::new());
     play(&mut world, "submit b by=4", &mut String::new());
     for row in world.rows.jobs.values_mut() {
         row.carried = Some([64, 1, row.submitter.owner.0 as u8].into());
     }
-    world.queue = world.loaded(false);
+    world.queue = world.restored(false);
     let carried = |world: &World| {
         let rows = world.rows.jobs.values();
         rows.map(|row| (row.submitter.owner.0, row.carried.clone().unwrap()[2])).collect::<Vec<_>>()

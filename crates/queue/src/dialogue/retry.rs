@@ -1,11 +1,11 @@
-//! A client wants a failed or timed-out job to run again.
+//! A client retries failed and timed-out jobs.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn a_failed_job_starts_over() {
+fn a_failed_job_is_queued_without_outcome_and_stream() {
     check(
         "
         submit a ttl=1h
@@ -90,7 +90,7 @@ fn no_other_job_can_be_retried() {
 }
 
 #[test]
-fn it_goes_to_the_back_of_the_line() {
+fn a_retried_job_is_queued_at_the_back() {
     check(
         "
         submit a
@@ -112,7 +112,7 @@ fn it_goes_to_the_back_of_the_line() {
 }
 
 #[test]
-fn it_gets_all_its_retries_again() {
+fn a_retried_job_has_all_retries_again() {
     check(
         "
         set retries=1
@@ -132,7 +132,7 @@ fn it_gets_all_its_retries_again() {
             0s take w1: a
             0s lose w1 counted: a back in line, retry 1
             0s take w1: a
-            0s lose w1 counted: a error "the job was given up after it ran 2 times: exit code 1"; a FAILED
+            0s lose w1 counted: a error "failed after 2 runs, no retries left: exit code 1"; a FAILED
             0s retry a: IN_QUEUE; a outcome cleared
             0s take w1: a
             0s lose w1 counted: a back in line, retry 1
@@ -142,7 +142,7 @@ fn it_gets_all_its_retries_again() {
 }
 
 #[test]
-fn a_chosen_time_of_deletion_is_forgotten() {
+fn a_retry_resets_a_ttl_that_was_set() {
     check(
         "
         submit a ttl=1h
@@ -171,7 +171,7 @@ fn a_chosen_time_of_deletion_is_forgotten() {
 }
 
 #[test]
-fn a_result_of_before_the_retry_does_not_count_while_it_waits() {
+fn a_result_from_before_the_retry_does_not_count_while_queued() {
     check(
         "
         submit a timeout=5s
@@ -193,7 +193,7 @@ fn a_result_of_before_the_retry_does_not_count_while_it_waits() {
 }
 
 #[test]
-fn expired_results_cannot_be_retried() {
+fn an_expired_job_cannot_be_retried() {
     check(
         "
         submit a
@@ -213,7 +213,7 @@ fn expired_results_cannot_be_retried() {
 }
 
 #[test]
-fn it_gets_all_its_free_deliveries_again() {
+fn a_retried_job_has_all_redeliveries_again() {
     check(
         "
         submit a

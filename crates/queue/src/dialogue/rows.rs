@@ -1,4 +1,4 @@
-//! A store made of maps, and what must be true of every row that is written.
+//! A store in maps, and the conditions of every change of a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::format;
@@ -11,42 +11,49 @@ use super::command::Command;
 use crate::Change;
 use crate::transitions::DELETED;
 
-/// What is kept of a job's outcome.
+/// The stored outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
+    /// The outcome or progress value that a worker reported.
     Reported,
+    /// An error that the queue wrote.
     Error(String),
 }
 
-/// Something worth printing about a job.
+/// A text about a job that a dialogue prints.
 pub(super) struct Note {
     pub(super) job: JobId,
     pub(super) text: String,
 }
 
+/// The stored rows of one endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) jobs: BTreeMap<JobKey, JobRow>,
     pub(super) counters: Counters,
     pub(super) inputs: BTreeSet<JobKey>,
     pub(super) outcomes: BTreeMap<JobKey, Outcome>,
-    /// How many chunks are kept; present once there was one.
+    /// The number of chunks of each stream that has had one.
     pub(super) streams: BTreeMap<JobKey, u32>,
-    pub(super) hooks: BTreeSet<JobKey>,
-    /// Counted here from the rows alone, to compare the counters with.
+    /// The jobs with a pending webhook call.
+    pub(super) webhooks: BTreeSet<JobKey>,
+    /// The number of ends by state, counted from the rows. The counters are compared with it.
     pub(super) ended: BTreeMap<JobState, u64>,
+    /// The number of retries, counted from the rows.
     pub(super) retried: u64,
+    /// The highest sequence number of all jobs so far.
     last_seq: u64,
 }
 
 impl Rows {
+    /// Applies a change that `cause` made, and asserts that it may. Adds notes for the dialogue.
     pub(super) fn write(&mut self, cause: &Command, change: &Change, notes: &mut Vec<Note>) {
         let mut note = |job, text| notes.push(Note { job, text });
         match change {
             Change::PutJob(row) => {
                 let old = self.jobs.insert(row.key, JobRow::clone(row));
                 self.assert_allowed(cause, old.as_ref(), row);
-                if let Some(text) = old.and_then(|old| what_changed(&old, row)) {
+                if let Some(text) = old.and_then(|old| change_text(&old, row)) {
                     note(row.id, text);
                 }
             }
@@ -55,9 +62,9 @@ impl Rows {
                 self.inputs.remove(key);
                 self.outcomes.remove(key);
                 self.streams.remove(key);
-                self.hooks.remove(key);
+                self.webhooks.remove(key);
             }
-            Change::PutInput(key) => assert!(self.inputs.insert(*key), "an input is kept once"),
+            Change::PutInput(key) => assert!(self.inputs.insert(*key), "an input is stored once"),
             Change::PutOutcome(key) => {
                 self.outcomes.insert(*key, Outcome::Reported);
                 note(self.jobs[key].id, "outcome kept".to_string());
@@ -82,18 +89,22 @@ impl Rows {
                     note(self.jobs[key].id, "stream reset".to_string());
                 }
             }
-            Change::PutWebhook(key) => assert!(self.hooks.insert(*key), "a hook is owed once"),
-            Change::DeleteWebhook(key) => assert!(self.hooks.remove(key), "only what is owed is forgotten"),
+            Change::PutWebhook(key) => {
+                assert!(self.webhooks.insert(*key), "a webhook call becomes pending once")
+            }
+            Change::DeleteWebhook(key) => {
+                assert!(self.webhooks.remove(key), "only a pending webhook call is deleted")
+            }
         }
     }
 
-    /// The arrows of the job's life, written down a second time.
+    /// Asserts that a command may change a job from `old` to `new`: the transitions, written a second time.
     fn assert_allowed(&mut self, cause: &Command, old: Option<&JobRow>, new: &JobRow) {
         use JobState::{Cancelled, Completed, Failed, InProgress, InQueue, TimedOut};
         let Some(old) = old else {
-            assert!(matches!(cause, Command::Submit(_)), "only a submit makes a job, not {cause:?}");
+            assert!(matches!(cause, Command::Submit(_)), "only a submit adds a job, not {cause:?}");
             assert!(new.state == InQueue && new.never_taken, "{new:?}");
-            assert!(new.key.seq > self.last_seq, "a number is given out once: {new:?}");
+            assert!(new.key.seq > self.last_seq, "a sequence number is assigned once: {new:?}");
             self.last_seq = new.key.seq;
             return;
         };
@@ -105,12 +116,11 @@ impl Rows {
             *self.ended.entry(new.state).or_default() += 1;
             assert_eq!(new.webhook_pending, new.webhook);
         }
-        let by_hand = old.state.is_terminal() && new.state == InQueue;
-        self.retried += u64::from(by_hand || old.retries < new.retries);
+        let is_client_retry = old.state.is_terminal() && new.state == InQueue;
+        self.retried += u64::from(is_client_retry || old.retries < new.retries);
         let allowed = match (old.state, new.state) {
             (InQueue, InProgress) => matches!(cause, Command::Take(_)),
             (InQueue, Completed) => matches!(cause, Command::Report { .. }) && !old.never_taken,
-            // The output of a lost worker can be too large.
             (InQueue, Failed) => matches!(cause, Command::Report { .. }) && !old.never_taken,
             (InQueue, Cancelled) => matches!(cause, Command::Cancel(_) | Command::Tick),
             (InProgress, Cancelled) => matches!(cause, Command::Cancel(_)),
@@ -126,30 +136,31 @@ impl Rows {
                     | Command::Tick
             ),
             (Failed | TimedOut, InQueue) => matches!(cause, Command::Retry(_)),
-            (one, other) if one == other => is_touched_only(old, new, cause),
+            (one, other) if one == other => keeps_other_fields(old, new, cause),
             _ => false,
         };
         assert!(allowed, "{cause:?} must not lead from {old:?} to {new:?}");
     }
 }
 
-/// Within a state only the time of deletion changes, and whether the webhook is owed.
-fn is_touched_only(old: &JobRow, new: &JobRow, cause: &Command) -> bool {
-    let may_owe_again = matches!(cause, Command::RedeliverWebhook { .. });
+/// Whether only the time of deletion changed, and whether a webhook call is pending.
+fn keeps_other_fields(old: &JobRow, new: &JobRow, cause: &Command) -> bool {
+    let may_redeliver = matches!(cause, Command::RedeliverWebhook { .. });
     let same = JobRow {
         delete_at: new.delete_at,
         ttl_pinned: new.ttl_pinned,
-        webhook_pending: (old.webhook_pending || may_owe_again) && new.webhook_pending,
+        webhook_pending: (old.webhook_pending || may_redeliver) && new.webhook_pending,
         ..old.clone()
     };
     same == *new
 }
 
-fn what_changed(old: &JobRow, new: &JobRow) -> Option<String> {
+/// The text of a change of a job; `None` for one that is not printed.
+fn change_text(old: &JobRow, new: &JobRow) -> Option<String> {
     if old.state == new.state {
         let settled = (old.webhook_pending && !new.webhook_pending).then(|| "webhook settled".to_string());
-        let is_gone = new.delete_at == DELETED && old.delete_at != DELETED;
-        return settled.or(is_gone.then(|| "gone".to_string()));
+        let is_expired = new.delete_at == DELETED && old.delete_at != DELETED;
+        return settled.or(is_expired.then(|| "gone".to_string()));
     }
     match (old.state, new.state) {
         (JobState::InProgress, JobState::InQueue) if old.retries != new.retries => {
@@ -159,7 +170,7 @@ fn what_changed(old: &JobRow, new: &JobRow) -> Option<String> {
             Some(format!("back in line, redelivery {}", new.redeliveries))
         }
         (JobState::InProgress, JobState::InQueue) => Some("back in line".to_string()),
-        // The reply says it.
+        // The printed reply shows these.
         (_, JobState::InQueue | JobState::InProgress) => None,
         (_, ended) => Some(ended.to_string()),
     }

@@ -1,4 +1,4 @@
-//! The words of a script.
+//! Parses and runs the lines of a script.
 
 use std::boxed::Box;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use super::print::{describe, page, status, time, workers};
 use super::world::{World, worker};
 use crate::{Report, Submit, Take};
 
-/// Plays one line and writes down what happened.
+/// Runs one line and appends its dialogue.
 pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
     let at = time(world.now);
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -34,7 +34,7 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
             world.queue.adopt_workers(&before, world.now);
             format!("{} jobs", world.queue.len())
         }
-        // Nobody rings the clock meanwhile.
+        // Without ticks, as when the process is suspended.
         ["skip", span] => {
             world.now = world.now + millis(span);
             format!("it is {}", time(world.now))
@@ -65,9 +65,10 @@ pub(super) fn play(world: &mut World, line: &str, dialogue: &mut String) {
             describe(world, &command, &reply, &effects, &notes)
         }
     };
-    writeln!(dialogue, "{at} {line}: {said}").expect("a string takes it");
+    writeln!(dialogue, "{at} {line}: {said}").expect("writing to a string succeeds");
 }
 
+/// Advances the time, and appends a line for each tick that did something.
 fn wait(world: &mut World, span: &str, dialogue: &mut String) {
     let until = world.now + millis(span);
     let mut rounds = vec![];
@@ -80,6 +81,7 @@ fn wait(world: &mut World, span: &str, dialogue: &mut String) {
     dialogue.extend(rounds);
 }
 
+/// Submits jobs with the names `j0`, `j1` and so on.
 fn submit_many(world: &mut World, count: &str) -> String {
     let count: usize = count.parse().expect("a count");
     for _ in 0..count {
@@ -91,23 +93,24 @@ fn submit_many(world: &mut World, count: &str) -> String {
     format!("{count} accepted")
 }
 
+/// Parses a line that calls a verb.
 fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
     match *words {
         ["submit", name, ref flags @ ..] => Command::Submit(submit(world, name, flags)),
-        ["take", who, ref flags @ ..] => Command::Take(take(who, flags)),
-        ["done", who, job] => finish(world, who, job, Report::Completed { output_bytes: 10 }),
-        ["done", who, job, bytes] => {
+        ["take", id, ref flags @ ..] => Command::Take(take(id, flags)),
+        ["done", id, job] => report(world, id, job, Report::Completed { output_bytes: 10 }),
+        ["done", id, job, bytes] => {
             let output_bytes = bytes.parse().expect("a size in bytes");
-            finish(world, who, job, Report::Completed { output_bytes })
+            report(world, id, job, Report::Completed { output_bytes })
         }
-        ["error", who, job] => finish(world, who, job, Report::Failed),
-        ["progress", who, job] => Command::Progress { worker: worker(who), job: world.job(job, false) },
-        ["append", who, job] => Command::Append { worker: worker(who), job: world.job(job, false) },
-        ["ping", who] => Command::Ping { worker: worker(who), holds: None },
-        ["ping", who, "-"] => Command::Ping { worker: worker(who), holds: Some(vec![]) },
-        ["ping", who, jobs] => {
+        ["error", id, job] => report(world, id, job, Report::Failed),
+        ["progress", id, job] => Command::Progress { worker: worker(id), job: world.job(job, false) },
+        ["append", id, job] => Command::Append { worker: worker(id), job: world.job(job, false) },
+        ["ping", id] => Command::Ping { worker: worker(id), holds: None },
+        ["ping", id, "-"] => Command::Ping { worker: worker(id), holds: Some(vec![]) },
+        ["ping", id, jobs] => {
             let holds = jobs.split(',').map(|job| world.job(job, false)).collect();
-            Command::Ping { worker: worker(who), holds: Some(holds) }
+            Command::Ping { worker: worker(id), holds: Some(holds) }
         }
         ["unread", job] => undelivered(world, job, None),
         ["unread", job, attempt] => {
@@ -115,29 +118,29 @@ fn command(world: &mut World, line: &str, words: &[&str]) -> Command {
             Command::Undelivered { job: world.job(job, false), attempt, damage: None }
         }
         ["damaged", job] => undelivered(world, job, Some("its input is damaged")),
-        ["alive", who] => Command::TouchWorker(worker(who)),
+        ["alive", id] => Command::TouchWorker(worker(id)),
         ["cancel", job] => Command::Cancel(world.job(job, false)),
         ["retry", job] => Command::Retry(world.job(job, false)),
         ["purge"] => Command::Purge,
         ["keep", job, ttl] => Command::SetTtl { job: world.job(job, false), ttl_ms: millis(ttl) },
-        ["introduce", who] => Command::RegisterWorker(worker(who)),
-        ["drain", who] => Command::DrainWorker(worker(who)),
-        ["lose", who, how, ..] => Command::LoseWorker {
-            worker: worker(who),
+        ["introduce", id] => Command::RegisterWorker(worker(id)),
+        ["drain", id] => Command::DrainWorker(worker(id)),
+        ["lose", id, how, ..] => Command::LoseWorker {
+            worker: worker(id),
             counts_retry: how == "counted",
             reason: line.split('\'').nth(1).unwrap_or("exit code 1").to_string(),
         },
         ["forgive"] => Command::RenewLeases,
         ["settled", job] => {
-            let (job, end) = reported(world, job, <[JobEnd]>::last);
+            let (job, end) = end_of(world, job, <[JobEnd]>::last);
             Command::SettleWebhook { job, end }
         }
         ["settled", job, "first"] => {
-            let (job, end) = reported(world, job, <[JobEnd]>::first);
+            let (job, end) = end_of(world, job, <[JobEnd]>::first);
             Command::SettleWebhook { job, end }
         }
         ["repeat", job] => {
-            let (job, end) = reported(world, job, <[JobEnd]>::last);
+            let (job, end) = end_of(world, job, <[JobEnd]>::last);
             Command::RedeliverWebhook { job, end }
         }
         ["tick"] => Command::Tick,
@@ -173,7 +176,7 @@ fn by(number: &str) -> Submitter {
     Submitter { owner: OwnerNo(number), key: KeyId::from_number(u64::from(number)) }
 }
 
-fn take(who: &str, flags: &[&str]) -> Take {
+fn take(id: &str, flags: &[&str]) -> Take {
     let slots = flags.iter().find_map(|flag| flag.strip_prefix('x')).map(|n| n.parse().expect("slots"));
     let says_busy = flags.iter().find_map(|flag| match *flag {
         "idle" => Some(false),
@@ -183,28 +186,29 @@ fn take(who: &str, flags: &[&str]) -> Take {
     let overlapping = flags.contains(&"overlapping");
     let input_bytes_max = flags.iter().find_map(|flag| flag.strip_prefix("bytes="));
     let input_bytes_max = input_bytes_max.map_or(u64::MAX, |bytes| bytes.parse().expect("a size in bytes"));
-    Take { worker: worker(who), slots: slots.unwrap_or(1), says_busy, overlapping, input_bytes_max }
+    Take { worker: worker(id), slots: slots.unwrap_or(1), says_busy, overlapping, input_bytes_max }
 }
 
-fn finish(world: &mut World, who: &str, job: &str, report: Report) -> Command {
-    Command::Report { worker: worker(who), job: world.job(job, false), report }
+fn report(world: &mut World, id: &str, job: &str, report: Report) -> Command {
+    Command::Report { worker: worker(id), job: world.job(job, false), report }
 }
 
-/// In the attempt that the job is in.
+/// The verb undelivered for the present attempt of the job.
 fn undelivered(world: &mut World, job: &str, damage: Option<&str>) -> Command {
     let job = world.job(job, false);
     let attempt = world.queue.find_stored(job).map_or(Attempt(0), |row| row.attempt);
     Command::Undelivered { job, attempt, damage: damage.map(ToString::to_string) }
 }
 
-/// A job, and the one of its ends which `pick` takes.
-fn reported(world: &mut World, job: &str, pick: impl Fn(&[JobEnd]) -> Option<&JobEnd>) -> (JobId, JobEnd) {
+/// A job, and the one of its ends with a webhook call that `pick` selects.
+fn end_of(world: &mut World, job: &str, pick: impl Fn(&[JobEnd]) -> Option<&JobEnd>) -> (JobId, JobEnd) {
     let job = world.job(job, false);
     let none = JobEnd { state: JobState::Completed, attempt: Attempt(1) };
     let end = world.ends.get(&job).and_then(|ends| pick(ends)).copied().unwrap_or(none);
     (job, end)
 }
 
+/// Changes settings of the endpoint.
 fn set(world: &mut World, flags: &[&str]) -> Command {
     for flag in flags {
         match flag.split_once('=') {
@@ -222,7 +226,7 @@ fn set(world: &mut World, flags: &[&str]) -> Command {
     Command::Configure(world.settings)
 }
 
-/// `5s`, `250ms`, `30m`, `24h`.
+/// Parses a time span, for example `250ms`, `5s`, `30m` or `24h`, to milliseconds.
 pub(super) fn millis(span: &str) -> u64 {
     let digits = span.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let number: u64 = digits.parse().expect("a span of time");
@@ -235,6 +239,7 @@ pub(super) fn millis(span: &str) -> u64 {
     }
 }
 
+/// Parses the wire name of a state.
 pub(super) fn state(name: &str) -> JobState {
     JobState::parse(name).expect("the name of a state")
 }

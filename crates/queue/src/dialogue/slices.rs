@@ -1,4 +1,4 @@
-//! A million jobs never make one enormous commit.
+//! Purges, expiries and deletions of many jobs are divided into slices, so that no commit is large.
 
 use expect_test::expect;
 
@@ -33,7 +33,7 @@ fn a_purge_is_written_in_slices() {
 }
 
 #[test]
-fn a_restart_in_the_middle_of_a_purge_goes_on_with_it() {
+fn a_purge_continues_after_a_restart() {
     check(
         "
         submit 600
@@ -66,7 +66,7 @@ fn a_restart_in_the_middle_of_a_purge_goes_on_with_it() {
 }
 
 #[test]
-fn mass_expiry_comes_in_slices() {
+fn expired_jobs_are_deleted_in_slices() {
     check(
         "
         set retention=1s
@@ -92,7 +92,7 @@ fn mass_expiry_comes_in_slices() {
 }
 
 #[test]
-fn a_take_behind_many_expired_jobs_asks_again() {
+fn a_take_behind_many_expired_jobs_is_tried_again() {
     check(
         "
         submit 300
@@ -116,7 +116,7 @@ fn a_take_behind_many_expired_jobs_asks_again() {
 }
 
 #[test]
-fn an_endpoint_is_demolished_in_slices() {
+fn a_deleted_endpoint_is_emptied_in_slices() {
     check(
         "
         submit 300
@@ -141,7 +141,7 @@ fn an_endpoint_is_demolished_in_slices() {
             0s demolish: 0 left
             0s workers: w1 managed Idle idle since 0s; w2 external Idle idle since 0s
             9s workers: w1 managed Idle idle since 0s; w2 external Idle idle since 0s
-            10s tick: replace w1: it did not stop job j0 within the grace period
+            10s tick: replace w1: job j0 was not stopped within the stop grace
         "#]],
     );
 }

@@ -1,11 +1,11 @@
-//! Told to stop: a worker that clings to a job is replaced.
+//! Stop signals, and workers that are stuck in a stopped job.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn a_blocked_worker_is_replaced_when_its_grace_ends() {
+fn a_stuck_worker_is_replaced_when_its_stop_grace_ends() {
     check(
         "
         introduce w1
@@ -29,7 +29,7 @@ fn a_blocked_worker_is_replaced_when_its_grace_ends() {
             0s ping w1 a: ok
             0s cancel a: CANCELLED; a CANCELLED; a stop at w1
             9s ping w1 a: a stop at w1
-            10s tick: replace w1: it did not stop job a within the grace period
+            10s tick: replace w1: job a was not stopped within the stop grace
             10s workers: w1 managed Draining idle since 0s
             10s take w1: nothing
             10s lose w1 free: ok
@@ -38,7 +38,7 @@ fn a_blocked_worker_is_replaced_when_its_grace_ends() {
 }
 
 #[test]
-fn an_endpoint_may_give_its_workers_less_time_or_none() {
+fn the_stop_grace_is_a_setting_and_can_be_0() {
     check(
         "
         introduce w1
@@ -63,19 +63,19 @@ fn an_endpoint_may_give_its_workers_less_time_or_none() {
             0s set grace=1s: ready
             0s take w1: a
             0s cancel a: CANCELLED; a CANCELLED; a stop at w1
-            1s tick: replace w1: it did not stop job a within the grace period
+            1s tick: replace w1: job a was not stopped within the stop grace
             1s lose w1 free: ok
             1s introduce w2: ok
             1s set grace=0s: ready
             1s take w2: b
             1s cancel b: CANCELLED; b CANCELLED; b stop at w2
-            1s tick: replace w2: it did not stop job b within the grace period
+            1s tick: replace w2: job b was not stopped within the stop grace
         "#]],
     );
 }
 
 #[test]
-fn asking_empty_handed_is_letting_go() {
+fn a_take_with_no_job_in_progress_confirms_the_stop() {
     check(
         "
         introduce w1
@@ -98,7 +98,7 @@ fn asking_empty_handed_is_letting_go() {
 }
 
 #[test]
-fn a_result_is_letting_go() {
+fn a_result_confirms_the_stop() {
     check(
         "
         introduce w1
@@ -124,7 +124,7 @@ fn a_result_is_letting_go() {
 }
 
 #[test]
-fn a_ping_without_the_job_is_letting_go() {
+fn a_ping_without_the_job_confirms_the_stop() {
     check(
         "
         introduce w1
@@ -152,7 +152,7 @@ fn a_ping_without_the_job_is_letting_go() {
 }
 
 #[test]
-fn where_other_jobs_are_at_stake_the_next_ping_decides() {
+fn with_other_jobs_the_next_ping_can_confirm_the_stop() {
     check(
         "
         introduce w1
@@ -182,7 +182,7 @@ fn where_other_jobs_are_at_stake_the_next_ping_decides() {
 }
 
 #[test]
-fn and_it_can_decide_against_the_worker() {
+fn with_other_jobs_the_next_ping_can_show_that_the_worker_is_stuck() {
     check(
         "
         introduce w1
@@ -204,7 +204,7 @@ fn and_it_can_decide_against_the_worker() {
             0s take w1 x2: a, b
             0s ping w1 a,b: ok
             1s cancel a: CANCELLED; a CANCELLED; a stop at w1
-            11s ping w1 a,b: replace w1: it did not stop job a within the grace period; a stop at w1
+            11s ping w1 a,b: replace w1: job a was not stopped within the stop grace; a stop at w1
             11s lose w1 free: b back in line
             11s status b: IN_QUEUE after w1, until 86400s
         "#]],
@@ -238,7 +238,7 @@ fn an_external_worker_cannot_be_replaced() {
 }
 
 #[test]
-fn a_stop_that_a_restart_forgot_is_made_up_for() {
+fn a_stop_lost_in_a_restart_is_pending_again_after_a_ping() {
     check(
         "
         introduce w1
@@ -265,13 +265,13 @@ fn a_stop_that_a_restart_forgot_is_made_up_for() {
             0s take w1 busy: nothing
             0s ping w1 a: a stop at w1
             15s ping w1 a: a stop at w1
-            30s tick: replace w1: it did not stop job a within the grace period
+            30s tick: replace w1: job a was not stopped within the stop grace
         "#]],
     );
 }
 
 #[test]
-fn the_stop_of_an_earlier_run_is_not_held_against_the_next() {
+fn the_stop_of_an_earlier_attempt_does_not_apply_to_the_next() {
     check(
         "
         introduce w1
@@ -302,7 +302,7 @@ fn the_stop_of_an_earlier_run_is_not_held_against_the_next() {
 }
 
 #[test]
-fn the_holder_that_lost_the_race_must_let_go_as_well() {
+fn the_holder_of_a_job_that_a_late_result_ended_must_stop_too() {
     check(
         "
         introduce w2
@@ -321,14 +321,14 @@ fn the_holder_that_lost_the_race_must_let_go_as_well() {
             0s lose w1 counted: a back in line, retry 1
             0s take w2: a
             0s done w1 a: recorded; a outcome kept; a COMPLETED; a stop at w2
-            10s tick: replace w2: it did not stop job a within the grace period
+            10s tick: replace w2: job a was not stopped within the stop grace
             10s workers: w2 managed Draining idle since 0s
         "#]],
     );
 }
 
 #[test]
-fn what_a_stopped_job_may_have_left_is_told_only_where_no_other_job_was_there_meanwhile() {
+fn let_go_is_signalled_only_for_the_only_job_of_a_worker() {
     check(
         "
         introduce w1
@@ -369,7 +369,7 @@ fn what_a_stopped_job_may_have_left_is_told_only_where_no_other_job_was_there_me
 }
 
 #[test]
-fn nobody_knows_after_a_restart_what_else_a_worker_had() {
+fn let_go_is_not_signalled_for_a_job_from_before_a_restart() {
     check(
         "
         introduce w1

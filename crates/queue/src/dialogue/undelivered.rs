@@ -1,11 +1,11 @@
-//! Jobs whose input could not be read when they were handed out.
+//! Jobs whose input could not be read when they were delivered.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn an_unreadable_input_costs_no_retry_and_keeps_its_place() {
+fn an_unreadable_input_counts_no_retry_and_keeps_the_position() {
     check(
         "
         submit a
@@ -43,7 +43,7 @@ fn an_unreadable_input_costs_no_retry_and_keeps_its_place() {
 }
 
 #[test]
-fn those_of_several_takes_keep_their_order() {
+fn unreadable_jobs_of_several_takes_keep_their_order() {
     check(
         "
         submit a
@@ -72,7 +72,7 @@ fn those_of_several_takes_keep_their_order() {
 }
 
 #[test]
-fn it_is_tried_again_ever_more_rarely_and_never_fails() {
+fn the_delay_doubles_up_to_its_limit_and_the_job_never_fails() {
     check(
         "
         submit a ttl=24h
@@ -128,7 +128,7 @@ fn it_is_tried_again_ever_more_rarely_and_never_fails() {
 }
 
 #[test]
-fn a_damaged_input_fails_its_job_alone() {
+fn a_damaged_input_fails_only_its_job() {
     check(
         "
         submit a hook
@@ -154,7 +154,7 @@ fn a_damaged_input_fails_its_job_alone() {
 }
 
 #[test]
-fn what_was_taken_back_meanwhile_is_left_alone() {
+fn an_unreadable_input_of_an_earlier_attempt_changes_nothing() {
     check(
         "
         submit a
@@ -182,7 +182,7 @@ fn what_was_taken_back_meanwhile_is_left_alone() {
 }
 
 #[test]
-fn who_is_set_aside_can_be_cancelled_purged_and_expire() {
+fn a_deferred_job_can_be_cancelled_purged_and_expire() {
     check(
         "
         submit a

@@ -1,11 +1,11 @@
-//! A webhook call is owed until it is settled.
+//! A webhook call is pending from the end of the job until it is settled.
 
 use expect_test::expect;
 
 use super::check;
 
 #[test]
-fn the_call_is_owed_when_the_job_ends() {
+fn the_call_is_pending_when_the_job_ends() {
     check(
         "
         submit a hook
@@ -29,7 +29,7 @@ fn the_call_is_owed_when_the_job_ends() {
 }
 
 #[test]
-fn every_end_but_deletion_owes_one() {
+fn every_end_makes_a_call_pending_and_deletion_does_not() {
     check(
         "
         submit a hook
@@ -65,7 +65,7 @@ fn every_end_but_deletion_owes_one() {
 }
 
 #[test]
-fn an_owed_call_keeps_the_row_but_not_the_job() {
+fn a_pending_call_keeps_the_row_of_an_expired_job_invisible() {
     check(
         "
         set retention=5s
@@ -104,7 +104,7 @@ fn an_owed_call_keeps_the_row_but_not_the_job() {
 }
 
 #[test]
-fn a_retry_forgets_the_call_and_the_next_end_owes_a_new_one() {
+fn a_retry_drops_the_call_and_the_next_end_has_a_new_one() {
     check(
         "
         submit a hook
@@ -132,7 +132,7 @@ fn a_retry_forgets_the_call_and_the_next_end_owes_a_new_one() {
 }
 
 #[test]
-fn the_call_for_an_earlier_end_settles_no_other() {
+fn settling_an_earlier_end_changes_nothing() {
     check(
         "
         submit a hook
@@ -166,7 +166,7 @@ fn the_call_for_an_earlier_end_settles_no_other() {
 }
 
 #[test]
-fn settling_the_webhook_of_an_unknown_job_is_nothing() {
+fn settling_the_webhook_of_an_unknown_job_changes_nothing() {
     check(
         "
         settled a
@@ -178,7 +178,7 @@ fn settling_the_webhook_of_an_unknown_job_is_nothing() {
 }
 
 #[test]
-fn a_call_that_was_made_can_be_made_again() {
+fn a_settled_call_can_be_redelivered() {
     check(
         "
         submit a hook
@@ -214,7 +214,7 @@ fn a_call_that_was_made_can_be_made_again() {
 }
 
 #[test]
-fn only_the_last_end_of_a_job_with_a_webhook_is_told_again() {
+fn only_the_present_end_of_a_job_with_a_webhook_is_redelivered() {
     check(
         "
         submit a

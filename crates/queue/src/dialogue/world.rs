@@ -1,4 +1,4 @@
-//! The world around the queue: a clock, a store made of maps, and names for jobs.
+//! The environment of a queue in tests: a clock, a store in maps, and names of jobs.
 
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
@@ -12,19 +12,23 @@ use super::rows::{Note, Rows};
 use crate::{Change, Effects, Queue, QueueSettings, Signal};
 
 const ENDPOINT: EndpointNo = EndpointNo(7);
+/// The time at which every test starts; dialogues print times relative to it.
 pub(super) const START: Millis = Millis(1_700_000_000_000);
 
+/// A queue with its environment.
 pub(super) struct World {
     pub(super) queue: Queue,
     pub(super) rows: Rows,
     pub(super) settings: QueueSettings,
     pub(super) now: Millis,
+    /// The jobs by the names that scripts use.
     pub(super) names: BTreeMap<String, JobId>,
-    /// The ends of each job that a webhook was to report, the latest last.
+    /// The ends of each job that had a webhook call, the latest last.
     pub(super) ends: BTreeMap<JobId, Vec<JobEnd>>,
 }
 
 impl World {
+    /// Returns an empty queue at [`START`], with short limits for tests.
     pub(super) fn new() -> Self {
         let settings = QueueSettings {
             paused: false,
@@ -44,13 +48,13 @@ impl World {
         Self { queue, rows, settings, now: START, names: BTreeMap::new(), ends: BTreeMap::new() }
     }
 
-    /// The job of this name; a new name gets a new id, minted now.
+    /// The job with this name. A new name gets a new id.
     pub(super) fn job(&mut self, name: &str, sync: bool) -> JobId {
         let (now, count) = (self.now, self.names.len() as u128);
         *self.names.entry(name.to_string()).or_insert_with(|| JobId::mint(now, count, sync))
     }
 
-    /// Carries out a command, keeps its changes, and looks whether everything is as it must be.
+    /// Runs a command, writes its changes to the rows, and audits queue, rows and signals.
     pub(super) fn apply(&mut self, command: Command) -> (Reply, Effects, Vec<Note>) {
         let cause = command.clone();
         let mut effects = Effects::default();
@@ -74,13 +78,13 @@ impl World {
         }
         for signal in &effects.signals {
             if let Signal::Deleted(job, _) = signal {
-                // Its id may come again, for a new job.
+                // A later submit may have the same id.
                 self.ends.remove(job);
             }
             let Signal::WebhookDue(job, _, end) = signal else { continue };
             let ends = self.ends.entry(*job).or_default();
             if matches!(cause, Command::RedeliverWebhook { .. }) {
-                assert_eq!(ends.last(), Some(end), "the last end alone is told again");
+                assert_eq!(ends.last(), Some(end), "only the last end is redelivered");
                 continue;
             }
             assert!(!ends.contains(end), "no two ends of a job are equal: {end:?}");
@@ -91,12 +95,12 @@ impl World {
         (reply, effects, notes)
     }
 
-    /// Lets the queue handle what is due until `until`, and hands each round to `round`.
+    /// Advances the time to `until` and ticks at each deadline. Calls `round` after each tick.
     pub(super) fn pass_time(&mut self, until: Millis, mut round: impl FnMut(&Self, &Effects, Vec<Note>)) {
-        let mut standing_still = 0;
+        let mut ticks_without_progress = 0;
         while let Some(due) = self.queue.next_deadline().filter(|due| *due <= until) {
-            standing_still = if due <= self.now { standing_still + 1 } else { 0 };
-            assert!(standing_still < 100, "the clock rings at {due} for ever");
+            ticks_without_progress = if due <= self.now { ticks_without_progress + 1 } else { 0 };
+            assert!(ticks_without_progress < 100, "the deadline stays at {due}");
             self.now = self.now.max(due);
             let (_, effects, notes) = self.apply(Command::Tick);
             round(self, &effects, notes);
@@ -104,23 +108,23 @@ impl World {
         self.now = self.now.max(until);
     }
 
-    /// Builds the queue anew from the rows, which a store may give in any order.
-    /// Answers the one that was there before.
+    /// Replaces the queue by one that is restored from the rows, in either order, and compares both. Returns the replaced
+    /// one.
     pub(super) fn restart(&mut self, newest_first: bool) -> Queue {
-        let queue = self.loaded(newest_first);
+        let queue = self.restored(newest_first);
         let before = core::mem::replace(&mut self.queue, queue);
         audit::audit(&self.queue, &self.rows);
-        assert_eq!(before.load(), self.queue.load(), "a restart changes no load");
-        assert_eq!(line_of(&before), line_of(&self.queue), "a restart changes no line");
+        assert_eq!(before.load(), self.queue.load(), "a restart keeps the load");
+        assert_eq!(order_of(&before), order_of(&self.queue), "a restart keeps the order of queued jobs");
         for row in self.rows.jobs.values() {
-            let seen = |queue: &Queue| queue.find_visible(row.id, self.now);
-            assert_eq!(seen(&before), seen(&self.queue), "a restart changes nothing to see");
+            let visible = |queue: &Queue| queue.find_visible(row.id, self.now);
+            assert_eq!(visible(&before), visible(&self.queue), "a restart keeps what clients see");
         }
         before
     }
 
-    /// A queue made of the rows.
-    pub(super) fn loaded(&self, newest_first: bool) -> Queue {
+    /// Returns a queue that is restored from the rows.
+    pub(super) fn restored(&self, newest_first: bool) -> Queue {
         let mut queue = Queue::new(ENDPOINT, self.settings, self.rows.counters);
         let mut rows: Vec<_> = self.rows.jobs.values().cloned().collect();
         if newest_first {
@@ -133,12 +137,14 @@ impl World {
     }
 }
 
-fn line_of(queue: &Queue) -> Vec<JobId> {
-    let mut line: Vec<_> = queue.ready.all().into_iter().chain(queue.aside.lanes.all()).collect();
-    line.sort_by_key(|(_, order, _)| *order);
-    line.into_iter().map(|(_, _, slot)| queue.jobs[slot].id).collect()
+/// The queued jobs by position.
+fn order_of(queue: &Queue) -> Vec<JobId> {
+    let mut queued: Vec<_> = queue.ready.all().into_iter().chain(queue.deferred.jobs.all()).collect();
+    queued.sort_by_key(|(_, order, _)| *order);
+    queued.into_iter().map(|(_, _, slot)| queue.jobs[slot].id).collect()
 }
 
+/// The worker with this id.
 pub(super) fn worker(name: &str) -> WorkerId {
     name.parse().expect("a worker's name")
 }
