@@ -1,30 +1,30 @@
 /*
- * A disk that remembers what was done to it, and that fails on command.
+ * A library that records the disk operations of a program, and makes them fail on command.
  *
- * Preloaded (LD_PRELOAD) into a program, it stands between the program and the C library's file calls, for files
- * below one folder. Whatever the program is written in, and whatever it embeds, its disk can then be recorded and
- * broken without root, without a file system of our own, and without a word of `unsafe` in the program.
+ * It is preloaded (LD_PRELOAD) into a program and replaces the file functions of the C library, for files below one
+ * folder. So the disk of any program can be recorded and made to fail, without root and without a file system driver.
  *
  *     cc -shared -fPIC -O2 -o disk.so disk.c -ldl -lpthread
  *
- * Environment (the paths absolute, without symbolic links):
+ * Environment (absolute paths without symbolic links):
  *
- *     DISK_FAULTS_FOLDER   the folder in question
- *     DISK_FAULTS_RECORD   a file to append the record to
- *     DISK_FAULTS_CONTROL  a file of at least CONTROL_BYTES that says what fails now; it is mapped into memory,
- *                          so write to it in place. Lines of `OPERATION ERROR [END-OF-PATH]`, ended by a zero
- *                          byte or the end of the file, for example `write ENOSPC` or `sync EIO .log`.
- *                          Operations: write (and truncate), sync, create (and mkdir, rename), read.
+ *     DISK_FAULTS_FOLDER   the recorded folder
+ *     DISK_FAULTS_RECORD   the file that the record is appended to
+ *     DISK_FAULTS_CONTROL  a file of at least CONTROL_BYTES that names the operations that fail now. It is mapped into
+ *                          memory, so it must be written in place. It has lines `OPERATION ERROR [END-OF-PATH]`, for
+ *                          example `write ENOSPC` or `sync EIO .log`, up to a zero byte or the end of the file.
+ *                          Operations: write (with truncate), sync, create (with mkdir and rename), read.
  *
- * A failing write is a short one first, each half as long as what was asked, until nothing can be halved: so do
- * disks fill up. A failed sync behaves as Linux does since 4.13: the program's own view of the file keeps what was
- * written, what was not on disk before is given up, and every descriptor that was open hears of it once.
+ * A failing write is first a short write of half of the requested bytes, and fails when one byte is requested: so do
+ * full disks. A failing sync behaves as on Linux since 4.13: programs still read what was written, the changes that were
+ * not on disk are never written, and every open descriptor of the file gets the error once.
  *
- * The record is a row of entries, in the order in which things took effect:
+ * The record is a sequence of entries, in the order in which the operations took effect:
  *
  *     struct entry, then `name_bytes` of names relative to the folder, then `data_bytes` of data
  *
- * What is written to the file MARKS is the program's own remark, and never fails. A sync is two entries: what was written before the first is durable at the second. `src/record.rs` reads this.
+ * Writes to the file MARKS are marks of the program and never fail. A sync has two entries: changes before the first
+ * are durable at the second. `src/record.rs` reads the record.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -74,12 +74,12 @@ static char folder[PATH_MAX];
 static size_t folder_bytes;
 static int record = -1;
 static const char *control;
-/* Held while something takes effect and is recorded, so that the record's order is the true one. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+/* Locked while an operation takes effect and is recorded, so that entries have the order of the effects. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Failed syncs by file, and how many of them each descriptor has heard of. */
+/* The number of failed syncs by file, and how many of them were reported to each descriptor. */
 static struct { ino_t file; uint32_t failures; } failed[FAILED_FILES_MAX];
-static uint32_t heard[DESCRIPTORS_MAX];
+static uint32_t reported[DESCRIPTORS_MAX];
 
 #define REAL(name) ((__typeof__(&name))real(#name))
 
@@ -129,7 +129,7 @@ static const char *below(const char *path) {
     return path[folder_bytes] == '/' ? path + folder_bytes + 1 : NULL;
 }
 
-/* Writes the absolute path of `path` as seen from `dir` into `out`; answers the name below the folder or NULL. */
+/* Writes the absolute path of `path`, relative to `dir`, into `out`; returns the name below the folder or NULL. */
 static const char *name_of(int dir, const char *path, char out[PATH_MAX]) {
     if (!folder_bytes || !path) return NULL;
     if (path[0] == '/') {
@@ -147,7 +147,7 @@ static const char *name_of(int dir, const char *path, char out[PATH_MAX]) {
     return below(strcat(strcat(out, "/"), path));
 }
 
-/* As `name_of`, for an open descriptor. Sockets, pipes and files elsewhere: NULL. */
+/* As `name_of`, for an open descriptor. NULL for sockets, pipes and files that are not below the folder. */
 static const char *name_of_fd(int fd, char out[PATH_MAX], ino_t *file) {
     if (!folder_bytes || fd < 0) return NULL;
     char link[64];
@@ -167,14 +167,14 @@ static int ends_with(const char *path, const char *end) {
     return path_bytes >= end_bytes && strcmp(path + path_bytes - end_bytes, end) == 0;
 }
 
-/* What the control file says about an operation on this path: an error number, or 0. */
+/* Returns the error number with which an operation on this path fails now, or 0. */
 static int fault(const char *operation, const char *path) {
     if (!control || ends_with(path, "/" MARKS)) return 0;
-    char said[CONTROL_BYTES + 1];
-    memcpy(said, control, CONTROL_BYTES);
-    said[CONTROL_BYTES] = '\0';
+    char lines[CONTROL_BYTES + 1];
+    memcpy(lines, control, CONTROL_BYTES);
+    lines[CONTROL_BYTES] = '\0';
     char *rest = NULL;
-    for (char *line = strtok_r(said, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         char what[32], error[32], end[128] = "";
         if (sscanf(line, "%31s %31s %127s", what, error, end) < 2 || strcmp(what, operation) != 0) continue;
         if (ends_with(path, end)) return strcmp(error, "ENOSPC") == 0 ? ENOSPC : EIO;
@@ -182,6 +182,7 @@ static int fault(const char *operation, const char *path) {
     return 0;
 }
 
+/* Sets `errno` and returns the result of a failed call. */
 static int fails(int error) {
     errno = error;
     return -1;
@@ -189,13 +190,14 @@ static int fails(int error) {
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
+/* Records that a file was opened, if that created or truncated it; returns `fd`. */
 static int opened(int fd, const char *name, int existed, int flags) {
     struct stat is;
     if (fd < 0 || fstat(fd, &is) != 0) return fd;
     if (fd < DESCRIPTORS_MAX) {
-        heard[fd] = 0;
+        reported[fd] = 0;
         for (int i = 0; i < FAILED_FILES_MAX && failed[i].failures; i++)
-            if (failed[i].file == is.st_ino) heard[fd] = failed[i].failures;
+            if (failed[i].file == is.st_ino) reported[fd] = failed[i].failures;
     }
     if (!existed) append(CREATED, is.st_ino, 0, name, strlen(name), NULL, 0);
     else if (flags & O_TRUNC) append(TRUNCATED, is.st_ino, 0, NULL, 0, NULL, 0);
@@ -206,13 +208,13 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     char absolute[PATH_MAX];
     const char *name = name_of(dir, path, absolute);
     if (!name) return REAL(openat)(dir, path, flags, mode);
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     struct stat is;
     int existed = stat(absolute, &is) == 0;
     int error = existed || !(flags & O_CREAT) ? 0 : fault("create", absolute);
     int fd = error ? fails(error) : opened(REAL(openat)(dir, path, flags, mode), name, existed, flags);
     int saved = errno;
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     errno = saved;
     return fd;
 }
@@ -237,13 +239,13 @@ int mkdirat(int dir, const char *path, mode_t mode) {
     char absolute[PATH_MAX];
     const char *name = name_of(dir, path, absolute);
     if (!name) return REAL(mkdirat)(dir, path, mode);
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     struct stat is;
     int error = stat(absolute, &is) == 0 ? 0 : fault("create", absolute);
     int result = error ? fails(error) : REAL(mkdirat)(dir, path, mode);
     if (result == 0 && stat(absolute, &is) == 0) append(FOLDER, is.st_ino, 0, name, strlen(name), NULL, 0);
     int saved = errno;
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     errno = saved;
     return result;
 }
@@ -254,11 +256,11 @@ int unlinkat(int dir, const char *path, int flags) {
     char absolute[PATH_MAX];
     const char *name = name_of(dir, path, absolute);
     if (!name) return REAL(unlinkat)(dir, path, flags);
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     int result = REAL(unlinkat)(dir, path, flags);
     if (result == 0) append(REMOVED, 0, 0, name, strlen(name), NULL, 0);
     int saved = errno;
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     errno = saved;
     return result;
 }
@@ -273,12 +275,12 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to) {
     size_t old_bytes = strlen(old_name), new_bytes = strlen(new_name);
     memcpy(names, old_name, old_bytes + 1);
     memcpy(names + old_bytes + 1, new_name, new_bytes);
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     int error = fault("create", to_path);
     int result = error ? fails(error) : REAL(renameat)(from_dir, from, to_dir, to);
     if (result == 0) append(RENAMED, 0, 0, names, old_bytes + 1 + new_bytes, NULL, 0);
     int saved = errno;
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     errno = saved;
     return result;
 }
@@ -287,9 +289,9 @@ int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, A
 
 /* ---- bytes ------------------------------------------------------------------------------------------------ */
 
-/* `at` < 0: at the descriptor's own position. */
+/* Writes at `at`, or at the position of the descriptor if `at` is negative. */
 static ssize_t write_at(int fd, const void *data, size_t bytes, off64_t at, const char *path, ino_t file) {
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     int error = fault("write", path);
     ssize_t done;
     if (error && bytes < 2) {
@@ -306,13 +308,13 @@ static ssize_t write_at(int fd, const void *data, size_t bytes, off64_t at, cons
         if (done > 0) append(WRITTEN, file, (uint64_t)from, NULL, 0, data, (size_t)done);
     }
     int saved = errno;
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     errno = saved;
     return done;
 }
 
-/* The error that a read of this descriptor ends with now, or 0. Reads are many, most of them of sockets: a look at the
- * control first. */
+/* Returns the error number with which a read of this descriptor fails now, or 0. Tests the control file first: most reads
+ * are of sockets. */
 static int read_fault(int fd) {
     char path[PATH_MAX];
     ino_t file;
@@ -369,13 +371,13 @@ int ftruncate64(int fd, off64_t length) {
     ino_t file;
     const char *name = name_of_fd(fd, path, &file);
     if (!name) return REAL(ftruncate64)(fd, length);
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     int error = fault("write", path);
-    /* A full disk can forget bytes, and promise zeros. */
+    /* A truncation does not fail with ENOSPC: neither a shorter nor a sparse file needs space. */
     int result = error == EIO ? fails(error) : REAL(ftruncate64)(fd, length);
     if (result == 0) append(TRUNCATED, file, (uint64_t)length, NULL, 0, NULL, 0);
     int saved = errno;
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     errno = saved;
     return result;
 }
@@ -384,8 +386,8 @@ int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }
 
 /* ---- syncs ------------------------------------------------------------------------------------------------ */
 
-/* Whether this descriptor hears of a failed sync now; `error` says that one fails now. */
-static int hears_of_failure(int fd, ino_t file, int error) {
+/* Whether this descriptor gets the error of a failed sync now. `error`: this sync fails. */
+static int gets_error(int fd, ino_t file, int error) {
     int i = 0;
     while (i < FAILED_FILES_MAX && failed[i].failures && failed[i].file != file) i++;
     if (i == FAILED_FILES_MAX || fd >= DESCRIPTORS_MAX) abort();
@@ -393,9 +395,9 @@ static int hears_of_failure(int fd, ino_t file, int error) {
         failed[i].file = file;
         failed[i].failures++;
     }
-    int news = failed[i].failures != heard[fd];
-    heard[fd] = failed[i].failures;
-    return news;
+    int is_new = failed[i].failures != reported[fd];
+    reported[fd] = failed[i].failures;
+    return is_new;
 }
 
 static uint64_t syncs;
@@ -405,21 +407,21 @@ static int sync_file(int fd, int (*sync)(int)) {
     ino_t file;
     const char *name = name_of_fd(fd, path, &file);
     if (!name) return sync(fd);
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     int error = fault("sync", path);
-    int news = hears_of_failure(fd, file, error);
+    int gets = gets_error(fd, file, error);
     uint64_t number = ++syncs;
     append(error ? SYNC_FAILED : SYNC_BEGAN, file, number, NULL, 0, NULL, 0);
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     if (error) return fails(error);
-    /* Others write and sync meanwhile. */
+    /* Not locked: other threads write and sync concurrently. */
     int result = sync(fd);
     int saved = errno;
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&lock);
     append(SYNC_ENDED, file, number, NULL, 0, NULL, 0);
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&lock);
     errno = saved;
-    return news ? fails(EIO) : result;
+    return gets ? fails(EIO) : result;
 }
 
 int fsync(int fd) { return sync_file(fd, REAL(fsync)); }

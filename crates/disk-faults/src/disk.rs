@@ -1,4 +1,4 @@
-//! The model of a recorded folder: its durable content, and what a power cut may leave of the rest.
+//! The model of a recorded folder: its durable content, and the pending changes that a power cut may lose.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -67,7 +67,7 @@ enum Change<'a> {
 struct Naming(String, Option<usize>);
 
 impl<'a> Disk<'a> {
-    /// Returns a disk before the first step. The changes that a failed sync should have covered are lost.
+    /// Returns an empty disk, before the first step of a record. Changes that a failed sync should have covered are lost.
     pub fn new() -> Self {
         Self {
             given_up: None,
@@ -79,21 +79,21 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Returns a disk on which a failed sync leaves some of the sectors that it should have covered.
+    /// Makes a failed sync leave some of the sectors that it should have covered. The seed decides which.
     #[must_use]
     pub fn failed_syncs_leave_some(mut self, seed: u64) -> Self {
         self.given_up = Some(Random(seed));
         self
     }
 
-    /// Returns a disk that ignores syncs and reports success.
+    /// Makes the disk ignore syncs and report success.
     #[must_use]
     pub fn lying(mut self) -> Self {
         self.lies = true;
         self
     }
 
-    /// Applies the next step of the record.
+    /// Applies the next step of the record. Steps must be applied in order.
     pub fn apply(&mut self, step: &'a Step) {
         self.steps += 1;
         match &step.op {
@@ -145,6 +145,7 @@ impl<'a> Disk<'a> {
         left
     }
 
+    /// Adds the node and everything below it to `left`, after the loss.
     fn collect(&self, node: usize, name: &str, loss: Loss, random: &mut Random, left: &mut Files) {
         match &self.nodes[node] {
             Node::File { live, .. } if loss == Loss::Nothing => {
@@ -181,6 +182,7 @@ impl<'a> Disk<'a> {
         }
     }
 
+    /// Adds the node of a new file or folder, and its name.
     fn add(&mut self, name: &str, inode: u64, node: Node<'a>) {
         let number = self.nodes.len();
         self.nodes.push(node);
@@ -199,6 +201,7 @@ impl<'a> Disk<'a> {
         }
     }
 
+    /// Makes the path lead to another node, or to none.
     fn name(&mut self, path: &str, leads_to: Option<usize>) {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let folder = self.lookup(folder);
@@ -211,7 +214,7 @@ impl<'a> Disk<'a> {
         }
     }
 
-    /// Returns the node of a path as programs see it.
+    /// Returns the node of a path as programs see it; `None` if the path does not exist.
     fn lookup(&self, path: &str) -> Option<usize> {
         let parts = path.split('/').filter(|part| !part.is_empty());
         parts.into_iter().try_fold(0, |folder, part| match &self.nodes[folder] {
@@ -319,6 +322,7 @@ fn lose(content: &mut Vec<u8>, pending: &[Change<'_>], loss: Loss, random: &mut 
     }
 }
 
+/// The length of a file after changes.
 fn length_after(before: usize, changes: &[Change<'_>]) -> usize {
     changes.iter().fold(before, |length, change| match change {
         Change::Write { at, data } => length.max(at + data.len()),

@@ -6,12 +6,12 @@ use std::{fs, io};
 
 use tempfile::TempDir;
 
-/// The content of a folder: files by their name relative to it, and the names of folders in it.
+/// The content of a folder. All names are paths relative to the folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Files {
-    /// The content of each file, by its path in the folder.
+    /// The content of each file, by its name.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The paths of all folders, parents before children.
+    /// The names of all folders below it, parents before children.
     pub folders: Vec<String>,
 }
 
@@ -19,7 +19,8 @@ impl Files {
     /// Writes the content to a new temporary folder, in memory if `/dev/shm` exists.
     ///
     /// # Errors
-    /// Any error of creating or writing a file.
+    ///
+    /// If a folder or file cannot be created or written.
     pub fn rebuild(&self) -> io::Result<TempDir> {
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };

@@ -11,26 +11,28 @@ use tempfile::TempDir;
 use crate::record::{MARKS, Step, read};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/disk.c");
-// As in `disk.c`.
+// These names and this length are defined in `disk.c`, too.
 const FOLDER: &str = "DISK_FAULTS_FOLDER";
 const RECORD: &str = "DISK_FAULTS_RECORD";
 const CONTROL: &str = "DISK_FAULTS_CONTROL";
 const CONTROL_BYTES: usize = 256;
 
-/// Runs the test with this name with a [`Recorded`] folder. Returns the steps of the folder, in order.
+/// Runs a test of the current test program in a process of its own, in which [`Recorded::here`] returns a handle. The
+/// process has `environment` in addition to the inherited one. Returns the steps of the recorded folder, in order.
 ///
 /// # Errors
+///
 /// If `disk.c` cannot be compiled or the test fails; the text is the output of the compiler or of the test.
 pub fn record(test: &str, environment: &[(&str, String)]) -> io::Result<Vec<Step>> {
     let dir = TempDir::new()?;
-    let outside = dir.path().canonicalize()?;
-    let (folder, log, control) = (outside.join("folder"), outside.join("record"), outside.join("control"));
+    let parent = dir.path().canonicalize()?;
+    let (folder, log, control) = (parent.join("folder"), parent.join("record"), parent.join("control"));
     fs::create_dir(&folder)?;
     fs::write(&control, [0; CONTROL_BYTES])?;
     let output = Command::new(std::env::current_exe()?)
         .args([test, "--exact", "--test-threads=1"])
         .envs(environment.iter().map(|(name, value)| (name, value)))
-        .env("LD_PRELOAD", compile(&outside)?)
+        .env("LD_PRELOAD", compile(&parent)?)
         .envs([(FOLDER, &folder), (RECORD, &log), (CONTROL, &control)])
         .output()?;
     if !output.status.success() {
@@ -76,6 +78,7 @@ impl Recorded {
     /// Adds a mark to the record. [`Recorded::fail`] does not affect it.
     ///
     /// # Errors
+    ///
     /// If the mark cannot be written.
     pub fn mark(&self, remark: &str) -> io::Result<()> {
         (&self.marks).write_all(remark.as_bytes())
@@ -84,6 +87,7 @@ impl Recorded {
     /// Returns the steps so far.
     ///
     /// # Errors
+    ///
     /// If the record cannot be read, or its last entry is being written.
     pub fn so_far(&self) -> io::Result<Vec<Step>> {
         read(&self.log)
@@ -93,6 +97,7 @@ impl Recorded {
     /// An empty text ends all failures.
     ///
     /// # Errors
+    ///
     /// If the lines are longer than 256 bytes or cannot be written.
     pub fn fail(&self, lines: &str) -> io::Result<()> {
         let mut bytes = [0; CONTROL_BYTES];

@@ -11,7 +11,7 @@ pub(crate) const MARKS: &str = ".marks";
 /// One change of the recorded folder, or a mark.
 #[derive(Debug)]
 pub struct Step {
-    /// The time on the computer's monotonic clock.
+    /// When the operation took effect, on the computer's monotonic clock.
     pub time: Duration,
     /// The recorded operation.
     pub(crate) op: Op,
@@ -27,29 +27,33 @@ impl Step {
 /// A recorded operation. Files and folders are identified by their inode; names are relative to the recorded folder.
 #[derive(Debug)]
 pub(crate) enum Op {
-    /// A file was created.
+    /// A file with this inode was created.
     Created { name: String, file: u64 },
     /// A folder was created. The first step of a record is the recorded folder itself, with an empty name.
     Folder { name: String, file: u64 },
-    /// Bytes were written.
+    /// Bytes were written at an offset.
     Written { file: u64, at: u64, data: Vec<u8> },
-    /// A file was cut or extended to a length.
+    /// A file was truncated or extended to a length, in bytes.
     Truncated { file: u64, length: u64 },
-    /// A sync began: it covers the earlier changes of the file.
+    /// A sync began. It covers the earlier changes of the file. `sync` is its number.
     SyncBegan { file: u64, sync: u64 },
-    /// That sync succeeded.
+    /// The sync with this number succeeded.
     SyncEnded { sync: u64 },
-    /// A sync failed: the changes that it should have covered may be on disk or not, and no later sync writes them.
+    /// A sync failed. The changes that it should have covered may be on disk or not, and no later sync writes them.
     SyncFailed { file: u64 },
     /// A file was renamed.
     Renamed { from: String, to: String },
     /// A file or folder was removed.
     Removed { name: String },
-    /// The program wrote a mark.
+    /// The program wrote a mark with this text.
     Marked(String),
 }
 
-/// Reads a whole record.
+/// Reads a whole record: the steps in the order in which they took effect.
+///
+/// # Errors
+///
+/// If the file cannot be read, or with `UnexpectedEof` if its last entry is incomplete.
 pub(crate) fn read(record: &Path) -> io::Result<Vec<Step>> {
     let bytes = std::fs::read(record)?;
     let mut rest = &bytes[..];
@@ -70,6 +74,7 @@ pub(crate) fn read(record: &Path) -> io::Result<Vec<Step>> {
     Ok(steps)
 }
 
+/// An entry of the record, as `disk.c` writes it.
 struct Entry {
     kind: u8,
     file: u64,
@@ -80,7 +85,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The layout is `struct entry` of `disk.c`.
+    /// Removes the first entry from the bytes; `None` if they end before it does. The layout is `struct entry` of `disk.c`.
     fn split_off(rest: &mut &[u8]) -> Option<Self> {
         let (kind, name_bytes) = (u32_of(rest)?, u32_of(rest)?);
         let (file, at, time_ns, data_bytes) = (u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?);

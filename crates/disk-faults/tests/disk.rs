@@ -1,4 +1,4 @@
-//! What is recorded, what a cut leaves of it, and what fails when it is told to.
+//! Records real programs, cuts their disk, and makes their operations fail.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::sync::Mutex;
 
 use longshore_disk_faults::{Disk, Files, Loss, Recorded, after_every_step, record};
 
-/// By the remark that the program wrote: what a cut leaves there.
+/// Runs and records a test. Returns the folder that a power cut leaves at each mark, by the text of the mark.
 fn cuts<'a>(test: &str, loss: Loss, model: impl Fn(Disk<'a>) -> Disk<'a> + Sync) -> BTreeMap<String, Files> {
-    // Kept for as long as the test runs, as the disk looks into it.
+    // Leaked, because the disk of the closures borrows the steps.
     let steps: &'static _ = Box::leak(record(test, &[]).unwrap().into_boxed_slice());
     let cuts = Mutex::default();
     after_every_step(
@@ -27,17 +27,18 @@ fn cuts<'a>(test: &str, loss: Loss, model: impl Fn(Disk<'a>) -> Disk<'a> + Sync)
     cuts.into_inner().unwrap()
 }
 
+/// The content of a file after the cut at a mark; `None` if the file does not exist.
 fn content<'a>(cuts: &'a BTreeMap<String, Files>, mark: &str, name: &str) -> Option<&'a [u8]> {
     cuts[mark].files.get(name).map(|content| &content[..])
 }
 
 #[test]
-fn only_what_was_synced_survives() {
+fn only_synced_changes_survive_a_power_cut() {
     let Some(disk) = Recorded::here() else {
-        let test = "only_what_was_synced_survives";
+        let test = "only_synced_changes_survive_a_power_cut";
         let worst = cuts(test, Loss::Everything, |disk| disk);
         assert_eq!(content(&worst, "written", "a"), None);
-        assert_eq!(content(&worst, "synced", "a"), None, "its name was not");
+        assert_eq!(content(&worst, "synced", "a"), None, "the folder was not synced");
         assert_eq!(content(&worst, "named", "a"), Some(&b"first"[..]));
         assert_eq!(content(&worst, "changed", "a"), Some(&b"first"[..]));
         assert_eq!(content(&worst, "renamed", "a"), Some(&b"fiRST"[..]));
@@ -74,9 +75,9 @@ fn only_what_was_synced_survives() {
 }
 
 #[test]
-fn a_torn_write_ends_with_a_sector() {
+fn a_torn_write_ends_at_a_sector() {
     let Some(disk) = Recorded::here() else {
-        let torn = cuts("a_torn_write_ends_with_a_sector", Loss::Tail, |disk| disk);
+        let torn = cuts("a_torn_write_ends_at_a_sector", Loss::Tail, |disk| disk);
         let lengths: Vec<usize> = torn.values().map(|files| files.files["a"].len()).collect();
         assert!(lengths.iter().all(|bytes| bytes % 512 == 0 && *bytes < 5_000), "{lengths:?}");
         assert!(lengths.iter().any(|bytes| *bytes != lengths[0]), "{lengths:?}");
@@ -84,29 +85,29 @@ fn a_torn_write_ends_with_a_sector() {
     };
     let disk = disk.unwrap();
     File::create(disk.folder.join("a")).unwrap().write_all(&[7; 5_000]).unwrap();
-    (0..20).for_each(|number| disk.mark(&format!("look {number}")).unwrap());
+    (0..20).for_each(|number| disk.mark(&format!("cut {number}")).unwrap());
 }
 
 #[test]
-fn a_failed_sync_is_heard_once_and_made_up_for_by_no_later_one() {
+fn a_failed_sync_is_reported_once_per_descriptor_and_not_retried() {
     let Some(disk) = Recorded::here() else {
-        let test = "a_failed_sync_is_heard_once_and_made_up_for_by_no_later_one";
+        let test = "a_failed_sync_is_reported_once_per_descriptor_and_not_retried";
         let worst = cuts(test, Loss::Everything, |disk| disk);
-        assert_eq!(content(&worst, "later", "a"), Some(&b""[..]), "but the program still reads it");
+        assert_eq!(content(&worst, "later", "a"), Some(&b""[..]), "only the program still reads the bytes");
         assert_eq!(content(&worst, "again", "a"), Some(&b"kept"[..]));
         return;
     };
     let disk = disk.unwrap();
     let path = disk.folder.join("a");
-    let (a, beside) = (File::create_new(&path).unwrap(), File::open(&path).unwrap());
+    let (a, other) = (File::create_new(&path).unwrap(), File::open(&path).unwrap());
     File::open(&disk.folder).unwrap().sync_all().unwrap();
     a.write_all_at(b"kept", 0).unwrap();
     disk.fail("sync EIO /a").unwrap();
     a.sync_all().unwrap_err();
     disk.fail("").unwrap();
     a.sync_all().unwrap();
-    beside.sync_all().unwrap_err();
-    beside.sync_all().unwrap();
+    other.sync_all().unwrap_err();
+    other.sync_all().unwrap();
     disk.mark("later").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"kept");
     a.write_all_at(b"kept", 0).unwrap();
@@ -115,9 +116,9 @@ fn a_failed_sync_is_heard_once_and_made_up_for_by_no_later_one() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_read_again_later() {
+fn a_read_fails_until_the_fault_ends() {
     let Some(disk) = Recorded::here() else {
-        record("a_file_that_cannot_be_read_is_read_again_later", &[]).unwrap();
+        record("a_read_fails_until_the_fault_ends", &[]).unwrap();
         return;
     };
     let disk = disk.unwrap();
@@ -136,9 +137,9 @@ fn a_file_that_cannot_be_read_is_read_again_later() {
 }
 
 #[test]
-fn a_full_disk_takes_a_part_and_then_nothing() {
+fn a_full_disk_takes_part_of_a_write_and_then_fails() {
     let Some(disk) = Recorded::here() else {
-        record("a_full_disk_takes_a_part_and_then_nothing", &[]).unwrap();
+        record("a_full_disk_takes_part_of_a_write_and_then_fails", &[]).unwrap();
         return;
     };
     let disk = disk.unwrap();

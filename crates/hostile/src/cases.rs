@@ -2,10 +2,10 @@
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 
-/// Returns the configuration of a property test: `few` inputs, or `PROPTEST_CASES` if it is set. The seeds of failing inputs
-/// are stored in a file beside the test's source and run first from then on.
-pub fn cases(few: u32) -> Config {
+/// Returns the configuration of a property test with `default` inputs, or `PROPTEST_CASES` inputs if that is set. The seeds
+/// of failing inputs are stored in a file beside the source of the test, and are tested first from then on.
+pub fn cases(default: u32) -> Config {
     let persistence = FileFailurePersistence::WithSource("regressions");
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(few);
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     Config { cases, failure_persistence: Some(Box::new(persistence)), ..Config::default() }
 }

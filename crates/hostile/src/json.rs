@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 
-/// Limit of the nesting of generated texts. Unbounded recursion overflows the stack at this depth.
+/// Limit of the nesting of generated texts, in levels. Unbounded recursion overflows the stack at this depth.
 pub const DEPTH: usize = 20_000;
 
 /// Member names that the parser under test reads. Generated objects have them more often than other names.
@@ -47,7 +47,7 @@ pub fn number() -> impl Strategy<Value = String> {
 /// Generates any JSON string with its quotes: plain characters, escapes, and halves of surrogate pairs.
 pub fn string() -> impl Strategy<Value = String> {
     let letter = prop_oneof![
-        6 => any::<char>().prop_map(as_it_is_or_escaped),
+        6 => any::<char>().prop_map(escaped_if_needed),
         1 => any::<u16>().prop_map(|unit| format!("\\u{unit:04X}")),
         1 => (0xd800..=0xdfff_u16).prop_map(|half| format!("\\u{half:04x}")),
         1 => prop::sample::select(vec!["\\\"", "\\\\", "\\/", "\\n", "\\u0000", "NaN", "-Infinity", "{", "]", ","])
@@ -56,7 +56,7 @@ pub fn string() -> impl Strategy<Value = String> {
     prop::collection::vec(letter, 0..12).prop_map(|letters| format!("\"{}\"", letters.concat()))
 }
 
-fn as_it_is_or_escaped(letter: char) -> String {
+fn escaped_if_needed(letter: char) -> String {
     match letter {
         '"' | '\\' | '\0'..='\x1f' => format!("\\u{:04x}", letter as u32),
         _ => letter.to_string(),
@@ -76,10 +76,12 @@ fn members(
     prop::collection::vec(member, count).prop_map(|members| members.join(","))
 }
 
+/// Generates up to two white-space characters.
 fn blank() -> impl Strategy<Value = String> {
     "[ \t\r\n]{0,2}"
 }
 
+/// Generates texts of 130 to [`DEPTH`] nested arrays or objects.
 fn deep() -> impl Strategy<Value = String> {
     (130..DEPTH, any::<bool>()).prop_map(|(depth, array)| {
         let (open, close) = if array { ("[", "]") } else { ("{\"a\":", "}") };

@@ -1,4 +1,4 @@
-//! A strategy for valid documents with a few bytes changed.
+//! A strategy that generates valid documents with a few mutations.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -36,13 +36,20 @@ pub const JSON_TOKENS: &[&[u8]] = &[
     b"99999999999999999999",
 ];
 
+/// One change of a document. Positions are relative to its length; lengths are in bytes, limited to the document's end.
 #[derive(Clone, Debug)]
 enum Mutation {
+    /// Flips one bit of a byte.
     Flip { at: Index, bit: u8 },
+    /// Replaces one byte by another.
     Set { at: Index, byte: u8 },
+    /// Inserts bytes before a position.
     Insert { at: Index, bytes: Vec<u8> },
+    /// Deletes bytes from a position on.
     Delete { at: Index, length: usize },
+    /// Inserts a copy of bytes of the document.
     Repeat { from: Index, to: Index, length: usize },
+    /// Truncates the document at a position.
     Cut { at: Index },
 }
 
@@ -81,9 +88,9 @@ fn mutation(tokens: &'static [&'static [u8]]) -> impl Strategy<Value = Mutation>
 impl Mutation {
     fn apply(&self, document: &mut Vec<u8>) {
         let length = document.len();
-        let span = |at: &Index, most: usize| {
+        let span = |at: &Index, span_max: usize| {
             let start = at.index(length + 1);
-            start..(start + most).min(length)
+            start..(start + span_max).min(length)
         };
         match self {
             Self::Flip { at, bit } if length > 0 => document[at.index(length)] ^= 1 << bit,
@@ -94,10 +101,10 @@ impl Mutation {
                 document.splice(at..at, bytes.iter().copied());
             }
             Self::Delete { at, length } => drop(document.drain(span(at, *length))),
-            Self::Repeat { from, to, length: most } => {
-                let piece = document[span(from, *most)].to_vec();
+            Self::Repeat { from, to, length: span_max } => {
+                let repeated = document[span(from, *span_max)].to_vec();
                 let to = to.index(length + 1);
-                document.splice(to..to, piece);
+                document.splice(to..to, repeated);
             }
             Self::Cut { at } => document.truncate(at.index(length + 1)),
         }

@@ -16,7 +16,7 @@ mod bug;
 pub use active::{plant, planted};
 pub use bug::Bug;
 
-/// Whether mistakes can be planted in this build.
+/// Whether mistakes can be planted in this build: the feature `planted` is enabled.
 pub const ARMED: bool = cfg!(feature = "planted");
 
 /// Whether this mistake is planted: never without the feature `planted`.
