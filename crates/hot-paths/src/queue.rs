@@ -1,4 +1,4 @@
-//! The verbs of a queue that every job goes through.
+//! The hot paths of a queue: the verbs that every job passes.
 
 use std::hint::black_box;
 use std::process::exit;
@@ -6,11 +6,11 @@ use std::process::exit;
 use longshore_model::{Counters, EndpointNo, JobId, JobRow, KeyId, Millis, OwnerNo, Submitter, WorkerId};
 use longshore_queue::{Effects, Queue, QueueSettings, Report, Submit, Submitted, Take};
 
-/// Jobs that wait from the beginning to the end, so that each path is gone at the usual depth of the indexes.
-const WAITING: u64 = 4096;
-/// Workers, known to the queue from the beginning. A path is gone once for each at most.
+/// Jobs that stay queued during the run, so that the indexes have a usual depth.
+const QUEUED_JOBS: u64 = 4096;
+/// Workers, known to the queue from the start. `take` and `done` use each worker once.
 const WORKERS: u64 = 256;
-/// How often a path can be gone.
+/// The largest number of repetitions of a path.
 pub const TIMES_MAX: u64 = WORKERS;
 
 const SETTINGS: QueueSettings = QueueSettings {
@@ -27,37 +27,37 @@ const SETTINGS: QueueSettings = QueueSettings {
     stop_grace_ms: 10_000,
 };
 
-/// Jobs come in.
+/// Submits `times` jobs with new ids, and exits.
 pub fn submit(times: u64) {
-    let mut scene = HotQueue::new();
+    let mut queue = HotQueue::new();
     for _ in 0..times {
-        assert!(matches!(scene.submit(), Submitted::New(_)), "a new id makes a new job");
+        assert!(matches!(queue.submit(), Submitted::New(_)), "a new id makes a new job");
     }
-    scene.end();
+    queue.exit();
 }
 
-/// Each worker asks for a job and gets one.
+/// Lets `times` workers take one job each, and exits. `times` is at most [`TIMES_MAX`].
 pub fn take(times: u64) {
-    let mut scene = HotQueue::new();
+    let mut queue = HotQueue::new();
     for worker in 0..times {
-        assert_eq!(scene.take(worker).len(), 1, "worker {worker} gets a job");
+        assert_eq!(queue.take(worker).len(), 1, "worker {worker} gets a job");
     }
-    scene.end();
+    queue.exit();
 }
 
-/// Each worker hands in its result.
+/// Lets all workers take one job each and `times` of them report a result, and exits. `times` is at most [`TIMES_MAX`].
 pub fn done(times: u64) {
-    let mut scene = HotQueue::new();
-    let taken: Vec<JobId> = (0..WORKERS).map(|worker| scene.take(worker)[0].id).collect();
+    let mut queue = HotQueue::new();
+    let taken: Vec<JobId> = (0..WORKERS).map(|worker| queue.take(worker)[0].id).collect();
     for (worker, job) in (0..times).zip(taken) {
-        let (worker, verdict) = (scene.worker(worker), Report::Completed { output_bytes: 100 });
-        let counted = scene.apply(|queue, now, out| queue.report(now, &worker, job, verdict, out));
+        let (worker, report) = (queue.worker(worker), Report::Completed { output_bytes: 100 });
+        let counted = queue.apply(|queue, now, out| queue.report(now, &worker, job, report, out));
         assert!(counted.is_some(), "the report of a job's holder counts");
     }
-    scene.end();
+    queue.exit();
 }
 
-/// A queue with waiting jobs and idle workers.
+/// A queue with queued jobs and idle workers, and the number of jobs submitted so far.
 struct HotQueue {
     queue: Queue,
     workers: Vec<WorkerId>,
@@ -69,17 +69,17 @@ struct HotQueue {
 impl HotQueue {
     fn new() -> Self {
         let queue = Queue::new(EndpointNo(1), SETTINGS, Counters::default());
-        let workers = (0..WORKERS).map(|number| format!("worker-{:016x}", scattered(number)));
+        let workers = (0..WORKERS).map(|number| format!("worker-{:016x}", mix(number)));
         let workers = workers.map(|id| id.parse().expect("a worker's id")).collect();
         let (effects, now) = (Effects::default(), Millis(1_700_000_000_000));
-        let mut scene = Self { queue, workers, effects, now, submitted: 0 };
+        let mut hot = Self { queue, workers, effects, now, submitted: 0 };
         for worker in 0..WORKERS {
-            scene.take(worker);
+            hot.take(worker);
         }
-        for _ in 0..WAITING + WORKERS {
-            scene.submit();
+        for _ in 0..QUEUED_JOBS + WORKERS {
+            hot.submit();
         }
-        scene
+        hot
     }
 
     fn worker(&self, number: u64) -> WorkerId {
@@ -89,7 +89,7 @@ impl HotQueue {
     fn submit(&mut self) -> Submitted {
         self.submitted += 1;
         let submit = Submit {
-            id: JobId::mint(self.now, u128::from(scattered(self.submitted)), false),
+            id: JobId::mint(self.now, u128::from(mix(self.submitted)), false),
             input_bytes: 100,
             low_priority: false,
             webhook: false,
@@ -108,8 +108,7 @@ impl HotQueue {
         self.apply(|queue, now, out| queue.take(now, black_box(&take), out))
     }
 
-    /// A verb every millisecond; of what it causes, the rows and signals are dropped here, as by a store that keeps
-    /// nothing.
+    /// Runs a verb one millisecond after the previous one, takes the counters and drops the effects. Nothing is stored.
     fn apply<T>(&mut self, verb: impl FnOnce(&mut Queue, Millis, &mut Effects) -> T) -> T {
         self.now = self.now + 1;
         let result = verb(&mut self.queue, self.now, &mut self.effects);
@@ -119,14 +118,14 @@ impl HotQueue {
         black_box(result)
     }
 
-    /// Ends the program. To tear the queue down would take as many steps as there are jobs left in it.
-    fn end(self) -> ! {
+    /// Exits without dropping the queue: dropping costs instructions for each job that is left.
+    fn exit(self) -> ! {
         exit(i32::from(black_box(self).queue.is_empty()))
     }
 }
 
-/// Numbers that look random, the same in every run (the finalizer of `SplitMix64`).
-fn scattered(number: u64) -> u64 {
+/// Mixes the bits of a number, so that ids look random and are the same in every run (the finalizer of `SplitMix64`).
+fn mix(number: u64) -> u64 {
     let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31
