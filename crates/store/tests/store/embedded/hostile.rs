@@ -33,7 +33,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Any job that a queue could hand over.
+/// Generates any row that a queue may write. Base: [`JobRow::queued`]; every field but the key has any value.
 fn any_job() -> impl Strategy<Value = JobRow> {
     let words = (
         prop::option::of("[A-Za-z0-9_:-][A-Za-z0-9_.:-]{0,127}"),
@@ -55,9 +55,8 @@ fn any_job() -> impl Strategy<Value = JobRow> {
     )
         .prop_map(
             |(raw, flags, times, numbers, order, state, (worker, idempotency), (owner, key_id, carried))| {
+                let id = JobId::from_parts(raw, flags[0]);
                 JobRow {
-                    key: key(1, 1),
-                    id: JobId::from_parts(raw, flags[0]),
                     state,
                     low_priority: flags[1],
                     never_taken: flags[2],
@@ -68,7 +67,6 @@ fn any_job() -> impl Strategy<Value = JobRow> {
                     redeliveries: numbers[1] as u8,
                     attempt: Attempt(numbers[2]),
                     order,
-                    created_at: Millis(times[0]),
                     enqueued_at: Millis(times[1]),
                     started_at: Millis(times[2]),
                     finished_at: Millis(times[3]),
@@ -81,6 +79,7 @@ fn any_job() -> impl Strategy<Value = JobRow> {
                         .map(|(key, fingerprint)| Box::new(Idempotency { key: key.into(), fingerprint })),
                     submitter: Submitter { owner: OwnerNo(owner), key: KeyId::from_number(key_id) },
                     carried: carried.map(Into::into),
+                    ..JobRow::queued(key(1, 1), id, Millis(times[0]))
                 }
             },
         )
