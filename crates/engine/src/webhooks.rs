@@ -1,12 +1,12 @@
-//! Delivers webhooks: one call per job that ended, until the receiver accepts or the attempts are used up.
+//! Delivers webhooks: one call per end of a job, until the receiver accepts or the attempts are used up.
 //!
-//! The row of a job says that a call is owed; this chore only carries it out. It forgets everything when the
-//! server stops, and the engine hands every owed call in again at the next start. A call can therefore be made
-//! twice (the server died between the receiver's 200 and our commit), but none is forgotten.
+//! The job's row says that a call is pending. The task of this module makes the call and reports the result to the
+//! queue. The task stores nothing: after a start the engine enqueues every pending call again. A call can therefore be
+//! made twice (the server stopped between the receiver's 200 and the commit), but no call is lost.
 //!
-//! While a call waits, for its time or for room at its host, only ids are kept. Bodies are built for the calls
-//! that are being made, within a budget of bytes, and no host gets more than a few of them: a receiver that is
-//! slow or dead delays its own calls alone.
+//! A call that waits, for its time or for a permit of its receiver, is held as ids. A body is built only for a call
+//! that is being made. The bodies share a budget of bytes, and each receiver a number of concurrent calls: a receiver
+//! that is slow or dead delays its own calls alone.
 
 mod address;
 mod attempt;
@@ -43,35 +43,37 @@ use self::limiter::CallLimiter;
 use crate::runtime::Runtime;
 use crate::{EndpointError, JobSnapshot};
 
-/// Words of progress that may wait to be looked at.
+/// Length of the channel of progress notices; a notice that finds it full is dropped.
 const PROGRESS_QUEUE: usize = 1_000;
 
-/// How webhooks are delivered.
+/// The settings of webhook delivery: limits, times and retries.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
-    /// Whether private, loopback and link-local addresses may be called.
+    /// Whether addresses outside the public internet may be called: private, loopback, link-local and reserved ones.
     pub allow_private: bool,
-    /// Whether the proxies that the environment names are used.
+    /// Whether calls go through the proxies that the environment names (`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`,
+    /// `NO_PROXY`).
     pub proxy_from_environment: bool,
-    /// How often, and when again.
+    /// The number of attempts and the delays between them.
     pub retries: WebhookRetries,
-    /// When a receiver that does not answer is left in peace.
+    /// When the circuit breaker of a receiver opens, and for how long.
     pub breaker: BreakerSettings,
-    /// The longest that one attempt may take.
+    /// Longest time from the start of an attempt to the response; later, the attempt failed.
     pub timeout: Duration,
-    /// The longest that it may take to connect to one of the receiver's addresses.
+    /// Longest time to connect to one address of a receiver; then the next address is tried.
     pub connect_timeout: Duration,
-    /// The longest body; over it the output is left out, and a link to it takes its place.
+    /// Limit of a body, in bytes. Over it the output is left out, and `statusUrl` names where to read it; if that is
+    /// not enough, the input is left out too.
     pub body_bytes_max: usize,
-    /// Where clients reach the server, for that link. Empty: the link is a path.
+    /// Base URL under which clients reach the server, for `statusUrl`. Empty: `statusUrl` is a path.
     pub public_url: String,
-    /// The shortest time between two calls that tell how far the same job is.
+    /// Shortest time between two progress calls for the same job.
     pub progress_pause: Duration,
-    /// Calls being made at a time.
+    /// Limit of concurrent calls to all receivers, without progress calls.
     pub calls_max: usize,
-    /// Calls being made at a time to one receiver: a host and a port.
+    /// Limit of concurrent calls to one receiver: a host and a port.
     pub calls_per_host_max: usize,
-    /// Bytes of all bodies being sent; a single larger one is sent alone.
+    /// Limit of the bytes of all bodies being sent. A single larger body is sent alone.
     pub bytes_max: usize,
 }
 
@@ -94,14 +96,27 @@ impl Default for WebhookSettings {
     }
 }
 
-/// What a delivery needs of the endpoint that owes it.
+/// The endpoint of a webhook call, as the delivery needs it. A trait, so that deliveries are tested without an actor.
 pub(crate) trait WebhookSource: Clone + Send + Sync + 'static {
-    /// The job as it is.
+    /// Returns the job with its output or progress value.
+    ///
+    /// # Errors
+    ///
+    /// Every variant of [`EndpointError`]; `Refused` and `Deleted` mean that there is no such job.
     fn status(&self, job: JobId) -> impl Future<Output = Result<JobSnapshot, EndpointError>> + Send;
-    /// The members of the job's JSON object, as submitted.
+    /// Returns the members of the job's JSON object as submitted, without the outer braces.
+    ///
+    /// # Errors
+    ///
+    /// As [`WebhookSource::status`].
     fn members(&self, job: JobId) -> impl Future<Output = Result<Bytes, EndpointError>> + Send;
-    /// So many attempts to report this end were made and the next is due then. Changes nothing if it is not owed
-    /// any more.
+    /// Stores that `attempts` attempts for this end were made and that the next is due at `due_at`. Changes nothing if
+    /// no call for this end is pending.
+    ///
+    /// # Errors
+    ///
+    /// [`EndpointError::Unavailable`] if the change is not durable; call again. After any other variant there is no
+    /// pending call.
     fn webhook_attempted(
         &self,
         job: JobId,
@@ -109,39 +124,43 @@ pub(crate) trait WebhookSource: Clone + Send + Sync + 'static {
         attempts: u32,
         due_at: Millis,
     ) -> impl Future<Output = Result<(), EndpointError>> + Send;
-    /// The receiver was told of this end, or the attempts are used up. Changes nothing if it is another end that is
-    /// owed.
+    /// Stores that the call for this end is settled: accepted or given up. Changes nothing if no call for this end is
+    /// pending.
+    ///
+    /// # Errors
+    ///
+    /// As [`WebhookSource::webhook_attempted`].
     fn settle_webhook(
         &self,
         job: JobId,
         end: JobEnd,
     ) -> impl Future<Output = Result<(), EndpointError>> + Send;
-    /// The endpoint's record as it is now.
+    /// Returns the present resource of the endpoint.
     fn endpoint(&self) -> Arc<Endpoint>;
-    /// The signature of a body, if the endpoint has a secret.
+    /// Returns the value of the `webhook-signature` header for a body; `None` if the endpoint has no valid secret.
     fn signature(&self, id: &str, now: Millis, body: &[u8]) -> Option<String>;
-    /// The engine's clock.
+    /// Returns the time of the engine's clock.
     fn now(&self) -> Millis;
 }
 
-/// A call that is owed.
+/// A pending call: a job ended, and the webhook call for this end is not settled.
 #[derive(Clone)]
 pub(crate) struct PendingCall<H> {
-    /// The endpoint that owes it.
+    /// The endpoint of the job.
     pub handle: H,
-    /// The job it reports.
+    /// The public id of the job that ended.
     pub job: JobId,
-    /// The job's row. A later `PendingCall` of the same row replaces an earlier one.
+    /// The key of the job's row. A later `PendingCall` with the same key replaces an earlier one.
     pub key: JobKey,
-    /// The end that it reports: the call for an earlier one can still be on its way when the job has ended again.
+    /// The end that the call reports. The call for an earlier end can still be in flight when the job ends again.
     pub end: JobEnd,
     /// Attempts made so far.
     pub attempts: u32,
-    /// When the next one is due.
+    /// When the next attempt is due.
     pub due_at: Millis,
 }
 
-/// The chore: give it what is due. It ends when the last clone is dropped.
+/// The sender of calls to the delivery tasks. The tasks end when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct WebhookHandle<H> {
     due: mpsc::UnboundedSender<PendingCall<H>>,
@@ -150,40 +169,40 @@ pub(crate) struct WebhookHandle<H> {
 }
 
 impl<H: WebhookSource> WebhookHandle<H> {
-    /// Starts the chore.
+    /// Starts the two tasks that make calls: for ends, and for progress.
     pub fn spawn(
         settings: WebhookSettings,
-        host: &dyn Runtime,
-        post: Arc<dyn WebhookTransport>,
+        runtime: &dyn Runtime,
+        transport: Arc<dyn WebhookTransport>,
         log: Arc<dyn WebhookLog>,
     ) -> Self {
-        // Unbounded, because an actor must not wait here. What is in it is smaller than the job's own row in
-        // memory, and there is at most one per job that ended.
-        let (due, owed) = mpsc::unbounded_channel();
+        // Unbounded, because an actor must not wait here. An entry is smaller than the job's row in memory, and each
+        // end of a job adds at most one.
+        let (due, pending) = mpsc::unbounded_channel();
         let limiter =
             CallLimiter::new(settings.calls_per_host_max, settings.bytes_max, settings.breaker.clone());
-        let sender = AttemptSender::new(&settings, limiter.clone(), post);
+        let sender = AttemptSender::new(&settings, limiter.clone(), transport);
         let allow_private = settings.allow_private;
-        let (progress, told) = mpsc::channel(PROGRESS_QUEUE);
-        host.spawn(Box::pin(progress::run(settings.progress_pause, sender.clone(), told)));
-        host.spawn(Box::pin(dispatch::run(settings, limiter, sender, log, owed)));
+        let (progress, notices) = mpsc::channel(PROGRESS_QUEUE);
+        runtime.spawn(Box::pin(progress::run(settings.progress_pause, sender.clone(), notices)));
+        runtime.spawn(Box::pin(dispatch::run(settings, limiter, sender, log, pending)));
         Self { due, progress, allow_private }
     }
 
-    /// Whether a call to this address may be made, as far as that is known before its name is looked up.
+    /// Returns whether a call to this URL may be made, as far as that is known before its host name is resolved.
     pub fn may_call(&self, target: &Uri) -> bool {
         self.allow_private || !address::is_never_public(target)
     }
 
-    /// Makes the call when its time comes. Returns at once.
+    /// Enqueues a call, which is made when it is due. Never waits.
     pub fn enqueue(&self, due: PendingCall<H>) {
-        // The chore is gone only while the server stops; the row keeps the debt until the next start.
+        // The task ends only while the server stops; then the call stays pending in the row until the next start.
         let _ = self.due.send(due);
     }
 
-    /// Tells how far a running job is, some time, if there is room. Returns at once.
+    /// Enqueues a progress call for a running job, or drops it if the channel is full. Never waits.
     pub fn progressed(&self, handle: H, job: JobId) {
-        // What comes too fast is dropped: a later value takes its place.
+        // A dropped notice loses no result: a later one reports the latest value.
         let _ = self.progress.try_send((handle, job));
     }
 }

@@ -1,31 +1,31 @@
-//! Which addresses a webhook may reach.
+//! Decides whether an address belongs to the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
 
-/// Whether no lookup can make this a receiver on the public internet: an address that is written out, in any spelling
-/// that lookups take for one, or a name of this machine.
+/// Returns whether the URL's host can never be a public address: a literal address that is not public, in any spelling
+/// that the system's lookups accept, or a name below `localhost`.
 pub(super) fn is_never_public(target: &Uri) -> bool {
     let host = target.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let host = host.trim_end_matches('.');
-    if let Some(address) = written(host) {
+    if let Some(address) = literal(host) {
         return !is_public(address);
     }
     let last = host.rsplit('.').next().unwrap_or_default();
     last.eq_ignore_ascii_case("localhost")
 }
 
-/// The address that a host is written as.
-fn written(host: &str) -> Option<IpAddr> {
-    // An IPv6 address may name one of the machine's networks behind it.
+/// Returns the address of a host that is a literal address; `None` for a name.
+fn literal(host: &str) -> Option<IpAddr> {
+    // A zone may follow an IPv6 address.
     let v6 = host.split('%').next().unwrap_or_default();
-    v6.parse().ok().or_else(|| written_in_numbers(host).map(IpAddr::V4))
+    v6.parse().ok().or_else(|| literal_v4(host).map(IpAddr::V4))
 }
 
-/// An IPv4 address as the system's lookups read it (`inet_aton`): one to four numbers, each decimal, octal or
-/// hexadecimal, the last of which fills what is left.
-fn written_in_numbers(host: &str) -> Option<Ipv4Addr> {
+/// Parses an IPv4 address as the system's lookups do (`inet_aton`): one to four numbers, each decimal, octal or
+/// hexadecimal. The last number fills the remaining bytes.
+fn literal_v4(host: &str) -> Option<Ipv4Addr> {
     let numbers: Vec<u32> = host.split('.').map(number).collect::<Option<_>>()?;
     let (last, others) = numbers.split_last().filter(|(_, others)| others.len() <= 3)?;
     let mut address = *last;
@@ -38,23 +38,23 @@ fn written_in_numbers(host: &str) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(address))
 }
 
+/// Parses a number as in C: `0x` begins a hexadecimal one, `0` an octal one.
 fn number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),
         [b'0', _, ..] => (&text[1..], 8),
         _ => (text, 10),
     };
-    // The parser would take a sign.
-    let begins_well = digits.starts_with(|first: char| first.is_ascii_hexdigit());
-    u32::from_str_radix(digits, radix).ok().filter(|_| begins_well)
+    // The parser accepts a sign, `inet_aton` does not.
+    let has_digit_first = digits.starts_with(|first: char| first.is_ascii_hexdigit());
+    u32::from_str_radix(digits, radix).ok().filter(|_| has_digit_first)
 }
 
-/// Whether the address belongs to the public internet.
+/// Returns whether the address belongs to the public internet.
 ///
-/// Everything that is set aside for another purpose is not: private, shared, loopback, link-local, multicast,
-/// documentation, benchmarking and reserved ranges (the IANA special-purpose registries), and IPv6 forms that
-/// only wrap such an IPv4 address. These ranges have the metadata addresses of cloud platforms; the one outside of them,
-/// 168.63.129.16, is not public either.
+/// Ranges for another purpose do not: private, shared, loopback, link-local, multicast, documentation, benchmarking and
+/// reserved ones (the IANA special-purpose registries), and IPv6 forms that contain such an IPv4 address. The metadata
+/// addresses of cloud platforms are in these ranges, except 168.63.129.16, which counts as not public too.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -65,7 +65,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let reserved = match address.octets() {
         [0 | 10 | 127 | 224..=255, ..]
-        // Azure's platform address, which gives each virtual machine its configuration and credentials.
+        // Azure's platform address: it serves each virtual machine its configuration and credentials.
         | [168, 63, 129, 16]
         | [169, 254, ..]
         | [192, 168, ..]
@@ -86,14 +86,14 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let embedded =
         |high: u16, low: u16| is_public_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
     match segments {
-        // IPv4-mapped, NAT64 and 6to4: the packet ends at the IPv4 address inside.
+        // IPv4-mapped, NAT64 and 6to4: packets reach the IPv4 address inside.
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => embedded(high, low),
         // IETF protocol assignments (Teredo, ORCHID, benchmarking) and documentation.
         [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
         [0x3fff, second, ..] => second >= 0x1000,
-        // Global unicast; nothing else is given out for it so far.
+        // Global unicast: the one range that IANA has allocated for it.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_public_internet_may_be_called() {
+    fn addresses_of_the_public_internet_are_public() {
         check("1.1.1.1 8.8.8.8 93.184.215.14 100.63.255.255 100.128.0.0 172.15.255.255 172.32.0.0", true);
         check("169.253.0.1 192.167.1.1 192.0.1.1 198.17.0.1 198.20.0.1 223.255.255.255 11.0.0.1", true);
         check("2606:4700:4700::1111 2a00:1450:4001:81b::200e 2001:200::1 2001:4860:4860::8888", true);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv4_addresses_set_aside_are_refused() {
+    fn special_purpose_ipv4_ranges_are_not_public() {
         check(
             "0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 127.0.0.1 127.9.9.9",
             false,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_addresses_of_cloud_platforms_are_refused() {
+    fn metadata_addresses_of_cloud_platforms_are_not_public() {
         check(
             "169.254.169.254 169.254.170.2 169.254.170.23 169.254.0.23 169.254.42.42 100.100.100.200",
             false,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_addresses_set_aside_are_refused() {
+    fn special_purpose_ipv6_ranges_are_not_public() {
         check(":: ::1 fe80::1 febf::1 fc00::1 fd12:3456::1 fec0::1 ff02::1 ff0e::1", false);
         check(
             "2001::1 2001:2::1 2001:10::1 2001:20::1 2001:db8::1 3fff:fff::1 100::1 5f00::1 4000::1",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_never_be_public_is_known_in_every_spelling() {
+    fn a_host_that_is_never_public_is_found_in_every_spelling() {
         let never = |host: &str| is_never_public(&format!("http://{host}/a?b").parse().expect(host));
         for host in "127.0.0.1 127.1 127.0.1 2130706433 0x7f000001 0X7F.1 0177.0.0.1 017700000001 0x7f.0.0x0.01 0 \
             127.0.0.1. 10.1 0xa000001 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 192.168.257 \
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_forms_of_refused_ipv4_addresses_are_refused() {
+    fn ipv6_forms_of_special_purpose_ipv4_addresses_are_not_public() {
         check("::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 ::ffff:0.0.0.0 ::127.0.0.1", false);
         check("64:ff9b::7f00:1 64:ff9b::a00:1 64:ff9b:1::1 2002:7f00:1::1 2002:c0a8:101::1", false);
         check("::ffff:0:127.0.0.1", false);

@@ -1,4 +1,4 @@
-//! One attempt: build the body, sign it, send it, see what the receiver says.
+//! Makes one attempt of a webhook call: builds the body, signs it, sends it and judges the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,43 +18,45 @@ use super::transport::{TransportError, TransportResponse};
 use super::{PendingCall, WebhookSettings, WebhookSource, WebhookTransport};
 use crate::{EndpointError, JobSnapshot};
 
-/// Bodies being built at a time: each may need the whole input and output of a job in memory.
+/// Limit of bodies being built concurrently: each may need the whole input and output of a job in memory.
 const BUILDS_MAX: usize = 4;
 
-/// What users are told of a call that may not be made.
-const FORBIDDEN: &str = "the receiver has no public address, and the server's settings allow no private ones";
+/// The error of a call to a forbidden address in the log of deliveries, which clients read. It names no address.
+const FORBIDDEN: &str = "the receiver has no public address; the server's settings do not allow private ones";
 
-/// How an attempt went.
+/// The result of one attempt.
 pub(super) enum AttemptOutcome {
-    /// The receiver said 200.
+    /// The receiver returned 200.
     Accepted(SentAttempt),
-    /// It said something else, or nothing.
+    /// The receiver returned another status, or there was no response.
     Failed(SentAttempt),
-    /// Nobody was called, for the receiver may not be.
-    Refused(SentAttempt),
-    /// It can never be made; the text says why.
+    /// No request was sent, because the settings forbid the receiver's address.
+    Forbidden(SentAttempt),
+    /// The call can never be made, for the reason given.
     Impossible(String),
-    /// Nobody is owed this call any more.
+    /// The call is not pending: the job is deleted, was retried, ended again, or its call is settled.
     NotPending,
-    /// The endpoint does not tell anybody of such an end.
+    /// The endpoint's `webhookEvents` do not include this event.
     NotWanted,
-    /// The job could not be read now.
+    /// The job cannot be read at present, for the reason given.
     Unreadable(String),
-    /// There is no room now; the body was dropped.
+    /// The limiter gave no permit for this receiver; the body was dropped.
     NoPermit(Arc<str>, NoPermit),
 }
 
-/// An attempt that was made.
+/// An attempt that was sent, or forbidden while connecting.
 pub(super) struct SentAttempt {
+    /// The permit of the call; dropping it lets the next call go.
     pub permit: CallPermit,
-    /// The receiver had not answered for long, and did now.
-    pub is_back: bool,
+    /// The response closed the receiver's circuit breaker.
+    pub closed_breaker: bool,
     /// Scheme, host and port of the receiver.
     pub receiver: String,
+    /// The entry for the log of deliveries.
     pub attempt: DeliveryAttempt,
 }
 
-/// Makes attempts.
+/// Makes attempts. Clones share the permits and the limit of concurrent builds.
 #[derive(Clone)]
 pub(super) struct AttemptSender {
     transport: Arc<dyn WebhookTransport>,
@@ -66,9 +68,14 @@ pub(super) struct AttemptSender {
 }
 
 impl AttemptSender {
-    pub fn new(settings: &WebhookSettings, limiter: CallLimiter, post: Arc<dyn WebhookTransport>) -> Self {
+    /// Returns a sender with these limits, which sends by `transport`.
+    pub fn new(
+        settings: &WebhookSettings,
+        limiter: CallLimiter,
+        transport: Arc<dyn WebhookTransport>,
+    ) -> Self {
         Self {
-            transport: post,
+            transport,
             timeout: settings.timeout,
             body_bytes_max: settings.body_bytes_max,
             public_url: settings.public_url.trim_end_matches('/').into(),
@@ -77,87 +84,81 @@ impl AttemptSender {
         }
     }
 
-    /// Makes one attempt to tell how a job ended.
+    /// Makes one attempt to report the end of a job.
     pub async fn attempt<H: WebhookSource>(&self, due: &PendingCall<H>) -> AttemptOutcome {
         let number = due.attempts + 1;
         let end = due.end;
-        let is_owed = |job: &JobSnapshot| job.row.pending_end() == Some(end);
-        let prepared = self.prepare(&due.handle, due.job, is_owed, || webhook_id(due.job, end));
+        let is_pending = |job: &JobSnapshot| job.row.pending_end() == Some(end);
+        let prepared = self.prepare(&due.handle, due.job, is_pending, || webhook_id(due.job, end));
         match prepared.await {
-            Ok((call, slot)) => self.call(call, slot, number, due.handle.now()).await,
+            Ok((call, permit)) => self.call(call, permit, number, due.handle.now()).await,
             Err(outcome) => outcome,
         }
     }
 
-    /// Makes one attempt to tell how far a job is.
-    pub async fn tell_progress<H: WebhookSource>(&self, handle: &H, job: JobId) -> AttemptOutcome {
+    /// Makes the only attempt to report the present progress value of a running job.
+    pub async fn send_progress<H: WebhookSource>(&self, handle: &H, job: JobId) -> AttemptOutcome {
         let now = handle.now();
         let is_running = |job: &JobSnapshot| job.row.state == JobState::InProgress;
         let prepared = self.prepare(handle, job, is_running, || format!("{job}-progress-{}", now.0));
         match prepared.await {
-            Ok((call, slot)) => self.call(call, slot, 1, now).await,
+            Ok((call, permit)) => self.call(call, permit, 1, now).await,
             Err(outcome) => outcome,
         }
     }
 
+    /// Sends a request and judges the response. Tells the circuit breaker of the receiver whether there was one.
     async fn call(
         &self,
         call: Request<Bytes>,
-        mut slot: CallPermit,
+        mut permit: CallPermit,
         attempt: u32,
         at: Millis,
     ) -> AttemptOutcome {
-        let receiver = place_of(call.uri());
-        let id =
-            call.headers().get(WEBHOOK_ID).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
+        let receiver = origin_of(call.uri());
+        let id = call.headers().get(WEBHOOK_ID).and_then(|id| id.to_str().ok());
+        let id = id.unwrap_or_default().to_owned();
         let started = Instant::now();
-        let answer = tokio::time::timeout(self.timeout, self.transport.post(call)).await;
+        let result = tokio::time::timeout(self.timeout, self.transport.post(call)).await;
         let latency_ms = started.elapsed().as_millis() as u64;
-        let answer =
-            answer.unwrap_or_else(|_| Err(TransportError::NoResponse("no answer in time".to_owned())));
-        let is_accepted = matches!(&answer, Ok(TransportResponse { status: StatusCode::OK, .. }));
-        let is_refused = matches!(&answer, Err(TransportError::Forbidden(_)));
-        let is_back = match &answer {
-            Ok(_) => slot.answered(),
-            Err(TransportError::NoResponse(_)) => {
-                slot.record_failure();
-                false
-            }
-            Err(TransportError::Forbidden(_)) => false,
-        };
-        let (status, body, error) = match answer {
+        let result =
+            result.unwrap_or_else(|_| Err(TransportError::NoResponse("no answer in time".to_owned())));
+        let closed_breaker = record_response(&mut permit, &result);
+        let is_accepted = matches!(&result, Ok(TransportResponse { status: StatusCode::OK, .. }));
+        let is_forbidden = matches!(&result, Err(TransportError::Forbidden(_)));
+        let (status, body, error) = match result {
             Ok(TransportResponse { status, body }) => (Some(status.as_u16()), Some(body), None),
             Err(TransportError::NoResponse(text)) => (None, None, Some(text)),
             Err(TransportError::Forbidden(text)) => {
-                // Which addresses names have inside is the operator's business alone.
-                tracing::info!(%id, %receiver, error = %text, "webhook refused");
+                // The text names the address: internal addresses are shown to the operator alone.
+                tracing::info!(%id, %receiver, error = %text, "webhook address forbidden");
                 (None, None, Some(FORBIDDEN.to_owned()))
             }
         };
         tracing::info!(%id, attempt, latency_ms, %receiver, ?status, ?error, "webhook called");
         let answer = body.map(|body| String::from_utf8_lossy(&body).into_owned());
         let attempt = DeliveryAttempt { attempt, at, latency_ms, status, answer, error };
-        let made = SentAttempt { permit: slot, is_back, receiver, attempt };
-        match (is_accepted, is_refused) {
-            (true, _) => AttemptOutcome::Accepted(made),
-            (_, true) => AttemptOutcome::Refused(made),
-            _ => AttemptOutcome::Failed(made),
+        let sent = SentAttempt { permit, closed_breaker, receiver, attempt };
+        match (is_accepted, is_forbidden) {
+            (true, _) => AttemptOutcome::Accepted(sent),
+            (_, true) => AttemptOutcome::Forbidden(sent),
+            _ => AttemptOutcome::Failed(sent),
         }
     }
 
-    /// Builds the call and finds room for it.
+    /// Builds the request of a call and gets the permit to send it. A job that does not satisfy `is_wanted` gets none.
     async fn prepare<H: WebhookSource>(
         &self,
         handle: &H,
         job: JobId,
-        is_news: impl Fn(&JobSnapshot) -> bool,
+        is_wanted: impl Fn(&JobSnapshot) -> bool,
         id: impl FnOnce() -> String,
     ) -> Result<(Request<Bytes>, CallPermit), AttemptOutcome> {
         let Ok(_building) = self.builds.acquire().await else {
             return Err(AttemptOutcome::Unreadable("the server is stopping".to_owned()));
         };
-        let snapshot = handle.status(job).await.map_err(unread)?;
-        if !is_news(&snapshot) {
+        let snapshot = handle.status(job).await.map_err(unreadable)?;
+        if !is_wanted(&snapshot) {
             return Err(AttemptOutcome::NotPending);
         }
         let endpoint = handle.endpoint();
@@ -165,19 +166,32 @@ impl AttemptSender {
         if !event.is_some_and(|event| endpoint.webhook_events.contains(&event)) {
             return Err(AttemptOutcome::NotWanted);
         }
-        let members = handle.members(job).await.map_err(unread)?;
+        let members = handle.members(job).await.map_err(unreadable)?;
         let status_url = format!("{}/v2/{}/status/{job}", self.public_url, endpoint.id);
-        let frame = BodyContext {
+        let context = BodyContext {
             webhook: endpoint.webhook.as_deref(),
             bytes_max: self.body_bytes_max,
             status_url: &status_url,
         };
-        let message = body::build(&snapshot, &members, &frame).map_err(AttemptOutcome::Impossible)?;
-        let host = host_of(&message.url);
-        match self.limiter.enter(&host, message.body.len()) {
-            Ok(slot) => Ok((request(handle, message, &id()).map_err(AttemptOutcome::Impossible)?, slot)),
-            Err(crowded) => Err(AttemptOutcome::NoPermit(host, crowded)),
+        let message = body::build(&snapshot, &members, &context).map_err(AttemptOutcome::Impossible)?;
+        let host = receiver_key(&message.url);
+        match self.limiter.try_acquire(&host, message.body.len()) {
+            Ok(permit) => Ok((request(handle, message, &id()).map_err(AttemptOutcome::Impossible)?, permit)),
+            Err(reason) => Err(AttemptOutcome::NoPermit(host, reason)),
         }
+    }
+}
+
+/// Tells the circuit breaker of the receiver whether there was a response. Returns whether the response closed it. A
+/// forbidden call says nothing about the receiver.
+fn record_response(permit: &mut CallPermit, result: &Result<TransportResponse, TransportError>) -> bool {
+    match result {
+        Ok(_) => permit.record_response(),
+        Err(TransportError::NoResponse(_)) => {
+            permit.record_failure();
+            false
+        }
+        Err(TransportError::Forbidden(_)) => false,
     }
 }
 
@@ -185,6 +199,7 @@ const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
+/// Builds the signed request of a call. The error says which part is no valid HTTP.
 fn request<H: WebhookSource>(handle: &H, message: Message, id: &str) -> Result<Request<Bytes>, String> {
     let now = handle.now();
     let mut request = Request::builder()
@@ -200,29 +215,30 @@ fn request<H: WebhookSource>(handle: &H, message: Message, id: &str) -> Result<R
     request.body(Bytes::from(message.body)).map_err(|error| error.to_string())
 }
 
-fn unread(error: EndpointError) -> AttemptOutcome {
+/// Returns the result of an attempt whose job cannot be read.
+fn unreadable(error: EndpointError) -> AttemptOutcome {
     match error {
-        // The job or its endpoint was deleted: nobody waits for this call any more.
+        // The job or its endpoint is deleted, and with it the pending call.
         EndpointError::Refused(_) | EndpointError::Deleted => AttemptOutcome::NotPending,
         EndpointError::Unavailable(text) | EndpointError::Unreadable(text) => {
             AttemptOutcome::Unreadable(text)
         }
         EndpointError::NoRoom => AttemptOutcome::Unreadable(error.to_string()),
         EndpointError::Damaged(_) => AttemptOutcome::Impossible(
-            "what is stored of the job is damaged on the server's disk; the server's log says where"
+            "stored data of the job is damaged on the server's disk; the server's log names the file"
                 .to_owned(),
         ),
     }
 }
 
-/// Where a call goes, for the log: paths and queries hold secrets often enough.
-fn place_of(url: &Uri) -> String {
+/// Returns scheme, host and port of a URL, for logs: user info, path and query can hold secrets.
+fn origin_of(url: &Uri) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", url.scheme_str().unwrap_or_default(), url.host().unwrap_or_default())
 }
 
-/// The receiver, as calls to it share room and luck: host and port.
-fn host_of(url: &Uri) -> Arc<str> {
+/// Returns the key of a receiver in the limiter: host in lower case, and port.
+fn receiver_key(url: &Uri) -> Arc<str> {
     let default = if url.scheme_str() == Some("https") { 443 } else { 80 };
     let host = url.host().unwrap_or_default().to_ascii_lowercase();
     format!("{host}:{}", url.port_u16().unwrap_or(default)).into()
@@ -235,18 +251,18 @@ mod tests {
     #[test]
     fn the_log_names_scheme_host_and_port_alone() {
         let url = "https://user:hush@h.example:8443/hush?token=hush".parse().unwrap();
-        assert_eq!(place_of(&url), "https://h.example:8443");
-        assert_eq!(place_of(&"http://[::1]/a".parse().unwrap()), "http://[::1]");
+        assert_eq!(origin_of(&url), "https://h.example:8443");
+        assert_eq!(origin_of(&"http://[::1]/a".parse().unwrap()), "http://[::1]");
     }
 
     #[test]
-    fn receivers_are_told_apart_by_host_and_port() {
-        for (url, lane) in [
+    fn receivers_are_distinguished_by_host_and_port() {
+        for (url, key) in [
             ("https://H.example/a", "h.example:443"),
             ("http://h.example/b", "h.example:80"),
             ("http://u:p@h.example:8080/", "h.example:8080"),
         ] {
-            assert_eq!(*host_of(&url.parse().unwrap()), *lane);
+            assert_eq!(*receiver_key(&url.parse().unwrap()), *key);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! What a receiver gets: the job record plus `input` and `webhook`, and nothing else of what was submitted.
+//! Builds the body of a webhook call: the members of `/status`, then `input` and `webhook` as submitted, no other
+//! member.
 //!
-//! Where that is too much for one call, the output is left out, and if need be the input: what is sent says so, and
-//! where to find the output.
+//! Over the limit of bytes the output is left out, then the input. The members `outputOmitted` and `inputOmitted` say
+//! so, and `statusUrl` says where to read the output.
 
 use std::fmt;
 use std::io::Write as _;
@@ -14,51 +15,60 @@ use serde_json::value::RawValue;
 use crate::JobSnapshot;
 use crate::job_json::{write_json_string, write_record_members};
 
-/// What a body is made of beside the job.
+/// What a body depends on beside the job.
 pub(super) struct BodyContext<'a> {
-    /// Who is told if the job names nobody.
+    /// The endpoint's webhook URL, which is called for jobs without one of their own.
     pub webhook: Option<&'a str>,
-    /// The most bytes.
+    /// Limit of the body, in bytes.
     pub bytes_max: usize,
-    /// Where the job's status is.
+    /// The URL or path of the job's status.
     pub status_url: &'a str,
 }
 
-/// A call, ready to be made.
+/// The URL and the body of a call.
 pub(super) struct Message {
+    /// An absolute `http` or `https` URL with a host.
     pub url: Uri,
+    /// A JSON object.
     pub body: Vec<u8>,
 }
 
-/// Builds the message from a job and its submitted members.
-pub(super) fn build(job: &JobSnapshot, members: &[u8], frame: &BodyContext<'_>) -> Result<Message, String> {
+/// Builds the message for a job. `members` are the job's members as submitted.
+///
+/// # Errors
+///
+/// Why no call can be made, for the log of deliveries: the members are not JSON, or the webhook is missing or is no
+/// absolute `http` or `https` URL. The text does not quote the webhook, which can hold a secret.
+pub(super) fn build(job: &JobSnapshot, members: &[u8], context: &BodyContext<'_>) -> Result<Message, String> {
     let object = [b"{", members, b"}"].concat();
-    let envelope: Envelope<'_> = serde_json::from_slice(&object)
-        .map_err(|error| format!("the stored job is not readable: {error}"))?;
-    let of_endpoint = frame.webhook.map(serde_json::value::to_raw_value).transpose();
+    let envelope: Envelope<'_> =
+        serde_json::from_slice(&object).map_err(|error| format!("the stored job is not JSON: {error}"))?;
+    let of_endpoint = context.webhook.map(serde_json::value::to_raw_value).transpose();
     let of_endpoint = of_endpoint.map_err(|error| error.to_string())?;
-    // A webhook that is null names nobody.
+    // `null` counts as no webhook.
     let of_job = envelope.webhook.filter(|webhook| webhook.get() != "null");
     let webhook = of_job.or(of_endpoint.as_deref());
-    let webhook = webhook.ok_or("the job names no webhook, and its endpoint none any more")?;
+    let webhook = webhook.ok_or("neither the job nor its endpoint has a webhook")?;
     let url: String = serde_json::from_str(webhook.get()).map_err(|_| "the webhook is not a string")?;
-    // The error of the parser would not quote the address; keep it so, it can hold a secret.
+    // The parser's error does not quote the URL, which can hold a secret.
     let url: Uri = url.parse().map_err(|error| format!("the webhook is not a valid address: {error}"))?;
     if !matches!(url.scheme_str(), Some("http" | "https")) || url.host().is_none_or(str::is_empty) {
         return Err("the webhook is not an absolute http or https address".to_owned());
     }
     let input = envelope.input.map_or("null", RawValue::get);
-    let body = write(job, input, webhook.get(), frame);
+    let body = write(job, input, webhook.get(), context);
     Ok(Message { url, body })
 }
 
-fn write(job: &JobSnapshot, input: &str, webhook: &str, frame: &BodyContext<'_>) -> Vec<u8> {
+/// Writes the body. `input` and `webhook` are JSON, copied byte for byte.
+fn write(job: &JobSnapshot, input: &str, webhook: &str, context: &BodyContext<'_>) -> Vec<u8> {
     let output_bytes = job.output.as_ref().map_or(0, bytes::Bytes::len);
     let error_bytes = job.error.as_ref().map_or(0, String::len);
+    // 512 is more than the names and numbers of all members need.
     let other_bytes = webhook.len() + error_bytes + 512;
-    let omits_output = output_bytes > 0 && output_bytes + input.len() + other_bytes > frame.bytes_max;
+    let omits_output = output_bytes > 0 && output_bytes + input.len() + other_bytes > context.bytes_max;
     let sent_bytes = if omits_output { 0 } else { output_bytes };
-    let omits_input = sent_bytes + input.len() + other_bytes > frame.bytes_max;
+    let omits_input = sent_bytes + input.len() + other_bytes > context.bytes_max;
     let input = if omits_input { "" } else { input };
     let mut body = Vec::with_capacity(input.len() + other_bytes + sent_bytes);
     body.push(b'{');
@@ -66,7 +76,7 @@ fn write(job: &JobSnapshot, input: &str, webhook: &str, frame: &BodyContext<'_>)
         write_record_members(&JobSnapshot { output: None, ..job.clone() }, &mut body);
         // Writing into memory cannot fail.
         let _ = write!(body, r#","outputOmitted":true,"outputBytes":{output_bytes},"statusUrl":"#);
-        write_json_string(frame.status_url, &mut body);
+        write_json_string(context.status_url, &mut body);
     } else {
         write_record_members(job, &mut body);
     }
@@ -86,7 +96,7 @@ fn write(job: &JobSnapshot, input: &str, webhook: &str, frame: &BodyContext<'_>)
     body
 }
 
-/// The two members that concern a webhook; the others (`s3Config`!) are not even looked at.
+/// The two members that a body contains. The others are skipped: `s3Config` holds credentials.
 #[derive(Default)]
 struct Envelope<'a> {
     input: Option<&'a RawValue>,
@@ -99,7 +109,7 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
     }
 }
 
-/// Reads an object whose keys may repeat: as in most JSON readers, the last one counts.
+/// Reads an object whose keys may repeat: as in most JSON parsers, the last value counts.
 struct EnvelopeReader;
 
 impl<'de> Visitor<'de> for EnvelopeReader {
@@ -134,13 +144,13 @@ mod tests {
     fn text(members: &str) -> Result<(String, String), String> {
         let mut job = completed();
         job.output = Some(Bytes::from_static(b"{\"n\":1.0}"));
-        let frame = BodyContext { webhook: None, bytes_max: 10_000, status_url: "" };
-        let message = build(&job, members.as_bytes(), &frame)?;
+        let context = BodyContext { webhook: None, bytes_max: 10_000, status_url: "" };
+        let message = build(&job, members.as_bytes(), &context)?;
         Ok((message.url.to_string(), String::from_utf8(message.body).expect("UTF-8")))
     }
 
     #[test]
-    fn the_body_is_the_record_with_input_and_webhook() {
+    fn the_body_has_the_members_of_status_then_input_and_webhook() {
         let (url, body) =
             text(r#""input":{"n":1e400,"s":"é"},"webhook":"https://h.example\/x?k=1","policy":{}"#).unwrap();
         assert_eq!(url, "https://h.example/x?k=1");
@@ -154,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_credentials_and_unknown_members_stay_here() {
+    fn storage_credentials_and_unknown_members_are_not_sent() {
         let (_, body) = text(
             r#""s3Config":{"accessSecret":"hush"},"input":{},"webhook":"http://h.example/","extra":"hush2""#,
         )
@@ -163,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_repeated_members_counts_and_escaped_names_are_known() {
+    fn the_last_of_repeated_members_counts_and_escaped_names_are_read() {
         let (url, _) =
             text(r#""webhook":"http://a.example/","input":{},"\u0077ebhook":"http://b.example/""#).unwrap();
         assert_eq!(url, "http://b.example/");
     }
 
     #[test]
-    fn an_unusable_address_is_named_without_quoting_it() {
+    fn an_invalid_webhook_is_an_error_that_does_not_quote_it() {
         for members in [
             r#""input":{},"webhook":"ftp://secret.example/""#,
             r#""input":{},"webhook":"/secret""#,
@@ -184,10 +194,10 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoints_webhook_is_called_for_jobs_that_name_none() {
-        let frame =
+    fn the_endpoints_webhook_is_called_for_jobs_without_one() {
+        let context =
             BodyContext { webhook: Some("http://default.example/"), bytes_max: 10_000, status_url: "" };
-        let text = |members: &str| build(&completed(), members.as_bytes(), &frame).unwrap();
+        let text = |members: &str| build(&completed(), members.as_bytes(), &context).unwrap();
         for members in [r#""input":{}"#, r#""input":{},"webhook":null"#] {
             let message = text(members);
             assert_eq!(message.url, "http://default.example/");
@@ -199,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_left_out_and_can_be_found() {
+    fn output_then_input_are_omitted_over_the_limit() {
         let mut job = completed();
         job.output = Some(Bytes::from(format!("\"{}\"", "o".repeat(3_000))));
         let parse = |bytes_max: usize, input: &str| {
             let members = format!(r#""input":{{"a":"{input}"}},"webhook":"http://h.example/""#);
-            let frame = BodyContext { webhook: None, bytes_max, status_url: "http://me/v2/e/status/j" };
-            let body = build(&job, members.as_bytes(), &frame).unwrap().body;
+            let context = BodyContext { webhook: None, bytes_max, status_url: "http://me/v2/e/status/j" };
+            let body = build(&job, members.as_bytes(), &context).unwrap().body;
             assert!(body.len() <= bytes_max, "{}", body.len());
             serde_json::from_slice::<serde_json::Value>(&body).unwrap()
         };

@@ -1,4 +1,4 @@
-//! Opens connections to receivers, and to nobody else.
+//! Opens connections to receivers at permitted addresses.
 
 mod stream;
 #[cfg(test)]
@@ -25,16 +25,20 @@ use self::stream::ConnectorStream;
 use super::address;
 use super::proxy::Proxies;
 
-/// What [`Resolve::resolve`] returns.
+/// The future of [`Resolve::resolve`].
 pub(super) type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
-/// Looks names up.
+/// Resolves host names. A trait, so that tests choose the addresses.
 pub(super) trait Resolve: Send + Sync + 'static {
-    /// The addresses of a host.
+    /// Returns the addresses of a host with this port; may be empty.
+    ///
+    /// # Errors
+    ///
+    /// The lookup failed.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ResolveFuture<'a>;
 }
 
-/// As the operating system does it.
+/// The resolver of the operating system.
 pub(super) struct SystemResolver;
 
 impl Resolve for SystemResolver {
@@ -43,14 +47,17 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Resolves a host and connects to it. The addresses are checked here, after the name was resolved and right
-/// before they are dialled: a name that answers differently the second time gains nothing.
+/// Resolves a host and connects to it. Each resolved address is checked before the connection to it: a name that
+/// resolves to another address at the second lookup (DNS rebinding) cannot get around the check.
 #[derive(Clone)]
 pub(super) struct Connector {
+    /// Whether addresses outside the public internet are permitted.
     pub allow_private: bool,
-    /// How long one of several addresses may take before the next is tried.
+    /// Longest time to connect to one address; then the next address is tried.
     pub connect_timeout: Duration,
+    /// The proxies for calls; empty if calls are direct.
     pub proxies: Arc<Proxies>,
+    /// Resolves the hosts of targets and of proxies.
     pub resolver: Arc<dyn Resolve>,
 }
 
@@ -67,8 +74,8 @@ impl Service<Uri> for Connector {
         let connector = self.clone();
         Box::pin(async move {
             let stream = match connector.proxies.of_target(&target) {
-                None => connector.connect(&connector.allowed(&target).await?).await?,
-                Some(proxy) => return connector.dial_through(&proxy, target).await,
+                None => connector.connect(&connector.permitted(&target).await?).await?,
+                Some(proxy) => return connector.connect_through(&proxy, target).await,
             };
             Ok(ConnectorStream::to_target(stream))
         })
@@ -76,20 +83,26 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    /// The addresses of the target that may be dialled; at least one.
-    async fn allowed(&self, target: &Uri) -> io::Result<Vec<SocketAddr>> {
+    /// Returns the permitted addresses of the target, at least one.
+    ///
+    /// # Errors
+    ///
+    /// [`Forbidden`] if no address is permitted, `NotFound` if the host has none, or the error of the lookup.
+    async fn permitted(&self, target: &Uri) -> io::Result<Vec<SocketAddr>> {
         let found = self.addresses_of(target).await?;
         let Some(first) = found.first().copied() else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the host name has no address"));
         };
-        let allowed: Vec<SocketAddr> = found.into_iter().filter(|found| self.may_dial(found.ip())).collect();
-        if allowed.is_empty() { Err(forbidden(first.ip())) } else { Ok(allowed) }
+        let permitted: Vec<SocketAddr> =
+            found.into_iter().filter(|found| self.is_permitted(found.ip())).collect();
+        if permitted.is_empty() { Err(forbidden(first.ip())) } else { Ok(permitted) }
     }
 
-    fn may_dial(&self, address: IpAddr) -> bool {
+    fn is_permitted(&self, address: IpAddr) -> bool {
         self.allow_private || address::is_public(address)
     }
 
+    /// Returns the addresses of a URL: the literal one, or those of its host name.
     async fn addresses_of(&self, target: &Uri) -> io::Result<Vec<SocketAddr>> {
         let default = if target.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
         let port = target.port_u16().unwrap_or(default);
@@ -99,6 +112,7 @@ impl Connector {
         }
     }
 
+    /// Connects to the first address that accepts; the error is that of the last address.
     async fn connect(&self, addresses: &[SocketAddr]) -> io::Result<TokioIo<TcpStream>> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in addresses {
@@ -116,10 +130,12 @@ impl Connector {
         Err(last)
     }
 
-    /// The proxy is the operator's: it may be anywhere.
-    async fn dial_through(&self, proxy: &Intercept, target: Uri) -> io::Result<ConnectorStream> {
+    /// Connects to the target through a proxy: by a tunnel for `https`, by the proxy's own requests for `http`.
+    ///
+    /// The operator chose the proxy, so its address is not checked. A literal address of the target is.
+    async fn connect_through(&self, proxy: &Intercept, target: Uri) -> io::Result<ConnectorStream> {
         if literal(&target).is_some() || is_number(host(&target)) {
-            self.allowed(&target).await?;
+            self.permitted(&target).await?;
         }
         if proxy.uri().scheme_str() != Some("http") {
             let text = "the proxy of webhooks must have an http:// address";
@@ -131,7 +147,9 @@ impl Connector {
         }
         let mut stream = Some(stream);
         let connected = tower::service_fn(move |_: Uri| {
-            std::future::ready(stream.take().ok_or_else(|| io::Error::other("the tunnel was asked twice")))
+            std::future::ready(
+                stream.take().ok_or_else(|| io::Error::other("the tunnel was requested twice")),
+            )
         });
         let tunnel = Tunnel::new(proxy.uri().clone(), connected);
         let mut tunnel = match proxy.basic_auth() {
@@ -145,28 +163,31 @@ impl Connector {
     }
 }
 
+/// Returns the host of a URL, an IPv6 address without brackets.
 fn host(target: &Uri) -> &str {
     target.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
 }
 
-/// The address that the target is written as.
+/// Returns the address of a URL with a literal address; `None` for a name.
 fn literal(target: &Uri) -> Option<IpAddr> {
     host(target).parse().ok()
 }
 
-/// Whether a host is an IPv4 address in whatever spelling: `127.1`, `0x7f000001`. No name ends in a part with a digit in
-/// front, and no question goes out to look such a one up.
+/// Returns whether a host is an IPv4 address in any spelling, as `127.1` or `0x7f000001`. Judged by the first character
+/// of the last label: top-level domains do not begin with a digit. To resolve such a host needs no lookup in the
+/// network.
 fn is_number(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     last.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Why a receiver is not dialled. The system refuses to dial some, too, and with the same kind of error; those may be
-/// there later.
+/// The cause of an [`io::Error`] for a receiver whose address is not permitted. The operating system refuses some
+/// addresses with the same error kind; that refusal can end, this one cannot.
 #[derive(Debug, Error)]
 #[error("{0} is not a public address; allow private webhooks in the server's settings to call it")]
 pub(super) struct Forbidden(IpAddr);
 
+/// Returns the error for a receiver without a permitted address.
 fn forbidden(address: IpAddr) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, Forbidden(address))
 }

@@ -1,14 +1,15 @@
-//! Decides which call is made when. It never waits for a receiver itself.
+//! Decides which call is made when. The task of this module waits for no receiver: each attempt is a task of its own.
 //!
 //! ```text
-//! owed ─► waiting (for its time) ─► ready ─► calling ─┬─► recording ─► settled, or waiting again
+//! pending ─► waiting (until due) ─► ready ─► calling ─┬─► recording ─► settled, or waiting again
 //!                                     ▲               │
-//!                                     └── parked ◄────┘ no room at the host, or it rests, or too many bytes
+//!                                     └── parked ◄────┘ no permit: receiver at its limit, circuit breaker open, or bytes
 //! ```
 //!
-//! Nothing stays parked for ever: whenever something is parked for a host, a call to that host is being made, or
-//! a call that was unparked for it is on its way, and the end of either unparks the next; or the host does not answer
-//! and is left in peace, and the end of that unparks one. The same holds for what is parked for bytes, with any host.
+//! No call stays parked forever. While a call is parked for a receiver, one of three holds: a call to the receiver is
+//! in flight, or a call that was unparked for it is, and the end of either unparks the next; or its circuit breaker is
+//! open, and the end of the pause unparks one. While a call is parked for bytes, a call to some receiver is in flight,
+//! or one that was unparked for bytes is, and its end unparks the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,68 +27,80 @@ use super::log::{DeliveryAttempt, DeliveryState, LogLine, WebhookLog, webhook_id
 use super::{PendingCall, WebhookSettings, WebhookSource};
 use crate::EndpointError;
 
-/// How long to wait before the outcome of an attempt is handed to the engine again; doubles every time.
+/// Pause before the first retry of recording an attempt's result in the queue; doubles with each retry.
 const RECORD_PAUSE: Duration = Duration::from_secs(1);
-/// The longest wait.
+/// Limit of the pause before a retry of recording.
 const RECORD_PAUSE_MAX: Duration = Duration::from_mins(1);
 
-/// Carries out what is owed until the other end of the channel is gone.
+/// Makes the calls of a channel until its senders are dropped.
 pub(super) async fn run<H: WebhookSource>(
     settings: WebhookSettings,
     limiter: CallLimiter,
     sender: AttemptSender,
     log: Arc<dyn WebhookLog>,
-    mut owed: mpsc::UnboundedReceiver<PendingCall<H>>,
+    mut pending: mpsc::UnboundedReceiver<PendingCall<H>>,
 ) {
     let mut dispatcher = Dispatcher::new(settings, limiter, sender, log);
-    while let Some(event) = dispatcher.next_event(&mut owed).await {
+    while let Some(event) = dispatcher.next_event(&mut pending).await {
         dispatcher.handle(event);
         dispatcher.start_calls();
     }
 }
 
-/// A call on its way.
+/// A pending call in the dispatcher: waiting, ready, parked, calling or recording.
 struct QueuedCall<H> {
     due: PendingCall<H>,
-    /// Tells this hand-in from an earlier one of the same row: a job that was retried can owe a second call
-    /// while its first one still waits.
+    /// Distinguishes this call from an earlier one of the same row: a job that was retried can have a second pending
+    /// call while the first one still waits.
     number: u64,
-    /// When it was handed in.
+    /// When the call was enqueued.
     since: Instant,
-    /// It was unparked for this host, and unparks the next when it ends.
+    /// The receiver of which this call unparks the next call when it ends; `None` if this call unparks none.
     for_host: Option<Arc<str>>,
-    /// The same for bytes.
+    /// This call unparks the next call that is parked for bytes when it ends.
     for_bytes: bool,
 }
 
-/// What happened to a call after its attempt was recorded.
+/// What was recorded about a call in the queue.
 enum Recorded {
+    /// The call is settled.
     Settled,
+    /// The call has another attempt.
     Again,
 }
 
+/// What wakes the dispatcher.
 enum DispatchEvent<H> {
+    /// A call was enqueued.
     Pending(PendingCall<H>),
+    /// An attempt ended.
     Called(QueuedCall<H>, AttemptOutcome),
+    /// The result of an attempt is durable.
     Recorded(QueuedCall<H>, Recorded),
+    /// A waiting call is due, or the pause of an open circuit breaker is over.
     Due,
-    /// A task ended without a result.
+    /// A task panicked.
     Lost,
 }
 
+/// The state of the delivery task. Volatile: the rows of the jobs say which calls are pending.
 struct Dispatcher<H> {
     settings: WebhookSettings,
     sender: AttemptSender,
     limiter: CallLimiter,
     log: Arc<dyn WebhookLog>,
     last_number: u64,
-    /// The hand-in that counts, per row.
+    /// The number of the newest call of each row. Calls with another number are superseded.
     current: HashMap<JobKey, u64>,
+    /// Calls that are not due, by due time and number.
     waiting: BTreeMap<(Instant, u64), QueuedCall<H>>,
+    /// Calls that are due, in order.
     ready: VecDeque<QueuedCall<H>>,
+    /// Calls parked per receiver: at its limit, or its circuit breaker is open.
     parked_hosts: HashMap<Arc<str>, VecDeque<QueuedCall<H>>>,
-    /// When hosts that are left in peace are tried again.
-    rests: BTreeSet<(Instant, Arc<str>)>,
+    /// When the pauses of open circuit breakers end.
+    open_until: BTreeSet<(Instant, Arc<str>)>,
+    /// Calls parked because all bodies together reach the limit of bytes.
     parked_bytes: VecDeque<QueuedCall<H>>,
     calls: JoinSet<(QueuedCall<H>, AttemptOutcome)>,
     records: JoinSet<(QueuedCall<H>, Recorded)>,
@@ -110,24 +123,25 @@ impl<H: WebhookSource> Dispatcher<H> {
             waiting: BTreeMap::new(),
             ready: VecDeque::new(),
             parked_hosts: HashMap::new(),
-            rests: BTreeSet::new(),
+            open_until: BTreeSet::new(),
             parked_bytes: VecDeque::new(),
             calls: JoinSet::new(),
             records: JoinSet::new(),
         }
     }
 
-    /// Waits for the next thing that happens; none when the engine has gone.
+    /// Waits for the next event; `None` once the engine has dropped the channel.
     async fn next_event(
         &mut self,
-        owed: &mut mpsc::UnboundedReceiver<PendingCall<H>>,
+        pending: &mut mpsc::UnboundedReceiver<PendingCall<H>>,
     ) -> Option<DispatchEvent<H>> {
-        let next_try = self.rests.first().map(|(at, _)| *at);
-        let due_at = self.waiting.first_key_value().map(|((at, _), _)| *at).into_iter().chain(next_try).min();
-        // New debts first: one of them may replace the call whose end is also waiting to be handled.
+        let next_probe = self.open_until.first().map(|(at, _)| *at);
+        let due_at =
+            self.waiting.first_key_value().map(|((at, _), _)| *at).into_iter().chain(next_probe).min();
+        // Pending calls first: one of them may replace the call whose end is also ready.
         tokio::select! {
             biased;
-            due = owed.recv() => due.map(DispatchEvent::Pending),
+            due = pending.recv() => due.map(DispatchEvent::Pending),
             Some(end) = self.records.join_next() => {
                 Some(end.map_or(DispatchEvent::Lost, |(call, recorded)| DispatchEvent::Recorded(call, recorded)))
             }
@@ -148,8 +162,8 @@ impl<H: WebhookSource> Dispatcher<H> {
             DispatchEvent::Recorded(call, Recorded::Again) => self.wait_for_time(call),
             DispatchEvent::Due => {}
             DispatchEvent::Lost => {
-                tracing::error!("a webhook call ended without a result; it is made at the next start");
-                // Nobody knows any more whom it would have unparked.
+                tracing::error!("webhook task panicked, its call waits for the next start");
+                // Which parked call the lost one would have unparked is unknown.
                 self.ready.extend(self.parked_hosts.drain().flat_map(|(_, parked)| parked));
                 self.ready.extend(self.parked_bytes.drain(..));
             }
@@ -161,14 +175,14 @@ impl<H: WebhookSource> Dispatcher<H> {
             }
             self.ready.push_back(first.remove());
         }
-        while self.rests.first().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, host)) = self.rests.pop_first() else { break };
-            self.give_up_old(&host, now);
+        while self.open_until.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, host)) = self.open_until.pop_first() else { break };
+            self.give_up_expired(&host, now);
             self.unpark_one(&host);
         }
     }
 
-    /// Starts as many calls as may be made at a time.
+    /// Starts ready calls up to the limit of concurrent calls.
     fn start_calls(&mut self) {
         while self.calls.len() < self.settings.calls_max.max(1) {
             let Some(call) = self.ready.pop_front() else { return };
@@ -184,6 +198,7 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
     }
 
+    /// Takes a pending call, which supersedes an earlier one of the same row.
     fn accept(&mut self, due: PendingCall<H>) {
         self.last_number += 1;
         self.current.insert(due.key, self.last_number);
@@ -197,6 +212,7 @@ impl<H: WebhookSource> Dispatcher<H> {
         });
     }
 
+    /// Handles the end of an attempt.
     fn called(&mut self, mut call: QueuedCall<H>, outcome: AttemptOutcome) {
         match outcome {
             AttemptOutcome::NoPermit(host, NoPermit::Host) => return self.park_for_host(call, host),
@@ -204,35 +220,35 @@ impl<H: WebhookSource> Dispatcher<H> {
             AttemptOutcome::NoPermit(host, NoPermit::CircuitOpen(until)) => {
                 return self.park_until(call, host, until);
             }
-            AttemptOutcome::Accepted(made) => {
+            AttemptOutcome::Accepted(sent) => {
                 call.due.attempts += 1;
-                self.made(&mut call, made, DeliveryState::Delivered);
+                self.sent(&mut call, sent, DeliveryState::Delivered);
                 self.settle(&call);
             }
-            AttemptOutcome::Failed(made) => {
+            AttemptOutcome::Failed(sent) => {
                 call.due.attempts += u32::from(!planted(Bug::HookWithoutEnd));
                 let is_last = call.due.attempts >= self.settings.retries.attempts_max;
                 let state = if is_last { DeliveryState::Failed } else { DeliveryState::Pending };
-                self.made(&mut call, made, state);
+                self.sent(&mut call, sent, state);
                 if is_last {
                     tracing::warn!(job = %call.due.job, attempts = call.due.attempts, "webhook given up");
                     self.settle(&call);
                 } else {
-                    self.try_again(&call);
+                    self.retry(&call);
                 }
             }
-            AttemptOutcome::Refused(made) => {
-                // Another attempt would end the same way: it is the server's settings that refuse.
+            AttemptOutcome::Forbidden(sent) => {
+                // Another attempt would end the same way: the server's settings forbid the address.
                 call.due.attempts += 1;
-                self.made(&mut call, made, DeliveryState::Failed);
-                tracing::warn!(job = %call.due.job, "webhook given up: its receiver may not be called");
+                self.sent(&mut call, sent, DeliveryState::Failed);
+                tracing::warn!(job = %call.due.job, reason = "forbidden address", "webhook given up");
                 self.settle(&call);
             }
             AttemptOutcome::Impossible(reason) => self.give_up(&call, "", reason),
             AttemptOutcome::NotWanted => self.settle(&call),
             AttemptOutcome::NotPending => self.forget(&call),
             AttemptOutcome::Unreadable(reason) => {
-                tracing::warn!(job = %call.due.job, %reason, "webhook put off");
+                tracing::warn!(job = %call.due.job, %reason, "webhook postponed");
                 if self.is_current(&call) {
                     let due_at = call.due.handle.now() + self.settings.retries.delay.as_millis() as u64;
                     self.wait_for_time(call.at(due_at));
@@ -242,13 +258,13 @@ impl<H: WebhookSource> Dispatcher<H> {
         self.release(call);
     }
 
-    /// Lets those go on who waited for this call to end.
+    /// Ends a call: unparks the next one of its receiver, and the next one that is parked for bytes.
     fn release(&mut self, call: QueuedCall<H>) {
         if let Some(host) = call.for_host
             && self.parked_hosts.contains_key(&host)
         {
             match self.limiter.open_until(&host) {
-                Some(until) => _ = self.rests.insert((until, host)),
+                Some(until) => _ = self.open_until.insert((until, host)),
                 None => self.unpark_one(&host),
             }
         }
@@ -259,6 +275,7 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
     }
 
+    /// Makes the first call that is parked for the receiver ready.
     fn unpark_one(&mut self, host: &Arc<str>) {
         let Some(queue) = self.parked_hosts.get_mut(host) else { return };
         if let Some(next) = queue.pop_front() {
@@ -269,15 +286,16 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
     }
 
-    /// Waits with others for a host that is left in peace.
+    /// Parks a call until the pause of its receiver's circuit breaker is over.
     fn park_until(&mut self, mut call: QueuedCall<H>, host: Arc<str>, until: Instant) {
         self.pass_bytes_on(&mut call);
         call.for_host = None;
-        self.rests.insert((until, host.clone()));
+        self.open_until.insert((until, host.clone()));
         self.parked_hosts.entry(host).or_default().push_back(call);
     }
 
-    /// Room for bytes that the ticket was unparked for, and does not need now.
+    /// Unparks the next call for bytes in place of this one, which was unparked for bytes and is parked for its
+    /// receiver.
     fn pass_bytes_on(&mut self, call: &mut QueuedCall<H>) {
         if std::mem::take(&mut call.for_bytes)
             && let Some(next) = self.parked_bytes.pop_front()
@@ -286,8 +304,10 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
     }
 
-    /// Whoever has waited too long for a host that does not answer waits no longer.
-    fn give_up_old(&mut self, host: &Arc<str>, now: Instant) {
+    /// Gives up the calls that have waited longer than [`BreakerSettings::patience`] for a receiver.
+    ///
+    /// [`BreakerSettings::patience`]: super::BreakerSettings::patience
+    fn give_up_expired(&mut self, host: &Arc<str>, now: Instant) {
         let patience = self.settings.breaker.patience;
         while let Some(queue) = self.parked_hosts.get_mut(host)
             && let Some(first) = queue.pop_front()
@@ -296,28 +316,30 @@ impl<H: WebhookSource> Dispatcher<H> {
                 queue.push_front(first);
                 return;
             }
-            let text = format!("the receiver has not answered for {} s", patience.as_secs());
+            let text = format!("no response from the receiver for {} s", patience.as_secs());
             self.give_up(&first, host, text);
         }
         self.parked_hosts.remove(host);
     }
 
-    /// Notes an attempt that was made, and lets go on who waited for its room.
-    fn made(&mut self, call: &mut QueuedCall<H>, made: SentAttempt, state: DeliveryState) {
-        let SentAttempt { permit: slot, is_back, receiver, attempt } = made;
-        let host = slot.host().clone();
-        drop(slot);
-        if is_back {
-            // One more comes when this ticket is released.
+    /// Logs an attempt and returns its permit. A response that closed the circuit breaker unparks as many calls as may
+    /// run concurrently.
+    fn sent(&mut self, call: &mut QueuedCall<H>, sent: SentAttempt, state: DeliveryState) {
+        let SentAttempt { permit, closed_breaker, receiver, attempt } = sent;
+        let host = permit.host().clone();
+        drop(permit);
+        if closed_breaker {
+            // `release` of this call unparks one more.
             for _ in 1..self.limiter.calls_per_host_max() {
                 self.unpark_one(&host);
             }
         }
         call.for_host = Some(host);
         call.for_bytes = true;
-        self.note(call, receiver, state, attempt);
+        self.log_attempt(call, receiver, state, attempt);
     }
 
+    /// Settles a call without an attempt, and logs the reason.
     fn give_up(&mut self, call: &QueuedCall<H>, receiver: &str, reason: String) {
         tracing::warn!(job = %call.due.job, %reason, "webhook given up");
         if self.is_current(call) {
@@ -329,12 +351,19 @@ impl<H: WebhookSource> Dispatcher<H> {
                 answer: None,
                 error: Some(reason),
             };
-            self.note(call, receiver.to_owned(), DeliveryState::Failed, attempt);
+            self.log_attempt(call, receiver.to_owned(), DeliveryState::Failed, attempt);
             self.settle(call);
         }
     }
 
-    fn note(&self, call: &QueuedCall<H>, receiver: String, state: DeliveryState, attempt: DeliveryAttempt) {
+    /// Appends an attempt to the log of deliveries.
+    fn log_attempt(
+        &self,
+        call: &QueuedCall<H>,
+        receiver: String,
+        state: DeliveryState,
+        attempt: DeliveryAttempt,
+    ) {
         let PendingCall { handle, job, end, .. } = &call.due;
         let line = LogLine { id: webhook_id(*job, *end), receiver, state, attempt };
         if let Ok(line) = serde_json::to_vec(&line) {
@@ -342,6 +371,7 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
     }
 
+    /// Parks a call whose receiver is at its limit. Without a call in flight there the limit is free again.
     fn park_for_host(&mut self, mut call: QueuedCall<H>, host: Arc<str>) {
         self.pass_bytes_on(&mut call);
         if self.limiter.is_busy(&host) {
@@ -352,8 +382,9 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
     }
 
+    /// Parks a call for which there are not enough bytes. Without any call in flight the bytes are free again.
     fn park_for_bytes(&mut self, mut call: QueuedCall<H>) {
-        // It keeps `for_host`: once it is through, it unparks the next of its host.
+        // `for_host` stays: at its end this call unparks the next one of its receiver.
         if self.limiter.is_idle() {
             self.ready.push_back(call);
         } else {
@@ -362,24 +393,28 @@ impl<H: WebhookSource> Dispatcher<H> {
         }
     }
 
+    /// Queues a call until it is due.
     fn wait_for_time(&mut self, call: QueuedCall<H>) {
         let wait = Duration::from_millis(call.due.due_at.since(call.due.handle.now()));
-        // No time was ever set further ahead: one that is was set by a server whose clock was ahead of ours.
+        // A due time further ahead was set under a clock that was ahead of the present one.
         let longest = self.settings.retries.longest_after(call.due.attempts);
         let at = Instant::now() + wait.min(longest);
         self.waiting.insert((at, call.number), call);
     }
 
+    /// Returns whether the call is the newest one of its row.
     fn is_current(&self, call: &QueuedCall<H>) -> bool {
         self.current.get(&call.due.key) == Some(&call.number)
     }
 
+    /// Drops a call that is not pending.
     fn forget(&mut self, call: &QueuedCall<H>) {
         if self.is_current(call) {
             self.current.remove(&call.due.key);
         }
     }
 
+    /// Records in the queue, in a task, that the call is settled.
     fn settle(&mut self, call: &QueuedCall<H>) {
         if !self.is_current(call) {
             return;
@@ -394,7 +429,8 @@ impl<H: WebhookSource> Dispatcher<H> {
         });
     }
 
-    fn try_again(&mut self, call: &QueuedCall<H>) {
+    /// Records in the queue, in a task, that an attempt failed and when the next one is due.
+    fn retry(&mut self, call: &QueuedCall<H>) {
         if !self.is_current(call) {
             return;
         }
@@ -412,20 +448,20 @@ impl<H: WebhookSource> Dispatcher<H> {
 }
 
 impl<H: WebhookSource> QueuedCall<H> {
-    /// The same call at another time, nobody waiting for it.
+    /// Returns a copy that is due at `due_at` and unparks no other call.
     fn at(&self, due_at: Millis) -> Self {
         let due = PendingCall { due_at, ..self.due.clone() };
         Self { due, number: self.number, since: self.since, for_host: None, for_bytes: false }
     }
 }
 
-/// Hands an outcome to the engine; tries again until it is kept. Were it dropped, the job would stay until the
-/// next start, and its receiver be called once more.
-async fn record<F: Future<Output = Result<(), EndpointError>>>(tell: impl Fn() -> F) {
+/// Records a result in the queue, and retries until the change is durable. A result that is not recorded keeps the
+/// job's row until the next start, when its receiver is called again.
+async fn record<F: Future<Output = Result<(), EndpointError>>>(write: impl Fn() -> F) {
     let mut pause = RECORD_PAUSE;
-    // Anything else means done, or that the job is gone and with it the debt.
-    while let Err(EndpointError::Unavailable(reason)) = tell().await {
-        tracing::warn!(%reason, "the outcome of a webhook call is not kept yet");
+    // After another error the job is deleted, and with it the pending call.
+    while let Err(EndpointError::Unavailable(reason)) = write().await {
+        tracing::warn!(%reason, "webhook result not written, retrying");
         tokio::time::sleep(pause).await;
         pause = RECORD_PAUSE_MAX.min(pause * 2);
     }
@@ -438,13 +474,13 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_outcome_is_kept_in_the_end_however_long_the_disk_fails() {
-        let tries = Cell::new(0);
+    async fn recording_is_retried_until_the_disk_works() {
+        let calls = Cell::new(0);
         record(async || {
-            tries.set(tries.get() + 1);
-            if tries.get() < 50 { Err(EndpointError::Unavailable("full".to_owned())) } else { Ok(()) }
+            calls.set(calls.get() + 1);
+            if calls.get() < 50 { Err(EndpointError::Unavailable("full".to_owned())) } else { Ok(()) }
         })
         .await;
-        assert_eq!(tries.get(), 50);
+        assert_eq!(calls.get(), 50);
     }
 }

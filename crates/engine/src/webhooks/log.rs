@@ -1,7 +1,7 @@
-//! What became of calls: one line for each attempt, in a log per endpoint that keeps the latest of them.
+//! The log of deliveries: one line of JSON per attempt, in a log per endpoint that keeps the latest lines.
 //!
-//! Lines of JSON in files and not rows in the store: nothing is decided by them, so they need no commit of their own,
-//! and no memory. The file has them when the process dies; a power cut can take the last ones.
+//! Lines in files and not rows in the store: no decision depends on a line, so it needs no commit and no memory.
+//! Written lines survive the process; a power cut can lose the last ones.
 
 mod dir;
 mod memory;
@@ -16,36 +16,41 @@ use serde::{Deserialize, Serialize};
 pub use dir::DirWebhookLog;
 pub use memory::MemoryWebhookLog;
 
-/// What [`WebhookLog::read`] returns.
+/// The future of [`WebhookLog::read`]: the lines of one endpoint's log, separated by newlines.
 pub type LogFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send + 'a>>;
 
-/// Keeps lines about endpoints' webhooks: as many of the latest as there is room for.
+/// Stores the lines of the logs of deliveries. An implementation may limit the size of a log and drop its oldest lines.
 pub trait WebhookLog: Send + Sync + 'static {
-    /// Appends a line, without its newline, sooner or later. Returns at once.
+    /// Appends a line, given without its newline, in the background. Never waits; a line can be lost.
     fn append(&self, endpoint: EndpointId, line: Vec<u8>);
-    /// All lines about the endpoint, those that were appended before among them, oldest first.
+    /// Returns the lines of the endpoint, oldest first, with every line that was appended before this call. Empty lines
+    /// and a line that was cut off may be between them.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error if the log cannot be read.
     fn read(&self, endpoint: EndpointId) -> LogFuture<'_>;
-    /// Removes everything about the endpoint.
+    /// Removes all lines of the endpoint, in the background. Never waits.
     fn forget(&self, endpoint: EndpointId);
 }
 
-/// How a webhook stands.
+/// The state of a delivery after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum DeliveryState {
-    /// The receiver accepted it.
+    /// The receiver accepted the call.
     Delivered,
-    /// It is tried again.
+    /// The call has another attempt.
     Pending,
-    /// It was given up.
+    /// The call was given up.
     Failed,
 }
 
 impl DeliveryState {
-    /// Every state.
+    /// Every state, in the order of the declaration.
     pub const ALL: [Self; 3] = [Self::Delivered, Self::Pending, Self::Failed];
 
-    /// Its name on the wire.
+    /// Returns the name of the state in the log and on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delivered => "DELIVERED",
@@ -55,68 +60,73 @@ impl DeliveryState {
     }
 }
 
-/// One line: an attempt, or that there is no further one.
+/// A line of the log: an attempt, or the reason why a call was given up without one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LogLine {
+    /// The `webhook-id` of the call.
     pub id: String,
+    /// Scheme, host and port of the receiver; host and port if its breaker was open too long; empty without a valid
+    /// URL.
     pub receiver: String,
+    /// The state of the delivery after the attempt.
     pub state: DeliveryState,
+    /// The attempt; its members stand beside the others in the JSON object.
     #[serde(flatten)]
     pub attempt: DeliveryAttempt,
 }
 
-/// One attempt to deliver a webhook.
+/// One attempt of a delivery. If the call was given up without an attempt, the number of the attempt that was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryAttempt {
-    /// Its number, from 1 on; from 1 again when the webhook is delivered again.
+    /// The number of the attempt, from 1; a redelivery starts at 1 again.
     pub attempt: u32,
-    /// When it began.
+    /// When the attempt began.
     pub at: Millis,
-    /// How long it took.
+    /// Time from the request to the response or failure, in ms.
     pub latency_ms: u64,
-    /// What the receiver answered.
+    /// The HTTP status of the response; `None` without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The beginning of what it said.
+    /// The first KiB of the response's body, invalid UTF-8 replaced; `None` without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Why there is no answer.
+    /// Why there is no response; `None` with a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A webhook, and what became of it.
+/// The delivery of one end of a job, as its log tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The `webhook-id` of its calls.
+    /// The `webhook-id` header of the delivery's calls.
     pub id: String,
-    /// The job.
+    /// The public id of the job that ended.
     pub job: JobId,
-    /// The end that it reports.
+    /// The end that the calls report.
     pub end: JobEnd,
-    /// Scheme, host and port that were called.
+    /// The receiver of the latest attempt: scheme, host and port.
     pub receiver: String,
-    /// How it stands.
+    /// The state after the latest attempt.
     pub state: DeliveryState,
     /// The attempts that the log still has, oldest first.
     pub attempts: Vec<DeliveryAttempt>,
 }
 
 impl Delivery {
-    /// When the latest attempt began.
+    /// Returns when the latest attempt began; 0 without one.
     pub fn at(&self) -> Millis {
         self.attempts.last().map_or(Millis(0), |attempt| attempt.at)
     }
 }
 
-/// The `webhook-id` of the calls that report this end.
+/// Returns the `webhook-id` of the calls that report this end: `JOB-ATTEMPT-STATE`.
 pub fn webhook_id(job: JobId, end: JobEnd) -> String {
     format!("{job}-{}-{}", end.attempt.0, end.state.as_str().to_ascii_lowercase())
 }
 
-/// The end that a `webhook-id` names.
+/// Parses a `webhook-id`; `None` if the text is none.
 pub fn parse_webhook_id(id: &str) -> Option<(JobId, JobEnd)> {
     let (rest, state) = id.rsplit_once('-')?;
     let (job, attempt) = rest.rsplit_once('-')?;
@@ -125,20 +135,20 @@ pub fn parse_webhook_id(id: &str) -> Option<(JobId, JobEnd)> {
     Some((job.parse().ok()?, end))
 }
 
-/// The deliveries of a log, the one with the latest attempt first. Lines that make no sense are left out: a file can
-/// be cut off anywhere.
+/// Returns the deliveries of a log, the one with the latest attempt first. Invalid lines are skipped: a file can be cut
+/// off anywhere.
 pub(crate) fn deliveries(log: &[u8]) -> Vec<Delivery> {
     let mut found: Vec<Delivery> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
     for line in log.split(|byte| *byte == b'\n') {
         let Ok(LogLine { id, receiver, state, attempt }) = serde_json::from_slice(line) else { continue };
         let Some((job, end)) = parse_webhook_id(&id) else { continue };
-        let place = *places.entry(id.clone()).or_insert(found.len());
-        if place == found.len() {
+        let at = *index.entry(id.clone()).or_insert(found.len());
+        if at == found.len() {
             let attempts = Vec::new();
             found.push(Delivery { id, job, end, receiver: receiver.clone(), state, attempts });
         }
-        let delivery = &mut found[place];
+        let delivery = &mut found[at];
         (delivery.receiver, delivery.state) = (receiver, state);
         delivery.attempts.push(attempt);
     }
@@ -166,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_lead_back_to_the_end() {
+    fn a_webhook_id_parses_to_its_job_and_end() {
         for sync in [false, true] {
             for state in [JobState::Completed, JobState::TimedOut] {
                 let (job, end) = (JobId::mint(Millis(7), 9, sync), JobEnd { state, attempt: Attempt(3) });
@@ -179,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_are_put_together_and_what_is_no_line_is_left_out() {
+    fn attempts_are_grouped_by_delivery_and_invalid_lines_are_skipped() {
         let end = JobEnd { state: JobState::Failed, attempt: Attempt(1) };
         let ids = [1, 2].map(|number| webhook_id(JobId::mint(Millis(1), number, false), end));
         let lines = [

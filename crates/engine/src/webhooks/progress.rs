@@ -1,7 +1,7 @@
-//! Tells how far running jobs are, as well as it goes: nothing of it is kept, tried again or waited for.
+//! Sends progress calls: the latest progress value of a running job, at most once per pause and job.
 //!
-//! A job is told about at once and then at most once in a pause, with the latest value then. What finds no room is
-//! left out, for the end of a job comes first.
+//! The first value of a job is sent immediately, then the latest one after each pause in which there was a new one. A
+//! call is made once: not stored, not retried, and dropped if the limiter has no permit, since calls for ends go first.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,34 +14,34 @@ use tokio::time::{Instant, sleep_until};
 use super::WebhookSource;
 use super::attempt::AttemptSender;
 
-/// Calls being made at a time.
+/// Limit of concurrent progress calls; over it, a job's value waits for its next pause.
 const CALLS_MAX: usize = 16;
 
-/// A job that was told about a moment ago.
+/// A job whose pause is not over.
 struct ThrottledJob<H> {
     handle: H,
-    /// There is a newer value.
-    is_stale: bool,
+    /// There is a value that was not sent.
+    has_new_value: bool,
 }
 
-/// Tells what it hears until the other end of the channel is gone.
+/// Sends progress calls for the jobs of a channel until its senders are dropped.
 pub(super) async fn run<H: WebhookSource>(
     pause: Duration,
-    caller: AttemptSender,
-    mut heard: mpsc::Receiver<(H, JobId)>,
+    sender: AttemptSender,
+    mut notices: mpsc::Receiver<(H, JobId)>,
 ) {
-    let mut recent: HashMap<JobId, ThrottledJob<H>> = HashMap::new();
-    // In the order of time: each is added a pause from now.
+    let mut throttled: HashMap<JobId, ThrottledJob<H>> = HashMap::new();
+    // When the pauses end. In the order of time, since all pauses are equally long.
     let mut ends = std::collections::VecDeque::new();
     let mut calls = JoinSet::new();
     loop {
         let next: Option<(Instant, JobId)> = ends.front().copied();
-        let news = tokio::select! {
+        let due = tokio::select! {
             biased;
-            news = heard.recv() => match news {
-                Some((handle, job)) => match recent.get_mut(&job) {
-                    Some(recent) => {
-                        recent.is_stale = true;
+            notice = notices.recv() => match notice {
+                Some((handle, job)) => match throttled.get_mut(&job) {
+                    Some(throttled) => {
+                        throttled.has_new_value = true;
                         None
                     }
                     None => Some((handle, job)),
@@ -51,17 +51,17 @@ pub(super) async fn run<H: WebhookSource>(
             Some(_) = calls.join_next() => None,
             () = sleep_until(next.map_or_else(Instant::now, |(end, _)| end)), if next.is_some() => {
                 ends.pop_front();
-                let over = next.and_then(|(_, job)| Some((recent.remove(&job)?, job)));
-                over.filter(|(recent, _)| recent.is_stale).map(|(recent, job)| (recent.handle, job))
+                let over = next.and_then(|(_, job)| Some((throttled.remove(&job)?, job)));
+                over.filter(|(throttled, _)| throttled.has_new_value).map(|(it, job)| (it.handle, job))
             }
         };
-        let Some((handle, job)) = news else { continue };
+        let Some((handle, job)) = due else { continue };
         ends.push_back((Instant::now() + pause, job));
-        let is_late = calls.len() >= CALLS_MAX;
-        recent.insert(job, ThrottledJob { handle: handle.clone(), is_stale: is_late });
-        if !is_late {
-            let caller = caller.clone();
-            calls.spawn(async move { drop(caller.tell_progress(&handle, job).await) });
+        let is_full = calls.len() >= CALLS_MAX;
+        throttled.insert(job, ThrottledJob { handle: handle.clone(), has_new_value: is_full });
+        if !is_full {
+            let sender = sender.clone();
+            calls.spawn(async move { drop(sender.send_progress(&handle, job).await) });
         }
     }
 }

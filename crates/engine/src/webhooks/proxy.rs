@@ -1,32 +1,34 @@
-//! Calls through a proxy, where the operator wants that.
+//! Calls through a proxy, if the settings enable it.
 //!
-//! A proxy looks names up and dials by itself: which of them may be called is its business then. What is still checked
-//! here is an address in the call's own URL, and everything that `NO_PROXY` names and is therefore called directly.
+//! A proxy resolves names and connects by itself, so it also decides which names may be called. This server still
+//! checks a literal address in the URL of a call, and every address of a host that `NO_PROXY` names: that one is called
+//! directly.
 
 use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::WebhookSettings;
 
-/// Which calls go through which proxy.
+/// The rules that choose the proxy of a call. Empty: every call is direct.
 #[derive(Debug, Default)]
 pub(super) struct Proxies {
     matcher: Option<Matcher>,
 }
 
 impl Proxies {
-    /// Those that the environment names, if the settings say so: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and
-    /// `NO_PROXY`.
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` from the environment if the settings enable
+    /// proxies.
     pub fn of(settings: &WebhookSettings) -> Self {
         Self { matcher: settings.proxy_from_environment.then(Matcher::from_env) }
     }
 
-    /// The one for calls to this target.
+    /// Returns the proxy for calls to this target; `None` for a direct call.
     pub fn of_target(&self, target: &Uri) -> Option<Intercept> {
         self.matcher.as_ref()?.intercept(target)
     }
 
-    /// What the head of a call itself must bring for its proxy. A tunnel asks before the call is made.
+    /// Returns the `Proxy-Authorization` header of a plain `http` call; `None` without credentials. For `https` the
+    /// credentials are sent when the tunnel is opened.
     pub fn credentials_in_head(&self, target: &Uri) -> Option<HeaderValue> {
         let is_plain = target.scheme_str() == Some("http");
         self.of_target(target).filter(|_| is_plain)?.basic_auth().cloned()
@@ -35,7 +37,7 @@ impl Proxies {
 
 #[cfg(test)]
 impl Proxies {
-    /// All calls through this one, but those to `direct`.
+    /// Returns rules that choose `proxy` for every host except `direct`.
     pub fn through(proxy: &str, direct: &str) -> Self {
         Self { matcher: Some(Matcher::builder().all(proxy.to_owned()).no(direct.to_owned()).build()) }
     }

@@ -1,21 +1,21 @@
-//! When a call that failed is made again.
+//! The delays between the attempts of a call.
 
 use std::time::Duration;
 
 use longshore_model::JobId;
 
-/// How often a call is made, and how long it is waited in between.
+/// How many attempts a call has, and the delays between them.
 #[derive(Clone, Debug)]
 pub struct WebhookRetries {
-    /// The most attempts for one call.
+    /// Limit of the attempts of one call; then it is given up.
     pub attempts_max: u32,
-    /// From the end of the first attempt to the second.
+    /// Delay from the end of the first attempt to the second.
     pub delay: Duration,
-    /// By how much each further delay is longer than the one before; 1: all are the same.
+    /// Factor between two consecutive delays; with 0 or 1 all delays are equal.
     pub factor: u32,
-    /// The longest delay, before the jitter.
+    /// Limit of a delay, without the jitter. A first delay over the limit stays as it is.
     pub delay_max: Duration,
-    /// By how much a delay may be longer than it is by the rules above, in percent.
+    /// Limit of the random addition to a delay, in percent of the delay.
     pub jitter_percent: u32,
 }
 
@@ -32,26 +32,28 @@ impl Default for WebhookRetries {
 }
 
 impl WebhookRetries {
-    /// How long to wait after so many attempts. Chance is taken from the job's id: the same call has the same
-    /// delays at every start, and calls that fail together are not made together for ever.
+    /// Returns the delay after `attempts` attempts.
+    ///
+    /// The jitter is derived from the job's id: a call has the same delays after a restart, and calls that fail
+    /// together are retried at different times.
     pub(super) fn delay_after(&self, attempts: u32, job: JobId) -> Duration {
-        let delay = self.longest_after(attempts);
-        let without = self.without_jitter(attempts);
+        let longest = self.longest_after(attempts);
+        let base = self.without_jitter(attempts);
         let text = format!("{job}{attempts}");
         let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
-        let chance = digest.as_ref().iter().take(2).fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte));
-        without + delay.saturating_sub(without) * chance / u32::from(u16::MAX)
+        let random = digest.as_ref().iter().take(2).fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte));
+        base + longest.saturating_sub(base) * random / u32::from(u16::MAX)
     }
 
-    /// The longest that [`WebhookRetries::delay_after`] can be, for any job.
+    /// Returns the longest delay that [`WebhookRetries::delay_after`] returns for any job.
     pub(super) fn longest_after(&self, attempts: u32) -> Duration {
-        let without = self.without_jitter(attempts);
-        without.saturating_add(without.saturating_mul(self.jitter_percent) / 100)
+        let base = self.without_jitter(attempts);
+        base.saturating_add(base.saturating_mul(self.jitter_percent) / 100)
     }
 
     fn without_jitter(&self, attempts: u32) -> Duration {
         let growth = self.factor.max(1).saturating_pow(attempts.saturating_sub(1));
-        // A first delay over the longest is meant as it is.
+        // A first delay over the limit is the operator's choice.
         self.delay.saturating_mul(growth).min(self.delay_max.max(self.delay))
     }
 }
@@ -67,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn attempts_are_ten_seconds_apart_where_nobody_says_otherwise() {
+    fn attempts_are_ten_seconds_apart_by_default() {
         for attempts in 1..5 {
             assert_eq!(WebhookRetries::default().delay_after(attempts, job(1)), Duration::from_secs(10));
         }
     }
 
     #[test]
-    fn delays_grow_to_the_longest() {
+    fn delays_grow_up_to_the_limit() {
         let retries = WebhookRetries { factor: 3, delay_max: Duration::from_mins(1), ..Default::default() };
         let delays: Vec<_> = (1..5).map(|attempts| retries.delay_after(attempts, job(1)).as_secs()).collect();
         assert_eq!(delays, [10, 30, 60, 60]);
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_makes_delays_longer_and_differs_from_call_to_call() {
+    fn jitter_prolongs_delays_and_differs_between_jobs() {
         let retries = WebhookRetries { jitter_percent: 50, ..Default::default() };
         let delays: Vec<_> = (0..100).map(|number| retries.delay_after(1, job(number))).collect();
         assert!(delays.iter().all(|delay| (10..=15).contains(&delay.as_secs())), "{delays:?}");

@@ -1,4 +1,4 @@
-//! Sends the calls.
+//! Sends calls over HTTP.
 
 use std::error::Error;
 use std::io;
@@ -18,54 +18,58 @@ use super::WebhookSettings;
 use super::connector::{Connector, Forbidden, Resolve, SystemResolver};
 use super::proxy::Proxies;
 
-/// How much of an answer is kept.
-pub(super) const ANSWER_BYTES_KEPT: usize = 1 << 10;
-/// How much of an answer is read, so that its connection can serve the next call.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// How long that may take.
-const ANSWER_REST_MAX: Duration = Duration::from_secs(1);
+/// Bytes of a response's body that are kept for the log of deliveries.
+const RESPONSE_BYTES_KEPT: usize = 1 << 10;
+/// Bytes of a response's body that are read, so that its connection can serve the next call.
+const RESPONSE_BYTES_MAX: usize = 64 << 10;
+/// Longest time to read a response's body; then its connection is closed.
+const RESPONSE_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a receiver answered.
+/// The response of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportResponse {
-    /// Its status.
+    /// The HTTP status of the response.
     pub status: StatusCode,
-    /// The beginning of what else it said.
+    /// The beginning of the response's body, at most 1 KiB.
     pub body: Bytes,
 }
 
-/// Why there is no answer.
+/// Why a call has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransportError {
-    /// The call may not be made: nobody was called.
+    /// The settings forbid every address of the receiver; no connection was opened. A retry cannot help.
     Forbidden(String),
-    /// Nobody answered.
+    /// The receiver did not respond: no connection, or the connection broke. The text names the cause.
     NoResponse(String),
 }
 
-/// What [`WebhookTransport::post`] returns.
+/// The future of [`WebhookTransport::post`].
 pub type TransportFuture<'a> =
     Pin<Box<dyn Future<Output = Result<TransportResponse, TransportError>> + Send + 'a>>;
 
-/// Sends webhook calls to their receivers.
+/// Sends webhook calls to their receivers. A trait, so that tests and the simulator replace the network.
 pub trait WebhookTransport: Send + Sync + 'static {
-    /// Sends one call. The chore ends it when it takes too long.
+    /// Sends one call and returns the response. The caller drops the future after [`WebhookSettings::timeout`].
+    ///
+    /// # Errors
+    ///
+    /// Each variant of [`TransportError`].
     fn post(&self, call: Request<Bytes>) -> TransportFuture<'_>;
 }
 
-/// Sends them over HTTP, to addresses that may be called.
+/// Sends calls over HTTP/1.1, to permitted addresses. Follows no redirect.
 pub struct HttpTransport {
     client: Client<HttpsConnector<Connector>, Full<Bytes>>,
     proxies: Arc<Proxies>,
 }
 
 impl HttpTransport {
-    /// A client of its own, with connections that are kept for the next call to the same host.
+    /// Returns a client with a connection pool of its own; an idle connection stays open for 5 s.
     pub fn new(settings: &WebhookSettings) -> Self {
         Self::with(settings, Proxies::of(settings), Arc::new(SystemResolver))
     }
 
-    /// The same; names are looked up by `resolver`.
+    /// Returns a client that chooses proxies by `proxies` and resolves names by `resolver`.
     pub(super) fn with(settings: &WebhookSettings, proxies: Proxies, resolver: Arc<dyn Resolve>) -> Self {
         let proxies = Arc::new(proxies);
         let connector = Connector {
@@ -83,7 +87,7 @@ impl HttpTransport {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(5))
             .pool_max_idle_per_host(settings.calls_per_host_max)
-            // Names are the same in any case, but receivers written in an afternoon may not know that.
+            // Header names are case-insensitive, but simple receivers expect `Content-Type` in title case.
             .http1_title_case_headers(true)
             .build(connector);
         Self { client, proxies }
@@ -96,28 +100,29 @@ impl WebhookTransport for HttpTransport {
             if let Some(credentials) = self.proxies.credentials_in_head(call.uri()) {
                 call.headers_mut().insert(PROXY_AUTHORIZATION, credentials);
             }
-            let response = self.client.request(call.map(Full::new)).await.map_err(|error| why(&error))?;
+            let response =
+                self.client.request(call.map(Full::new)).await.map_err(|error| transport_error(&error))?;
             let status = response.status();
-            let rest = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
+            let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX);
             let mut beginning = Vec::new();
-            // Whether it ends well, or in time, is of no interest.
-            let _ended = tokio::time::timeout(ANSWER_REST_MAX, read(rest, &mut beginning)).await;
+            // The status decides: a body that is late or cut off changes nothing.
+            let _read = tokio::time::timeout(RESPONSE_BODY_TIMEOUT, read(body, &mut beginning)).await;
             Ok(TransportResponse { status, body: beginning.into() })
         })
     }
 }
 
-/// Reads a body to its end, and keeps how it began.
+/// Reads a body to its end, and appends its first [`RESPONSE_BYTES_KEPT`] bytes to `kept`.
 async fn read(mut body: Limited<hyper::body::Incoming>, kept: &mut Vec<u8>) {
     while let Some(Ok(frame)) = body.frame().await {
         let Ok(data) = frame.into_data() else { continue };
-        let room = ANSWER_BYTES_KEPT - kept.len();
+        let room = RESPONSE_BYTES_KEPT - kept.len();
         kept.extend_from_slice(&data[..data.len().min(room)]);
     }
 }
 
-/// An error with its causes: the outermost of the client's says nothing.
-fn why(error: &(dyn Error + 'static)) -> TransportError {
+/// Converts an error of the client. The text contains every cause, since the client's own text names none.
+fn transport_error(error: &(dyn Error + 'static)) -> TransportError {
     let mut text = error.to_string();
     let mut is_forbidden = false;
     let mut cause = error.source();
@@ -127,8 +132,8 @@ fn why(error: &(dyn Error + 'static)) -> TransportError {
             text = format!("{text}: {inner}");
         }
         let io = error.downcast_ref::<io::Error>();
-        let refusal = io.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<Forbidden>());
-        is_forbidden |= refusal.is_some();
+        let forbidden = io.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<Forbidden>());
+        is_forbidden |= forbidden.is_some();
         cause = error.source();
     }
     if is_forbidden { TransportError::Forbidden(text) } else { TransportError::NoResponse(text) }

@@ -1,4 +1,4 @@
-//! A connection that knows whether it leads to the receiver or to a proxy.
+//! A connection that tells the HTTP client whether its peer is the receiver or a proxy.
 
 use std::io;
 use std::pin::Pin;
@@ -9,27 +9,27 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// An open connection.
+/// An open connection to a receiver, direct or through a tunnel, or to a proxy.
 pub(in super::super) struct ConnectorStream {
     stream: TokioIo<TcpStream>,
-    to_proxy: bool,
+    is_proxied: bool,
 }
 
 impl ConnectorStream {
-    /// Whoever is at its other end is the target.
+    /// Returns a connection whose peer is the target.
     pub fn to_target(stream: TokioIo<TcpStream>) -> Self {
-        Self { stream, to_proxy: false }
+        Self { stream, is_proxied: false }
     }
 
-    /// A proxy is at its other end, and must be told in each request who the target is.
+    /// Returns a connection whose peer is a proxy: each request names the target by its absolute URL.
     pub fn to_proxy(stream: TokioIo<TcpStream>) -> Self {
-        Self { stream, to_proxy: true }
+        Self { stream, is_proxied: true }
     }
 }
 
 impl Connection for ConnectorStream {
     fn connected(&self) -> Connected {
-        Connected::new().proxy(self.to_proxy)
+        Connected::new().proxy(self.is_proxied)
     }
 }
 

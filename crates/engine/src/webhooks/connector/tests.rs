@@ -1,4 +1,4 @@
-//! Who is dialled, and who is not.
+//! Which targets are connected to, directly and through a proxy.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -8,25 +8,26 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Answers each question with the next of its answers, the last for ever.
-struct Fickle(Mutex<VecDeque<Vec<&'static str>>>);
+/// Resolves every name to the next of its replies; the last reply repeats.
+struct ScriptedResolver(Mutex<VecDeque<Vec<&'static str>>>);
 
-impl Resolve for Fickle {
+impl Resolve for ScriptedResolver {
     fn resolve<'a>(&'a self, _: &'a str, port: u16) -> ResolveFuture<'a> {
-        let mut answers = self.0.lock().unwrap();
-        let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
-            .unwrap_or_default();
-        let answer = answer.iter().map(|text| SocketAddr::new(text.parse().unwrap(), port)).collect();
-        Box::pin(std::future::ready(Ok(answer)))
+        let mut replies = self.0.lock().unwrap();
+        let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
+        let reply = reply.unwrap_or_default();
+        let addresses = reply.iter().map(|text| SocketAddr::new(text.parse().unwrap(), port)).collect();
+        Box::pin(std::future::ready(Ok(addresses)))
     }
 }
 
-fn dialer(answers: &[&[&'static str]]) -> Connector {
-    let answers = answers.iter().map(|answer| answer.to_vec()).collect();
-    Connector { resolver: Arc::new(Fickle(Mutex::new(answers))), ..strict() }
+/// A connector whose lookups return these replies.
+fn with_replies(replies: &[&[&'static str]]) -> Connector {
+    let replies = replies.iter().map(|reply| reply.to_vec()).collect();
+    Connector { resolver: Arc::new(ScriptedResolver(Mutex::new(replies))), ..strict() }
 }
 
-/// With the resolver of the system.
+/// A connector without proxies that uses the system's resolver and permits public addresses alone.
 fn strict() -> Connector {
     Connector {
         allow_private: false,
@@ -36,14 +37,15 @@ fn strict() -> Connector {
     }
 }
 
-async fn refusal(dialer: &Connector, url: &str) -> String {
-    let error = dialer.allowed(&url.parse().expect(url)).await.expect_err(url);
+/// The error text of a URL without a permitted address.
+async fn forbidden_text(connector: &Connector, url: &str) -> String {
+    let error = connector.permitted(&url.parse().expect(url)).await.expect_err(url);
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{url}");
     error.to_string()
 }
 
-/// Hosts that are private by some way of writing them. Whatever gets through as a URL must be refused, be it by this
-/// guard or because no resolver makes an address of it.
+/// Spellings of private hosts. Each one that is a valid URL must fail: by the check of addresses, or because no
+/// resolver reads the spelling as an address.
 const PRIVATE: &str = "
     127.0.0.1 127.1 127.0.1 127.255.255.254 0.0.0.0 0 0.1.2.3
     2130706433 0x7f000001 0x7f.1 0x7f.0.0.1 017700000001 0177.0.0.1 127.0x1 0x0
@@ -65,38 +67,38 @@ const PRIVATE: &str = "
 ";
 
 #[tokio::test]
-async fn no_private_address_is_dialled_however_it_is_written() {
-    let dialer = strict();
-    let mut refused = 0;
+async fn no_spelling_of_a_private_address_is_permitted() {
+    let connector = strict();
+    let mut forbidden = 0;
     for host in PRIVATE.split_whitespace() {
         for url in [format!("http://{host}/"), format!("https://u:p@{host}:8443/x?y")] {
             let Ok(uri) = url.parse::<Uri>() else { continue };
-            let error = dialer.allowed(&uri).await.expect_err(&url);
-            // A name that the resolver does not know leads nowhere either.
-            refused += usize::from(error.kind() == io::ErrorKind::PermissionDenied);
+            let error = connector.permitted(&uri).await.expect_err(&url);
+            // The other errors are failed lookups.
+            forbidden += usize::from(error.kind() == io::ErrorKind::PermissionDenied);
         }
     }
-    assert!(refused >= 170, "{refused}");
+    assert!(forbidden >= 170, "{forbidden}");
 }
 
 #[tokio::test]
-async fn an_address_with_a_scope_is_no_way_around() {
+async fn an_address_with_a_zone_is_checked_too() {
     for url in
         ["http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[::1%25lo]/", "http://[::1%lo]/"]
     {
         let Ok(uri) = url.parse::<Uri>() else { continue };
-        strict().allowed(&uri).await.expect_err(url);
+        strict().permitted(&uri).await.expect_err(url);
     }
-    // As a resolver may answer.
+    // A resolver may return an address with a zone.
     for scoped in ["fe80::1", "::1"] {
         let SocketAddr::V6(mut address) = SocketAddr::new(scoped.parse().unwrap(), 80) else { panic!() };
         address.set_scope_id(1);
-        assert!(!strict().may_dial(SocketAddr::V6(address).ip()));
+        assert!(!strict().is_permitted(SocketAddr::V6(address).ip()));
     }
 }
 
 #[tokio::test]
-async fn public_addresses_are_dialled() {
+async fn public_addresses_are_permitted() {
     for (url, expected) in [
         ("http://1.1.1.1/", "1.1.1.1:80"),
         ("https://1.1.1.1/", "1.1.1.1:443"),
@@ -109,73 +111,75 @@ async fn public_addresses_are_dialled() {
         ("http://172.32.0.1/", "172.32.0.1:80"),
         ("http://16843009/", "1.1.1.1:80"),
     ] {
-        let addresses = strict().allowed(&url.parse().unwrap()).await.expect(url);
+        let addresses = strict().permitted(&url.parse().unwrap()).await.expect(url);
         assert_eq!(addresses, [expected.parse::<SocketAddr>().unwrap()], "{url}");
     }
 }
 
 #[tokio::test]
-async fn private_addresses_can_be_allowed() {
-    let dialer = Connector { allow_private: true, ..strict() };
-    let addresses = dialer.allowed(&"http://127.0.0.1:81/".parse().unwrap()).await.unwrap();
+async fn private_addresses_are_permitted_by_the_setting() {
+    let connector = Connector { allow_private: true, ..strict() };
+    let addresses = connector.permitted(&"http://127.0.0.1:81/".parse().unwrap()).await.unwrap();
     assert_eq!(addresses, [SocketAddr::new([127, 0, 0, 1].into(), 81)]);
 }
 
 #[tokio::test]
-async fn of_a_names_addresses_the_public_ones_alone_are_dialled() {
-    let mixed = dialer(&[&["127.0.0.1", "1.1.1.1", "::1", "fd00::1"]]);
-    let addresses = mixed.allowed(&"http://mixed.test:81/".parse().unwrap()).await.unwrap();
+async fn of_a_names_addresses_only_the_public_ones_are_permitted() {
+    let mixed = with_replies(&[&["127.0.0.1", "1.1.1.1", "::1", "fd00::1"]]);
+    let addresses = mixed.permitted(&"http://mixed.test:81/".parse().unwrap()).await.unwrap();
     assert_eq!(addresses, ["1.1.1.1:81".parse::<SocketAddr>().unwrap()]);
-    let text = refusal(&dialer(&[&["10.0.0.7", "::1"]]), "http://inside.test/").await;
+    let text = forbidden_text(&with_replies(&[&["10.0.0.7", "::1"]]), "http://inside.test/").await;
     assert!(text.contains("10.0.0.7 is not a public address"), "{text}");
-    let nothing = dialer(&[&[]]).allowed(&"http://nothing.test/".parse().unwrap()).await.unwrap_err();
+    let nothing = with_replies(&[&[]]).permitted(&"http://nothing.test/".parse().unwrap()).await.unwrap_err();
     assert_eq!(nothing.kind(), io::ErrorKind::NotFound);
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_mind_gains_nothing() {
+async fn a_name_that_resolves_to_a_private_address_later_is_not_connected_to() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://rebinding.test:{}/", listener.local_addr().unwrap().port());
     let target: Uri = url.parse().unwrap();
-    let mut fickle = dialer(&[&["1.1.1.1"], &["127.0.0.1"]]);
-    // Somebody looked, and liked it.
-    assert!(fickle.allowed(&target).await.is_ok());
-    let error = fickle.call(target).await.err().unwrap();
+    let mut connector = with_replies(&[&["1.1.1.1"], &["127.0.0.1"]]);
+    // The first lookup returns a public address.
+    assert!(connector.permitted(&target).await.is_ok());
+    let error = connector.call(target).await.err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     let accepted = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
-    assert!(accepted.is_err(), "nobody called");
+    assert!(accepted.is_err(), "no connection was opened");
 }
 
-/// A proxy for one connection: the head that it got, and an answer to it.
+/// Connects to `target` through a proxy that reads one request head and writes `response`, or closes the connection if
+/// that is empty. Returns the head, and whether the connection was opened.
 async fn proxied(
-    answer: &'static str,
-    dialer: impl FnOnce(String) -> Connector,
+    response: &'static str,
+    connector: impl FnOnce(String) -> Connector,
     target: &str,
 ) -> (String, bool) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = format!("http://user:pass@{}", listener.local_addr().unwrap());
-    let mut dialer = dialer(proxy);
-    let dial = dialer.call(target.parse().unwrap());
+    let mut connector = connector(proxy);
+    let connect = connector.call(target.parse().unwrap());
     let serve = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = vec![0; 4_096];
-        if answer.is_empty() {
+        if response.is_empty() {
             return String::new();
         }
         let length = stream.read(&mut head).await.unwrap();
-        stream.write_all(answer.as_bytes()).await.unwrap();
+        stream.write_all(response.as_bytes()).await.unwrap();
         String::from_utf8_lossy(&head[..length]).into_owned()
     };
-    let (opened, head) = tokio::join!(dial, serve);
+    let (opened, head) = tokio::join!(connect, serve);
     (head, opened.is_ok())
 }
 
+/// A connector that uses this proxy, except for `direct.test`. Every name resolves to a private address.
 fn through(proxy: &str) -> Connector {
-    Connector { proxies: Arc::new(Proxies::through(proxy, "direct.test")), ..dialer(&[&["10.0.0.1"]]) }
+    Connector { proxies: Arc::new(Proxies::through(proxy, "direct.test")), ..with_replies(&[&["10.0.0.1"]]) }
 }
 
 #[tokio::test]
-async fn a_proxy_dials_for_us_and_may_be_anywhere() {
+async fn a_proxy_may_have_a_private_address_and_connects_to_names() {
     let (head, is_ok) =
         proxied("HTTP/1.1 200 OK\r\n\r\n", |proxy| through(&proxy), "https://inside.test/").await;
     assert!(head.starts_with("CONNECT inside.test:443 HTTP/1.1\r\n"), "{head}");
@@ -191,23 +195,23 @@ async fn a_proxy_dials_for_us_and_may_be_anywhere() {
 }
 
 #[tokio::test]
-async fn what_is_still_checked_with_a_proxy() {
+async fn literal_addresses_and_direct_hosts_are_checked_with_a_proxy() {
     for url in ["http://127.0.0.1/", "https://[::1]/", "http://169.254.169.254/latest", "http://direct.test/"]
     {
         let error = through("http://127.0.0.1:1").call(url.parse().unwrap()).await.err().expect(url);
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{url}");
     }
     let proxies = || Arc::new(Proxies::through("http://127.0.0.1:1", "direct.test"));
-    let dialer = || Connector { proxies: proxies(), ..strict() };
+    let connector = || Connector { proxies: proxies(), ..strict() };
     for host in PRIVATE.split_whitespace().filter(|host| !host.eq_ignore_ascii_case("localhost")) {
         let Ok(target) = format!("http://{host}/").parse() else { continue };
-        let error = dialer().call(target).await.err().expect(host);
-        // Nobody listens where the proxy should be.
-        assert_ne!(error.kind(), io::ErrorKind::ConnectionRefused, "{host} gets to the proxy");
+        let error = connector().call(target).await.err().expect(host);
+        // A connection to the proxy would be refused: its port is closed.
+        assert_ne!(error.kind(), io::ErrorKind::ConnectionRefused, "{host} reached the proxy");
     }
     for host in ["inside.test", "1and1.test", "16843009", "1.1.1.1"] {
-        let error = dialer().call(format!("http://{host}/").parse().unwrap()).await.err().expect(host);
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{host} is for the proxy to judge");
+        let error = connector().call(format!("http://{host}/").parse().unwrap()).await.err().expect(host);
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{host} is left to the proxy");
     }
     let error = through("https://127.0.0.1:1").call("http://a.test/".parse().unwrap()).await.err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);

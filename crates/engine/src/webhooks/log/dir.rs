@@ -1,4 +1,4 @@
-//! The log as files: two for each endpoint, of which the older one is dropped when the newer one is full.
+//! The log of deliveries as files: two per endpoint. When the newer one is full, it replaces the older one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,71 +12,82 @@ use tokio::sync::oneshot;
 
 use super::{LogFuture, WebhookLog};
 
-/// Orders that may wait for the disk; lines over it are lost.
+/// Length of the channel to the writer thread; a request that finds it full is dropped.
 const REQUESTS_MAX: usize = 10_000;
-/// Lines that are written at once.
+/// Limit of the requests that the writer thread takes together; their lines cost one write per endpoint.
 const BATCH_MAX: usize = 1_000;
 
-/// Lines in files of one folder. One thread does all the work, so that nobody waits for the disk.
+/// A log in the files of one directory. One thread does all the I/O, so that no task blocks on the disk; it ends when
+/// this value is dropped.
 pub struct DirWebhookLog {
     requests: SyncSender<LogRequest>,
 }
 
+/// A request to the writer thread.
 enum LogRequest {
+    /// Append a line.
     Append(EndpointId, Vec<u8>),
+    /// Reply with the content of both files.
     Read(EndpointId, oneshot::Sender<io::Result<Vec<u8>>>),
+    /// Remove both files.
     Forget(EndpointId),
 }
 
 impl DirWebhookLog {
-    /// Opens the log in `folder`, which is made if it is not there. An endpoint gets `bytes_max` bytes.
-    pub fn open(folder: &Path, bytes_max: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
-        let (orders, inbox) = sync_channel(REQUESTS_MAX);
-        let files = LogFiles { folder: folder.to_owned(), file_bytes_max: bytes_max / 2 };
-        thread::Builder::new().name("webhook-log".to_owned()).spawn(move || files.serve(&inbox))?;
-        Ok(Self { requests: orders })
+    /// Opens the log in the directory `dir`, which is created if it is missing. Each endpoint's log has about
+    /// `bytes_max` bytes at most.
+    ///
+    /// # Errors
+    ///
+    /// The directory or the writer thread cannot be created.
+    pub fn open(dir: &Path, bytes_max: u64) -> io::Result<Self> {
+        fs::create_dir_all(dir)?;
+        let (requests, receiver) = sync_channel(REQUESTS_MAX);
+        let files = LogFiles { dir: dir.to_owned(), file_bytes_max: bytes_max / 2 };
+        thread::Builder::new().name("webhook-log".to_owned()).spawn(move || files.serve(&receiver))?;
+        Ok(Self { requests })
     }
 }
 
 impl WebhookLog for DirWebhookLog {
     fn append(&self, endpoint: EndpointId, line: Vec<u8>) {
         if let Err(TrySendError::Full(_)) = self.requests.try_send(LogRequest::Append(endpoint, line)) {
-            tracing::warn!(%endpoint, "the disk is too slow for the log of webhooks: a line is lost");
+            tracing::warn!(%endpoint, "webhook log line dropped, disk too slow");
         }
     }
 
     fn read(&self, endpoint: EndpointId) -> LogFuture<'_> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, content) = oneshot::channel();
         let sent = self.requests.try_send(LogRequest::Read(endpoint, reply));
         Box::pin(async move {
-            let gone = || io::Error::other("the log of webhooks cannot be read at the moment");
-            sent.map_err(|_| gone())?;
-            answer.await.map_err(|_| gone())?
+            let busy = || io::Error::other("the webhook log is busy; retry later");
+            sent.map_err(|_| busy())?;
+            content.await.map_err(|_| busy())?
         })
     }
 
     fn forget(&self, endpoint: EndpointId) {
         if self.requests.try_send(LogRequest::Forget(endpoint)).is_err() {
-            tracing::warn!(%endpoint, "a deleted endpoint's log of webhooks is left over");
+            tracing::warn!(%endpoint, "webhook log of deleted endpoint not removed");
         }
     }
 }
 
-/// The files, in the hands of their thread.
+/// The files of a directory. Owned by the writer thread.
 struct LogFiles {
-    folder: PathBuf,
+    dir: PathBuf,
+    /// Size from which on a file is full, in bytes.
     file_bytes_max: u64,
 }
 
 impl LogFiles {
-    /// Carries out orders until nobody can give any.
-    fn serve(&self, inbox: &Receiver<LogRequest>) {
-        while let Ok(first) = inbox.recv() {
-            // Lines that came meanwhile cost no write of their own.
+    /// Serves requests until their sender is dropped.
+    fn serve(&self, receiver: &Receiver<LogRequest>) {
+        while let Ok(first) = receiver.recv() {
+            // The lines of requests that are already in the channel are written together.
             let mut lines: BTreeMap<EndpointId, Vec<u8>> = BTreeMap::new();
-            for order in std::iter::once(first).chain(inbox.try_iter().take(BATCH_MAX)) {
-                match order {
+            for request in std::iter::once(first).chain(receiver.try_iter().take(BATCH_MAX)) {
+                match request {
                     LogRequest::Append(endpoint, line) => {
                         let batch = lines.entry(endpoint).or_default();
                         batch.extend_from_slice(&line);
@@ -84,7 +95,7 @@ impl LogFiles {
                     }
                     LogRequest::Read(endpoint, reply) => {
                         self.append_all(std::mem::take(&mut lines));
-                        // Whoever asked may have hung up.
+                        // A closed channel is no error: the client disconnected.
                         let _ = reply.send(self.read(&endpoint));
                     }
                     LogRequest::Forget(endpoint) => {
@@ -99,14 +110,16 @@ impl LogFiles {
         }
     }
 
+    /// Appends lines per endpoint. Lines that cannot be written are lost.
     fn append_all(&self, lines: BTreeMap<EndpointId, Vec<u8>>) {
         for (endpoint, batch) in lines {
             if let Err(error) = self.append(&endpoint, &batch) {
-                tracing::warn!(%endpoint, %error, "lines of the log of webhooks are lost");
+                tracing::warn!(%endpoint, %error, "webhook log lines not written");
             }
         }
     }
 
+    /// Appends lines to the newer file; a full one becomes the older file first.
     fn append(&self, endpoint: &EndpointId, batch: &[u8]) -> io::Result<()> {
         let [old, new] = self.paths(endpoint);
         let mut file = File::options().create(true).append(true).open(&new)?;
@@ -115,12 +128,13 @@ impl LogFiles {
             fs::rename(&new, &old)?;
             file = File::options().create(true).append(true).open(&new)?;
         } else if present > 0 {
-            // The last line may have been cut off: then it is lost alone.
+            // The last line may be cut off: the newline keeps it apart from the next one.
             file.write_all(b"\n")?;
         }
         file.write_all(batch)
     }
 
+    /// Returns the lines of both files, oldest first.
     fn read(&self, endpoint: &EndpointId) -> io::Result<Vec<u8>> {
         let mut log = Vec::new();
         for path in self.paths(endpoint) {
@@ -134,9 +148,9 @@ impl LogFiles {
         Ok(log)
     }
 
-    /// The older file and the newer one.
+    /// Returns the paths of the older file and the newer one.
     fn paths(&self, endpoint: &EndpointId) -> [PathBuf; 2] {
-        ["old.jsonl", "jsonl"].map(|kind| self.folder.join(format!("{endpoint}.{kind}")))
+        ["old.jsonl", "jsonl"].map(|kind| self.dir.join(format!("{endpoint}.{kind}")))
     }
 }
 
@@ -150,18 +164,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_are_kept_over_a_restart_per_endpoint_until_they_are_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
+    async fn lines_survive_a_restart_per_endpoint_until_they_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
         let (one, other) = (EndpointId::mint(1), EndpointId::mint(2));
-        let log = DirWebhookLog::open(folder.path(), 10_000).unwrap();
+        let log = DirWebhookLog::open(dir.path(), 10_000).unwrap();
         log.append(one, b"a".to_vec());
         log.append(other, b"x".to_vec());
         log.append(one, b"b".to_vec());
         assert_eq!(lines(&log.read(one).await.unwrap()), ["a", "b"]);
         drop(log);
-        let log = DirWebhookLog::open(folder.path(), 10_000).unwrap();
-        // As if the process had died in the middle of a line.
-        let path = folder.path().join(format!("{one}.jsonl"));
+        let log = DirWebhookLog::open(dir.path(), 10_000).unwrap();
+        // The process died in the middle of a line.
+        let path = dir.path().join(format!("{one}.jsonl"));
         File::options().append(true).open(&path).unwrap().write_all(b"{cut o").unwrap();
         log.append(one, b"c".to_vec());
         assert_eq!(lines(&log.read(one).await.unwrap()), ["a", "b", "{cut o", "c"]);
@@ -172,9 +186,9 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_latest_lines_are_kept() {
-        let folder = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let endpoint = EndpointId::mint(1);
-        let log = DirWebhookLog::open(folder.path(), 1_000).unwrap();
+        let log = DirWebhookLog::open(dir.path(), 1_000).unwrap();
         for number in 0..500 {
             log.append(endpoint, format!("line {number}").into_bytes());
             if number % 10 == 0 {

@@ -1,4 +1,4 @@
-//! A log in memory, for tests and simulations.
+//! The log of deliveries in memory, for tests and the simulator.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use longshore_model::EndpointId;
 
 use super::{LogFuture, WebhookLog};
 
-/// Lines in memory, all of them.
+/// A log in memory that keeps every line.
 #[derive(Default)]
 pub struct MemoryWebhookLog {
     lines: Mutex<BTreeMap<EndpointId, Vec<u8>>>,
