@@ -104,4 +104,4 @@ def test_a_limit_that_cannot_hold_is_told(server, cgroup):
         holds = (leaf / file).exists()
         assert holds == (f"`{name}` does not hold" not in told), told
         assert not holds or (leaf / file).read_text().strip() == value
-    assert ("workers run without limits" in server.log()) == bool(told)
+    assert ("worker limits not enforced" in server.log()) == bool(told)

@@ -196,7 +196,7 @@ def test_scaled_down_worker_ends_by_itself(fresh_server):
     endpoint = Api(server).endpoint("echo.py", workersMax=1, idleTimeout=1)
     assert endpoint.runsync({}, wait_ms=40000)["status"] == "COMPLETED"
     until(lambda: endpoint.workers() == [], "the idle worker ends", 20)
-    ends = until(lambda: [line for line in server.log().splitlines() if "a worker was stopped" in line], "its end is logged")
+    ends = until(lambda: [line for line in server.log().splitlines() if "worker stopped" in line], "its end is logged")
     assert len(ends) == 1 and "code=Some(0)" in ends[0], ends
 
 
@@ -283,7 +283,7 @@ def test_processes_of_a_cancelled_async_handler_end(fresh_server, tmp_path):
     assert begun("second")[0] == helper, "the same worker"
     until(lambda: not processes.lives(child) and not processes.lives(daemon), "its processes are gone", 20)
     assert all(processes.lives(pid) for pid in begun("second"))
-    until(lambda: "ended processes that a stopped job had left" in server.log(), "the log says so", 10)
+    until(lambda: "leftover processes of stopped job ended" in server.log(), "the log says so", 10)
     endpoint.cancel(again)
     until(lambda: not any(processes.lives(pid) for pid in begun("second")[1:]), "those of the second are gone, too", 20)
     assert processes.lives(helper)

@@ -1,9 +1,9 @@
-//! Keeps the workers of one endpoint: as many as its load needs, of the present version. A worker that hangs is
-//! replaced; one that crashes is restarted after a growing wait.
+//! Keeps the workers of one endpoint: as many as its load needs, of the present version. A stuck worker is replaced;
+//! after a crash the next worker starts after a growing wait.
 //!
 //! There is one task per endpoint whose provider has a launcher. [`fleet_state`] and [`longshore_fleet`] decide without
-//! waiting; [`reconcile`] observes, acts, and observes again. The supervisor stores nothing: its launcher finds the workers
-//! again after a restart.
+//! waiting; [`reconcile`] observes, acts, and observes again. The supervisor stores nothing: after a restart its
+//! launcher finds the workers again.
 
 mod endpoint_api;
 pub(crate) mod environment;
@@ -28,59 +28,60 @@ use crate::runtime::Runtime;
 pub use endpoint_api::EndpointApi;
 pub use status::{FleetStatus, WorkerStatus};
 
-/// What a supervisor hears.
+/// An event for a supervisor.
 #[derive(Debug)]
 pub enum FleetEvent {
-    /// Load or workers changed. One is enough until the supervisor has looked.
+    /// The load or the workers changed. One event is enough until the next pass.
     Demand,
-    /// A worker must be replaced: it did not let go of a stopped job, was silent, or said that it is unfit.
+    /// A worker must be replaced: it is stuck in a stopped job, its lease expired, or it reported that it is unfit.
     Replace {
-        /// Which.
+        /// The worker to stop; the next pass starts another one if the load needs it.
         worker: WorkerId,
-        /// Why.
+        /// The cause, for the log and for `/health`.
         reason: String,
     },
-    /// A worker has let go of a stopped job. It had no other one in between.
+    /// A worker no longer runs a stopped job, and ran no other job meanwhile. Processes that the worker started in this
+    /// time belong to the stopped job.
     LetGo {
-        /// Which.
+        /// The worker that ran the job.
         worker: WorkerId,
-        /// When it got the job.
+        /// When the worker took the job.
         since: Millis,
-        /// When it let go.
+        /// When the worker no longer ran the job.
         until: Millis,
     },
-    /// A worker asked to be replaced. Its running jobs may finish.
+    /// A worker requested its replacement. Its running jobs may finish.
     Refresh {
-        /// Which.
+        /// The worker to drain.
         worker: WorkerId,
     },
-    /// A worker ended.
+    /// A worker exited.
     Exited(WorkerExit),
-    /// The endpoint's record or template changed.
+    /// The endpoint or its template changed.
     Configured,
-    /// The endpoint is deleted: end its workers, then the task.
+    /// The endpoint is deleted: its workers are stopped, then the task ends.
     Deleted {
-        /// Let running jobs finish.
+        /// Whether running jobs may finish first.
         drain: bool,
     },
-    /// The endpoint has another provider: its workers at this one finish their jobs and end, then the task ends.
+    /// The endpoint has another provider: its workers of this one are drained and stopped, then the task ends.
     ProviderChanged,
-    /// The server stops; workers go on.
+    /// The server stops: the task ends, the workers keep running.
     Shutdown,
 }
 
-/// What every supervisor goes by.
+/// The settings of workers, shared by all supervisors.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
-    /// Where workers reach this server, as `http://127.0.0.1:8080`.
+    /// Base URL under which workers reach this server, as `http://127.0.0.1:8080`.
     pub base_url: String,
-    /// How often they ping; at least 1000, or the SDK's pings fail.
+    /// Interval of a worker's pings, in ms. Workers get at least 1000: the SDK's pings fail below that.
     pub ping_interval_ms: u64,
-    /// How long a drained worker may take to end by itself, where its endpoint does not say.
+    /// Time from SIGTERM to SIGKILL for a drained worker, in ms; an endpoint's `stopGraceMs` has priority.
     pub stop_grace_ms: u64,
-    /// The same for one that hangs.
+    /// Time from SIGTERM to SIGKILL for a worker that is replaced, in ms.
     pub kill_grace_ms: u64,
-    /// The machine's GPUs, to be shared out among the workers. None: workers start without regard to any.
+    /// The computer's GPUs, which are assigned to workers. Empty: workers start without a GPU placement.
     pub gpus: Vec<Gpu>,
 }
 
@@ -97,83 +98,90 @@ impl Default for WorkerSettings {
 }
 
 impl WorkerSettings {
-    /// How long a drained worker of this endpoint may take; of none: one of an endpoint that is gone.
+    /// Returns the stop grace of a drained worker of this endpoint; `None`: the endpoint is deleted.
     fn stop_grace(&self, endpoint: Option<&Endpoint>) -> Duration {
         Duration::from_millis(endpoint.and_then(|it| it.stop_grace_ms).unwrap_or(self.stop_grace_ms))
     }
 
+    /// Returns the stop grace of a worker that is replaced.
     fn kill_grace(&self) -> Duration {
         Duration::from_millis(self.kill_grace_ms)
     }
 }
 
-/// The parts that a supervisor works with.
+/// Everything that a supervisor is made of.
 pub struct SupervisorParts<P> {
-    /// The endpoint.
+    /// The endpoint and its queue.
     pub endpoint_api: P,
-    /// Reads the template that the endpoint uses now.
+    /// Returns the present template of the endpoint; `None` if it is deleted.
     pub template: Box<dyn Fn() -> Option<Arc<Template>> + Send + Sync>,
     /// Runs the workers: the launcher of the endpoint's provider.
     pub launcher: Arc<dyn Launcher>,
-    /// The GPUs of the machine that runs them.
+    /// The GPUs of the computer that runs the workers.
     pub(crate) gpu_pool: Arc<GpuPool>,
-    /// What every supervisor goes by.
+    /// The settings of workers.
     pub settings: WorkerSettings,
-    /// What the endpoint's workers authenticate with. A secret.
+    /// The worker token of the endpoint. A secret.
     pub token: String,
-    /// Runs the supervisor, and makes the workers' ids.
+    /// Runs the supervisor's task, and is the source of entropy for worker ids.
     pub runtime: Arc<dyn Runtime>,
-    /// The endpoint's workers that an earlier server started; see [`adopt`].
+    /// The endpoint's running workers that an earlier server started; found by [`adopt`].
     pub adopted: Vec<RunningWorker>,
-    /// Those were started for another address of this server than the present one.
+    /// Whether the adopted workers were started with another base URL of this server than the present one.
     pub moved: bool,
 }
 
-/// A supervisor that runs.
+/// A running supervisor.
 pub struct SupervisorHandle {
-    /// Ends after [`FleetEvent::Shutdown`] at once, and after [`FleetEvent::Deleted`] or
-    /// [`FleetEvent::ProviderChanged`] when the last worker is gone.
+    /// Ends immediately after [`FleetEvent::Shutdown`], and after [`FleetEvent::Deleted`] or
+    /// [`FleetEvent::ProviderChanged`] when the last worker has exited.
     pub task: JoinHandle<()>,
-    /// What it knows of the workers beyond what their queue does.
+    /// The latest status, published after each pass.
     pub status: watch::Receiver<FleetStatus>,
 }
 
 impl<P: EndpointApi> SupervisorParts<P> {
-    /// Begins to keep the endpoint's workers.
+    /// Starts the supervisor's task.
     pub fn spawn(self, events: mpsc::UnboundedReceiver<FleetEvent>) -> SupervisorHandle {
         let (publish, status) = watch::channel(FleetStatus::default());
-        let host = Arc::clone(&self.runtime);
+        let runtime = Arc::clone(&self.runtime);
         SupervisorHandle {
-            task: host.spawn(Box::pin(reconcile::Supervisor::new(self, publish).run(events))),
+            task: runtime.spawn(Box::pin(reconcile::Supervisor::new(self, publish).run(events))),
             status,
         }
     }
 }
 
-/// Finds the workers that an earlier server left running at one provider, by endpoint. Those of endpoints that `is_known`
-/// does not know are stopped in the background. All of them keep their GPUs until they end. Called once per launcher,
-/// before the first supervisor of its provider begins.
+/// Returns the workers of one provider that an earlier server left running, by endpoint.
+///
+/// Workers whose endpoint is not `is_known` are stopped in the background. Every found worker holds its GPUs until it
+/// exits. Called once per launcher, before the first supervisor of its provider starts.
+///
+/// # Errors
+///
+/// The launcher could not list its workers; no worker is adopted.
 pub(crate) async fn adopt(
     launcher: &Arc<dyn Launcher>,
     gpus: &GpuPool,
-    host: &dyn Runtime,
+    runtime: &dyn Runtime,
     settings: &WorkerSettings,
     is_known: impl Fn(&EndpointId) -> bool,
 ) -> Result<HashMap<EndpointId, Vec<RunningWorker>>, LaunchError> {
     let mut adopted: HashMap<EndpointId, Vec<RunningWorker>> = HashMap::new();
-    for present in launcher.adopt().await? {
-        gpus.hold(&present.worker, &present.placement.gpus);
-        if is_known(&present.endpoint) {
-            tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "adopted a worker");
-            adopted.entry(present.endpoint).or_default().push(present);
+    for found in launcher.adopt().await? {
+        gpus.hold(&found.worker, &found.placement.gpus);
+        let RunningWorker { worker, endpoint, is_stopping, .. } = &found;
+        if is_known(endpoint) {
+            tracing::info!(%worker, %endpoint, "worker adopted");
+            adopted.entry(*endpoint).or_default().push(found);
             continue;
         }
-        if present.is_stopping {
+        if *is_stopping {
             continue;
         }
-        tracing::info!(worker = %present.worker, endpoint = %present.endpoint, "stopping a worker of an endpoint that is gone");
+        tracing::info!(%worker, %endpoint, "stopping worker of unknown endpoint");
         let (launcher, grace) = (Arc::clone(launcher), settings.stop_grace(None));
-        host.spawn(Box::pin(async move { reconcile::stop(&*launcher, &present.worker, grace).await }));
+        runtime.spawn(Box::pin(async move { reconcile::stop(&*launcher, &found.worker, grace).await }));
     }
     Ok(adopted)
 }

@@ -1,4 +1,4 @@
-//! What a supervisor needs of its endpoint.
+//! The endpoint and its queue, as a supervisor uses them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,19 +7,23 @@ use longshore_model::{Endpoint, Millis, WorkerId};
 
 use crate::{EndpointError, EndpointHandle, FleetView};
 
-/// What a supervisor needs of its endpoint. Its own trait, so that deciding can be tested without an actor.
+/// The endpoint and its queue, as a supervisor uses them. A trait, so that supervisors are tested without an actor.
+///
+/// The methods that return a result fail with [`EndpointError::Deleted`] if the endpoint is deleted. Any other error
+/// means that the queue is unavailable; the supervisor retries later.
 pub trait EndpointApi: Send + Sync + 'static {
-    /// The endpoint's record as it is now.
+    /// Returns the present resource of the endpoint.
     fn record(&self) -> Arc<Endpoint>;
-    /// The engine's clock.
+    /// Returns the time of the engine's clock.
     fn now(&self) -> Millis;
-    /// Load and workers.
+    /// Returns the load of the queue and the workers that the queue knows.
     fn fleet_view(&self) -> impl Future<Output = Result<FleetView, EndpointError>> + Send;
-    /// A launcher runs this worker.
+    /// Registers a managed worker at the queue, also one that the queue knows from its takes.
     fn register_worker(&self, worker: WorkerId) -> impl Future<Output = Result<(), EndpointError>> + Send;
-    /// No more jobs for this worker.
+    /// Drains a worker: the queue gives it no further job.
     fn drain_worker(&self, worker: WorkerId) -> impl Future<Output = Result<(), EndpointError>> + Send;
-    /// The worker is gone.
+    /// Tells the queue that a worker exited: its jobs are requeued, and count a retry if `counts_retry`. `reason` is
+    /// the error of jobs without a retry left.
     fn lose_worker(
         &self,
         worker: WorkerId,

@@ -1,4 +1,4 @@
-//! What a worker is started with: its command, and the environment in which the SDK finds this server.
+//! The spec of a worker: its command, and the environment by which the SDK finds this server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,11 @@ use longshore_model::{CodeHash, ComputeType, Endpoint, Placement, Template, Work
 
 use super::WorkerSettings;
 
-/// The spec of a worker, or why its template cannot be run.
+/// Returns the spec of a worker.
+///
+/// # Errors
+///
+/// Why the template cannot be run: its `workdir` names no valid code, or it has no command.
 pub(super) fn spec(
     endpoint: &Endpoint,
     template: &Template,
@@ -42,18 +46,19 @@ pub(super) fn spec(
     })
 }
 
-/// What one worker of an endpoint may use.
+/// Returns the limits of each worker of an endpoint.
 pub(super) fn limits(endpoint: &Endpoint) -> Limits {
     Limits { memory_bytes: endpoint.memory_bytes, vcpus: endpoint.vcpus }
 }
 
-/// An API key in the SDK's own configuration wins over the token in the environment, and the worker would be
-/// refused: it must not be seen.
+/// Returns whether the home directory contains a configuration of the SDK. An API key in it overrides the token in the
+/// environment, and this server would reject the worker: the worker then gets a home directory without it.
 fn sdk_is_configured(home: Option<&Path>) -> bool {
     home.is_some_and(|home| home.join(".runpod/config.toml").exists())
 }
 
-/// A worker id like those that workers give themselves elsewhere: short, and safe in URLs and file names.
+/// Returns a worker id of eight random lower-case letters: short, and safe in URLs and file names. `None` if they
+/// are no valid id, which cannot happen.
 pub(crate) fn mint_worker(mut entropy: u128) -> Option<WorkerId> {
     let mut letters = || {
         let letter = b'a' + (entropy % 26) as u8;
@@ -63,7 +68,8 @@ pub(crate) fn mint_worker(mut entropy: u128) -> Option<WorkerId> {
     (0..8).map(|_| letters()).collect::<String>().parse().ok()
 }
 
-/// What `chosen` may change, then `chosen`, then what must be as it is for the worker to reach us.
+/// Returns the environment variables of a worker: defaults, overridden by the template's `chosen`, overridden by the
+/// variables that the worker needs to reach this server.
 pub(crate) fn environment(
     endpoint: &Endpoint,
     chosen: &BTreeMap<String, String>,
@@ -77,15 +83,15 @@ pub(crate) fn environment(
     };
     let base = format!("{}/v2/{}", settings.base_url, endpoint.id);
     let defaults = [
-        // The checks need internet, 4 GB of free memory and more; a worker that fails them only exits.
+        // The checks need internet access, 4 GB of free memory and more; a worker that fails one exits.
         ("RUNPOD_SKIP_AUTO_SYSTEM_CHECKS", "true".to_owned()),
         ("RUNPOD_SKIP_GPU_CHECK", "true".to_owned()),
-        // Inputs in the local network are the normal case here.
+        // Inputs in the local network are usual for a self-hosted server.
         ("RUNPOD_ALLOW_PRIVATE_DOWNLOAD_URLS", "true".to_owned()),
         ("PYTHONUNBUFFERED", "1".to_owned()),
     ];
-    // The SDK appends `&…` to these addresses, so they need their `?`; it fills in what begins with `$`.
-    let ours = [
+    // The SDK appends `&…` to these URLs, so they need a query, and it replaces `$ID` and `$RUNPOD_POD_ID`.
+    let required = [
         ("RUNPOD_WEBHOOK_GET_JOB", format!("{base}/job-take/$ID?gpu={gpu}")),
         ("RUNPOD_WEBHOOK_POST_OUTPUT", format!("{base}/job-done/$RUNPOD_POD_ID/$ID?gpu={gpu}")),
         ("RUNPOD_WEBHOOK_POST_STREAM", format!("{base}/job-stream/$RUNPOD_POD_ID/$ID?gpu={gpu}")),
@@ -98,7 +104,7 @@ pub(crate) fn environment(
     ];
     let mut env = BTreeMap::from(defaults.map(|(name, value)| (name.to_owned(), value)));
     env.extend(chosen.clone());
-    env.extend(ours.map(|(name, value)| (name.to_owned(), value)));
+    env.extend(required.map(|(name, value)| (name.to_owned(), value)));
     env
 }
 
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_template_wins_over_defaults_but_not_over_addresses() {
+    fn the_template_overrides_defaults_but_no_required_variable() {
         let mut template = a_template();
         for name in ["RUNPOD_SKIP_GPU_CHECK", "RUNPOD_AI_API_KEY", "MODEL"] {
             template.env.insert(name.into(), "theirs".into());
@@ -123,12 +129,12 @@ mod tests {
         assert_eq!(spec.env["RUNPOD_AI_API_KEY"], "lsw_token");
         assert_eq!(spec.env["RUNPOD_WEBHOOK_GET_JOB"], format!("{base}/job-take/$ID?gpu=gpu"));
         assert_eq!(spec.env["RUNPOD_WEBHOOK_PING"], format!("{base}/ping/$RUNPOD_POD_ID?gpu=gpu"));
-        assert_eq!(spec.env["RUNPOD_PING_INTERVAL"], "1000", "less would end the pings");
+        assert_eq!(spec.env["RUNPOD_PING_INTERVAL"], "1000", "a shorter interval would stop the pings");
         assert_eq!(spec.command, ["python", "handler.py"]);
     }
 
     #[test]
-    fn a_template_without_a_command_says_so() {
+    fn a_template_without_a_command_is_an_error_that_says_so() {
         let template = Template { docker_entrypoint: vec![], docker_start_cmd: vec![], ..a_template() };
         let worker = mint_worker(0).unwrap();
         let reason =
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn deployed_code_needs_neither_a_command_nor_a_folder() {
+    fn deployed_code_needs_neither_a_command_nor_a_workdir() {
         let hash = "0a".repeat(32);
         let workdir = Some(format!("code:{hash}"));
         let template =
@@ -157,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_configured_sdk_is_hidden() {
+    fn a_home_directory_is_replaced_only_if_the_sdk_is_configured_there() {
         let home = tempfile::tempdir().unwrap();
         assert!(!sdk_is_configured(Some(home.path())));
         std::fs::create_dir(home.path().join(".runpod")).unwrap();

@@ -1,4 +1,4 @@
-//! The workers that a supervisor answers for, and what it makes of what happens to them. Nothing here waits.
+//! The managed workers of one endpoint, and what each event changes about them. Nothing here waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,226 +11,240 @@ use tokio::time::Instant;
 use super::{FleetStatus, WorkerStatus};
 use crate::FleetView;
 
-/// What is to become of a worker.
+/// The state that the supervisor wants for a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DesiredState {
-    /// It serves.
-    Serves,
-    /// It gets no more jobs.
-    Drains,
-    /// The launcher is ending it.
-    Stops,
+    /// The worker takes jobs.
+    Serving,
+    /// The worker gets no further job; a later plan stops it.
+    Draining,
+    /// The worker is being stopped, or will be as soon as its start is complete.
+    Stopping,
 }
 
-/// A worker that the supervisor answers for.
+/// A managed worker, from the begin of its start to its exit.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that hold or not, each by itself")]
 struct FleetWorker {
+    /// The endpoint's version that the worker was started for.
     version: u32,
     placement: Placement,
-    /// Until when it should ask for its first job.
-    asks_by: Instant,
-    /// The launcher is still starting it.
+    /// When the worker must have sent its first take.
+    first_take_by: Instant,
+    /// The launcher is starting the worker.
     is_starting: bool,
-    /// The queue knows that it is ours.
-    registered: bool,
-    /// Since when it has asked for jobs.
+    /// The queue knows the worker as a managed one.
+    is_registered: bool,
+    /// When the first take of the worker was observed; `None` before.
     ready_since: Option<Millis>,
-    /// How many jobs it held when last looked at.
-    held: u32,
-    /// It let go of a job and lived on.
+    /// The number of running jobs at the last pass.
+    running: u32,
+    /// The worker has finished a job and kept running.
     has_served: bool,
     desired: DesiredState,
-    /// The queue knows that it gets no more jobs.
+    /// The queue gives the worker no further job.
     is_drained: bool,
 }
 
 impl FleetWorker {
-    fn new(version: u32, placement: Placement, asks_by: Instant) -> Self {
+    fn new(version: u32, placement: Placement, first_take_by: Instant) -> Self {
         Self {
             version,
             placement,
-            asks_by,
+            first_take_by,
             is_starting: false,
-            registered: false,
+            is_registered: false,
             ready_since: None,
-            held: 0,
+            running: 0,
             has_served: false,
-            desired: DesiredState::Serves,
+            desired: DesiredState::Serving,
             is_drained: false,
         }
     }
 }
 
-/// What the queue is to be told of a worker that is gone.
+/// A worker that exited, as the supervisor reports it to the queue, which requeues its jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LostWorker {
+    /// The id of the worker.
     pub(super) worker: WorkerId,
-    /// Nobody asked it to end: jobs that it held count a retry.
+    /// The worker was not being stopped: its jobs count a retry.
     pub(super) counts_retry: bool,
-    /// It was asked to end, or had its turn to.
-    pub(super) expected: bool,
+    /// The worker was being stopped, or was drained and exited with code 0.
+    pub(super) is_expected: bool,
+    /// How the worker exited, for the log and for the error of its jobs.
     pub(super) reason: String,
 }
 
-/// The workers of one endpoint.
+/// The managed workers of one endpoint. Volatile; one per supervisor.
 #[derive(Debug, Default)]
 pub(super) struct FleetState {
     workers: BTreeMap<WorkerId, FleetWorker>,
     backoff: Backoff,
-    /// Workers of older versions whose place is still empty.
+    /// [`Plan::unreplaced`] of the last plan, less the workers that were started since.
     unreplaced: u32,
+    /// [`FleetStatus::last_crash`].
     last_crash: Option<Arc<str>>,
-    /// The endpoint is deleted: every worker goes, and none comes.
-    closing: bool,
+    /// The endpoint is deleted or has another provider: every worker is stopped, and none started.
+    is_closing: bool,
 }
 
 impl FleetState {
-    /// The launcher runs this worker.
-    pub(super) fn add(&mut self, present: RunningWorker, asks_by: Instant) {
-        let fate = if present.is_stopping { DesiredState::Stops } else { DesiredState::Serves };
-        let member = FleetWorker::new(present.version, present.placement, asks_by);
-        self.workers.insert(present.worker, FleetWorker { desired: fate, ..member });
+    /// Adds an adopted worker.
+    pub(super) fn add(&mut self, present: RunningWorker, first_take_by: Instant) {
+        let desired = if present.is_stopping { DesiredState::Stopping } else { DesiredState::Serving };
+        let entry = FleetWorker::new(present.version, present.placement, first_take_by);
+        self.workers.insert(present.worker, FleetWorker { desired, ..entry });
     }
 
-    /// The launcher is starting this worker. It counts as one that is there.
-    pub(super) fn starts(&mut self, spec: &WorkerSpec, asks_by: Instant) {
+    /// Adds a worker that the launcher is starting.
+    pub(super) fn add_starting(&mut self, spec: &WorkerSpec, first_take_by: Instant) {
         self.unreplaced = self.unreplaced.saturating_sub(1);
-        let member = FleetWorker::new(spec.version, spec.placement.clone(), asks_by);
-        self.workers.insert(spec.worker.clone(), FleetWorker { is_starting: true, ..member });
+        let entry = FleetWorker::new(spec.version, spec.placement.clone(), first_take_by);
+        self.workers.insert(spec.worker.clone(), FleetWorker { is_starting: true, ..entry });
     }
 
-    /// The launcher has started this worker. Answers whether it is to end it already.
-    pub(super) fn started(&mut self, worker: &WorkerId) -> bool {
-        self.workers.get_mut(worker).is_some_and(|member| {
-            member.is_starting = false;
-            member.desired == DesiredState::Stops
+    /// Completes the start of a worker. Returns whether the launcher must stop it now.
+    pub(super) fn set_started(&mut self, worker: &WorkerId) -> bool {
+        self.workers.get_mut(worker).is_some_and(|entry| {
+            entry.is_starting = false;
+            entry.desired == DesiredState::Stopping
         })
     }
 
-    /// The workers that are to serve and have not asked for a job in time.
+    /// Returns the serving workers whose first take is overdue.
     pub(super) fn overdue(&self, now: Instant) -> Vec<WorkerId> {
-        self.unheard().filter(|(_, m)| m.asks_by <= now).map(|(id, _)| id.clone()).collect()
+        self.before_first_take().filter(|(_, w)| w.first_take_by <= now).map(|(id, _)| id.clone()).collect()
     }
 
-    /// When the next worker will not have asked for a job in time.
+    /// Returns when the next first take is overdue; `None` if every serving worker has sent its first take.
     pub(super) fn next_overdue(&self) -> Option<Instant> {
-        self.unheard().map(|(_, m)| m.asks_by).min()
+        self.before_first_take().map(|(_, w)| w.first_take_by).min()
     }
 
-    fn unheard(&self) -> impl Iterator<Item = (&WorkerId, &FleetWorker)> {
-        self.workers.iter().filter(|(_, m)| m.desired == DesiredState::Serves && m.ready_since.is_none())
+    /// The serving workers that have not sent their first take.
+    fn before_first_take(&self) -> impl Iterator<Item = (&WorkerId, &FleetWorker)> {
+        self.workers.iter().filter(|(_, w)| w.desired == DesiredState::Serving && w.ready_since.is_none())
     }
 
-    /// There is no such worker any more, or there never was, and nobody will say how it ended.
-    pub(super) fn forget(&mut self, worker: &WorkerId) {
+    /// Removes a worker whose exit will not be reported: its start failed, or the supervisor gets no more events.
+    pub(super) fn remove(&mut self, worker: &WorkerId) {
         self.workers.remove(worker);
     }
 
+    /// Returns whether there is no worker.
     pub(super) fn is_empty(&self) -> bool {
         self.workers.is_empty()
     }
 
-    /// The workers that the queue has to be told are ours.
+    /// Returns the workers that run and that the queue does not know as managed ones.
     pub(super) fn unregistered(&self) -> Vec<WorkerId> {
         self.workers
             .iter()
-            .filter(|(_, m)| !m.registered && !m.is_starting)
+            .filter(|(_, w)| !w.is_registered && !w.is_starting)
             .map(|(id, _)| id.clone())
             .collect()
     }
 
-    pub(super) fn registered(&mut self, worker: &WorkerId) {
-        if let Some(member) = self.workers.get_mut(worker) {
-            member.registered = true;
+    /// Notes that the queue knows a worker as a managed one.
+    pub(super) fn set_registered(&mut self, worker: &WorkerId) {
+        if let Some(entry) = self.workers.get_mut(worker) {
+            entry.is_registered = true;
         }
     }
 
-    /// The workers that the queue has to be told to give no more jobs. It must know them.
+    /// Returns the workers that the queue must drain. Workers that it does not know come later.
     pub(super) fn undrained(&self) -> Vec<WorkerId> {
-        let untold = |m: &FleetWorker| m.desired != DesiredState::Serves && m.registered && !m.is_drained;
-        self.workers.iter().filter(|(_, m)| untold(m)).map(|(id, _)| id.clone()).collect()
+        let is_undrained =
+            |w: &FleetWorker| w.desired != DesiredState::Serving && w.is_registered && !w.is_drained;
+        self.workers.iter().filter(|(_, w)| is_undrained(w)).map(|(id, _)| id.clone()).collect()
     }
 
-    pub(super) fn drained(&mut self, worker: &WorkerId) {
-        if let Some(member) = self.workers.get_mut(worker) {
-            member.is_drained = true;
+    /// Notes that the queue has drained a worker.
+    pub(super) fn set_drained(&mut self, worker: &WorkerId) {
+        if let Some(entry) = self.workers.get_mut(worker) {
+            entry.is_drained = true;
         }
     }
 
-    /// The worker gets no more jobs from now on.
+    /// Drains a worker; the next pass tells the queue.
     pub(super) fn drain(&mut self, worker: &WorkerId) {
-        if let Some(member) = self.workers.get_mut(worker).filter(|m| m.desired == DesiredState::Serves) {
-            member.desired = DesiredState::Drains;
+        if let Some(entry) = self.workers.get_mut(worker).filter(|w| w.desired == DesiredState::Serving) {
+            entry.desired = DesiredState::Draining;
         }
     }
 
-    /// The worker is to end. False if the launcher has to do nothing now: it is ending it already, or still has to
-    /// start it, or there is none.
+    /// Marks a worker as being stopped. Returns whether the launcher must stop it now: not if it is being stopped
+    /// already, is being started, or is unknown.
     pub(super) fn stop(&mut self, worker: &WorkerId) -> bool {
-        let member = self.workers.get_mut(worker).filter(|m| m.desired != DesiredState::Stops);
-        member.is_some_and(|member| {
-            member.desired = DesiredState::Stops;
-            !member.is_starting
+        let entry = self.workers.get_mut(worker).filter(|w| w.desired != DesiredState::Stopping);
+        entry.is_some_and(|entry| {
+            entry.desired = DesiredState::Stopping;
+            !entry.is_starting
         })
     }
 
-    /// The endpoint is deleted.
+    /// Closes the fleet: from now on a plan starts no worker and stops every one.
     pub(super) fn close(&mut self) {
-        self.closing = true;
+        self.is_closing = true;
     }
 
+    /// Returns whether the fleet is closed.
     pub(super) fn is_closing(&self) -> bool {
-        self.closing
+        self.is_closing
     }
 
-    /// Whether this is a worker of ours that is not being ended: with one that is, everything ends.
+    /// Returns whether this is a managed worker that is not being stopped.
     pub(super) fn runs(&self, worker: &WorkerId) -> bool {
-        self.workers.get(worker).is_some_and(|member| member.desired != DesiredState::Stops)
+        self.workers.get(worker).is_some_and(|entry| entry.desired != DesiredState::Stopping)
     }
 
-    pub(super) fn everyone(&self) -> Vec<WorkerId> {
+    /// Returns the ids of all workers.
+    pub(super) fn ids(&self) -> Vec<WorkerId> {
         self.workers.keys().cloned().collect()
     }
 
-    /// The command may be another one now: it gets a fresh chance.
-    pub(super) fn configured(&mut self) {
+    /// Ends the wait after crashes, because the command may have changed.
+    pub(super) fn reset_backoff(&mut self) {
         self.backoff.forget();
     }
 
-    /// A worker could not even be started.
-    pub(super) fn not_started(&mut self, now: Millis, reason: &str) {
+    /// Counts a failed start as a crash.
+    pub(super) fn record_failed_start(&mut self, now: Millis, reason: &str) {
         self.backoff.crashed(now, 0);
         self.last_crash = Some(reason.into());
     }
 
-    /// A worker is being replaced for this reason. One that never asked for a job would do no better next time.
-    pub(super) fn replaced(&mut self, now: Millis, worker: &WorkerId, reason: &str) {
-        if self.workers.get(worker).is_some_and(|member| member.ready_since.is_none()) {
-            self.not_started(now, reason);
+    /// Counts the replacement of a worker as a crash if the worker never sent a take: the next one will likely fail
+    /// too.
+    pub(super) fn record_replacement(&mut self, now: Millis, worker: &WorkerId, reason: &str) {
+        if self.workers.get(worker).is_some_and(|entry| entry.ready_since.is_none()) {
+            self.record_failed_start(now, reason);
         }
     }
 
-    /// A worker ended: what the queue is to be told. Of one that is not on the list, an earlier server knew.
-    pub(super) fn exited(&mut self, now: Millis, exited: &WorkerExit) -> LostWorker {
-        let member = self.workers.remove(&exited.worker);
-        let fate = member.as_ref().map_or(DesiredState::Serves, |m| m.desired);
-        let was_ready = member.as_ref().is_some_and(|m| m.ready_since.is_some());
-        let has_served = member.as_ref().is_some_and(|m| m.has_served);
-        let clean = exited.code == Some(0);
+    /// Removes a worker that exited and returns it for the queue. An exit that was unexpected counts as a crash, unless
+    /// the worker had been ready and exited with code 0. A worker that is unknown here was started by an earlier
+    /// server.
+    pub(super) fn record_exit(&mut self, now: Millis, exited: &WorkerExit) -> LostWorker {
+        let entry = self.workers.remove(&exited.worker);
+        let desired = entry.as_ref().map_or(DesiredState::Serving, |w| w.desired);
+        let was_ready = entry.as_ref().is_some_and(|w| w.ready_since.is_some());
+        let has_served = entry.as_ref().is_some_and(|w| w.has_served);
+        let is_clean = exited.code == Some(0);
         let reason = describe(exited);
-        let asked_to = exited.expected || fate == DesiredState::Stops;
-        // One that gets no more jobs may go when it has none left.
-        let expected = asked_to || (clean && fate != DesiredState::Serves);
-        if member.is_some() && !expected && !(clean && was_ready) {
-            // It worked before: rather the fault of a job than of the command.
+        let was_stopped = exited.expected || desired == DesiredState::Stopping;
+        // A drained worker may exit by itself.
+        let is_expected = was_stopped || (is_clean && desired != DesiredState::Serving);
+        if entry.is_some() && !is_expected && !(is_clean && was_ready) {
+            // A worker that served jobs shows that the command works: more likely a job caused the crash.
             self.backoff.crashed(now, if has_served { STABLE_UPTIME_MS } else { exited.ran_ms });
             self.last_crash = Some(reason.as_str().into());
         }
-        LostWorker { worker: exited.worker.clone(), counts_retry: !asked_to, expected, reason }
+        LostWorker { worker: exited.worker.clone(), counts_retry: !was_stopped, is_expected, reason }
     }
 
-    /// What to do now, and when to look again.
+    /// Returns the plan for the present load and workers, and the status without what the steps of the plan find out.
     pub(super) fn plan(
         &mut self,
         now: Millis,
@@ -238,7 +252,7 @@ impl FleetState {
         view: &FleetView,
     ) -> (Plan, FleetStatus) {
         self.observe(now, view);
-        if self.closing {
+        if self.is_closing {
             rules.workers_max = 0;
         }
         let load = FleetLoad {
@@ -249,9 +263,9 @@ impl FleetState {
         let fleet = self.fleet(view);
         let mut plan = plan(now, &rules, &load, &fleet, &self.backoff, self.unreplaced);
         self.unreplaced = plan.unreplaced;
-        // The launcher is at it already.
+        // These workers are being stopped already.
         plan.steps.retain(|step| match step {
-            Step::Stop(id) => self.workers.get(id).is_some_and(|m| m.desired != DesiredState::Stops),
+            Step::Stop(id) => self.workers.get(id).is_some_and(|w| w.desired != DesiredState::Stopping),
             Step::Start | Step::Drain(_) => true,
         });
         let starting = |w: &&PlannedWorker| w.version.is_some() && w.phase == WorkerPhase::Initializing;
@@ -259,57 +273,59 @@ impl FleetState {
             initializing: fleet.iter().filter(starting).count() as u32,
             unhealthy: plan.unhealthy,
             last_crash: self.last_crash.clone(),
-            workers: self.kept(),
+            workers: self.statuses(),
             ..FleetStatus::default()
         };
         (plan, status)
     }
 
-    /// Notes who has asked for jobs by now, and whether one has shown that the command works.
+    /// Notes which workers have sent their first take, and ends the wait after crashes if one shows that the command
+    /// works.
     fn observe(&mut self, now: Millis, view: &FleetView) {
         for seen in &view.workers {
-            let Some(member) = self.workers.get_mut(&seen.id) else { continue };
-            let asked = matches!(seen.phase, WorkerPhase::Idle | WorkerPhase::Running);
-            if asked && member.ready_since.is_none() {
-                member.ready_since = Some(now);
+            let Some(entry) = self.workers.get_mut(&seen.id) else { continue };
+            let is_ready = matches!(seen.phase, WorkerPhase::Idle | WorkerPhase::Running);
+            if is_ready && entry.ready_since.is_none() {
+                entry.ready_since = Some(now);
             }
-            member.has_served |= asked && seen.running < member.held;
-            member.held = seen.running;
-            let lived_ms = member.ready_since.map_or(0, |since| now.since(since));
-            if member.has_served || lived_ms >= STABLE_UPTIME_MS {
+            entry.has_served |= is_ready && seen.running < entry.running;
+            entry.running = seen.running;
+            let uptime_ms = entry.ready_since.map_or(0, |since| now.since(since));
+            if entry.has_served || uptime_ms >= STABLE_UPTIME_MS {
                 self.backoff.lived(STABLE_UPTIME_MS);
                 self.last_crash = None;
             }
         }
     }
 
-    /// Whether a worker that is up could show, by living on, that the command works.
+    /// Returns whether, after a crash, a ready worker can show by its uptime that the command works.
     pub(super) fn is_on_probation(&self) -> bool {
-        self.last_crash.is_some() && self.workers.values().any(|m| m.ready_since.is_some())
+        self.last_crash.is_some() && self.workers.values().any(|w| w.ready_since.is_some())
     }
 
-    fn kept(&self) -> Arc<[WorkerStatus]> {
-        let kept = self.workers.iter().map(|(id, member)| WorkerStatus {
+    /// Returns the status of every worker, by id.
+    fn statuses(&self) -> Arc<[WorkerStatus]> {
+        let statuses = self.workers.iter().map(|(id, entry)| WorkerStatus {
             id: id.clone(),
-            version: member.version,
-            placement: member.placement.clone(),
+            version: entry.version,
+            placement: entry.placement.clone(),
         });
-        kept.collect()
+        statuses.collect()
     }
 
-    /// The workers as the plan sees them: ours, then those from outside.
+    /// Returns the workers as the planner sees them: the managed ones, then the external ones.
     fn fleet(&self, view: &FleetView) -> Vec<PlannedWorker> {
         let seen = |id: &WorkerId| view.workers.iter().find(|w| w.id == *id);
-        let ours = self.workers.iter().map(|(id, member)| {
+        let managed = self.workers.iter().map(|(id, entry)| {
             let seen = seen(id);
-            let phase = match member.desired {
-                DesiredState::Serves => seen.map_or(WorkerPhase::Initializing, |w| w.phase),
-                DesiredState::Drains | DesiredState::Stops => WorkerPhase::Draining,
+            let phase = match entry.desired {
+                DesiredState::Serving => seen.map_or(WorkerPhase::Initializing, |w| w.phase),
+                DesiredState::Draining | DesiredState::Stopping => WorkerPhase::Draining,
             };
             let (running, idle_ms) = seen.map_or((0, 0), |w| (w.running, w.idle_ms));
-            PlannedWorker { id: id.clone(), version: Some(member.version), phase, running, idle_ms }
+            PlannedWorker { id: id.clone(), version: Some(entry.version), phase, running, idle_ms }
         });
-        let outsiders =
+        let external =
             view.workers.iter().filter(|w| !self.workers.contains_key(&w.id)).map(|w| PlannedWorker {
                 id: w.id.clone(),
                 version: None,
@@ -317,11 +333,11 @@ impl FleetState {
                 running: w.running,
                 idle_ms: w.idle_ms,
             });
-        ours.chain(outsiders).collect()
+        managed.chain(external).collect()
     }
 }
 
-/// How a worker ended, in words for the job's owner.
+/// Returns how a worker exited, as text for the error of its jobs.
 fn describe(exited: &WorkerExit) -> String {
     let how = match (&exited.because, exited.code, exited.signal) {
         (Some(because), _, _) => format!("was {because}"),

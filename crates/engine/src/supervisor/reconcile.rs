@@ -1,4 +1,4 @@
-//! Asks, carries out, asks again.
+//! The task of a supervisor: observes the fleet, plans, takes the steps, and repeats.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,138 +17,142 @@ use super::{EndpointApi, FleetEvent, FleetStatus, SupervisorParts};
 use crate::EndpointError;
 use crate::gpu_pool::GpuWaiter;
 
-/// The least time between two looks that only the load asked for: a busy endpoint changes it all the time.
+/// Shortest time between two passes that only a change of the load causes: a busy endpoint changes it with each job.
 const RECONCILE_INTERVAL_MIN: Duration = Duration::from_millis(50);
-/// How long to wait after the endpoint could not answer.
+/// Pause after the endpoint was unavailable.
 const RETRY_IN: Duration = Duration::from_secs(1);
-/// How often the outcome of the steps is looked at at once. More would be a plan that contradicts itself.
+/// Limit of consecutive passes without a pause. A plan that still has steps then contradicts itself.
 const PASSES_MAX: u32 = 8;
-/// How long to wait at most before looking again for a place: whoever was first in line may not be any more.
-const PLACE_RETRY_IN: Duration = Duration::from_secs(30);
-/// How long a worker may take to ask for its first job: it may be loading a model.
+/// Interval of placement retries while a worker is throttled: a reservation for another endpoint may have expired,
+/// which wakes no waiter.
+const PLACEMENT_RETRY_IN: Duration = Duration::from_secs(30);
+/// Time from a worker's start to its first take after which the worker is replaced. Long, since it may load a model.
 const FIRST_TAKE_TIMEOUT: Duration = Duration::from_mins(30);
-/// The same for an adopted one that was started for another address of this server, which it will most likely never
+/// The same for an adopted worker that was started with another base URL of this server, which it probably cannot
 /// reach.
 const MOVED_FIRST_TAKE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The endpoint could not answer; ask again later.
+/// The endpoint is unavailable; the pass is retried later.
 struct EndpointUnavailable;
 
-/// The running supervisor.
+/// The state of a supervisor's task.
 pub(super) struct Supervisor<P> {
     parts: SupervisorParts<P>,
-    roster: FleetState,
-    claim: GpuWaiter,
-    /// What the queue was not told yet.
+    fleet: FleetState,
+    gpu_waiter: GpuWaiter,
+    /// Exited workers that the queue does not know of yet.
     losses: Vec<LostWorker>,
-    /// Workers that the launcher is starting, and what came of it.
+    /// Starts in progress, each with its result.
     starts: JoinSet<(WorkerId, Result<(), LaunchError>)>,
-    /// Workers that the launcher is ending.
+    /// Stops in progress.
     stops: JoinSet<WorkerId>,
-    /// What stopped jobs left in workers that live on, being ended.
-    clearing: JoinSet<()>,
+    /// Leftover processes of stopped jobs being ended.
+    cleanups: JoinSet<()>,
     publish: watch::Sender<FleetStatus>,
-    /// Which limits do not hold for the worker that was started last.
+    /// The limits that are not enforced for the worker that was started last, as text.
     unenforced: Option<String>,
-    looked_at: Option<Instant>,
-    /// The endpoint has another provider, whose supervisor gets its events: this one looks at intervals.
+    /// When the last passes began; `None` before the first.
+    reconciled_at: Option<Instant>,
+    /// The endpoint has another provider. Its supervisor gets the events; this one reconciles at intervals.
     is_detached: bool,
 }
 
 impl<P: EndpointApi> Supervisor<P> {
+    /// Returns a supervisor that has adopted the workers in `parts`.
     pub(super) fn new(mut parts: SupervisorParts<P>, publish: watch::Sender<FleetStatus>) -> Self {
-        let mut roster = FleetState::default();
+        let mut fleet = FleetState::default();
         if !planted(Bug::AdoptedForgotten) {
-            let asks_by =
+            let first_take_by =
                 Instant::now() + if parts.moved { MOVED_FIRST_TAKE_TIMEOUT } else { FIRST_TAKE_TIMEOUT };
-            parts.adopted.drain(..).for_each(|present| roster.add(present, asks_by));
+            parts.adopted.drain(..).for_each(|present| fleet.add(present, first_take_by));
         }
         Self {
-            claim: GpuWaiter::new(Arc::clone(&parts.gpu_pool), parts.endpoint_api.record().id),
+            gpu_waiter: GpuWaiter::new(Arc::clone(&parts.gpu_pool), parts.endpoint_api.record().id),
             parts,
-            roster,
+            fleet,
             losses: Vec::new(),
             starts: JoinSet::new(),
             stops: JoinSet::new(),
-            clearing: JoinSet::new(),
+            cleanups: JoinSet::new(),
             publish,
             unenforced: None,
-            looked_at: None,
+            reconciled_at: None,
             is_detached: false,
         }
     }
 
-    /// Runs until the endpoint is gone with its last worker, or the server stops.
+    /// Runs until the endpoint is deleted and its last worker has exited, or the server stops.
     pub(super) async fn run(mut self, mut events: mpsc::UnboundedReceiver<FleetEvent>) {
-        let mut look_at = Some(Instant::now());
-        // A deleted endpoint may have nobody left who could send events. Its workers are ended all the same.
-        let mut heard = true;
-        while !(self.roster.is_closing() && self.roster.is_empty() && self.losses.is_empty()) {
+        let mut next_pass = Some(Instant::now());
+        // The senders of a deleted endpoint may all be dropped; its workers are stopped all the same.
+        let mut has_senders = true;
+        while !(self.fleet.is_closing() && self.fleet.is_empty() && self.losses.is_empty()) {
             let soonest = tokio::select! {
                 biased;
-                event = events.recv(), if heard => match event {
+                event = events.recv(), if has_senders => match event {
                     Some(FleetEvent::Shutdown) => break,
                     Some(event) => self.handle(event),
-                    None if !self.roster.is_closing() => break,
+                    None if !self.fleet.is_closing() => break,
                     None => {
-                        heard = false;
+                        has_senders = false;
                         Instant::now()
                     }
                 },
                 Some(started) = self.starts.join_next() => {
-                    if let Ok((worker, outcome)) = started {
-                        self.started(worker, outcome);
+                    if let Ok((worker, result)) = started {
+                        self.started(worker, result);
                     }
                     Instant::now()
                 }
                 Some(stopped) = self.stops.join_next() => {
-                    if let (Ok(worker), false) = (stopped, heard) {
-                        self.roster.forget(&worker);
+                    // Without events the exit is not reported.
+                    if let (Ok(worker), false) = (stopped, has_senders) {
+                        self.fleet.remove(&worker);
                     }
                     continue;
                 }
-                () = self.claim.changed() => Instant::now(),
-                () = sleep_until(look_at.unwrap_or_else(Instant::now)), if look_at.is_some() => {
-                    look_at = self.reconcile().await;
-                    if heard && !self.is_detached {
+                () = self.gpu_waiter.changed() => Instant::now(),
+                () = sleep_until(next_pass.unwrap_or_else(Instant::now)), if next_pass.is_some() => {
+                    next_pass = self.reconcile().await;
+                    if has_senders && !self.is_detached {
                         continue;
                     }
                     Instant::now() + RETRY_IN
                 }
             };
-            look_at = Some(look_at.map_or(soonest, |before| before.min(soonest)));
+            next_pass = Some(next_pass.map_or(soonest, |before| before.min(soonest)));
         }
-        if self.roster.is_closing() && self.roster.is_empty() {
-            self.forget().await;
+        if self.fleet.is_closing() && self.fleet.is_empty() {
+            self.remove_logs().await;
         }
-        // A worker that begins has to be known to the launcher. What is being ended goes on without us.
+        // The launcher must know every worker that it starts. Stops go on without this task.
         while self.starts.join_next().await.is_some() {}
         self.stops.detach_all();
     }
 
     /// Removes the logs of the deleted endpoint's workers.
-    async fn forget(&self) {
+    async fn remove_logs(&self) {
         let endpoint = self.parts.endpoint_api.record().id;
         if let Err(error) = self.parts.launcher.forget(&endpoint).await {
-            tracing::warn!(%endpoint, %error, "the logs of a deleted endpoint remain");
+            tracing::warn!(%endpoint, %error, "worker logs of deleted endpoint not removed");
         }
     }
 
-    /// Notes what happened; answers when to look at the fleet.
+    /// Handles an event. Returns when the next pass is due.
     fn handle(&mut self, event: FleetEvent) -> Instant {
-        let soon = Instant::now();
+        let now = Instant::now();
         match event {
             FleetEvent::Demand => {
-                return self.looked_at.map_or(soon, |at| soon.max(at + RECONCILE_INTERVAL_MIN));
+                return self.reconciled_at.map_or(now, |at| now.max(at + RECONCILE_INTERVAL_MIN));
             }
             FleetEvent::Replace { worker, reason } => self.replace(worker, &reason),
             FleetEvent::LetGo { worker, since, until } => {
-                self.clear_up(worker, since, until);
-                return soon + RETRY_IN;
+                self.end_leftovers(worker, since, until);
+                return now + RETRY_IN;
             }
-            FleetEvent::Refresh { worker } => self.roster.drain(&worker),
+            FleetEvent::Refresh { worker } => self.fleet.drain(&worker),
             FleetEvent::Exited(exited) => self.exited(&exited),
-            FleetEvent::Configured => self.roster.configured(),
+            FleetEvent::Configured => self.fleet.reset_backoff(),
             FleetEvent::Deleted { drain } => self.close(drain),
             FleetEvent::ProviderChanged => {
                 self.is_detached = true;
@@ -156,109 +160,114 @@ impl<P: EndpointApi> Supervisor<P> {
             }
             FleetEvent::Shutdown => {}
         }
-        soon
+        now
     }
 
+    /// Handles the exit of a worker; the next pass tells the queue.
     fn exited(&mut self, exited: &WorkerExit) {
-        let loss = self.roster.exited(self.parts.endpoint_api.now(), exited);
+        let lost = self.fleet.record_exit(self.parts.endpoint_api.now(), exited);
         let WorkerExit { worker, code, signal, ran_ms, .. } = exited;
-        if loss.expected {
-            tracing::info!(%worker, ?code, ?signal, ran_ms, "a worker was stopped");
+        if lost.is_expected {
+            tracing::info!(%worker, ?code, ?signal, ran_ms, "worker stopped");
         } else {
-            // Its reason has the last lines of the worker's own log: what an operator looks for first.
-            tracing::warn!(%worker, ?code, ?signal, ran_ms, reason = %loss.reason, "a worker ended by itself");
+            // The reason contains the last lines of the worker's own log.
+            tracing::warn!(%worker, ?code, ?signal, ran_ms, reason = %lost.reason, "worker exited");
         }
-        self.losses.push(loss);
+        self.losses.push(lost);
     }
 
+    /// Closes the fleet. Without `drain`, every worker is stopped now.
     fn close(&mut self, drain: bool) {
-        self.roster.close();
+        self.fleet.close();
         if !drain {
-            for worker in self.roster.everyone() {
+            for worker in self.fleet.ids() {
                 self.stop(worker, self.stop_grace());
             }
         }
     }
 
-    /// Plans and carries out until there is nothing left to do; answers when to look again.
+    /// Makes passes until a plan has no step. Returns when the next pass is due; `None`: after the next event.
     async fn reconcile(&mut self) -> Option<Instant> {
-        self.looked_at = Some(Instant::now());
+        self.reconciled_at = Some(Instant::now());
         for _ in 0..PASSES_MAX {
             match self.pass().await {
                 Ok(PassResult::Acted) => {}
-                Ok(PassResult::Rests(after)) => return after.map(|after| Instant::now() + after),
+                Ok(PassResult::Idle(after)) => return after.map(|after| Instant::now() + after),
                 Err(EndpointUnavailable) => break,
             }
         }
         Some(Instant::now() + RETRY_IN)
     }
 
+    /// Makes one pass: reports changes to the queue, observes, plans, and takes the steps.
     async fn pass(&mut self) -> Result<PassResult, EndpointUnavailable> {
-        self.tell().await?;
+        self.report_changes().await?;
         let view = self.parts.endpoint_api.fleet_view().await;
-        let Some(view) = self.answered(view)? else { return Ok(PassResult::Rests(None)) };
+        let Some(view) = self.reply(view)? else { return Ok(PassResult::Idle(None)) };
         let now = self.parts.endpoint_api.now();
         let rules = ScalingRules::from(&*self.parts.endpoint_api.record());
-        let (plan, mut status) = self.roster.plan(now, rules, &view);
-        let given_up_after = self.give_up_on_the_silent();
-        let carried_out = self.carry_out(plan.steps);
-        if carried_out.throttled == 0 {
-            self.claim.leave();
+        let (plan, mut status) = self.fleet.plan(now, rules, &view);
+        let first_take_in = self.replace_overdue();
+        let results = self.take_steps(plan.steps);
+        if results.throttled == 0 {
+            self.gpu_waiter.leave();
         }
-        status.throttled = carried_out.throttled;
-        status.throttled_because = carried_out.because;
+        status.throttled = results.throttled;
+        status.throttled_because = results.because;
         self.publish(status);
-        if carried_out.acted {
+        if results.acted {
             return Ok(PassResult::Acted);
         }
         let planned = plan.look_at.map(|at| Duration::from_millis(at.since(now)));
-        let probation = self.roster.is_on_probation().then_some(Duration::from_millis(STABLE_UPTIME_MS));
-        let place = (carried_out.throttled > 0).then_some(PLACE_RETRY_IN);
-        Ok(PassResult::Rests([planned, probation, place, given_up_after].into_iter().flatten().min()))
+        let probation = self.fleet.is_on_probation().then_some(Duration::from_millis(STABLE_UPTIME_MS));
+        let placement = (results.throttled > 0).then_some(PLACEMENT_RETRY_IN);
+        Ok(PassResult::Idle([planned, probation, placement, first_take_in].into_iter().flatten().min()))
     }
 
-    fn carry_out(&mut self, steps: Vec<Step>) -> StepResults {
-        let mut outcome = StepResults::default();
+    /// Takes the steps of a plan, up to the first start that fails.
+    fn take_steps(&mut self, steps: Vec<Step>) -> StepResults {
+        let mut results = StepResults::default();
         for step in steps {
             match step {
-                // Where one found no place, the next one would find none either.
-                Step::Start if outcome.throttled > 0 => outcome.throttled += 1,
+                // After one start without GPUs, the next one would get none either.
+                Step::Start if results.throttled > 0 => results.throttled += 1,
                 Step::Start => match self.start() {
-                    Ok(()) => outcome.acted = true,
+                    Ok(()) => results.acted = true,
                     Err(NotStarted::Throttled(reason)) => {
-                        outcome.throttled = 1;
-                        outcome.because = Some(reason.into());
+                        results.throttled = 1;
+                        results.because = Some(reason.into());
                     }
                     Err(NotStarted::Failed(reason)) => {
                         self.not_started(&reason);
-                        outcome.acted = true;
+                        results.acted = true;
                         break;
                     }
                 },
                 Step::Drain(worker) => {
-                    self.roster.drain(&worker);
-                    outcome.acted = true;
+                    self.fleet.drain(&worker);
+                    results.acted = true;
                 }
                 Step::Stop(worker) => {
                     self.stop(worker, self.stop_grace());
-                    outcome.acted = true;
+                    results.acted = true;
                 }
             }
         }
-        outcome
+        results
     }
 
-    /// How long a worker that is to go may take to end after SIGTERM.
+    /// Returns the time from SIGTERM to SIGKILL for a drained worker.
     fn stop_grace(&self) -> Duration {
         self.parts.settings.stop_grace(Some(&self.parts.endpoint_api.record()))
     }
 
+    /// Publishes the status, and logs when workers begin to be throttled.
     fn publish(&self, status: FleetStatus) {
         if let Some(reason) =
             status.throttled_because.as_ref().filter(|_| self.publish.borrow().throttled == 0)
         {
             let endpoint = self.parts.endpoint_api.record().id;
-            tracing::warn!(%endpoint, %reason, "no place for a worker");
+            tracing::warn!(%endpoint, %reason, "worker throttled, no free GPUs");
         }
         self.publish.send_if_modified(|published| {
             let changed = *published != status;
@@ -267,68 +276,70 @@ impl<P: EndpointApi> Supervisor<P> {
         });
     }
 
-    /// Replaces workers that should have asked for a job by now; answers after what time the next one should have.
-    fn give_up_on_the_silent(&mut self) -> Option<Duration> {
+    /// Replaces the workers whose first take is overdue. Returns after what time the next one is overdue.
+    fn replace_overdue(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        for worker in self.roster.overdue(now) {
-            self.replace(worker, "it never asked this server for a job");
+        for worker in self.fleet.overdue(now) {
+            self.replace(worker, "the worker requested no job from this server in time");
         }
-        self.roster.next_overdue().map(|at| at - now)
+        self.fleet.next_overdue().map(|at| at - now)
     }
 
-    /// Ends the processes that a worker began between two moments, in the background, if they are still there after a while.
-    fn clear_up(&mut self, worker: WorkerId, since: Millis, until: Millis) {
-        while self.clearing.try_join_next().is_some() {}
-        if !self.roster.runs(&worker) {
+    /// Ends, in the background, the processes that a worker started between two moments and that still run after the
+    /// kill grace. A worker that is being stopped needs none of this: all its processes end with it.
+    fn end_leftovers(&mut self, worker: WorkerId, since: Millis, until: Millis) {
+        while self.cleanups.try_join_next().is_some() {}
+        if !self.fleet.runs(&worker) {
             return;
         }
-        // First: what is late in between must not make the span end later.
+        // Read before `now`: a delay between the two must not move the end of the span.
         let as_of = std::time::Instant::now();
         let now = self.parts.endpoint_api.now();
         let ago = |at: Millis| Duration::from_millis(now.since(at));
         let (launcher, grace) = (Arc::clone(&self.parts.launcher), self.parts.settings.kill_grace());
         let born = Born { since_ago: ago(since), until_ago: ago(until), as_of };
-        self.clearing.spawn(async move {
+        self.cleanups.spawn(async move {
             match launcher.end_leftovers(&worker, born, grace).await {
                 Ok(0) => {}
-                Ok(ended) => tracing::info!(%worker, ended, "ended processes that a stopped job had left"),
+                Ok(ended) => tracing::info!(%worker, ended, "leftover processes of stopped job ended"),
                 Err(error) => {
-                    tracing::warn!(%worker, %error, "processes that a stopped job left may live on");
+                    tracing::warn!(%worker, %error, "leftover processes may still run");
                 }
             }
         });
     }
 
+    /// Stops a worker; the next pass starts another one if the load needs it.
     fn replace(&mut self, worker: WorkerId, reason: &str) {
-        tracing::warn!(%worker, %reason, "replacing a worker");
-        self.roster.replaced(self.parts.endpoint_api.now(), &worker, reason);
+        tracing::warn!(%worker, %reason, "replacing worker");
+        self.fleet.record_replacement(self.parts.endpoint_api.now(), &worker, reason);
         self.stop(worker, self.parts.settings.kill_grace());
     }
 
-    /// Tells the queue what it does not know yet: who is gone, who is ours, who gets no more jobs.
-    async fn tell(&mut self) -> Result<(), EndpointUnavailable> {
+    /// Tells the queue which workers exited, which are managed, and which are drained, as far as it does not know.
+    async fn report_changes(&mut self) -> Result<(), EndpointUnavailable> {
         while let Some(LostWorker { worker, counts_retry, reason, .. }) = self.losses.first().cloned() {
-            let told = self.parts.endpoint_api.lose_worker(worker, counts_retry, reason).await;
-            self.answered(told)?;
+            let reply = self.parts.endpoint_api.lose_worker(worker, counts_retry, reason).await;
+            self.reply(reply)?;
             self.losses.remove(0);
         }
-        for worker in self.roster.unregistered() {
-            let told = self.parts.endpoint_api.register_worker(worker.clone()).await;
-            self.answered(told)?;
-            self.roster.registered(&worker);
+        for worker in self.fleet.unregistered() {
+            let reply = self.parts.endpoint_api.register_worker(worker.clone()).await;
+            self.reply(reply)?;
+            self.fleet.set_registered(&worker);
         }
-        for worker in self.roster.undrained() {
-            let told = self.parts.endpoint_api.drain_worker(worker.clone()).await;
-            self.answered(told)?;
-            self.roster.drained(&worker);
+        for worker in self.fleet.undrained() {
+            let reply = self.parts.endpoint_api.drain_worker(worker.clone()).await;
+            self.reply(reply)?;
+            self.fleet.set_drained(&worker);
         }
         Ok(())
     }
 
-    /// The answer; none if the endpoint is gone, which ends its workers.
-    fn answered<T>(&mut self, answer: Result<T, EndpointError>) -> Result<Option<T>, EndpointUnavailable> {
-        match answer {
-            Ok(answer) => Ok(Some(answer)),
+    /// Returns the value of a reply; `None` if the endpoint is deleted, which stops its workers.
+    fn reply<T>(&mut self, reply: Result<T, EndpointError>) -> Result<Option<T>, EndpointUnavailable> {
+        match reply {
+            Ok(value) => Ok(Some(value)),
             Err(EndpointError::Deleted) => {
                 self.close(false);
                 Ok(None)
@@ -337,80 +348,81 @@ impl<P: EndpointApi> Supervisor<P> {
         }
     }
 
-    /// Starts a worker in the background: that may take long, and the others must not wait for it.
+    /// Starts a worker in the background: a start may take long, and the other workers do not wait for it.
     fn start(&mut self) -> Result<(), NotStarted> {
         let spec = self.next_spec()?;
         self.warn_of_limits(&spec.placement);
-        self.roster.starts(&spec, Instant::now() + FIRST_TAKE_TIMEOUT);
+        self.fleet.add_starting(&spec, Instant::now() + FIRST_TAKE_TIMEOUT);
         let launcher = Arc::clone(&self.parts.launcher);
         self.starts.spawn(async move { (spec.worker.clone(), launcher.start(spec).await) });
         Ok(())
     }
 
-    /// Says once which limits do not hold, and again when it is others or for another reason.
+    /// Logs which limits are not enforced: for the first worker, and when the text changes.
     fn warn_of_limits(&mut self, placement: &Placement) {
         if let Some(reason) =
             placement.unenforced_limits.as_ref().filter(|_| self.unenforced != placement.unenforced_limits)
         {
             let endpoint = self.parts.endpoint_api.record().id;
-            tracing::warn!(%endpoint, %reason, "workers run without limits");
+            tracing::warn!(%endpoint, %reason, "worker limits not enforced");
         }
         self.unenforced.clone_from(&placement.unenforced_limits);
     }
 
+    /// Places the next worker and returns its spec. A worker without a valid spec holds no GPU.
     fn next_spec(&self) -> Result<WorkerSpec, NotStarted> {
-        let SupervisorParts { endpoint_api: port, template, settings, token, runtime: host, .. } =
-            &self.parts;
-        let endpoint = port.record();
+        let SupervisorParts { endpoint_api, template, settings, token, runtime, .. } = &self.parts;
+        let endpoint = endpoint_api.record();
         let failed = NotStarted::Failed;
         let template =
             template().ok_or_else(|| failed(format!("template {} does not exist", endpoint.template_id)))?;
         let worker =
-            mint_worker(host.entropy()).ok_or_else(|| failed("no worker id could be made".into()))?;
-        let now = port.now();
-        let placed = self.claim.place(now, &endpoint, &worker);
+            mint_worker(runtime.entropy()).ok_or_else(|| failed("cannot make a worker id".into()))?;
+        let now = endpoint_api.now();
+        let placed = self.gpu_waiter.place(now, &endpoint, &worker);
         let gpus = placed.map_err(|shortage| NotStarted::Throttled(shortage.reason().to_owned()))?;
         let unenforced_limits = self.parts.launcher.unenforced(&limits(&endpoint));
         let placement = Placement { started_at: now, gpus, unenforced_limits };
         spec(&endpoint, &template, settings, token, worker.clone(), placement).map_err(|reason| {
-            self.claim.free(&worker);
+            self.gpu_waiter.free(&worker);
             failed(reason)
         })
     }
 
-    /// A start came to its end.
-    fn started(&mut self, worker: WorkerId, outcome: Result<(), LaunchError>) {
-        match outcome {
+    /// Handles the end of a start.
+    fn started(&mut self, worker: WorkerId, result: Result<(), LaunchError>) {
+        match result {
             Ok(()) => {
                 let endpoint = self.parts.endpoint_api.record().id;
-                tracing::info!(%worker, %endpoint, "started a worker");
-                if self.roster.started(&worker) {
-                    self.end(worker, self.stop_grace());
+                tracing::info!(%worker, %endpoint, "worker started");
+                if self.fleet.set_started(&worker) {
+                    self.stop_running(worker, self.stop_grace());
                 }
             }
             Err(error) => {
-                self.roster.forget(&worker);
-                self.claim.free(&worker);
+                self.fleet.remove(&worker);
+                self.gpu_waiter.free(&worker);
                 self.not_started(&error.to_string());
             }
         }
     }
 
+    /// Handles a start that failed.
     fn not_started(&mut self, reason: &str) {
         let endpoint = self.parts.endpoint_api.record().id;
-        tracing::warn!(%endpoint, %reason, "a worker could not be started");
-        self.roster.not_started(self.parts.endpoint_api.now(), reason);
+        tracing::warn!(%endpoint, %reason, "worker start failed");
+        self.fleet.record_failed_start(self.parts.endpoint_api.now(), reason);
     }
 
-    /// Ends a worker; one that is being started, as soon as it runs.
+    /// Stops a worker; one that is being started, as soon as it runs.
     fn stop(&mut self, worker: WorkerId, grace: Duration) {
-        if self.roster.stop(&worker) {
-            self.end(worker, grace);
+        if self.fleet.stop(&worker) {
+            self.stop_running(worker, grace);
         }
     }
 
-    /// Ends a worker that runs, in the background; its exit arrives as an event like any other.
-    fn end(&mut self, worker: WorkerId, grace: Duration) {
+    /// Stops a running worker in the background; its exit arrives as an event.
+    fn stop_running(&mut self, worker: WorkerId, grace: Duration) {
         let launcher = Arc::clone(&self.parts.launcher);
         self.stops.spawn(async move {
             stop(&*launcher, &worker, grace).await;
@@ -421,33 +433,34 @@ impl<P: EndpointApi> Supervisor<P> {
 
 /// Why a worker was not started.
 enum NotStarted {
-    /// There is no place for it.
+    /// No GPUs are free for the worker, for the reason given.
     Throttled(String),
-    /// It could not be.
+    /// The worker has no valid spec, for the reason given. Counts as a crash.
     Failed(String),
 }
 
-/// What came of the steps of a plan.
+/// The results of the steps of a plan.
 #[derive(Default)]
 struct StepResults {
-    /// Something was done: plan again.
+    /// A step changed the fleet: plan again.
     acted: bool,
-    /// So many workers found no place.
+    /// The number of workers that were not started because no GPUs are free.
     throttled: u32,
+    /// Which GPUs are missing; `None` if no worker is throttled.
     because: Option<Arc<str>>,
 }
 
-/// What came of a round.
+/// The result of one pass.
 enum PassResult {
-    /// Steps were taken: plan again.
+    /// A step changed the fleet: plan again.
     Acted,
-    /// Nothing to do before this time has passed.
-    Rests(Option<Duration>),
+    /// No step is due before this time has passed; `None`: before the next event.
+    Idle(Option<Duration>),
 }
 
-/// Ends a worker.
+/// Stops a worker and waits for its exit. A failure is logged.
 pub(super) async fn stop(launcher: &dyn Launcher, worker: &WorkerId, grace: Duration) {
     if let Err(error) = launcher.stop(worker, grace).await {
-        tracing::error!(%worker, %error, "a worker could not be stopped");
+        tracing::error!(%worker, %error, "worker stop failed");
     }
 }

@@ -1,33 +1,35 @@
-//! What a supervisor knows beyond what the queue does.
+//! The status of an endpoint's managed workers, published by its supervisor.
 
 use std::sync::Arc;
 
 use longshore_model::{Placement, WorkerId};
 
-/// What a supervisor knows of its workers beyond what their queue does; for `/health`.
+/// The status of an endpoint's managed workers, as far as the queue does not know it. Shown by `/health` and the
+/// management API.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetStatus {
-    /// Started, but not asking for jobs yet.
+    /// How many workers were started and have not sent their first take.
     pub initializing: u32,
-    /// Wanted, but held back because their command keeps crashing.
+    /// How many workers are not started yet because earlier ones crashed.
     pub unhealthy: u32,
-    /// Why the last worker that crashed did, or could not be started. None once a worker has lived for a while.
+    /// Why the last crashed worker exited or could not be started. `None` once a worker has served a job or was ready
+    /// for 60 s.
     pub last_crash: Option<Arc<str>>,
-    /// Wanted, but no place was found for them.
+    /// How many workers are not started because no GPUs are free for them.
     pub throttled: u32,
-    /// Why not.
+    /// Which GPUs are missing; `None` if no worker is throttled.
     pub throttled_because: Option<Arc<str>>,
-    /// The workers that it answers for.
+    /// The managed workers, also those being started or stopped, by id.
     pub workers: Arc<[WorkerStatus]>,
 }
 
-/// What a supervisor knows of one of its workers.
+/// The status of one managed worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Its id.
+    /// The id of the worker.
     pub id: WorkerId,
-    /// The endpoint's version that it was started for.
+    /// The endpoint's version that the worker was started for.
     pub version: u32,
-    /// Where it runs, and since when.
+    /// The GPUs of the worker, and when it was started.
     pub placement: Placement,
 }
