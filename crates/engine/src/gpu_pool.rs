@@ -1,4 +1,4 @@
-//! The machine's GPUs, which the supervisors of all endpoints share.
+//! Assigns the computer's GPUs to the workers of all endpoints.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,8 @@ use longshore_fleet::{GpuInventory, GpuNeed, PlacementError};
 use longshore_model::{Endpoint, EndpointId, Gpu, Millis, WorkerId};
 use tokio::sync::Notify;
 
-/// The machine's GPUs, and who waits for them. Without any, every worker finds a place: there is nothing to share out.
+/// The computer's GPUs, their workers, and the endpoints that wait for GPUs. A pool without GPUs places every worker,
+/// with no GPU. Volatile; one per server.
 #[derive(Debug, Default)]
 pub(crate) struct GpuPool {
     state: Mutex<PoolState>,
@@ -16,23 +17,24 @@ pub(crate) struct GpuPool {
 #[derive(Debug, Default)]
 struct PoolState {
     inventory: GpuInventory,
-    /// How to wake those who wait.
+    /// Wakes the supervisors of the waiting endpoints.
     notifies: BTreeMap<EndpointId, Arc<Notify>>,
 }
 
 impl GpuPool {
+    /// Returns a pool with these GPUs, all free.
     pub(crate) fn new(gpus: Vec<Gpu>) -> Self {
         Self {
             state: Mutex::new(PoolState { inventory: GpuInventory::new(gpus), notifies: BTreeMap::new() }),
         }
     }
 
-    /// An earlier server started this worker with these.
+    /// Assigns GPUs to an adopted worker.
     pub(crate) fn hold(&self, worker: &WorkerId, gpus: &[Gpu]) {
         self.state().inventory.hold(worker, gpus);
     }
 
-    /// The worker is gone: those who wait look again.
+    /// Frees the GPUs of a worker that exited, and wakes the waiting supervisors if it had any.
     pub(crate) fn free(&self, worker: &WorkerId) {
         let mut state = self.state();
         if state.inventory.free(worker) {
@@ -40,7 +42,7 @@ impl GpuPool {
         }
     }
 
-    /// Every GPU, with whether it is free.
+    /// Returns every GPU, and whether it is free.
     pub(crate) fn list(&self) -> Vec<(Gpu, bool)> {
         self.state().inventory.gpus().map(|(gpu, is_free)| (gpu.clone(), is_free)).collect()
     }
@@ -51,7 +53,7 @@ impl GpuPool {
 }
 
 impl PoolState {
-    /// Wakes everybody in line, the first one first.
+    /// Wakes all waiting supervisors, the first waiter first.
     fn notify_waiters(&self) {
         self.inventory
             .waiters()
@@ -59,16 +61,18 @@ impl PoolState {
             .for_each(|notify| notify.notify_one());
     }
 
+    /// Removes an endpoint from the waiters.
     fn leave(&mut self, endpoint: &EndpointId) {
         if self.notifies.remove(endpoint).is_some() {
             self.inventory.leave(endpoint);
-            // Something may have been kept for it.
+            // GPUs may have been reserved for the endpoint.
             self.notify_waiters();
         }
     }
 }
 
-/// One endpoint's place in the line. Dropping it leaves the line.
+/// The access of one endpoint to the pool. While no GPUs are free for its next worker, the endpoint is a waiter;
+/// dropping this value ends that.
 #[derive(Debug)]
 pub(crate) struct GpuWaiter {
     gpus: Arc<GpuPool>,
@@ -77,19 +81,25 @@ pub(crate) struct GpuWaiter {
 }
 
 impl GpuWaiter {
+    /// Returns the access of an endpoint, which is no waiter yet.
     pub(crate) fn new(gpus: Arc<GpuPool>, endpoint: EndpointId) -> Self {
         Self { gpus, endpoint, notify: Arc::default() }
     }
 
-    /// The GPUs that the worker is to have. Where there are none for it yet, the endpoint is in line from now on.
+    /// Assigns GPUs to a worker and returns them. Empty if the worker needs none, or the pool has none.
+    ///
+    /// # Errors
+    ///
+    /// [`PlacementError::InUse`] if not enough GPUs are free: the endpoint is a waiter from now on.
+    /// [`PlacementError::NeverFits`] if the computer does not have such GPUs.
     pub(crate) fn place(
         &self,
         now: Millis,
-        record: &Endpoint,
+        resource: &Endpoint,
         worker: &WorkerId,
     ) -> Result<Vec<Gpu>, PlacementError> {
         let mut state = self.gpus.state();
-        let Some(need) = GpuNeed::of(record).filter(|_| state.inventory.gpus().next().is_some()) else {
+        let Some(need) = GpuNeed::of(resource).filter(|_| state.inventory.gpus().next().is_some()) else {
             return Ok(Vec::new());
         };
         let placed = state.inventory.place(now, self.endpoint, worker, &need);
@@ -99,17 +109,17 @@ impl GpuWaiter {
         placed
     }
 
-    /// A worker that was placed was not started after all.
+    /// Frees the GPUs of a worker that was not started.
     pub(crate) fn free(&self, worker: &WorkerId) {
         self.gpus.free(worker);
     }
 
-    /// No worker of the endpoint waits any more.
+    /// Ends the wait of the endpoint.
     pub(crate) fn leave(&self) {
         self.gpus.state().leave(&self.endpoint);
     }
 
-    /// Waits until it may be worth looking again.
+    /// Waits until GPUs may have become free for the endpoint.
     pub(crate) async fn changed(&self) {
         self.notify.notified().await;
     }

@@ -1,7 +1,7 @@
-//! The job record as JSON: what `/status`, `/runsync`, `/requests` and webhooks show of a job.
+//! Writes a job as JSON, as `/status`, `/runsync`, `/requests` and webhooks show it.
 //!
-//! It is written by hand into a buffer because the output is spliced in byte for byte: numbers that no parser of
-//! ours could hold must reach the client as the worker wrote them.
+//! The JSON is written by hand, because the output is copied byte for byte: a number that no Rust type can hold reaches
+//! the client as the worker sent it.
 
 use std::io::Write as _;
 
@@ -9,15 +9,15 @@ use longshore_model::JobState;
 
 use crate::JobSnapshot;
 
-/// Writes the job record as a JSON object.
+/// Appends the job to `out` as a JSON object.
 pub fn write_record(job: &JobSnapshot, out: &mut Vec<u8>) {
     out.push(b'{');
     write_record_members(job, out);
     out.push(b'}');
 }
 
-/// Writes the members of the job record without the outer braces, so that others can follow. There is at least
-/// one member, and no comma at the end.
+/// Appends the members of the job to `out` without the outer braces, so that further members can follow. There is at
+/// least one member, and no comma at the end.
 pub fn write_record_members(job: &JobSnapshot, out: &mut Vec<u8>) {
     let row = &job.row;
     // Ids, states and worker ids hold no character that JSON escapes.
@@ -42,12 +42,13 @@ pub fn write_record_members(job: &JobSnapshot, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes text as a JSON string, quotes included.
+/// Appends text to `out` as a JSON string, with quotes.
 pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
     // Writing a string into memory cannot fail.
     let _ = serde_json::to_writer(out, text);
 }
 
+/// Appends formatted text to `out`.
 fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     // Writing into memory cannot fail.
     let _ = out.write_fmt(text);
@@ -56,36 +57,20 @@ fn write(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, Millis, Submitter};
+    use longshore_model::{Attempt, EndpointNo, JobId, JobKey, JobRow, Millis};
 
     use super::*;
 
     fn job(state: JobState) -> JobSnapshot {
+        let key = JobKey { endpoint: EndpointNo(1), seq: 1 };
         let row = JobRow {
-            key: JobKey { endpoint: EndpointNo(1), seq: 1 },
-            id: JobId::mint(Millis(1), 0, false),
             state,
-            low_priority: false,
             never_taken: state == JobState::InQueue,
-            ttl_pinned: false,
-            webhook: false,
-            webhook_pending: false,
-            retries: 0,
-            redeliveries: 0,
             attempt: Attempt(1),
-            order: 0,
-            created_at: Millis(1000),
-            enqueued_at: Millis(1000),
             started_at: Millis(1250),
             finished_at: Millis(2000),
-            delete_at: Millis::MAX,
-            ttl_ms: 86_400_000,
-            execution_timeout_ms: 600_000,
-            input_bytes: 2,
             worker: "w-1".parse().ok(),
-            idempotency: None,
-            submitter: Submitter::default(),
-            carried: None,
+            ..JobRow::queued(key, JobId::mint(Millis(1), 0, false), Millis(1000))
         };
         JobSnapshot {
             row,
@@ -109,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_was_cancelled_before_it_ran_shows_no_times() {
+    fn a_job_cancelled_before_its_first_attempt_shows_no_times() {
         let mut job = job(JobState::Cancelled);
         job.row.never_taken = true;
         assert_eq!(text(&job), r#"{"id":"j","status":"CANCELLED"}"#);
     }
 
     #[test]
-    fn a_running_job_shows_its_times_so_far_and_its_progress() {
+    fn a_running_job_shows_its_times_up_to_now_and_its_progress() {
         let mut job = job(JobState::InProgress);
         job.output = Some(Bytes::from_static(b"\"half\""));
         assert_eq!(

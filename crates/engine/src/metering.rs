@@ -1,8 +1,8 @@
-//! How long workers ran, for whoever pays for them: counted by the hour, written down about once a minute.
+//! Meters worker time and job execution time for billing: counted by the hour, written about once a minute.
 //!
-//! A worker is counted from its start to its end, by the notes that its launcher keeps with it. So a server that was
-//! killed forgets nothing: the next one goes on where the notes end, and what it cannot know is how long a worker ran
-//! whose launcher lost it.
+//! A worker is metered from its start to its exit, by the start time that its launcher stores with it. A server that
+//! was killed therefore loses no worker time: the next one meters from the last written moment on. Only the time of a
+//! worker that the launcher lost meanwhile stays unknown. The counts of jobs that ended since the last write are lost.
 
 mod job_use;
 mod ledger;
@@ -19,17 +19,18 @@ use ledger::Ledger;
 pub use job_use::JobUsage;
 pub use ledger::{Usage, UsageKind, UsageSheet};
 
-/// Counts worker time.
+/// The meter of all endpoints.
 #[derive(Debug)]
 pub(crate) struct Meter {
     ledger: Mutex<Ledger>,
-    /// Held while a sheet is on its way to the store, so that no older one arrives after it.
+    /// Held during a commit of sheets, so that no older sheet is written after a newer one.
     writing: tokio::sync::Mutex<()>,
 }
 
 impl Meter {
-    pub(crate) fn new(records: impl IntoIterator<Item = StoredJson>) -> Self {
-        Self { ledger: Mutex::new(Ledger::load(records)), writing: tokio::sync::Mutex::default() }
+    /// Loads the stored sheets.
+    pub(crate) fn new(rows: impl IntoIterator<Item = StoredJson>) -> Self {
+        Self { ledger: Mutex::new(Ledger::load(rows)), writing: tokio::sync::Mutex::default() }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -38,36 +39,41 @@ impl Meter {
 }
 
 impl Engine {
-    /// Worker time from `from` to `to` and up to this moment, by the hour or, where it is older, by the day.
+    /// Returns the sheets that overlap the time from `from` to `to`, metered up to now. One sheet per endpoint and
+    /// hour; per day for times over 35 days ago. The oldest first.
     pub fn usage(&self, from: Millis, to: Millis) -> Vec<UsageSheet> {
         self.meter_workers();
         self.meter().ledger().between(from, to)
     }
 
-    /// Writes down how long workers ran until now, all in one commit; nothing if none did.
+    /// Meters up to now and writes the changed sheets in one commit; without a change nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`CatalogError::Store`] if the commit failed; the sheets are written with the next call.
     pub async fn note_usage(&self) -> Result<(), CatalogError> {
         let _writing = self.meter().writing.lock().await;
         self.meter_workers();
-        let (records, unwanted) = {
+        let (rows, unwanted) = {
             let mut ledger = self.meter().ledger();
             ledger.fold(self.now());
             ledger.take_unwritten()
         };
         let puts =
-            records.iter().map(|r| Write::PutJsonRow(JsonRowKind::Usage, r.id.clone(), r.json.clone()));
+            rows.iter().map(|row| Write::PutJsonRow(JsonRowKind::Usage, row.id.clone(), row.json.clone()));
         let deletes = unwanted.iter().map(|id| Write::DeleteJsonRow(JsonRowKind::Usage, id.clone()));
         let writes: Vec<Write> = puts.chain(deletes).collect();
         if writes.is_empty() {
             return Ok(());
         }
         if let Err(error) = self.commit(writes).await {
-            self.meter().ledger().give_back(records, unwanted);
+            self.meter().ledger().restore_unwritten(rows, unwanted);
             return Err(error.into());
         }
         Ok(())
     }
 
-    /// Counts the workers that run.
+    /// Meters the running workers of all endpoints, and the jobs that ended, up to now.
     fn meter_workers(&self) {
         let now = self.now();
         for handle in self.endpoints() {
@@ -76,19 +82,19 @@ impl Engine {
             if status.workers.is_empty() {
                 continue;
             }
-            let record = handle.record();
-            let template = self.template(&record.template_id);
+            let endpoint = handle.record();
+            let template = self.template(&endpoint.template_id);
             let mut ledger = self.meter().ledger();
             for worker in status.workers.iter() {
                 let kind = || kind(template.as_deref(), &worker.placement);
-                // Of a worker that an older program started nobody knows since when it runs.
+                // The start time of a worker that an older version started is unknown (0).
                 let since = Some(worker.placement.started_at).filter(|at| at.0 > 0).unwrap_or(now);
-                ledger.meter(record.id, &worker.id, kind, since, now);
+                ledger.meter(endpoint.id, &worker.id, kind, since, now);
             }
         }
     }
 
-    /// Counts the jobs of an endpoint that ended, in the hour in which that is noted.
+    /// Meters the jobs of an endpoint that ended since the last call, in the present hour.
     pub(crate) fn meter_jobs(&self, handle: &EndpointHandle) {
         let used = handle.shared.take_job_use();
         if !used.is_empty() {
@@ -96,13 +102,13 @@ impl Engine {
         }
     }
 
-    /// Counts a worker that ended.
+    /// Meters a worker that exited.
     pub(crate) fn meter_end(&self, exited: &WorkerExit) {
         let WorkerExit { endpoint, worker, placement, ran_ms, .. } = exited;
         if placement.started_at.0 == 0 {
             return;
         }
-        // It may have ended long ago, when no server was there.
+        // The worker may have exited long ago, while no server ran.
         let end = self.now().min(placement.started_at + *ran_ms);
         let kind = || kind(self.template_of(endpoint).as_deref(), placement);
         self.meter().ledger().meter(*endpoint, worker, kind, placement.started_at, end);
@@ -113,6 +119,7 @@ impl Engine {
     }
 }
 
+/// Returns the kind of a worker of this template and placement; empty texts without a template.
 fn kind(template: Option<&Template>, placement: &Placement) -> UsageKind {
     UsageKind {
         template_id: template.map_or_else(String::new, |template| template.id.to_string()),

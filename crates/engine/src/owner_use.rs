@@ -1,7 +1,7 @@
-//! What owners of keys use, for `/metrics`: the busiest are told apart, the others are counted as one.
+//! Counts the jobs of key owners for `/metrics`: the busiest owners each have counters, the others share one set.
 //!
-//! A count is a counter for whoever reads it: it never goes back. So what an owner does while it is not among the
-//! busiest stays with the others for good, and its own count goes on where it was when it is among them again.
+//! A counter never decreases. Jobs that an owner had while it was not among the busiest stay in the shared counters;
+//! the owner's own counters continue from their last values when the owner is among the busiest again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,22 +9,22 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use longshore_model::{OwnerNo, Submitter};
 
-/// The owners that are told apart.
+/// Limit of the owners with counters of their own in `/metrics`.
 pub const BUSIEST_OWNERS: usize = 50;
 
-/// What was used.
+/// Counts of jobs and their execution time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// Jobs that were taken in.
+    /// Submits that were accepted.
     pub submitted: u64,
-    /// Jobs that ended.
+    /// Ends of jobs.
     pub ended: u64,
-    /// How long those that ended ran in the attempt that ended, in milliseconds.
+    /// Execution time of the jobs that ended, in their last attempt, in ms.
     pub served_ms: u64,
 }
 
 impl Use {
-    /// Adds what another says.
+    /// Adds other counts, saturating.
     pub(crate) fn add(&mut self, other: Self) {
         self.submitted = self.submitted.saturating_add(other.submitted);
         self.ended = self.ended.saturating_add(other.ended);
@@ -32,11 +32,12 @@ impl Use {
     }
 }
 
-/// What the jobs of one commit used, by submitter: nearly always one entry.
+/// The counts of one commit's jobs by submitter. Entries of one submitter in a row are merged, so there is usually one.
 #[derive(Debug, Default)]
 pub(crate) struct UseBySubmitter(Vec<(Submitter, Use)>);
 
 impl UseBySubmitter {
+    /// Adds counts of a submitter.
     pub(crate) fn add(&mut self, submitter: Submitter, one: Use) {
         match self.0.last_mut() {
             Some((last, sum)) if *last == submitter => sum.add(one),
@@ -44,30 +45,35 @@ impl UseBySubmitter {
         }
     }
 
+    /// Returns whether nothing was counted.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Returns the entries in the order of counting. A submitter can have several.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (Submitter, Use)> {
         self.0.into_iter()
     }
 }
 
-/// Counts what owners use. At most as many entries as there are owners.
+/// The counters of all owners since the start of the server. Volatile; one entry per owner with a job.
 #[derive(Debug, Default)]
 pub(crate) struct OwnerUse {
-    owners: RwLock<HashMap<OwnerNo, Arc<OneOwner>>>,
+    owners: RwLock<HashMap<OwnerNo, Arc<OwnerCounts>>>,
     others: Counts,
 }
 
+/// The counters of one owner.
 #[derive(Debug, Default)]
-struct OneOwner {
-    is_told_apart: AtomicBool,
-    /// Jobs submitted and ended since the server started, also while counted with the others.
+struct OwnerCounts {
+    /// The owner is among the busiest: its jobs count here, not in the shared counters.
+    is_separate: AtomicBool,
+    /// Submits and ends since the start of the server, also while they count in the shared counters.
     events: AtomicU64,
     counts: Counts,
 }
 
+/// [`Use`] as atomic counters.
 #[derive(Debug, Default)]
 struct Counts {
     submitted: AtomicU64,
@@ -92,15 +98,16 @@ impl Counts {
 }
 
 impl OwnerUse {
-    /// Counts what an owner used.
+    /// Adds counts of an owner.
     pub(crate) fn add(&self, owner: OwnerNo, used: Use) {
         let one = self.of(owner);
         one.events.fetch_add(used.submitted + used.ended, Ordering::Relaxed);
-        let counts = if one.is_told_apart.load(Ordering::Relaxed) { &one.counts } else { &self.others };
+        let counts = if one.is_separate.load(Ordering::Relaxed) { &one.counts } else { &self.others };
         counts.add(used);
     }
 
-    fn of(&self, owner: OwnerNo) -> Arc<OneOwner> {
+    /// Returns the counters of an owner, new ones for its first job.
+    fn of(&self, owner: OwnerNo) -> Arc<OwnerCounts> {
         let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = owners.get(&owner) {
             return Arc::clone(one);
@@ -109,23 +116,24 @@ impl OwnerUse {
         let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
         let has_room = owners.len() < BUSIEST_OWNERS;
         let one = owners.entry(owner).or_insert_with(|| {
-            Arc::new(OneOwner { is_told_apart: AtomicBool::new(has_room), ..OneOwner::default() })
+            Arc::new(OwnerCounts { is_separate: AtomicBool::new(has_room), ..OwnerCounts::default() })
         });
         Arc::clone(one)
     }
 
-    /// The busiest owners by number, then all others together (`None`). Which are the busiest is decided here.
+    /// Returns the counts of the busiest owners by number, then the shared counts of all others (`None`). Each call
+    /// decides anew which owners are the busiest: those with the most submits and ends since the start.
     pub(crate) fn snapshot(&self) -> Vec<(Option<OwnerNo>, Use)> {
         let owners = self.owners.read().unwrap_or_else(PoisonError::into_inner);
         let mut ranked: Vec<_> = owners.iter().collect();
         if ranked.len() > BUSIEST_OWNERS {
-            // Of two as busy as each other the one stays that is told apart already.
+            // Among equally busy owners, those with separate counters keep them.
             ranked.sort_by_cached_key(|(no, one)| {
-                let others = !one.is_told_apart.load(Ordering::Relaxed);
+                let others = !one.is_separate.load(Ordering::Relaxed);
                 (u64::MAX - one.events.load(Ordering::Relaxed), others, **no)
             });
             for (rank, (_, one)) in ranked.iter().enumerate() {
-                one.is_told_apart.store(rank < BUSIEST_OWNERS, Ordering::Relaxed);
+                one.is_separate.store(rank < BUSIEST_OWNERS, Ordering::Relaxed);
             }
             ranked.truncate(BUSIEST_OWNERS);
         }
@@ -149,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn fifty_owners_are_told_apart_and_no_count_goes_back() {
+    fn fifty_owners_have_separate_counters_and_no_counter_decreases() {
         let owners = OwnerUse::default();
         for owner in 0..50 {
             owners.add(OwnerNo(owner), used(1));
@@ -160,13 +168,13 @@ mod tests {
         owners.add(OwnerNo(70), used(100));
         let first = owners.snapshot();
         assert_eq!(first.len(), 51);
-        // What came before they were told apart stays with the others.
+        // Jobs from before the owner was among the busiest stay in the shared counters.
         assert_eq!((of(&first, Some(70)), of(&first, None)), (Some(0), Some(1_950 * 2 + 100)));
         owners.add(OwnerNo(70), used(5));
         owners.add(OwnerNo(0), used(3));
         let second = owners.snapshot();
         assert_eq!(of(&second, Some(70)), Some(5));
-        // Owner 0 was among the others when it came again; now it is told apart, and goes on from its own count.
+        // The 3 jobs of owner 0 count in the shared counters; from this snapshot on its own counter continues at 1.
         assert_eq!((of(&second, Some(0)), of(&second, None)), (Some(1), Some(4_000 + 3)));
         owners.add(OwnerNo(0), used(1));
         let third = owners.snapshot();
@@ -179,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn few_owners_are_all_told_apart() {
+    fn few_owners_all_have_separate_counters() {
         let owners = OwnerUse::default();
         owners.add(OwnerNo(3), Use { submitted: 1, ended: 2, served_ms: 3 });
         owners.add(OwnerNo(0), used(1));
@@ -191,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_jobs_of_a_commit_are_added_up() {
+    fn the_jobs_of_a_commit_are_summed_by_submitter() {
         let by = |owner| Submitter { owner: OwnerNo(owner), key: None };
         let mut sums = UseBySubmitter::default();
         assert!(sums.is_empty());

@@ -1,14 +1,15 @@
-//! What is secret, sealed on its way to the store and opened on its way back.
+//! Seals secrets before they are stored, and opens them after they are loaded.
 //!
-//! Secret are the values of templates' environments, records of secret kinds (credentials of registries), the key of
-//! worker tokens, and the `s3Config` of jobs. In memory they are open: workers need them.
+//! Secrets are the values of templates' environments, JSON rows of secret kinds (registry credentials, webhook
+//! secrets), the key of worker tokens, and the `s3Config` of jobs. All but the last are open in memory, since workers
+//! need them.
 
 mod reseal;
 mod s3_config;
 
 use bytes::Bytes;
-use longshore_model::{JsonRowKind, Template};
-use longshore_store::{Catalog, StoreError, Write};
+use longshore_model::{JsonRowKind, Template, TemplateId};
+use longshore_store::{Catalog, JsonRow, StoreError, Write};
 use longshore_vault::{Keyring, NoRandom, OpenError};
 
 pub use reseal::{Resealed, reseal};
@@ -17,91 +18,128 @@ pub(crate) use s3_config::{opened, sealed};
 /// The name under which the key of worker tokens is stored.
 pub(crate) const TOKEN_KEY: &str = "worker_token_key";
 
-/// A template as it is stored.
-pub(crate) fn sealed_template(vault: &Keyring, template: &Template) -> Result<Template, StoreError> {
+/// Returns the template as it is stored: with sealed environment values.
+///
+/// # Errors
+///
+/// [`StoreError::Io`] if the operating system gives no random bytes.
+pub(crate) fn sealed_template(keyring: &Keyring, template: &Template) -> Result<Template, StoreError> {
     let mut sealed = template.clone();
     for (name, value) in &mut sealed.env {
-        let context = env_context(template, name);
-        *value = vault.seal(&context, value).map_err(no_random)?.into_owned();
+        let context = env_context(&template.id, name);
+        *value = keyring.seal(&context, value).map_err(no_random)?.into_owned();
     }
     Ok(sealed)
 }
 
-/// The JSON of a small record as it is stored.
+/// Returns the JSON of a row as it is stored: sealed as a whole if its kind is secret.
+///
+/// # Errors
+///
+/// As [`sealed_template`].
 pub(crate) fn sealed_record(
-    vault: &Keyring,
+    keyring: &Keyring,
     kind: JsonRowKind,
     id: &str,
     json: &Bytes,
 ) -> Result<Bytes, StoreError> {
     let Some(text) = secret_text(kind, json) else { return Ok(json.clone()) };
-    let sealed = vault.seal(&record_context(kind, id), text).map_err(no_random)?;
+    let sealed = keyring.seal(&row_context(kind, id), text).map_err(no_random)?;
     Ok(Bytes::from(sealed.into_owned()))
 }
 
-/// The key of worker tokens as it is stored.
-pub(crate) fn sealed_token_key(vault: &Keyring, key: &Bytes) -> Result<Bytes, StoreError> {
-    if !vault.is_sealing() {
+/// Returns the key of worker tokens as it is stored: its bytes, or their hex digits sealed.
+///
+/// # Errors
+///
+/// As [`sealed_template`].
+pub(crate) fn sealed_token_key(keyring: &Keyring, key: &Bytes) -> Result<Bytes, StoreError> {
+    if !keyring.is_sealing() {
         return Ok(key.clone());
     }
     let digits = const_hex::encode(key);
-    let sealed = vault.seal(TOKEN_KEY, &digits).map_err(no_random)?;
+    let sealed = keyring.seal(TOKEN_KEY, &digits).map_err(no_random)?;
     Ok(Bytes::from(sealed.into_owned()))
 }
 
-/// Opens everything secret of a catalog as it was stored, and answers what should be written anew: secrets that are
-/// not under the present key.
-pub(crate) fn open_catalog(vault: &Keyring, stored: &mut Catalog) -> Result<Vec<Write>, StoreError> {
+/// Opens all secrets of a stored catalog in place. Returns the writes that seal them under the present key: one per
+/// template, row or setting that is not sealed under it.
+///
+/// # Errors
+///
+/// [`StoreError::Unusable`] if a secret opens under no key, [`StoreError::Corrupt`] if the key of worker tokens is no
+/// hex, [`StoreError::Io`] if the operating system gives no random bytes.
+pub(crate) fn open_catalog(keyring: &Keyring, stored: &mut Catalog) -> Result<Vec<Write>, StoreError> {
     let mut writes = Vec::new();
     for template in &mut stored.templates {
-        let stale = template.env.values().any(|value| vault.is_stale(value));
-        let place = format!("the environment of template {}", template.id);
-        for (name, value) in &mut template.env {
-            let context = format!("template/{}/env/{name}", template.id);
-            *value = vault.open(&context, value).map_err(|error| closed(&place, &error))?.into_owned();
-        }
-        if stale {
-            writes.push(Write::PutTemplate(Box::new(sealed_template(vault, template)?)));
-        }
+        writes.extend(open_template(keyring, template)?);
     }
     for row in &mut stored.json_rows {
-        let Some(text) = secret_text(row.kind, &row.json) else { continue };
-        let stale = vault.is_stale(text);
-        let place = format!("record {} of the credentials for registries", row.id);
-        let opened = vault.open(&record_context(row.kind, &row.id), text);
-        row.json = Bytes::from(opened.map_err(|error| closed(&place, &error))?.into_owned());
-        if stale {
-            let sealed = sealed_record(vault, row.kind, &row.id, &row.json)?;
-            writes.push(Write::PutJsonRow(row.kind, row.id.clone(), sealed));
-        }
+        writes.extend(open_json_row(keyring, row)?);
     }
     if let Some(key) = stored.settings.get_mut(TOKEN_KEY) {
-        let text = std::str::from_utf8(key).ok().filter(|text| longshore_vault::is_sealed(text));
-        let stale = text.map_or(vault.is_sealing(), |text| vault.is_stale(text));
-        if let Some(text) = text {
-            let digits =
-                vault.open(TOKEN_KEY, text).map_err(|error| closed("the key of worker tokens", &error))?;
-            *key = const_hex::decode(&*digits)
-                .map(Bytes::from)
-                .map_err(|_| StoreError::Corrupt(format!("`{TOKEN_KEY}` is no hex")))?;
-        }
-        if stale {
-            writes.push(Write::PutSetting(TOKEN_KEY.to_owned(), sealed_token_key(vault, key)?));
-        }
+        writes.extend(open_token_key(keyring, key)?);
     }
     Ok(writes)
 }
 
-/// What of a record is sealed: all of it, if its kind is a secret one.
+fn open_template(keyring: &Keyring, template: &mut Template) -> Result<Option<Write>, StoreError> {
+    let is_stale = template.env.values().any(|value| keyring.is_stale(value));
+    let place = format!("the environment of template {}", template.id);
+    for (name, value) in &mut template.env {
+        let context = env_context(&template.id, name);
+        *value = keyring.open(&context, value).map_err(|error| closed(&place, &error))?.into_owned();
+    }
+    if !is_stale {
+        return Ok(None);
+    }
+    Ok(Some(Write::PutTemplate(Box::new(sealed_template(keyring, template)?))))
+}
+
+fn open_json_row(keyring: &Keyring, row: &mut JsonRow) -> Result<Option<Write>, StoreError> {
+    let Some(text) = secret_text(row.kind, &row.json) else { return Ok(None) };
+    let is_stale = keyring.is_stale(text);
+    let place = match row.kind {
+        JsonRowKind::WebhookSecrets => format!("the webhook secrets of endpoint {}", row.id),
+        _ => format!("registry credentials {}", row.id),
+    };
+    let opened = keyring.open(&row_context(row.kind, &row.id), text);
+    row.json = Bytes::from(opened.map_err(|error| closed(&place, &error))?.into_owned());
+    if !is_stale {
+        return Ok(None);
+    }
+    let sealed = sealed_record(keyring, row.kind, &row.id, &row.json)?;
+    Ok(Some(Write::PutJsonRow(row.kind, row.id.clone(), sealed)))
+}
+
+fn open_token_key(keyring: &Keyring, key: &mut Bytes) -> Result<Option<Write>, StoreError> {
+    let text = std::str::from_utf8(key).ok().filter(|text| longshore_vault::is_sealed(text));
+    let is_stale = text.map_or(keyring.is_sealing(), |text| keyring.is_stale(text));
+    if let Some(text) = text {
+        let digits =
+            keyring.open(TOKEN_KEY, text).map_err(|error| closed("the key of worker tokens", &error))?;
+        *key = const_hex::decode(&*digits)
+            .map(Bytes::from)
+            .map_err(|_| StoreError::Corrupt(format!("`{TOKEN_KEY}` is no hex")))?;
+    }
+    if !is_stale {
+        return Ok(None);
+    }
+    Ok(Some(Write::PutSetting(TOKEN_KEY.to_owned(), sealed_token_key(keyring, key)?)))
+}
+
+/// Returns the part of a row's JSON that is sealed: all of it for a secret kind, else `None`.
 fn secret_text(kind: JsonRowKind, json: &Bytes) -> Option<&str> {
     std::str::from_utf8(json).ok().filter(|_| kind.is_secret())
 }
 
-fn env_context(template: &Template, name: &str) -> String {
-    format!("template/{}/env/{name}", template.id)
+/// Returns the context under which a template's variable is sealed.
+fn env_context(template: &TemplateId, name: &str) -> String {
+    format!("template/{template}/env/{name}")
 }
 
-fn record_context(kind: JsonRowKind, id: &str) -> String {
+/// Returns the context under which a row is sealed. Its text is part of every sealed row and never changes.
+fn row_context(kind: JsonRowKind, id: &str) -> String {
     format!("record/{}/{id}", kind.number())
 }
 
@@ -109,6 +147,7 @@ fn no_random(error: NoRandom) -> StoreError {
     StoreError::Io(error.to_string())
 }
 
+/// Returns the error of a secret that does not open: names the secret, the cause, and where keys are configured.
 fn closed(place: &str, error: &OpenError) -> StoreError {
     StoreError::Unusable(format!(
         "{place} cannot be read: {error} (LONGSHORE_SECRETS_KEY, or the file that `secrets_key_file` names)"

@@ -1,30 +1,30 @@
-//! The engine's settings. Data that the operator writes; the parts that do work come separately.
+//! The settings of the engine: values that the operator chooses.
 
 use longshore_model::{Endpoint, RetryOn};
 use longshore_queue::QueueSettings;
 
-/// What the operator can choose about the engine.
+/// The settings of the engine. An endpoint's own settings have priority where they exist.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
-    /// How often workers ping, in milliseconds; three missed pings lose a worker.
+    /// Interval of a worker's pings, in ms. A worker lease is three times as long.
     pub ping_interval_ms: u64,
-    /// How long a worker may take to let go of a job that it was told to stop, where its endpoint does not say.
+    /// Time from the stop signal of a job until its worker counts as stuck, in ms, for endpoints without `stopGraceMs`.
     pub stop_grace_ms: u64,
-    /// The most jobs in one queue where the endpoint does not say.
+    /// Limit of the jobs in one queue, for endpoints without `maxQueueLength`.
     pub jobs_max: u64,
-    /// The longest output of a `/run` job, in bytes.
+    /// Limit of the output of a `/run` job, in bytes; over it the job fails.
     pub output_bytes_max: u64,
-    /// The longest output of a `/runsync` job, in bytes.
+    /// Limit of the output of a `/runsync` job, in bytes; over it the job fails.
     pub sync_output_bytes_max: u64,
-    /// The most bytes of one job's stream.
+    /// Limit of the chunks of one job, in bytes.
     pub stream_bytes_max: u64,
-    /// Payloads over this size go to files, in bytes.
+    /// Size over which a payload is stored as a blob, in bytes.
     pub blob_bytes_min: usize,
-    /// Memory for recently written payloads, in bytes.
+    /// Limit of the cache of recently written payloads, in bytes.
     pub recent_bytes_max: usize,
-    /// Memory for outputs and chunks on their way to clients and receivers of webhooks, in bytes.
+    /// Limit of the memory for outputs and chunks that are read for clients and webhook calls, in bytes.
     pub answer_bytes_max: usize,
-    /// Memory for inputs on their way to workers, in bytes.
+    /// Limit of the memory for inputs that are read for workers, in bytes.
     pub input_bytes_max: usize,
 }
 
@@ -46,12 +46,12 @@ impl Default for EngineSettings {
 }
 
 impl EngineSettings {
-    /// From the stop signal of a job to SIGTERM for its worker, in milliseconds, at this endpoint.
+    /// Returns the stop grace of a job of this endpoint, in ms: after it, a stuck managed worker is replaced.
     pub(crate) fn stop_grace_of(&self, endpoint: &Endpoint) -> u64 {
         endpoint.stop_grace_ms.unwrap_or(self.stop_grace_ms)
     }
 
-    /// What an endpoint's queue goes by.
+    /// Returns the settings of an endpoint's queue.
     pub(crate) fn of_queue(&self, endpoint: &Endpoint) -> QueueSettings {
         QueueSettings {
             paused: endpoint.workers_max == 0,

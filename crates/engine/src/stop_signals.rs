@@ -1,4 +1,4 @@
-//! The stop channel: jobs that a worker must stop, until it asks for them.
+//! Holds stop signals until the workers fetch them by their stop polls.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,27 +7,30 @@ use std::time::Duration;
 use longshore_model::{JobId, WorkerId};
 use tokio::sync::oneshot;
 
-/// Stop signals that a worker has not fetched; more than this are dropped, oldest first (a ping that still lists
-/// such a job brings its signal back).
+/// Limit of the pending stop signals of one worker. Beyond it the oldest signal is dropped; a ping that still lists its
+/// job causes a new one.
 const PENDING_MAX: usize = 1024;
 
+/// The stop signals of one worker.
 #[derive(Debug, Default)]
 struct StopMailbox {
+    /// The jobs to stop, oldest first, without duplicates.
     pending: Vec<JobId>,
+    /// Wakes the held poll; closed if that poll was dropped.
     poll: Option<oneshot::Sender<()>>,
-    /// The worker is to end, for which it waits until its polls are answered: none is held any more.
-    leaving: bool,
+    /// The worker is to exit. It waits for the replies to its polls before it does, so no poll is held.
+    is_released: bool,
 }
 
-/// The stop signals of one endpoint's workers.
+/// The stop signals of one endpoint's workers. Volatile: pings that still list a stopped job cause a new signal.
 #[derive(Debug, Default)]
 pub(crate) struct StopSignals {
-    /// Ordered, so that those who are told at once are told in the same order in every replay.
+    /// Ordered, so that the simulator wakes polls in the same order in every replay.
     by_worker: Mutex<BTreeMap<WorkerId, StopMailbox>>,
 }
 
 impl StopSignals {
-    /// Tells a worker to stop a job, now if it is listening.
+    /// Adds a stop signal for a job of a worker, and wakes the worker's held poll.
     pub(crate) fn send(&self, worker: &WorkerId, job: JobId) {
         let mut boxes = self.lock();
         let mailbox = boxes.entry(worker.clone()).or_default();
@@ -38,17 +41,21 @@ impl StopSignals {
             mailbox.pending.remove(0);
         }
         if let Some(poll) = mailbox.poll.take() {
-            // The poll may be gone; then the signal stays pending for the next one.
+            // A dropped poll is no error: the signal stays pending for the next poll.
             let _ = poll.send(());
         }
     }
 
-    /// The signals for a worker; none yet: a receiver that hears of the next. An older poll of the same worker
-    /// is answered empty.
+    /// Takes the pending signals of a worker.
+    ///
+    /// # Errors
+    ///
+    /// A receiver that is woken by the next signal, if no signal is pending and the worker is not released. An older
+    /// held poll of the worker returns empty.
     fn fetch(&self, worker: &WorkerId) -> Result<Vec<JobId>, oneshot::Receiver<()>> {
         let mut boxes = self.lock();
         let mailbox = boxes.entry(worker.clone()).or_default();
-        if mailbox.pending.is_empty() && !mailbox.leaving {
+        if mailbox.pending.is_empty() && !mailbox.is_released {
             let (sender, receiver) = oneshot::channel();
             mailbox.poll = Some(sender);
             Err(receiver)
@@ -57,22 +64,23 @@ impl StopSignals {
         }
     }
 
-    /// The jobs that a worker must stop, as soon as there are any; empty when `hold` passed without one.
+    /// Waits for stop signals and returns the jobs that a worker must stop; empty after `hold` without a signal, and
+    /// when the poll is superseded or released.
     pub(crate) async fn next(&self, worker: &WorkerId, hold: Duration) -> Vec<JobId> {
-        let _open = OpenPoll { stops: self, worker };
+        let _held = HeldPoll { signals: self, worker };
         let next = match self.fetch(worker) {
             Ok(jobs) => return jobs,
             Err(next) => next,
         };
-        let called = matches!(tokio::time::timeout(hold, next).await, Ok(Ok(())));
-        if called { self.fetch(worker).unwrap_or_default() } else { Vec::new() }
+        let is_woken = matches!(tokio::time::timeout(hold, next).await, Ok(Ok(())));
+        if is_woken { self.fetch(worker).unwrap_or_default() } else { Vec::new() }
     }
 
-    /// The worker's poll ended. A worker that leaves nothing behind is forgotten until it asks again.
-    fn hang_up(&self, worker: &WorkerId) {
+    /// Ends a poll of the worker. An empty mailbox without a held poll is removed until the next poll.
+    fn end_poll(&self, worker: &WorkerId) {
         let mut boxes = self.lock();
         let idle = |mailbox: &StopMailbox| {
-            !mailbox.leaving
+            !mailbox.is_released
                 && mailbox.pending.is_empty()
                 && mailbox.poll.as_ref().is_none_or(oneshot::Sender::is_closed)
         };
@@ -81,20 +89,21 @@ impl StopSignals {
         }
     }
 
-    /// Answers a worker's open poll, and every later one at once: with what there is to stop, or empty.
+    /// Releases a worker: its held poll returns empty, and every later poll returns immediately with the pending
+    /// signals.
     pub(crate) fn release(&self, worker: &WorkerId) {
         let mut boxes = self.lock();
         let mailbox = boxes.entry(worker.clone()).or_default();
-        mailbox.leaving = true;
+        mailbox.is_released = true;
         mailbox.poll = None;
     }
 
-    /// Answers a worker's open poll empty, and forgets the worker.
+    /// Removes a worker with its signals; its held poll returns empty.
     pub(crate) fn forget(&self, worker: &WorkerId) {
         self.lock().remove(worker);
     }
 
-    /// Answers every open poll empty.
+    /// Removes all workers with their signals; every held poll returns empty.
     pub(crate) fn close_all(&self) {
         self.lock().clear();
     }
@@ -104,15 +113,15 @@ impl StopSignals {
     }
 }
 
-/// A poll that is being held; it hangs up when it is dropped, also because its connection broke.
-struct OpenPoll<'a> {
-    stops: &'a StopSignals,
+/// A held poll, which ends when this value is dropped: with its reply, or because its connection broke.
+struct HeldPoll<'a> {
+    signals: &'a StopSignals,
     worker: &'a WorkerId,
 }
 
-impl Drop for OpenPoll<'_> {
+impl Drop for HeldPoll<'_> {
     fn drop(&mut self) {
-        self.stops.hang_up(self.worker);
+        self.signals.end_poll(self.worker);
     }
 }
 
@@ -121,27 +130,27 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_worker_whose_connection_broke_leaves_nothing_behind() {
-        let stops = StopSignals::default();
+    async fn a_worker_whose_connection_broke_has_no_mailbox() {
+        let signals = StopSignals::default();
         let worker: WorkerId = "w1".parse().expect("an id");
-        let held = stops.next(&worker, Duration::from_secs(20));
+        let held = signals.next(&worker, Duration::from_secs(20));
         let broken = tokio::time::timeout(Duration::ZERO, held).await;
-        assert!(broken.is_err() && stops.lock().is_empty());
+        assert!(broken.is_err() && signals.lock().is_empty());
     }
 
     #[test]
-    fn a_worker_that_is_to_end_is_held_no_more_but_hears_of_stops() {
-        let stops = StopSignals::default();
+    fn polls_of_a_released_worker_are_not_held_but_return_signals() {
+        let signals = StopSignals::default();
         let worker: WorkerId = "w1".parse().expect("an id");
-        let mut poll = stops.fetch(&worker).expect_err("nothing to stop: held");
-        stops.release(&worker);
-        assert_eq!(poll.try_recv(), Err(oneshot::error::TryRecvError::Closed), "the open poll is answered");
-        stops.hang_up(&worker);
-        assert_eq!(stops.fetch(&worker).ok(), Some(Vec::new()), "later ones are not held");
+        let mut poll = signals.fetch(&worker).expect_err("no signal: the poll is held");
+        signals.release(&worker);
+        assert_eq!(poll.try_recv(), Err(oneshot::error::TryRecvError::Closed), "the held poll returns");
+        signals.end_poll(&worker);
+        assert_eq!(signals.fetch(&worker).ok(), Some(Vec::new()), "later polls are not held");
         let job = JobId::from_parts([7; 16], false);
-        stops.send(&worker, job);
-        assert_eq!(stops.fetch(&worker).ok(), Some(vec![job]));
-        stops.forget(&worker);
-        assert!(stops.fetch(&worker).is_err(), "a new worker of that name is held again");
+        signals.send(&worker, job);
+        assert_eq!(signals.fetch(&worker).ok(), Some(vec![job]));
+        signals.forget(&worker);
+        assert!(signals.fetch(&worker).is_err(), "the polls of a new worker of this id are held");
     }
 }

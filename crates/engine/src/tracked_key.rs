@@ -1,7 +1,7 @@
-//! A key in use: its record, and what was seen of it since that was last written down.
+//! An API key with its use: whether it was used since the last write, and from which addresses.
 //!
-//! Every request passes here, so nothing is written and no clock is read: a use leaves a mark, and whoever writes the
-//! marks down, about once a minute, says when that was.
+//! Every request passes here, so a use writes no row and reads no clock: it sets a flag. The task that writes the
+//! flags, about once a minute, supplies the time.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -10,47 +10,50 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use longshore_model::{ApiKey, Millis, Submitter};
 
-/// The most addresses that are remembered of a key; the oldest is forgotten for a new one.
+/// Limit of the addresses that are stored of a key; beyond it a new address replaces the oldest.
 const ADDRESSES_MAX: usize = 64;
-/// How many of them are known at a glance.
+/// Length of the cache of recent addresses, which is read without a lock.
 const FINGERPRINTS: usize = 8;
 
-/// Where a request came from.
+/// The address of a client, with its fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddress {
-    /// The address.
+    /// The client's IP address, after trusted proxies.
     pub address: IpAddr,
-    /// A number that stands for it, the same as long as this program runs; nobody outside can tell which addresses
+    /// A hash of the address, constant while the server runs and keyed, so that clients cannot find addresses that
     /// share one. Never 0.
     fingerprint: u64,
 }
 
 impl ClientAddress {
-    /// A request from `address`, with the number that stands for it.
+    /// Returns the address with its fingerprint; a `fingerprint` of 0 becomes 1.
     pub fn new(address: IpAddr, fingerprint: u64) -> Self {
         Self { address, fingerprint: fingerprint.max(1) }
     }
 }
 
-/// See the module.
+/// An API key with its use. A change of the key makes a new value that shares the use; the old value stays valid for
+/// requests that hold it, but is not [current](Self::is_current).
 #[derive(Debug)]
 pub struct TrackedKey {
-    record: ApiKey,
+    key: ApiKey,
     submitter: Submitter,
-    /// There is another record of it by now, or none.
-    is_past: AtomicBool,
-    /// Outlives changes of the record.
+    /// The key was changed or deleted since.
+    is_retired: AtomicBool,
+    /// Shared with the values of earlier and later changes.
     usage: Arc<KeyUsage>,
 }
 
-/// What was seen of a key.
+/// The use of a key since the server started.
 #[derive(Debug)]
 struct KeyUsage {
-    used: AtomicBool,
-    /// When the mark was last taken: until the record says so, this does. 0 if never.
+    /// The key was used since the last [`TrackedKey::take_usage`].
+    is_used: AtomicBool,
+    /// When the use was last taken to be written; 0 if never.
     taken_at: AtomicU64,
-    /// Fingerprints of addresses that are known, each in the place that it names.
+    /// The cache of known addresses: each fingerprint at its index modulo the length; 0 is empty.
     fingerprints: [AtomicU64; FINGERPRINTS],
+    /// Known addresses, the most recently added last.
     addresses: Mutex<Vec<IpAddr>>,
 }
 
@@ -58,93 +61,90 @@ impl Deref for TrackedKey {
     type Target = ApiKey;
 
     fn deref(&self) -> &ApiKey {
-        &self.record
+        &self.key
     }
 }
 
 impl TrackedKey {
-    /// A key as it was stored.
-    pub(crate) fn new(record: ApiKey) -> Self {
+    /// Returns a stored key without use.
+    pub(crate) fn new(key: ApiKey) -> Self {
         let usage = KeyUsage {
-            used: AtomicBool::new(false),
+            is_used: AtomicBool::new(false),
             taken_at: AtomicU64::new(0),
             fingerprints: Default::default(),
-            addresses: Mutex::new(record.addresses.clone()),
+            addresses: Mutex::new(key.addresses.clone()),
         };
-        Self {
-            submitter: record.submitter(),
-            record,
-            is_past: AtomicBool::new(false),
-            usage: Arc::new(usage),
-        }
+        Self { submitter: key.submitter(), key, is_retired: AtomicBool::new(false), usage: Arc::new(usage) }
     }
 
-    /// The same key after its record changed.
-    pub(crate) fn changed(&self, record: ApiKey) -> Self {
-        let (is_past, usage) = (AtomicBool::new(false), Arc::clone(&self.usage));
-        Self { submitter: record.submitter(), record, is_past, usage }
+    /// Returns the key after a change, with the use of this one.
+    pub(crate) fn changed(&self, key: ApiKey) -> Self {
+        let (is_retired, usage) = (AtomicBool::new(false), Arc::clone(&self.usage));
+        Self { submitter: key.submitter(), key, is_retired, usage }
     }
 
-    /// What the jobs carry that it submits.
+    /// Returns the key's id and owner, which the jobs that it submits carry.
     pub fn submitter(&self) -> Submitter {
         self.submitter
     }
 
-    /// Whether a look-up of the key's hash would find this: for those who keep it.
+    /// Returns whether a lookup of the key's hash would return this value. Caches of keys check this.
     pub fn is_current(&self) -> bool {
-        !self.is_past.load(Ordering::Acquire)
+        !self.is_retired.load(Ordering::Acquire)
     }
 
-    /// No look-up finds this any more.
+    /// Marks this value as changed or deleted.
     pub(crate) fn retire(&self) {
-        self.is_past.store(true, Ordering::Release);
+        self.is_retired.store(true, Ordering::Release);
     }
 
-    /// Notes that the key is used. Whether it comes from this address for the first time.
+    /// Records a use. Returns whether the use is the first one from this address; `false` without an address.
     pub fn touch(&self, client: Option<&ClientAddress>) -> bool {
-        // Read before it is written, so that the processors need not hand the mark to each other.
-        if !self.usage.used.load(Ordering::Relaxed) {
-            self.usage.used.store(true, Ordering::Relaxed);
+        // Read before the write, so that the cache line stays shared between processors.
+        if !self.usage.is_used.load(Ordering::Relaxed) {
+            self.usage.is_used.store(true, Ordering::Relaxed);
         }
         client.is_some_and(|client| self.usage.is_new(client))
     }
 
-    /// When the key was last used, to the minute.
+    /// Returns when the key was last used, to about a minute; `None` if never.
     pub fn last_used_at(&self, now: Millis) -> Option<Millis> {
-        if self.usage.used.load(Ordering::Relaxed) {
+        if self.usage.is_used.load(Ordering::Relaxed) {
             return Some(now);
         }
         let taken_at = Some(Millis(self.usage.taken_at.load(Ordering::Relaxed))).filter(|at| at.0 > 0);
-        self.record.last_used_at.max(taken_at)
+        self.key.last_used_at.max(taken_at)
     }
 
-    /// The record with what was seen since the last time, if anything was.
+    /// Returns the key to be written, with `now` as its last use and all known addresses; `None` if the key was not
+    /// used since the last call. Counts the use as written.
     pub(crate) fn take_usage(&self, now: Millis) -> Option<ApiKey> {
-        if self.usage.used.load(Ordering::Relaxed) {
+        if self.usage.is_used.load(Ordering::Relaxed) {
             self.usage.taken_at.store(now.0, Ordering::Relaxed);
         }
-        let used = self.usage.used.swap(false, Ordering::Relaxed);
-        used.then(|| ApiKey {
+        let is_used = self.usage.is_used.swap(false, Ordering::Relaxed);
+        is_used.then(|| ApiKey {
             last_used_at: Some(now),
             addresses: self.usage.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            ..self.record.clone()
+            ..self.key.clone()
         })
     }
 
-    /// What was taken could not be kept: it is for the next time.
+    /// Counts the use as unwritten again, after a write that failed.
     pub(crate) fn put_usage_back(&self) {
-        self.usage.used.store(true, Ordering::Relaxed);
+        self.usage.is_used.store(true, Ordering::Relaxed);
     }
 }
 
 impl KeyUsage {
+    /// Adds an address. Returns whether it was unknown.
     fn is_new(&self, client: &ClientAddress) -> bool {
-        let glance = &self.fingerprints[(client.fingerprint % FINGERPRINTS as u64) as usize];
-        if glance.load(Ordering::Relaxed) == client.fingerprint {
+        let cached = &self.fingerprints[(client.fingerprint % FINGERPRINTS as u64) as usize];
+        if cached.load(Ordering::Relaxed) == client.fingerprint {
             return false;
         }
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        glance.store(client.fingerprint, Ordering::Relaxed);
+        cached.store(client.fingerprint, Ordering::Relaxed);
         if addresses.contains(&client.address) {
             return false;
         }
@@ -164,12 +164,12 @@ mod tests {
         TrackedKey::new(ApiKey::new("k".into(), String::new(), String::new(), Vec::new(), Millis(1)))
     }
 
-    fn caller(number: u32) -> ClientAddress {
+    fn client(number: u32) -> ClientAddress {
         ClientAddress { address: IpAddr::V4(number.into()), fingerprint: u64::from(number) + 1 }
     }
 
     #[test]
-    fn a_use_is_written_down_once() {
+    fn a_use_is_written_once() {
         let key = key();
         assert_eq!((key.take_usage(Millis(5)), key.last_used_at(Millis(5))), (None, None));
         key.touch(None);
@@ -183,29 +183,29 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_new_once_whatever_shares_its_glance() {
+    fn an_address_is_new_once_also_if_it_shares_its_place_in_the_cache() {
         let key = key();
         for number in 0..40 {
-            assert!(key.touch(Some(&caller(number))), "{number}");
+            assert!(key.touch(Some(&client(number))), "{number}");
         }
         for number in (0..40).chain(0..40) {
-            assert!(!key.touch(Some(&caller(number))), "{number}");
+            assert!(!key.touch(Some(&client(number))), "{number}");
         }
         let record = key.take_usage(Millis(2)).unwrap();
         assert_eq!(record.addresses.len(), 40);
-        // Known from the record, too: after a restart nobody is new again.
-        assert!(!TrackedKey::new(record).touch(Some(&caller(7))));
+        // The stored addresses are known after a restart.
+        assert!(!TrackedKey::new(record).touch(Some(&client(7))));
     }
 
     #[test]
-    fn there_is_room_for_so_many_addresses() {
+    fn the_number_of_addresses_is_limited() {
         let key = key();
         for number in 0..1_000 {
-            assert!(key.touch(Some(&caller(number))));
+            assert!(key.touch(Some(&client(number))));
         }
         let addresses = key.take_usage(Millis(2)).unwrap().addresses;
         assert_eq!(addresses.len(), ADDRESSES_MAX);
-        assert_eq!(addresses.last(), Some(&caller(999).address));
-        assert!(key.touch(Some(&caller(0))), "it was forgotten long ago");
+        assert_eq!(addresses.last(), Some(&client(999).address));
+        assert!(key.touch(Some(&client(0))), "the oldest addresses were replaced");
     }
 }

@@ -1,30 +1,31 @@
-//! What jobs used in an hour or a day, by who submitted them.
+//! Execution time of jobs in an hour or a day, by submitter.
 
 use longshore_model::{KeyId, OwnerNo, Submitter};
 use serde::{Deserialize, Serialize};
 
 use crate::owner_use::Use;
 
-/// The most entries of one endpoint in one hour that have their key; then owners alone, twice as many.
+/// Limit of the entries of one sheet with a key. Further keys are added to an entry of their owner; owners over twice
+/// this limit are added to one entry without an owner.
 const ENTRIES_MAX: usize = 1_000;
 
-/// Execution time of the jobs of one key, or of the keys of an owner that are not told apart.
+/// Execution time of the jobs of one key; of several keys of an owner, or of several owners, over the limit of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobUsage {
-    /// The owner; `None` where there are too many to tell them apart.
+    /// The owner of the keys; `None` for the owners over the limit of entries.
     #[serde(default)]
     pub owner: Option<OwnerNo>,
-    /// The key.
+    /// The key that submitted the jobs; `None` for keys over the limit of entries, and for jobs without a key.
     #[serde(default)]
     pub key: Option<KeyId>,
-    /// Jobs that ended.
+    /// How many jobs ended.
     pub jobs: u64,
-    /// How long they ran in the attempt that ended, in milliseconds.
+    /// Execution time of the jobs in their last attempt, in ms.
     pub ms: u64,
 }
 
-/// Adds jobs that ended to the entries of a sheet.
+/// Adds the ended jobs of one submitter to the entries of a sheet.
 pub(super) fn add(entries: &mut Vec<JobUsage>, by: Submitter, used: Use) {
     add_entry(
         entries,
@@ -32,7 +33,7 @@ pub(super) fn add(entries: &mut Vec<JobUsage>, by: Submitter, used: Use) {
     );
 }
 
-/// Adds an entry, of another sheet for instance.
+/// Adds an entry to the entries of a sheet: to the one of the same owner and key if there is one.
 pub(super) fn add_entry(entries: &mut Vec<JobUsage>, one: &JobUsage) {
     let same = |entry: &&mut JobUsage| (entry.owner, entry.key) == (one.owner, one.key);
     if let Some(entry) = entries.iter_mut().find(same) {
@@ -58,7 +59,7 @@ mod tests {
     const ONE: Use = Use { submitted: 0, ended: 1, served_ms: 10 };
 
     #[test]
-    fn jobs_are_added_up_by_key() {
+    fn jobs_are_summed_by_key() {
         let mut entries = Vec::new();
         for by in [by(1, 5), by(1, 6), by(1, 5), by(0, 0)] {
             add(&mut entries, by, ONE);
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_keys_and_owners_fill_no_memory() {
+    fn the_number_of_entries_is_limited() {
         let mut entries = Vec::new();
         for number in 0..5_000 {
             add(&mut entries, by(number, u64::from(number) + 1), ONE);

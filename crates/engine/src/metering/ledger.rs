@@ -1,4 +1,5 @@
-//! Worker time by the hour: what is metered, what is written, what is forgotten.
+//! The ledger of usage: sheets of worker and job time per endpoint and hour, folded into days after 35 days and deleted
+//! after 400.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,26 +13,26 @@ use crate::owner_use::Use;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// For so long time is kept by the hour and the worker, then by the day.
+/// Age of an hourly sheet at which it is folded into a daily one, which does not distinguish workers; in ms.
 const HOURS_KEPT_MS: u64 = 35 * DAY_MS;
-/// For so long it is kept at all.
+/// Age at which a sheet is deleted, in ms.
 const DAYS_KEPT_MS: u64 = 400 * DAY_MS;
-/// For so long it is remembered until when a worker was metered that nobody has seen since.
+/// How long the last metered moment of a worker stays in memory after it, in ms.
 const WORKER_KEPT_MS: u64 = 7 * DAY_MS;
-/// The most workers of one endpoint that are told apart in one hour.
+/// Limit of the entries of one sheet, beyond which the time of further workers is added to entries without a worker.
 const WORKERS_MAX: usize = 1_000;
 
-/// What a worker is, for whoever pays for it.
+/// The properties of a worker that its price depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageKind {
-    /// The template that it was started from.
+    /// The id of the template that the worker was started from; empty if the template is deleted.
     pub template_id: String,
-    /// The image of that template.
+    /// The image of that template; empty if the template is deleted.
     pub image_name: String,
-    /// The type of its GPUs; empty if it has none.
+    /// The type of the worker's first GPU; empty without a GPU.
     pub gpu_type_id: String,
-    /// How many GPUs it has.
+    /// The number of the worker's GPUs.
     pub gpu_count: usize,
 }
 
@@ -39,31 +40,31 @@ pub struct UsageKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Which worker; none where they are not told apart any more.
+    /// The worker; `None` in daily sheets and for workers over the limit of a sheet.
     #[serde(default)]
     pub worker: Option<WorkerId>,
-    /// What it is.
+    /// The kind of the worker; its members stand beside the others in the JSON object.
     #[serde(flatten)]
     pub kind: UsageKind,
-    /// For how long, in milliseconds.
+    /// Worker time, in ms.
     pub ms: u64,
-    /// The last moment that is counted in.
+    /// The last moment that is metered.
     until: Millis,
 }
 
-/// The worker time of one endpoint in an hour or in a day.
+/// The worker and job time of one endpoint in an hour or a day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSheet {
-    /// Whose workers.
+    /// The endpoint of the workers and jobs.
     pub endpoint: EndpointId,
-    /// When the span began, in UTC.
+    /// The begin of the hour or day, in UTC.
     pub from: Millis,
-    /// How long it is.
+    /// Length of the span in ms: an hour or a day.
     pub span_ms: u64,
-    /// What there was.
+    /// Worker time, one entry per worker and kind.
     pub usages: Vec<Usage>,
-    /// The jobs that ended, by who submitted them.
+    /// The jobs that ended, one entry per key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobUsage>,
 }
@@ -73,15 +74,16 @@ impl UsageSheet {
         Self { endpoint, from, span_ms, usages: Vec::new(), jobs: Vec::new() }
     }
 
-    /// Ids sort by time, the hours of a day beside the day.
+    /// Returns the id of the sheet's row. Ids sort by time.
     fn id(&self) -> String {
         let Self { endpoint, from, span_ms, .. } = self;
         format!("{:013}-{}-{endpoint}", from.0, span_ms / HOUR_MS)
     }
 
+    /// Adds worker time to the entry of the same worker and kind.
     fn add(&mut self, worker: Option<&WorkerId>, kind: &UsageKind, ms: u64, until: Millis) {
-        let same = |usage: &&mut Usage| usage.worker.as_ref() == worker && usage.kind == *kind;
-        if let Some(usage) = self.usages.iter_mut().find(same) {
+        let is_same = |usage: &&mut Usage| usage.worker.as_ref() == worker && usage.kind == *kind;
+        if let Some(usage) = self.usages.iter_mut().find(is_same) {
             usage.ms += ms;
             usage.until = usage.until.max(until);
         } else if worker.is_some() && self.usages.len() >= WORKERS_MAX {
@@ -92,40 +94,42 @@ impl UsageSheet {
     }
 }
 
-/// A worker that was metered before.
+/// How far a worker is metered.
 #[derive(Debug)]
 struct Metered {
+    /// The kind from the first metering, which later ones do not change.
     kind: UsageKind,
+    /// The last metered moment.
     until: Millis,
 }
 
-/// Every sheet that is kept.
+/// All sheets in memory, and which of their rows are stale.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// By row id.
     sheets: BTreeMap<String, UsageSheet>,
     workers: BTreeMap<WorkerId, Metered>,
-    /// Sheets that are not written as they are now.
+    /// The ids of sheets that changed since they were written.
     changed: BTreeSet<String>,
-    /// Sheets that are written and not wanted any more.
+    /// The ids of rows whose sheet is dropped.
     unwanted: BTreeSet<String>,
 }
 
 impl Ledger {
-    /// What an earlier server wrote. A record that makes no sense is left where it is.
-    pub(super) fn load(records: impl IntoIterator<Item = StoredJson>) -> Self {
+    /// Loads the rows that an earlier server wrote. An invalid row is skipped and stays in the store.
+    pub(super) fn load(rows: impl IntoIterator<Item = StoredJson>) -> Self {
         let mut ledger = Self::default();
-        for record in records {
-            match serde_json::from_slice::<UsageSheet>(&record.json) {
-                Ok(sheet) if sheet.id() == record.id => ledger.know(sheet),
-                _ => {
-                    tracing::warn!(id = %record.id, "a record of worker time makes no sense; it is left out");
-                }
+        for row in rows {
+            match serde_json::from_slice::<UsageSheet>(&row.json) {
+                Ok(sheet) if sheet.id() == row.id => ledger.insert(sheet),
+                _ => tracing::warn!(id = %row.id, "invalid usage row skipped"),
             }
         }
         ledger
     }
 
-    fn know(&mut self, sheet: UsageSheet) {
+    /// Adds a stored sheet, and learns from it how far its workers are metered.
+    fn insert(&mut self, sheet: UsageSheet) {
         for Usage { worker, kind, until, .. } in &sheet.usages {
             let Some(worker) = worker else { continue };
             let known = self.workers.entry(worker.clone());
@@ -137,8 +141,8 @@ impl Ledger {
         self.sheets.insert(sheet.id(), sheet);
     }
 
-    /// The worker ran from `since` to `to`. What of it was counted before is not counted again, whoever counted it: a
-    /// server that was not there for a while makes up for it. What kind it is, is what was said first.
+    /// Meters a worker that ran from `since` to `to`. Time that was metered before is not metered again, also by an
+    /// earlier server; time without a server is made up for. The kind of the first metering counts.
     pub(super) fn meter(
         &mut self,
         endpoint: EndpointId,
@@ -149,7 +153,7 @@ impl Ledger {
     ) {
         let known =
             self.workers.entry(worker.clone()).or_insert_with(|| Metered { kind: kind(), until: since });
-        // No note is believed that would fill years.
+        // A wrong start time adds 35 days at most.
         let (kind, mut from) =
             (known.kind.clone(), known.until.max(Millis(to.0.saturating_sub(HOURS_KEPT_MS))));
         known.until = known.until.max(to);
@@ -165,7 +169,7 @@ impl Ledger {
         }
     }
 
-    /// Jobs of an endpoint ended by `now`.
+    /// Meters jobs that ended, in the hour of `now`.
     pub(super) fn meter_jobs(
         &mut self,
         endpoint: EndpointId,
@@ -181,7 +185,8 @@ impl Ledger {
         self.changed.insert(id);
     }
 
-    /// Makes days of old hours, and forgets what is older still.
+    /// Folds hourly sheets over 35 days old into daily ones, drops sheets over 400 days old, and forgets workers that
+    /// were not metered for 7 days.
     pub(super) fn fold(&mut self, now: Millis) {
         let age_ms = |sheet: &UsageSheet| now.since(sheet.from + sheet.span_ms);
         self.workers.retain(|_, metered| now.since(metered.until) < WORKER_KEPT_MS);
@@ -199,6 +204,7 @@ impl Ledger {
         }
     }
 
+    /// Adds an hourly sheet to the sheet of its day.
     fn add_to_day(&mut self, hour: &UsageSheet) {
         let from = Millis(hour.from.0 - hour.from.0 % DAY_MS);
         let empty = UsageSheet::empty(hour.endpoint, from, DAY_MS);
@@ -213,25 +219,25 @@ impl Ledger {
         self.changed.insert(id);
     }
 
-    /// What has to be written and what removed; counts as done from now on.
+    /// Returns the rows to write and the ids of the rows to delete, and counts both as done.
     pub(super) fn take_unwritten(&mut self) -> (Vec<StoredJson>, Vec<String>) {
         let changed = std::mem::take(&mut self.changed);
         let sheets = changed.iter().filter_map(|id| self.sheets.get(id));
-        let record = |sheet: &UsageSheet| {
-            // Plain data under plain names: there is always JSON for it.
+        let row = |sheet: &UsageSheet| {
+            // Numbers and texts always have a JSON form.
             let json = serde_json::to_vec(sheet).ok()?;
             Some(StoredJson { id: sheet.id(), json: Bytes::from(json) })
         };
-        (sheets.filter_map(record).collect(), std::mem::take(&mut self.unwanted).into_iter().collect())
+        (sheets.filter_map(row).collect(), std::mem::take(&mut self.unwanted).into_iter().collect())
     }
 
-    /// What was taken could not be written.
-    pub(super) fn give_back(&mut self, records: Vec<StoredJson>, unwanted: Vec<String>) {
-        self.changed.extend(records.into_iter().map(|record| record.id));
+    /// Marks rows that [`Ledger::take_unwritten`] returned and that could not be written as unwritten again.
+    pub(super) fn restore_unwritten(&mut self, rows: Vec<StoredJson>, unwanted: Vec<String>) {
+        self.changed.extend(rows.into_iter().map(|row| row.id));
         self.unwanted.extend(unwanted);
     }
 
-    /// Every sheet that reaches into the time from `from` to `to`, oldest first.
+    /// Returns the sheets that overlap the time from `from` to `to`, oldest first.
     pub(super) fn between(&self, from: Millis, to: Millis) -> Vec<UsageSheet> {
         let within = |sheet: &&UsageSheet| sheet.from < to && sheet.from + sheet.span_ms > from;
         self.sheets.values().filter(within).cloned().collect()
@@ -269,33 +275,33 @@ mod tests {
             self.meter(endpoint(), &worker(name), || kind("L4"), at(since), at(to));
         }
 
-        /// Minutes by sheet and worker.
+        /// Begin of the sheet in minutes since [`NOON`], worker, and metered minutes, of every entry.
         fn minutes(&self) -> Vec<(u64, Option<&str>, u64)> {
-            let mut lines = Vec::new();
+            let mut entries = Vec::new();
             for sheet in self.sheets.values() {
                 let at = (sheet.from.0 / 60_000).wrapping_sub(NOON.0 / 60_000);
-                lines.extend(
+                entries.extend(
                     sheet
                         .usages
                         .iter()
                         .map(|usage| (at, usage.worker.as_ref().map(WorkerId::as_str), usage.ms / 60_000)),
                 );
             }
-            lines
+            entries
         }
 
-        /// As the next server sees it.
-        fn again(&self) -> Self {
-            let records = self
+        /// The ledger that the next server loads.
+        fn reloaded(&self) -> Self {
+            let rows = self
                 .sheets
                 .values()
                 .map(|sheet| StoredJson { id: sheet.id(), json: serde_json::to_vec(sheet).unwrap().into() });
-            Self::load(records.collect::<Vec<_>>())
+            Self::load(rows.collect::<Vec<_>>())
         }
     }
 
     #[test]
-    fn time_is_counted_once_and_by_the_hour() {
+    fn time_is_metered_once_and_by_the_hour() {
         let mut ledger = Ledger::default();
         ledger.ran("w1", 50, 55);
         ledger.ran("w1", 50, 55);
@@ -304,12 +310,12 @@ mod tests {
         let minutes =
             [(0, Some("w1"), 10), (60, Some("w1"), 60), (120, Some("w1"), 10), (120, Some("w2"), 2)];
         assert_eq!(ledger.minutes(), minutes);
-        let (records, unwanted) = ledger.take_unwritten();
-        assert_eq!((records.len(), unwanted.len()), (3, 0));
+        let (rows, unwanted) = ledger.take_unwritten();
+        assert_eq!((rows.len(), unwanted.len()), (3, 0));
         ledger.ran("w1", 50, 131);
         let (changed, _) = ledger.take_unwritten();
-        assert_eq!(changed.len(), 1, "only what changed is written again");
-        ledger.give_back(changed, unwanted);
+        assert_eq!(changed.len(), 1, "only the changed sheet is written again");
+        ledger.restore_unwritten(changed, unwanted);
         assert_eq!(ledger.take_unwritten().0.len(), 1);
     }
 
@@ -317,14 +323,14 @@ mod tests {
     fn the_time_without_a_server_is_made_up_for() {
         let mut ledger = Ledger::default();
         ledger.ran("w1", 0, 10);
-        let mut next = ledger.again();
+        let mut next = ledger.reloaded();
         next.meter(endpoint(), &worker("w1"), || kind("another kind"), at(0), at(30));
         assert_eq!(next.minutes(), [(0, Some("w1"), 30)]);
-        assert_eq!(next.again().minutes(), next.minutes());
+        assert_eq!(next.reloaded().minutes(), next.minutes());
     }
 
     #[test]
-    fn jobs_that_ended_are_kept_by_key_and_folded_into_days() {
+    fn ended_jobs_are_metered_by_key_and_folded_into_days() {
         let by = |owner| Submitter { owner: OwnerNo(owner), key: KeyId::from_number(7) };
         let one = Use { submitted: 5, ended: 1, served_ms: 20 };
         let mut ledger = Ledger::default();
@@ -336,14 +342,14 @@ mod tests {
             entries.map(|entry| (entry.owner.unwrap().0, entry.jobs, entry.ms)).collect::<Vec<_>>()
         };
         assert_eq!(sums(&ledger), [(1, 2, 40), (2, 1, 20), (1, 1, 20)]);
-        let mut next = ledger.again();
+        let mut next = ledger.reloaded();
         assert_eq!(sums(&next), sums(&ledger));
         next.fold(at(180) + HOURS_KEPT_MS);
         assert_eq!(sums(&next), [(1, 3, 60), (2, 1, 20)]);
     }
 
     #[test]
-    fn old_hours_become_days_and_old_days_are_forgotten() {
+    fn old_hours_are_folded_into_days_and_old_days_deleted() {
         let mut ledger = Ledger::default();
         ledger.ran("w1", 0, 90);
         ledger.ran("w2", 60, 70);
@@ -353,13 +359,13 @@ mod tests {
         ledger.fold(at(120) + HOURS_KEPT_MS);
         assert_eq!(ledger.minutes(), [(0_u64.wrapping_sub(before), None, 100)]);
         assert_eq!(ledger.take_unwritten().1.len(), 2);
-        let mut next = ledger.again();
+        let mut next = ledger.reloaded();
         next.fold(at(0) + DAYS_KEPT_MS + DAY_MS);
         assert_eq!((next.minutes().len(), next.take_unwritten().1.len()), (0, 1));
     }
 
     #[test]
-    fn an_endpoint_that_starts_very_many_workers_fills_no_memory() {
+    fn the_number_of_workers_of_a_sheet_is_limited() {
         let mut ledger = Ledger::default();
         for n in 0..WORKERS_MAX as u64 + 50 {
             ledger.meter(endpoint(), &worker(&format!("w{n}")), || kind("L4"), at(0), at(1));
@@ -375,15 +381,15 @@ mod tests {
         #![proptest_config(cases(300))]
 
         #[test]
-        fn however_often_it_is_looked_at_the_sum_is_the_same(
-            looks in prop::collection::vec(0..600_u64, 0..20),
+        fn the_sum_does_not_depend_on_when_time_is_metered(
+            moments in prop::collection::vec(0..600_u64, 0..20),
             restarts in prop::collection::vec(any::<bool>(), 20),
         ) {
             let mut ledger = Ledger::default();
-            for (&look, &restart) in looks.iter().zip(&restarts) {
-                ledger.ran("w1", 0, look);
+            for (&moment, &restart) in moments.iter().zip(&restarts) {
+                ledger.ran("w1", 0, moment);
                 if restart {
-                    ledger = ledger.again();
+                    ledger = ledger.reloaded();
                 }
             }
             ledger.ran("w1", 0, 600);
@@ -391,7 +397,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_on_disk_are_survived(bytes in mutated(Just(r#"{"endpoint":"0123456789abcd","from":3600000,"spanMs":3600000,"usages":[{"worker":"w","templateId":"","imageName":"","gpuTypeId":"","gpuCount":1,"ms":5,"until":3600005}],"jobs":[{"owner":1,"key":"admin","jobs":1,"ms":5}]}"#), &[b"\"", b"null", b"18446744073709551615"])) {
+        fn no_bytes_of_a_row_cause_a_panic(bytes in mutated(Just(r#"{"endpoint":"0123456789abcd","from":3600000,"spanMs":3600000,"usages":[{"worker":"w","templateId":"","imageName":"","gpuTypeId":"","gpuCount":1,"ms":5,"until":3600005}],"jobs":[{"owner":1,"key":"admin","jobs":1,"ms":5}]}"#), &[b"\"", b"null", b"18446744073709551615"])) {
             let id = "0000003600000-1-0123456789abcd".to_owned();
             let mut ledger = Ledger::load([StoredJson { id, json: bytes.into() }]);
             ledger.ran("w1", 0, 10);

@@ -1,4 +1,4 @@
-//! Seals everything that is stored under the present key, while no server runs on the store.
+//! Seals all stored secrets under the present key, while no server runs on the store.
 
 use bytes::Bytes;
 use longshore_blobs::Blobs;
@@ -8,43 +8,50 @@ use longshore_vault::Keyring;
 
 use super::{no_random, open_catalog, s3_config};
 
-/// Jobs that are read at a time.
+/// Rows of one read of jobs.
 const PAGE: usize = 1_000;
 
-/// What was sealed anew.
+/// The result of [`reseal`]: how many secrets were sealed anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
-    /// Templates, credentials and keys.
+    /// The number of templates, JSON rows and settings that were sealed anew.
     pub records: usize,
-    /// Jobs with an `s3Config`.
+    /// The number of jobs whose `s3Config` was sealed anew.
     pub jobs: usize,
-    /// Jobs whose `s3Config` does not open under any of the keys. They stay as they are.
+    /// The number of jobs whose `s3Config` opens under no key. These inputs are unchanged.
     pub closed_jobs: usize,
 }
 
-/// See the module. After it, the first key is the only one that anything is sealed under, but for
-/// [`Resealed::closed_jobs`].
-pub async fn reseal(store: &dyn Store, blobs: &dyn Blobs, vault: &Keyring) -> Result<Resealed, StoreError> {
+/// Seals all stored secrets under the first key of the keyring. Secrets that are sealed under it already are unchanged,
+/// so a call after an error continues. Afterwards no secret is sealed under another key, except those of
+/// [`Resealed::closed_jobs`]. Every change is durable on return.
+///
+/// # Errors
+///
+/// [`StoreError::Unusable`] if a secret of the catalog opens under no key; no secret was changed. Any other
+/// [`StoreError`] if a read or a write failed; secrets that were sealed before the failure stay so.
+pub async fn reseal(store: &dyn Store, blobs: &dyn Blobs, keyring: &Keyring) -> Result<Resealed, StoreError> {
     let shards: Vec<ShardId> = (0..ShardId::COUNT).map(ShardId).collect();
     let epochs: Vec<(ShardId, Epoch)> =
         shards.iter().copied().zip(store.claim_shards(shards.clone()).await?).collect();
     let mut stored = store.catalog().await?;
-    let writes = open_catalog(vault, &mut stored)?;
+    let writes = open_catalog(keyring, &mut stored)?;
     let mut done = Resealed { records: writes.len(), ..Resealed::default() };
     if !writes.is_empty() {
         commit(store, ShardId::CATALOG, &epochs, writes).await?;
     }
     for endpoint in &stored.endpoints {
-        reseal_jobs(store, blobs, vault, &epochs, endpoint, &mut done).await?;
+        reseal_jobs(store, blobs, keyring, &epochs, endpoint, &mut done).await?;
     }
     store.release_shards(epochs).await?;
     Ok(done)
 }
 
+/// Reseals the inputs of one endpoint's jobs and adds them to `done`.
 async fn reseal_jobs(
     store: &dyn Store,
     blobs: &dyn Blobs,
-    vault: &Keyring,
+    keyring: &Keyring,
     epochs: &[(ShardId, Epoch)],
     endpoint: &Endpoint,
     done: &mut Resealed,
@@ -57,52 +64,55 @@ async fn reseal_jobs(
         for job in &page {
             let Some(payload) = store.input(job.key).await? else { continue };
             let bytes = fetch(blobs, &payload).await?;
-            if !s3_config::is_stale(vault, &bytes) {
+            if !s3_config::is_stale(keyring, &bytes) {
                 continue;
             }
-            let Some(bytes) = s3_config::resealed(vault, job.id, &bytes).map_err(no_random)? else {
+            let Some(bytes) = s3_config::resealed(keyring, job.id, &bytes).map_err(no_random)? else {
                 done.closed_jobs += 1;
                 continue;
             };
-            let (input, before) = stow(blobs, job, payload, bytes, vault).await?;
+            let (input, replaced) = put_input(blobs, job, payload, bytes, keyring).await?;
             commit(store, ShardId::of(&endpoint.id), epochs, vec![Write::PutInput(job.key, input)]).await?;
-            if let Some(before) = before {
-                blobs.delete(&before).await.map_err(|error| StoreError::Io(error.to_string()))?;
+            if let Some(replaced) = replaced {
+                blobs.delete(&replaced).await.map_err(|error| StoreError::Io(error.to_string()))?;
             }
             done.jobs += 1;
         }
     }
 }
 
-/// Keeps the bytes where those before were: in the row, or in a file beside the old one, which is answered too.
-async fn stow(
+/// Returns the payload of a resealed input: inline if the old one was, else in a new file. Also returns the name of the
+/// old file, to be deleted after the commit; `None` without one.
+async fn put_input(
     blobs: &dyn Blobs,
     job: &JobRow,
-    before: Payload,
+    old: Payload,
     bytes: Bytes,
-    vault: &Keyring,
+    keyring: &Keyring,
 ) -> Result<(Payload, Option<String>), StoreError> {
-    let Payload::Blob(old) = before else { return Ok((Payload::Inline(bytes), None)) };
-    let key = vault.key_ids().into_iter().next().unwrap_or_default();
+    let Payload::Blob(old) = old else { return Ok((Payload::Inline(bytes), None)) };
+    let key = keyring.key_ids().into_iter().next().unwrap_or_default();
     let stem = format!("{}/{}.input.{key}", job.key.endpoint.0, job.id);
     let reference = BlobRef::new(&stem, &bytes);
     blobs.put(&reference.name, bytes).await.map_err(|error| StoreError::Io(error.to_string()))?;
-    // Sealed under this key before, and damaged since: the same name.
+    // The names are equal if the old file was sealed under this key.
     let stale = (old.name != reference.name).then(|| old.name.into_string());
     Ok((Payload::Blob(reference), stale))
 }
 
+/// Returns the bytes of a payload; empty if its file is missing.
 async fn fetch(blobs: &dyn Blobs, payload: &Payload) -> Result<Bytes, StoreError> {
     match payload {
         Payload::Inline(bytes) => Ok(bytes.clone()),
         Payload::Blob(reference) => {
             let read = blobs.get(&reference.name).await.map_err(|error| StoreError::Io(error.to_string()))?;
-            // A file that is missing is the server's business to complain about.
+            // A server reports the missing file when the job is taken.
             Ok(read.unwrap_or_default())
         }
     }
 }
 
+/// Commits writes to a shard, durable on return.
 async fn commit(
     store: &dyn Store,
     shard: ShardId,
