@@ -1,12 +1,12 @@
-//! Endpoints and templates.
+//! Endpoints, templates and JSON rows of the catalog.
 
 use longshore_engine::{CatalogError, EndpointError, StoredJson};
 use longshore_model::{Endpoint, JsonRowKind, Template};
 
-use crate::harness::{Disks, endpoint, eventually, goes, job, one_endpoint, take, template};
+use crate::harness::{Disks, accept, endpoint, eventually, job, one_endpoint, take, template};
 
 #[tokio::test]
-async fn names_are_unique_and_a_used_template_stays() {
+async fn names_are_unique_and_a_template_in_use_cannot_be_deleted() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let used = demo.record().template_id;
@@ -16,12 +16,12 @@ async fn names_are_unique_and_a_used_template_stays() {
     assert!(matches!(refused, Err(CatalogError::Conflict(text)) if text.contains(demo.record().id.as_str())));
     let before = demo.record().version;
     engine
-        .update_template(&used, goes(|template: &mut Template| template.readme = "x".to_owned()))
+        .update_template(&used, accept(|template: &mut Template| template.readme = "x".to_owned()))
         .await
         .unwrap();
     assert_eq!(demo.record().version, before);
     engine
-        .update_template(&used, goes(|template: &mut Template| template.image_name = "x".to_owned()))
+        .update_template(&used, accept(|template: &mut Template| template.image_name = "x".to_owned()))
         .await
         .unwrap();
     assert_eq!(demo.record().version, before + 1);
@@ -32,26 +32,26 @@ async fn names_are_unique_and_a_used_template_stays() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_writes_nothing() {
+async fn an_update_without_a_change_writes_nothing() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let (before, used) = (demo.record(), demo.record().template_id);
     disks.store.set_broken(true);
-    // On a disk that takes nothing, what need not be written still goes.
+    // Every commit fails, so an update that succeeds wrote nothing.
     let same = engine
-        .update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max += 0))
+        .update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max += 0))
         .await
         .unwrap();
     assert_eq!(same, before);
-    engine.update_template(&used, goes(|_: &mut Template| ())).await.unwrap();
+    engine.update_template(&used, accept(|_: &mut Template| ())).await.unwrap();
     let refused =
-        engine.update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max += 1)).await;
+        engine.update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max += 1)).await;
     assert!(matches!(refused, Err(CatalogError::Store(_))), "{refused:?}");
     assert_eq!(demo.record(), before);
 }
 
 #[tokio::test]
-async fn a_deleted_endpoint_is_gone_at_once_and_its_rows_soon_also_after_a_crash() {
+async fn a_deleted_endpoint_is_unknown_immediately_and_its_rows_are_removed() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     for _ in 0..600 {
@@ -75,17 +75,17 @@ async fn a_deleted_endpoint_is_gone_at_once_and_its_rows_soon_also_after_a_crash
 }
 
 #[tokio::test]
-async fn a_paused_endpoint_queues_and_hands_out_nothing() {
+async fn a_paused_endpoint_accepts_jobs_and_delivers_none() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    engine.update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max = 0)).await.unwrap();
+    engine.update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max = 0)).await.unwrap();
     demo.submit(job(&engine, "{}")).await.unwrap();
     assert!(take(&demo, "w1", 0).await.is_empty());
-    engine.update_endpoint("demo", goes(|endpoint: &mut Endpoint| endpoint.workers_max = 1)).await.unwrap();
+    engine.update_endpoint("demo", accept(|endpoint: &mut Endpoint| endpoint.workers_max = 1)).await.unwrap();
     assert_eq!(take(&demo, "w1", 60_000).await.len(), 1);
 }
 
 #[tokio::test]
-async fn small_records_are_there_after_a_restart_in_the_order_of_creation() {
+async fn json_rows_survive_a_restart_in_the_order_of_creation() {
     let disks = Disks::new();
     let engine = disks.start().await;
     let record = |id: &str, json: &'static str| StoredJson { id: id.into(), json: json.into() };

@@ -1,4 +1,4 @@
-//! Workers come and go with the queue: a whole engine, its workers entries in a list.
+//! Managed workers of whole engines, with a launcher in memory.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use longshore_engine::{
 use longshore_launch::{Launcher, Launchers, MemoryLauncher, RunningWorker};
 use longshore_model::{Endpoint, JobState, Millis, Placement, Provider, WorkerId};
 
-use crate::harness::{Disks, done, endpoint, eventually, goes, job, take, template};
+use crate::harness::{Disks, accept, done, endpoint, eventually, job, take, template};
 
 async fn start(disks: &Disks, launcher: &Arc<MemoryLauncher>) -> Engine {
     start_with(disks, [(Provider::Process, launcher.clone() as Arc<dyn Launcher>)].into()).await
 }
 
+/// Starts an engine with these launchers and waits until it is ready.
 pub(crate) async fn start_with(disks: &Disks, launchers: Launchers) -> Engine {
     let parts = EngineParts {
         store: disks.store.clone(),
@@ -34,7 +35,7 @@ pub(crate) async fn start_with(disks: &Disks, launchers: Launchers) -> Engine {
     engine
 }
 
-/// An engine whose endpoint `demo` has workers of ours.
+/// An engine whose endpoint `demo` has managed workers.
 async fn with_workers(
     disks: &Disks,
     launcher: &Arc<MemoryLauncher>,
@@ -42,20 +43,21 @@ async fn with_workers(
 ) -> (Engine, EndpointHandle) {
     let engine = start(disks, launcher).await;
     let template = engine.create_template(template("t")).await.unwrap();
-    let mut record = endpoint(template.id, "demo");
-    record.provider = Provider::Process;
-    change(&mut record);
-    engine.create_endpoint(record).await.unwrap();
+    let mut resource = endpoint(template.id, "demo");
+    resource.provider = Provider::Process;
+    change(&mut resource);
+    engine.create_endpoint(resource).await.unwrap();
     let demo = engine.endpoint("demo").unwrap();
     (engine, demo)
 }
 
+/// Waits until a worker runs and returns it.
 pub(crate) async fn first_worker(launcher: &MemoryLauncher) -> WorkerId {
     eventually(async || !launcher.living().is_empty()).await;
     launcher.living().remove(0)
 }
 
-/// How long workers ran, in all, and how many of them.
+/// The metered worker time in ms, and the number of workers.
 fn metered(engine: &Engine) -> (u64, usize) {
     let sheets = engine.usage(Millis(0), Millis::MAX);
     let usages: Vec<_> = sheets.iter().flat_map(|sheet| &sheet.usages).collect();
@@ -73,25 +75,25 @@ async fn worker_time_is_metered_over_restarts() {
     eventually(async || metered(&engine).0 >= 50).await;
     engine.note_usage().await.unwrap();
     let started_at = demo.fleet_status().workers[0].placement.started_at;
-    let present = RunningWorker {
+    let adopted = RunningWorker {
         worker: worker.clone(),
         endpoint: demo.record().id,
         version: 1,
         is_stopping: false,
         placement: Placement { started_at, ..Placement::default() },
     };
-    // A server that is killed, and one that begins much later.
+    // The server is killed, and another one starts.
     drop((engine, demo));
-    let launcher = Arc::new(MemoryLauncher::with_living(vec![present]));
+    let launcher = Arc::new(MemoryLauncher::with_living(vec![adopted]));
     let engine = start(&disks, &launcher).await;
-    let lives_ms = || engine.now().since(started_at);
+    let uptime_ms = || engine.now().since(started_at);
     eventually(async || {
-        let before = lives_ms();
+        let before = uptime_ms();
         let (ms, workers) = metered(&engine);
-        workers == 1 && (before..=lives_ms()).contains(&ms)
+        workers == 1 && (before..=uptime_ms()).contains(&ms)
     })
     .await;
-    let ran_ms = lives_ms();
+    let ran_ms = uptime_ms();
     launcher.exit(&worker, Some(0), None, ran_ms);
     eventually(async || metered(&engine).1 == 2).await;
     let sheets = engine.usage(Millis(0), Millis::MAX);
@@ -102,7 +104,7 @@ async fn worker_time_is_metered_over_restarts() {
 }
 
 #[tokio::test]
-async fn the_first_job_starts_a_worker_and_idleness_ends_it() {
+async fn the_first_job_starts_a_worker_which_is_stopped_when_idle() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.idle_timeout_s = 1).await;
     assert_eq!(launcher.living().len(), 0);
@@ -119,7 +121,7 @@ async fn the_first_job_starts_a_worker_and_idleness_ends_it() {
 }
 
 #[tokio::test]
-async fn a_job_whose_worker_keeps_crashing_fails_with_the_reason() {
+async fn a_job_whose_worker_crashed_fails_with_the_reason() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.max_retries = 0).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -135,7 +137,7 @@ async fn a_job_whose_worker_keeps_crashing_fails_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
+async fn an_adopted_worker_finishes_its_job() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |_| ()).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -145,14 +147,14 @@ async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
     engine.close().await;
     assert_eq!(launcher.stopped(), []);
 
-    let present = RunningWorker {
+    let adopted = RunningWorker {
         worker: worker.clone(),
         endpoint: demo.record().id,
         version: demo.record().version,
         is_stopping: false,
         placement: Placement::default(),
     };
-    let launcher = Arc::new(MemoryLauncher::with_living(vec![present]));
+    let launcher = Arc::new(MemoryLauncher::with_living(vec![adopted]));
     let engine = start(&disks, &launcher).await;
     let demo = engine.endpoint("demo").unwrap();
     done(&demo, worker.as_str(), id, "1").await;
@@ -162,7 +164,7 @@ async fn a_worker_that_outlived_the_server_goes_on_with_its_job() {
 }
 
 #[tokio::test]
-async fn deleting_an_endpoint_ends_its_workers() {
+async fn deleting_an_endpoint_stops_its_workers() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, _) = with_workers(&disks, &launcher, |record| record.workers_min = 2).await;
     eventually(async || launcher.living().len() == 2).await;
@@ -171,7 +173,7 @@ async fn deleting_an_endpoint_ends_its_workers() {
 }
 
 #[tokio::test]
-async fn ends_are_noticed_after_the_provider_changed_to_and_fro() {
+async fn exits_are_reported_after_the_provider_changed_back_and_forth() {
     let (disks, launcher) = (Disks::new(), Arc::default());
     let (engine, demo) = with_workers(&disks, &launcher, |record| record.workers_max = 1).await;
     let first = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -179,7 +181,7 @@ async fn ends_are_noticed_after_the_provider_changed_to_and_fro() {
     take(&demo, old.as_str(), 1_000).await;
     for provider in [Provider::External, Provider::Process] {
         engine
-            .update_endpoint("demo", goes(|record: &mut Endpoint| record.provider = provider))
+            .update_endpoint("demo", accept(|record: &mut Endpoint| record.provider = provider))
             .await
             .unwrap();
     }

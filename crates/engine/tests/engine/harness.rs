@@ -1,4 +1,4 @@
-//! An engine to test on, and short words for what clients and workers do.
+//! An engine on stores in memory, and short functions for the requests of clients and workers.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -24,43 +24,48 @@ use longshore_store::{
 use longshore_vault::Keyring;
 use tokio::sync::watch;
 
-/// Stores that survive the engine, as disks do.
+/// The stores and the clock of a computer. They survive an engine.
 pub(crate) struct Disks {
     pub(crate) store: Arc<BreakableStore>,
     pub(crate) blobs: Arc<SlowBlobs>,
     pub(crate) clock: Arc<JumpingClock>,
-    /// For what is read for clients, and as much for workers.
-    pub(crate) room_bytes: usize,
+    /// Memory for payloads that are read for clients, and as much for workers, in bytes.
+    pub(crate) budget_bytes: usize,
 }
 
 impl Disks {
     pub(crate) fn new() -> Self {
-        Self { store: Arc::default(), blobs: Arc::default(), clock: Arc::default(), room_bytes: 128_000_000 }
+        Self {
+            store: Arc::default(),
+            blobs: Arc::default(),
+            clock: Arc::default(),
+            budget_bytes: 128_000_000,
+        }
     }
 
-    /// Starts an engine on the disks and waits until it is ready.
+    /// Starts an engine on these stores and waits until it is ready.
     pub(crate) async fn start(&self) -> Engine {
         self.start_with(Arc::new(HttpTransport::new(&WebhookSettings::default()))).await
     }
 
-    /// The same; webhook calls go to `webhook_transport`.
-    pub(crate) async fn start_with(&self, post: Arc<dyn WebhookTransport>) -> Engine {
-        let engine = self.try_start(post, Arc::default()).await.unwrap();
+    /// Starts an engine that sends webhook calls by `transport`.
+    pub(crate) async fn start_with(&self, transport: Arc<dyn WebhookTransport>) -> Engine {
+        let engine = self.try_start(transport, Arc::default()).await.unwrap();
         eventually(async || engine.is_ready()).await;
         engine
     }
 
-    /// The same with the keys of secrets, or why not.
-    pub(crate) async fn start_sealing(&self, vault: &Keyring) -> Result<Engine, StoreError> {
-        let post = Arc::new(HttpTransport::new(&WebhookSettings::default()));
-        let engine = self.try_start(post, Arc::new(vault.clone())).await?;
+    /// Starts an engine that seals secrets under the keys of `keyring`.
+    pub(crate) async fn start_sealing(&self, keyring: &Keyring) -> Result<Engine, StoreError> {
+        let transport = Arc::new(HttpTransport::new(&WebhookSettings::default()));
+        let engine = self.try_start(transport, Arc::new(keyring.clone())).await?;
         eventually(async || engine.is_ready()).await;
         Ok(engine)
     }
 
     async fn try_start(
         &self,
-        post: Arc<dyn WebhookTransport>,
+        webhook_transport: Arc<dyn WebhookTransport>,
         vault: Arc<Keyring>,
     ) -> Result<Engine, StoreError> {
         let parts = EngineParts {
@@ -68,13 +73,13 @@ impl Disks {
             blobs: self.blobs.clone(),
             launchers: BTreeMap::new(),
             runtime: self.clock.clone(),
-            webhook_transport: post,
+            webhook_transport,
             vault,
             webhook_log: Arc::new(MemoryWebhookLog::default()),
             settings: EngineSettings {
                 blob_bytes_min: 1000,
-                answer_bytes_max: self.room_bytes,
-                input_bytes_max: self.room_bytes,
+                answer_bytes_max: self.budget_bytes,
+                input_bytes_max: self.budget_bytes,
                 ..EngineSettings::default()
             },
             webhooks: WebhookSettings::default(),
@@ -84,12 +89,12 @@ impl Disks {
     }
 }
 
-/// Blobs whose reads wait while they are paused, and go on when their reader has gone, as those of a file do.
+/// Blobs whose reads can be paused. A read continues when its reader is dropped, as the read of a file does.
 #[derive(Default)]
 pub(crate) struct SlowBlobs {
     blobs: Arc<MemoryBlobs>,
     pub(crate) paused: watch::Sender<bool>,
-    /// Reads that have begun.
+    /// The number of reads that began.
     pub(crate) reads: AtomicU64,
 }
 
@@ -121,30 +126,30 @@ impl Blobs for SlowBlobs {
     }
 }
 
-/// A test that waits for longer than this waits for nothing.
+/// Longest wait of a test for a condition; then the test fails.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Waits for a condition.
+/// Waits until a condition is true.
 pub(crate) async fn eventually(condition: impl AsyncFn() -> bool) {
-    let look = async {
+    let wait = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, look).await.expect("the condition comes true in time");
+    tokio::time::timeout(DEADLINE, wait).await.expect("the condition is true in time");
 }
 
-/// A change of a record that is not refused.
-pub(crate) fn goes<T>(
+/// A change of a resource that is never rejected.
+pub(crate) fn accept<T>(
     change: impl FnOnce(&mut T) + Send,
 ) -> impl FnOnce(&mut T) -> Result<(), CatalogError> + Send {
-    |record| {
-        change(record);
+    |resource| {
+        change(resource);
         Ok(())
     }
 }
 
-/// An engine with one endpoint.
+/// An engine with the endpoint `demo`, whose workers are external.
 pub(crate) async fn one_endpoint(disks: &Disks) -> (Engine, EndpointHandle) {
     let engine = disks.start().await;
     let template = engine.create_template(template("t")).await.unwrap();
@@ -153,6 +158,7 @@ pub(crate) async fn one_endpoint(disks: &Disks) -> (Engine, EndpointHandle) {
     (engine, handle)
 }
 
+/// A template whose id is derived from its name.
 pub(crate) fn template(name: &str) -> Template {
     let entropy = name.bytes().fold(1_u128, |sum, byte| sum * 31 + u128::from(byte));
     Template {
@@ -177,6 +183,7 @@ pub(crate) fn template(name: &str) -> Template {
     }
 }
 
+/// An endpoint with external workers whose id is derived from its slug.
 pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
     let entropy = slug.bytes().fold(7_u128, |sum, byte| sum * 31 + u128::from(byte));
     Endpoint {
@@ -225,6 +232,7 @@ pub(crate) fn endpoint(template_id: TemplateId, slug: &str) -> Endpoint {
     }
 }
 
+/// A submit of a job with this input.
 pub(crate) fn job(engine: &Engine, input: &str) -> Submission {
     Submission {
         id: engine.mint_job(false),
@@ -242,21 +250,24 @@ pub(crate) fn worker(name: &str) -> WorkerId {
     name.parse().unwrap()
 }
 
+/// Takes one job at most.
 pub(crate) async fn take(handle: &EndpointHandle, name: &str, hold_ms: u64) -> Vec<TakenJob> {
-    let ask = TakeRequest { slots: 1, says_busy: None, hold_ms };
-    handle.take(worker(name), ask).await.unwrap()
+    let request = TakeRequest { slots: 1, says_busy: None, hold_ms };
+    handle.take(worker(name), request).await.unwrap()
 }
 
+/// Reports the result of a job.
 pub(crate) async fn done(handle: &EndpointHandle, name: &str, job: JobId, output: &str) {
     let output = Some(Bytes::from(output.to_owned()));
     handle.report(worker(name), job, Outcome::Completed { output }).await.unwrap();
 }
 
+/// The output of a job as text; empty without one.
 pub(crate) fn output(job: &JobSnapshot) -> &str {
     std::str::from_utf8(job.output.as_deref().unwrap_or_default()).unwrap()
 }
 
-/// A clock that can jump ahead, as it seems to when the machine wakes up.
+/// A clock that can jump ahead, as it does when a suspended computer resumes.
 #[derive(Default)]
 pub(crate) struct JumpingClock {
     ahead_ms: AtomicU64,
@@ -274,80 +285,82 @@ impl Runtime for JumpingClock {
     }
 }
 
-/// A memory store whose disk can break, or take its time.
+/// A memory store whose commits and reads can fail, be held or be slow.
 #[derive(Default)]
 pub(crate) struct BreakableStore {
     inner: MemoryStore,
     broken: AtomicBool,
     chains: Mutex<CommitChains>,
-    /// Commits get no further than to the disk.
+    /// Commits wait before they take effect.
     held: watch::Sender<bool>,
-    /// How many commits were handed over.
+    /// The number of commits that began.
     pub(crate) commits: AtomicU64,
     commit_ms: AtomicU64,
     read_ms: AtomicU64,
-    /// Jobs whose rows cannot be read, and why.
+    /// Jobs whose payloads cannot be read, with the error.
     unreadable: Mutex<HashMap<JobKey, StoreError>>,
-    /// Every row.
-    unread: AtomicBool,
-    /// How often an input was asked for.
+    /// No payload can be read.
+    all_unreadable: AtomicBool,
+    /// The number of reads of inputs.
     pub(crate) inputs: AtomicU64,
-    /// How often somebody asked for an outcome, or for chunks.
-    pub(crate) looks: AtomicU64,
+    /// The number of reads of outcomes and chunks.
+    pub(crate) reads: AtomicU64,
     /// The writes in the largest batch so far.
     pub(crate) largest: AtomicU64,
 }
 
 impl BreakableStore {
+    /// Sets whether commits fail.
     pub(crate) fn set_broken(&self, broken: bool) {
         self.broken.store(broken, Ordering::SeqCst);
     }
 
-    /// Nothing of this job can be read, until it can.
-    pub(crate) fn set_unreadable(&self, job: JobKey, why: Option<StoreError>) {
+    /// Sets the error with which reads of this job's payloads fail; `None`: they succeed.
+    pub(crate) fn set_unreadable(&self, job: JobKey, error: Option<StoreError>) {
         let mut unreadable = self.unreadable.lock().unwrap();
-        match why {
-            Some(why) => _ = unreadable.insert(job, why),
+        match error {
+            Some(error) => _ = unreadable.insert(job, error),
             None => _ = unreadable.remove(&job),
         }
     }
 
-    /// Whether nothing of any job can be read.
-    pub(crate) fn set_unread(&self, unread: bool) {
-        self.unread.store(unread, Ordering::SeqCst);
+    /// Sets whether every read of a payload fails.
+    pub(crate) fn set_all_unreadable(&self, unreadable: bool) {
+        self.all_unreadable.store(unreadable, Ordering::SeqCst);
     }
 
     fn check_readable(&self, job: JobKey) -> Result<(), StoreError> {
-        if self.unread.load(Ordering::SeqCst) {
+        if self.all_unreadable.load(Ordering::SeqCst) {
             return Err(StoreError::Io("input/output error".to_owned()));
         }
-        self.unreadable.lock().unwrap().get(&job).map_or(Ok(()), |why| Err(why.clone()))
+        self.unreadable.lock().unwrap().get(&job).map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Whether commits, those that fail too, wait where they are.
+    /// Sets whether commits wait, also those that will fail.
     pub(crate) fn set_held(&self, held: bool) {
         self.held.send_replace(held);
     }
 
+    /// Sets how long a commit takes.
     pub(crate) fn set_commit_ms(&self, ms: u64) {
         self.commit_ms.store(ms, Ordering::SeqCst);
     }
 
-    /// How long it takes from the question for an outcome or for chunks until the rows are read.
+    /// Sets the delay before an outcome or chunks are read.
     pub(crate) fn set_read_ms(&self, ms: u64) {
         self.read_ms.store(ms, Ordering::SeqCst);
     }
 
-    /// Somebody asks for an outcome, or for chunks.
-    async fn look(&self) {
-        self.looks.fetch_add(1, Ordering::SeqCst);
-        wait_for_the_disk(Duration::from_millis(self.read_ms.load(Ordering::SeqCst))).await;
+    /// Counts a read of an outcome or of chunks, and delays it.
+    async fn begin_read(&self) {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        disk_delay(Duration::from_millis(self.read_ms.load(Ordering::SeqCst))).await;
     }
 }
 
-/// A slow disk: what is tested is what others see meanwhile.
-async fn wait_for_the_disk(takes: Duration) {
-    tokio::time::sleep(takes).await;
+/// The duration of a disk access: what happens meanwhile is what the tests are about.
+async fn disk_delay(duration: Duration) {
+    tokio::time::sleep(duration).await;
 }
 
 impl Store for BreakableStore {
@@ -377,10 +390,10 @@ impl Store for BreakableStore {
             });
         }
         self.largest.fetch_max(batch.writes.len() as u64, Ordering::SeqCst);
-        let takes = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));
+        let duration = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));
         Box::pin(async move {
             let _ = held.wait_for(|held| !held).await;
-            wait_for_the_disk(takes).await;
+            disk_delay(duration).await;
             self.inner.commit(shard, epoch, batch).await
         })
     }
@@ -405,13 +418,13 @@ impl Store for BreakableStore {
         self.inputs.fetch_add(1, Ordering::SeqCst);
         match self.check_readable(job) {
             Ok(()) => self.inner.input(job),
-            Err(why) => Box::pin(std::future::ready(Err(why))),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
         }
     }
 
     fn outcome(&self, job: JobKey) -> StoreFuture<'_, Option<OutcomeRow>> {
         Box::pin(async move {
-            self.look().await;
+            self.begin_read().await;
             self.check_readable(job)?;
             self.inner.outcome(job).await
         })
@@ -423,7 +436,7 @@ impl Store for BreakableStore {
 
     fn chunks(&self, job: JobKey, offset: u64, bytes_max: usize) -> StoreFuture<'_, Vec<ChunkRow>> {
         Box::pin(async move {
-            self.look().await;
+            self.begin_read().await;
             self.check_readable(job)?;
             self.inner.chunks(job, offset, bytes_max).await
         })

@@ -1,4 +1,4 @@
-//! A job's way through the engine.
+//! Jobs from submit to deletion, on stores that work.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use longshore_store::Store as _;
 use crate::harness::{Disks, done, eventually, job, one_endpoint, output, take, worker};
 
 #[tokio::test]
-async fn a_job_is_submitted_taken_done_and_read() {
+async fn a_job_is_submitted_taken_completed_and_read() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let accepted = demo.submit(job(&engine, r#"{"n":1.0}"#)).await.unwrap();
     assert_eq!(accepted.state, JobState::InQueue);
@@ -33,7 +33,7 @@ async fn ids_ascend_also_within_a_millisecond() {
 }
 
 #[tokio::test]
-async fn a_parked_worker_gets_the_job_in_the_commit_of_its_submit() {
+async fn a_parked_take_gets_the_job_in_the_commit_of_its_submit() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let parked = tokio::spawn({
         let demo = demo.clone();
@@ -49,7 +49,7 @@ async fn a_parked_worker_gets_the_job_in_the_commit_of_its_submit() {
 }
 
 #[tokio::test]
-async fn runsync_hears_of_the_end_or_of_the_state_when_its_wait_is_over() {
+async fn runsync_returns_the_end_or_the_state_after_its_wait() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let waiting = tokio::spawn({
         let (demo, submission) = (demo.clone(), job(&engine, "{}"));
@@ -78,14 +78,14 @@ async fn cancelling_a_running_job_reaches_its_worker_by_the_stop_channel() {
     });
     assert_eq!(demo.cancel(id).await.unwrap().state, JobState::Cancelled);
     assert_eq!(stop.await.unwrap(), [id]);
-    // The handler that could not be stopped reports after all: nothing changes.
+    // The result of a job that was cancelled changes nothing.
     done(&demo, "w1", id, "1").await;
     let record = demo.status(id).await.unwrap();
     assert_eq!((record.row.state, record.output), (JobState::Cancelled, None));
 }
 
 #[tokio::test]
-async fn big_payloads_go_through_files_that_are_gone_with_their_job() {
+async fn large_payloads_are_blobs_that_are_deleted_with_their_job() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let big = format!("\"{}\"", "x".repeat(5000));
@@ -96,13 +96,14 @@ async fn big_payloads_go_through_files_that_are_gone_with_their_job() {
     assert_eq!(output(&demo.status(id).await.unwrap()), big);
     assert_eq!(disks.blobs.list("1").await.unwrap().len(), 2);
     demo.set_ttl(id, 20).await.unwrap();
-    let gone = async || matches!(demo.status(id).await, Err(EndpointError::Refused(Refusal::NoSuchJob)));
-    eventually(gone).await;
+    let is_deleted =
+        async || matches!(demo.status(id).await, Err(EndpointError::Refused(Refusal::NoSuchJob)));
+    eventually(is_deleted).await;
     eventually(async || disks.blobs.list("1").await.unwrap().is_empty()).await;
 }
 
 #[tokio::test]
-async fn a_progress_value_gives_way_to_the_next_and_to_the_result() {
+async fn a_progress_value_is_replaced_by_the_next_and_by_the_result() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -119,7 +120,7 @@ async fn a_progress_value_gives_way_to_the_next_and_to_the_result() {
 }
 
 #[tokio::test]
-async fn an_output_over_the_limit_fails_the_job_and_says_why() {
+async fn an_output_over_the_limit_fails_the_job_with_the_reason() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
@@ -130,7 +131,7 @@ async fn an_output_over_the_limit_fails_the_job_and_says_why() {
 }
 
 #[tokio::test]
-async fn progress_shows_as_output_until_the_result() {
+async fn progress_is_shown_as_output_until_the_result() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
@@ -145,19 +146,19 @@ async fn progress_shows_as_output_until_the_result() {
 }
 
 #[tokio::test]
-async fn a_purge_cancels_what_waits_and_lists_page_through_it() {
+async fn a_purge_cancels_queued_jobs_and_a_list_pages_through_them() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     for _ in 0..600 {
         demo.submit(job(&engine, "{}")).await.unwrap();
     }
     assert_eq!(demo.purge().await.unwrap(), 600);
     assert_eq!(demo.health().await.unwrap().in_queue, 0);
-    let mut query = JobFilter { state: Some(JobState::Cancelled), limit: 250, before: None };
+    let mut filter = JobFilter { state: Some(JobState::Cancelled), limit: 250, before: None };
     let mut seen = 0;
     loop {
-        let page = demo.list(query).await.unwrap();
+        let page = demo.list(filter).await.unwrap();
         seen += page.jobs.len();
-        query.before = page.cursor;
+        filter.before = page.cursor;
         if page.cursor.is_none() {
             break;
         }
@@ -167,7 +168,7 @@ async fn a_purge_cancels_what_waits_and_lists_page_through_it() {
 }
 
 #[tokio::test]
-async fn a_lost_worker_gives_its_job_back() {
+async fn the_job_of_a_lost_worker_is_requeued_until_no_retry_is_left() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     for retries in 1..=3 {
@@ -184,21 +185,21 @@ async fn a_lost_worker_gives_its_job_back() {
 }
 
 #[tokio::test]
-async fn a_worker_from_outside_that_asked_to_be_replaced_and_was_not_goes_on() {
+async fn an_external_worker_that_requested_its_replacement_can_take_again() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
-    let open = tokio::spawn({
+    let parked = tokio::spawn({
         let demo = demo.clone();
         async move { take(&demo, "w1", 20_000).await }
     });
     eventually(async || demo.fleet_view().await.unwrap().workers.len() == 1).await;
     demo.request_replacement(worker("w1")).await.unwrap();
-    assert!(open.await.unwrap().is_empty(), "a worker that does end must not be handed a job");
+    assert!(parked.await.unwrap().is_empty(), "a worker that may exit gets no job");
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     assert_eq!(take(&demo, "w1", 60_000).await[0].row.id, id);
 }
 
 #[tokio::test]
-async fn a_job_that_is_assigned_as_the_hold_ends_is_handed_over() {
+async fn a_job_that_is_assigned_as_the_hold_ends_is_delivered() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -207,14 +208,14 @@ async fn a_job_that_is_assigned_as_the_hold_ends_is_handed_over() {
     assert!(take(&demo, "w1", 10).await.is_empty());
 }
 
-/// However many jobs end at once, a submit stands in line behind a slice of them at most.
+/// A mass expiry is cut into slices, so that a submit waits for one slice at most.
 #[tokio::test]
 async fn a_mass_expiry_is_committed_slice_by_slice() {
     const JOBS: u64 = 10_000;
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     for _ in 0..JOBS {
-        // On their way at once: what is polled once is in the mailbox.
+        // After one poll the request is in the mailbox; its reply is not awaited.
         let mut submit = Box::pin(demo.submit(job(&engine, "{}")));
         let _ = std::future::poll_fn(|cx| std::task::Poll::Ready(submit.as_mut().poll(cx))).await;
     }

@@ -1,4 +1,4 @@
-//! Several launchers side by side, each with the workers of its provider.
+//! Engines with several launchers, each of which runs the workers of its provider.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use longshore_launch::{Launcher, Launchers, MemoryLauncher, RunningWorker};
 use longshore_model::{Endpoint, Millis, NetworkVolume, Placement, Provider, VolumeId, WorkerId};
 
 use crate::fleet::{first_worker, start_with};
-use crate::harness::{Disks, endpoint, eventually, goes, job, take, template};
+use crate::harness::{Disks, accept, endpoint, eventually, job, take, template};
 
-/// The launchers of one server.
+/// The two launchers of one server.
 #[derive(Default)]
-struct Side {
+struct TwoLaunchers {
     process: Arc<MemoryLauncher>,
     docker: Arc<MemoryLauncher>,
 }
 
-impl Side {
+impl TwoLaunchers {
     async fn start(&self, disks: &Disks) -> Engine {
         let process: Arc<dyn Launcher> = self.process.clone();
         let docker: Arc<dyn Launcher> = self.docker.clone();
@@ -25,19 +25,20 @@ impl Side {
     }
 }
 
-/// An endpoint that always has one worker.
+/// Creates an endpoint that always has one worker.
 async fn with_one_worker(engine: &Engine, slug: &str, provider: Provider) -> EndpointHandle {
     let template = engine.create_template(template(slug)).await.unwrap();
-    let record = Endpoint { provider, workers_min: 1, workers_max: 1, ..endpoint(template.id, slug) };
-    engine.create_endpoint(record).await.unwrap();
+    let resource = Endpoint { provider, workers_min: 1, workers_max: 1, ..endpoint(template.id, slug) };
+    engine.create_endpoint(resource).await.unwrap();
     engine.endpoint(slug).unwrap()
 }
 
 async fn change_provider(engine: &Engine, slug: &str, provider: Provider) {
-    engine.update_endpoint(slug, goes(|record: &mut Endpoint| record.provider = provider)).await.unwrap();
+    engine.update_endpoint(slug, accept(|record: &mut Endpoint| record.provider = provider)).await.unwrap();
 }
 
-fn adopted(endpoint: &Endpoint, worker: &str) -> RunningWorker {
+/// A worker that an earlier server started for an endpoint.
+fn running_worker(endpoint: &Endpoint, worker: &str) -> RunningWorker {
     RunningWorker {
         worker: worker.parse().unwrap(),
         endpoint: endpoint.id,
@@ -49,63 +50,70 @@ fn adopted(endpoint: &Endpoint, worker: &str) -> RunningWorker {
 
 #[tokio::test]
 async fn each_launcher_runs_the_workers_of_its_provider() {
-    let (disks, side) = (Disks::new(), Side::default());
-    let engine = side.start(&disks).await;
+    let (disks, launchers) = (Disks::new(), TwoLaunchers::default());
+    let engine = launchers.start(&disks).await;
     let one = with_one_worker(&engine, "one", Provider::Process).await.record().id;
     let two = with_one_worker(&engine, "two", Provider::Docker).await.record().id;
-    first_worker(&side.process).await;
-    first_worker(&side.docker).await;
+    first_worker(&launchers.process).await;
+    first_worker(&launchers.docker).await;
     let endpoints = |launcher: &MemoryLauncher| -> Vec<_> {
         launcher.started().iter().map(|spec| spec.endpoint).collect()
     };
-    assert_eq!((endpoints(&side.process), endpoints(&side.docker)), (vec![one], vec![two]));
+    assert_eq!((endpoints(&launchers.process), endpoints(&launchers.docker)), (vec![one], vec![two]));
 }
 
 #[tokio::test]
 async fn an_endpoint_moves_to_the_launcher_of_its_new_provider() {
-    let (disks, side) = (Disks::new(), Side::default());
-    let engine = side.start(&disks).await;
+    let (disks, launchers) = (Disks::new(), TwoLaunchers::default());
+    let engine = launchers.start(&disks).await;
     let demo = with_one_worker(&engine, "demo", Provider::Process).await;
-    let old = first_worker(&side.process).await;
+    let old = first_worker(&launchers.process).await;
     let job = demo.submit(job(&engine, "{}")).await.unwrap().id;
     assert_eq!(take(&demo, old.as_str(), 1_000).await[0].row.id, job);
 
     change_provider(&engine, "demo", Provider::Docker).await;
-    first_worker(&side.docker).await;
-    assert_eq!(side.process.living(), std::slice::from_ref(&old), "a worker with a job finishes it");
+    first_worker(&launchers.docker).await;
+    assert_eq!(launchers.process.living(), std::slice::from_ref(&old), "the worker finishes its job");
     crate::harness::done(&demo, old.as_str(), job, "1").await;
-    eventually(async || side.process.living().is_empty()).await;
+    eventually(async || launchers.process.living().is_empty()).await;
 
     change_provider(&engine, "demo", Provider::Kubernetes).await;
-    eventually(async || side.docker.living().is_empty()).await;
-    assert_eq!((side.process.started().len(), side.docker.started().len()), (1, 1), "no launcher, no worker");
+    eventually(async || launchers.docker.living().is_empty()).await;
+    assert_eq!(
+        (launchers.process.started().len(), launchers.docker.started().len()),
+        (1, 1),
+        "a provider without a launcher starts no worker"
+    );
 }
 
 #[tokio::test]
-async fn workers_are_adopted_from_every_launcher_and_end_where_their_endpoint_has_left() {
+async fn workers_are_adopted_from_every_launcher_and_stopped_if_their_endpoint_has_another_provider() {
     let disks = Disks::new();
-    let engine = Side::default().start(&disks).await;
+    let engine = TwoLaunchers::default().start(&disks).await;
     let one = with_one_worker(&engine, "one", Provider::Process).await.record();
     let two = with_one_worker(&engine, "two", Provider::Docker).await.record();
     engine.release_waits().await;
     engine.close().await;
 
-    let side = Side {
-        process: Arc::new(MemoryLauncher::with_living(vec![adopted(&one, "one"), adopted(&two, "left")])),
-        docker: Arc::new(MemoryLauncher::with_living(vec![adopted(&two, "two")])),
+    let launchers = TwoLaunchers {
+        process: Arc::new(MemoryLauncher::with_living(vec![
+            running_worker(&one, "one"),
+            running_worker(&two, "left"),
+        ])),
+        docker: Arc::new(MemoryLauncher::with_living(vec![running_worker(&two, "two")])),
     };
-    let _engine = side.start(&disks).await;
+    let _engine = launchers.start(&disks).await;
     let left: WorkerId = "left".parse().unwrap();
-    eventually(async || !side.process.living().contains(&left)).await;
-    assert_eq!(side.process.living(), ["one".parse().unwrap()]);
-    assert_eq!(side.docker.living(), ["two".parse().unwrap()]);
-    assert_eq!((side.process.started().len(), side.docker.started().len()), (0, 0));
+    eventually(async || !launchers.process.living().contains(&left)).await;
+    assert_eq!(launchers.process.living(), ["one".parse().unwrap()]);
+    assert_eq!(launchers.docker.living(), ["two".parse().unwrap()]);
+    assert_eq!((launchers.process.started().len(), launchers.docker.started().len()), (0, 0));
 }
 
 #[tokio::test]
-async fn a_volume_is_put_in_place_by_every_launcher() {
-    let (disks, side) = (Disks::new(), Side::default());
-    let engine = side.start(&disks).await;
+async fn a_volume_is_created_and_deleted_by_every_launcher() {
+    let (disks, launchers) = (Disks::new(), TwoLaunchers::default());
+    let engine = launchers.start(&disks).await;
     let id = VolumeId::mint(1);
     let record = NetworkVolume {
         id,
@@ -116,17 +124,17 @@ async fn a_volume_is_put_in_place_by_every_launcher() {
         created_at: Millis(0),
     };
     engine.create_volume(record).await.unwrap();
-    let volumes = || (side.process.volumes(), side.docker.volumes());
+    let volumes = || (launchers.process.volumes(), launchers.docker.volumes());
     let both = (BTreeSet::from([id]), BTreeSet::from([id]));
     assert_eq!(volumes(), both);
 
-    side.docker.refuse(Some("no room"));
+    launchers.docker.refuse(Some("no room"));
     let refused = engine.delete_volume(&id, |_| true).await.unwrap_err();
     assert!(matches!(refused, CatalogError::Unavailable(_)), "{refused}");
     assert_eq!(volumes(), both, "a deletion that fails at one launcher is undone at the others");
     assert!(engine.volume(&id).is_some());
 
-    side.docker.refuse(None);
+    launchers.docker.refuse(None);
     engine.delete_volume(&id, |_| true).await.unwrap();
     assert_eq!(volumes(), (BTreeSet::new(), BTreeSet::new()));
 }

@@ -1,4 +1,4 @@
-//! The engine from outside: a real engine on stores in memory, one of them breakable.
+//! Tests of whole engines through their public interface, on stores in memory that can fail and be slow.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod catalog;
@@ -8,10 +8,10 @@ mod harness;
 mod jobs;
 mod keys;
 mod launchers;
+mod payload_budget;
 mod queries;
 mod reads;
 mod restart;
-mod room;
 mod secrets;
 mod streams;
 mod webhooks;

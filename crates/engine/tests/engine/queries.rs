@@ -1,4 +1,4 @@
-//! Who looks at a job sees it as it was at one time, also when the job goes on during the look.
+//! A query shows a job as it was at one moment, also when the job changes during the query.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,48 +10,48 @@ use longshore_queue::Refusal;
 
 use crate::harness::{Disks, done, eventually, job, one_endpoint, output, take, worker};
 
-/// After a restart nothing is remembered: outcomes come from the store, which takes its time.
+/// Restarts the engine, so that no outcome is cached, and makes reads of the store slow.
 async fn restarted(disks: &Disks) -> EndpointHandle {
     let endpoint = disks.start().await.endpoint("demo").unwrap();
     disks.store.set_read_ms(300);
     endpoint
 }
 
-/// Looks at a job; `meanwhile` happens between the reading of its row and that of its outcome.
-async fn look(
+/// Queries a job's status; `meanwhile` happens between the read of its row and the read of its outcome.
+async fn status(
     disks: &Disks,
     endpoint: &EndpointHandle,
     job: JobId,
     meanwhile: impl Future<Output = ()>,
 ) -> Result<JobSnapshot, EndpointError> {
     let endpoint = endpoint.clone();
-    read(disks, async move { endpoint.status(job).await }, meanwhile).await
+    query(disks, async move { endpoint.status(job).await }, meanwhile).await
 }
 
-/// Asks for something; `meanwhile` happens between the question and the reading of the store.
-async fn read<T: Send + 'static>(
+/// Runs a query; `meanwhile` happens when the query has begun to read the store.
+async fn query<T: Send + 'static>(
     disks: &Disks,
-    question: impl Future<Output = T> + Send + 'static,
+    query: impl Future<Output = T> + Send + 'static,
     meanwhile: impl Future<Output = ()>,
 ) -> T {
-    let looks_before = disks.store.looks.load(Ordering::SeqCst);
-    let answer = tokio::spawn(question);
-    eventually(async || disks.store.looks.load(Ordering::SeqCst) > looks_before).await;
+    let before = disks.store.reads.load(Ordering::SeqCst);
+    let result = tokio::spawn(query);
+    eventually(async || disks.store.reads.load(Ordering::SeqCst) > before).await;
     meanwhile.await;
-    answer.await.unwrap()
+    result.await.unwrap()
 }
 
 #[tokio::test]
-async fn a_job_that_is_deleted_during_a_look_is_not_shown_without_its_output() {
+async fn a_job_that_is_deleted_during_a_query_is_not_shown_without_its_output() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     done(&demo, "w1", id, "1").await;
     let demo = restarted(&disks).await;
-    let seen = look(&disks, &demo, id, async {
+    let seen = status(&disks, &demo, id, async {
         disks.clock.jump(61_000);
-        // A command wakes the queue, and its answer is durable after the deletion.
+        // The first purge wakes the queue, which deletes the job; the second is durable after the deletion.
         demo.purge().await.unwrap();
         demo.purge().await.unwrap();
     });
@@ -72,38 +72,38 @@ async fn a_job_that_is_deleted_while_its_chunks_are_read_is_not_shown_without_th
         disks.store.set_read_ms(300);
         let mut follower = demo.follow(id, 0).await.unwrap();
         let endpoint = demo.clone();
-        let question = async move {
+        let read = async move {
             if follows {
                 follower.next().await.map(drop)
             } else {
                 endpoint.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await.map(drop)
             }
         };
-        let answer = read(&disks, question, async {
+        let result = query(&disks, read, async {
             disks.clock.jump(61_000);
-            // A command wakes the queue, and its answer is durable after the deletion.
+            // The first purge wakes the queue, which deletes the job; the second is durable after the deletion.
             demo.purge().await.unwrap();
             demo.purge().await.unwrap();
         });
-        let answer = answer.await;
-        assert!(matches!(answer, Err(EndpointError::Refused(Refusal::NoSuchJob))), "{follows}: {answer:?}");
+        let result = result.await;
+        assert!(matches!(result, Err(EndpointError::Refused(Refusal::NoSuchJob))), "{follows}: {result:?}");
     }
 }
 
 #[tokio::test]
-async fn a_job_that_ends_during_a_look_does_not_show_its_result_as_progress() {
+async fn a_job_that_ends_during_a_query_does_not_show_its_result_as_progress() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
     demo.progress(worker("w1"), id, Bytes::from_static(b"50")).await.unwrap();
     let demo = restarted(&disks).await;
-    let seen = look(&disks, &demo, id, done(&demo, "w1", id, "\"the result\"")).await.unwrap();
+    let seen = status(&disks, &demo, id, done(&demo, "w1", id, "\"the result\"")).await.unwrap();
     assert_eq!((seen.row.state, output(&seen)), (JobState::Completed, "\"the result\""));
 }
 
 #[tokio::test]
-async fn a_job_that_shows_progress_is_seen_with_it() {
+async fn a_running_job_is_shown_with_its_progress_value() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -114,7 +114,7 @@ async fn a_job_that_shows_progress_is_seen_with_it() {
 }
 
 #[tokio::test]
-async fn whoever_cancels_is_told_of_the_end_and_not_of_the_retry_after_it() {
+async fn a_cancel_returns_the_end_and_not_the_retry_after_it() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;

@@ -1,11 +1,11 @@
-//! What a restart keeps.
+//! Jobs, results and tokens after a restart.
 
 use longshore_model::JobState;
 
 use crate::harness::{Disks, done, job, one_endpoint, output, take, worker};
 
 #[tokio::test]
-async fn jobs_results_and_the_running_ones_are_there_after_a_restart() {
+async fn queued_running_and_completed_jobs_survive_a_restart() {
     let disks = Disks::new();
     let (first, demo) = one_endpoint(&disks).await;
     let mut ids = Vec::new();
@@ -20,7 +20,7 @@ async fn jobs_results_and_the_running_ones_are_there_after_a_restart() {
     let demo = second.endpoint("demo").unwrap();
     let finished = demo.status(ids[0]).await.unwrap();
     assert_eq!((finished.row.state, output(&finished)), (JobState::Completed, "\"zero\""));
-    // The worker has not noticed anything: its job goes on.
+    // The worker's job stays running.
     assert_eq!(demo.status(ids[1]).await.unwrap().row.state, JobState::InProgress);
     done(&demo, "w1", ids[1], "1").await;
     let record = demo.status(ids[1]).await.unwrap();
@@ -31,7 +31,7 @@ async fn jobs_results_and_the_running_ones_are_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn an_engine_that_lost_its_shards_changes_nothing_any_more() {
+async fn an_engine_that_lost_its_shards_changes_nothing() {
     let disks = Disks::new();
     let (first, demo) = one_endpoint(&disks).await;
     let second = disks.start().await;
@@ -55,7 +55,7 @@ async fn worker_tokens_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_machine_that_slept_holds_no_silence_against_its_workers() {
+async fn worker_leases_are_renewed_after_a_suspension() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -64,7 +64,7 @@ async fn a_machine_that_slept_holds_no_silence_against_its_workers() {
     disks.clock.jump(60_000);
     let row = demo.status(id).await.unwrap().row;
     assert_eq!((row.state, row.retries), (JobState::InProgress, 0));
-    // The actor looked at its workers before it answers again.
+    // The actor has checked the worker leases before its second reply.
     let row = demo.status(id).await.unwrap().row;
     assert_eq!((row.state, row.retries), (JobState::InProgress, 0));
 }

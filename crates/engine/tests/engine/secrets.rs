@@ -1,4 +1,4 @@
-//! Secrets: sealed where they are kept, open where they are used.
+//! Secrets are sealed in the store and open where they are used.
 
 use bytes::Bytes;
 use longshore_engine::{Resealed, StoredJson, Submission, reseal};
@@ -14,8 +14,8 @@ fn key() -> MasterKey {
     MasterKey::mint().unwrap()
 }
 
-/// Everything of the catalog and of jobs' inputs, as the store has it.
-async fn kept(disks: &Disks) -> String {
+/// The stored bytes of all settings, template environments, JSON rows and inputs of jobs, as text.
+async fn stored_text(disks: &Disks) -> String {
     let stored = disks.store.catalog().await.unwrap();
     let mut text = format!("{:?}", stored.settings);
     text.extend(stored.templates.iter().map(|template| format!("{:?}", template.env)));
@@ -34,9 +34,9 @@ async fn kept(disks: &Disks) -> String {
     text
 }
 
-/// A server with a secret of each kind; jobs with a small and a large input.
-async fn filled(disks: &Disks, vault: &Keyring) -> String {
-    let engine = disks.start_sealing(vault).await.unwrap();
+/// Stores a secret of each kind, and jobs with a small and a large input. Returns the worker token of the endpoint.
+async fn store_secrets(disks: &Disks, keyring: &Keyring) -> String {
+    let engine = disks.start_sealing(keyring).await.unwrap();
     let mut secret = template("t");
     secret.env.insert("TOKEN".to_owned(), "hush-1".to_owned());
     let secret = engine.create_template(secret).await.unwrap();
@@ -54,9 +54,9 @@ async fn filled(disks: &Disks, vault: &Keyring) -> String {
     engine.worker_token(&demo)
 }
 
-/// What a server that can open everything shows.
-async fn works(disks: &Disks, vault: &Keyring, token: &str) {
-    let engine = disks.start_sealing(vault).await.unwrap();
+/// Starts an engine and checks that every secret is open.
+async fn assert_open(disks: &Disks, keyring: &Keyring, token: &str) {
+    let engine = disks.start_sealing(keyring).await.unwrap();
     assert_eq!(engine.templates()[0].env["TOKEN"], "hush-1");
     let record = engine.record(JsonRowKind::RegistryAuth, "r").unwrap();
     assert_eq!(record.json, "{\"password\":\"hush-2\"}");
@@ -69,47 +69,47 @@ async fn works(disks: &Disks, vault: &Keyring, token: &str) {
 }
 
 #[tokio::test]
-async fn no_secret_is_on_disk_and_every_secret_is_in_use() {
+async fn no_secret_is_stored_open_and_every_secret_is_usable() {
     let disks = Disks::new();
-    let vault = Keyring::new(vec![key()]);
-    let token = filled(&disks, &vault).await;
-    let text = kept(&disks).await;
+    let keyring = Keyring::new(vec![key()]);
+    let token = store_secrets(&disks, &keyring).await;
+    let text = stored_text(&disks).await;
     assert!(!text.contains("hush") && text.matches("longshore-sealed:1:").count() == 5, "{text}");
-    works(&disks, &vault, &token).await;
+    assert_open(&disks, &keyring, &token).await;
 }
 
 #[tokio::test]
-async fn a_server_without_the_right_key_does_not_start_and_says_why() {
+async fn an_engine_without_the_right_key_does_not_start_and_names_the_key() {
     let disks = Disks::new();
-    let vault = Keyring::new(vec![key()]);
-    filled(&disks, &vault).await;
+    let keyring = Keyring::new(vec![key()]);
+    store_secrets(&disks, &keyring).await;
     for wrong in [Keyring::default(), Keyring::new(vec![key()])] {
         let error = disks.start_sealing(&wrong).await.err().unwrap().to_string();
-        assert!(error.contains(&vault.key_ids()[0]) && error.contains("LONGSHORE_SECRETS_KEY"), "{error}");
+        assert!(error.contains(&keyring.key_ids()[0]) && error.contains("LONGSHORE_SECRETS_KEY"), "{error}");
         assert!(!error.contains("hush"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn what_was_kept_open_is_sealed_at_the_next_start_with_a_key() {
+async fn open_secrets_are_sealed_at_the_next_start_with_a_key() {
     let disks = Disks::new();
-    let token = filled(&disks, &Keyring::default()).await;
-    assert_eq!(kept(&disks).await.matches("hush").count(), 4);
-    let vault = Keyring::new(vec![key()]);
-    works(&disks, &vault, &token).await;
-    let text = kept(&disks).await;
-    // Jobs that came before keep what they came with; they end by themselves.
+    let token = store_secrets(&disks, &Keyring::default()).await;
+    assert_eq!(stored_text(&disks).await.matches("hush").count(), 4);
+    let keyring = Keyring::new(vec![key()]);
+    assert_open(&disks, &keyring, &token).await;
+    let text = stored_text(&disks).await;
+    // Inputs of earlier jobs stay as they are until the jobs are deleted.
     assert_eq!((text.matches("hush-3").count(), text.matches("hush").count()), (2, 2), "{text}");
 }
 
 #[tokio::test]
-async fn everything_moves_to_a_new_key() {
+async fn all_secrets_are_resealed_under_a_new_key() {
     let disks = Disks::new();
     let (old, new) = (key(), key());
-    let token = filled(&disks, &Keyring::new(vec![old.clone()])).await;
+    let token = store_secrets(&disks, &Keyring::new(vec![old.clone()])).await;
     let both = Keyring::new(vec![new.clone(), old]);
-    let moved = async || reseal(disks.store.as_ref(), disks.blobs.as_ref(), &both).await.unwrap();
-    assert_eq!(moved().await, Resealed { records: 3, jobs: 2, closed_jobs: 0 });
-    assert_eq!(moved().await, Resealed::default());
-    works(&disks, &Keyring::new(vec![new]), &token).await;
+    let resealed = async || reseal(disks.store.as_ref(), disks.blobs.as_ref(), &both).await.unwrap();
+    assert_eq!(resealed().await, Resealed { records: 3, jobs: 2, closed_jobs: 0 });
+    assert_eq!(resealed().await, Resealed::default());
+    assert_open(&disks, &Keyring::new(vec![new]), &token).await;
 }

@@ -1,4 +1,4 @@
-//! Chunks: durable, ordered, drained once.
+//! Chunks: durable, ordered, and consumed once.
 
 use std::time::Duration;
 
@@ -8,22 +8,25 @@ use longshore_model::{JobId, JobState};
 
 use crate::harness::{Disks, done, job, one_endpoint, take, worker};
 
+/// Appends chunks to the job of worker `w1`.
 async fn append(demo: &EndpointHandle, id: JobId, chunks: &[&'static str]) {
     let chunks = chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes()).into()).collect();
     demo.append(worker("w1"), id, chunks).await.unwrap();
 }
 
+/// Reads the chunks that are stored now, with their offsets.
 async fn read(demo: &EndpointHandle, id: JobId, from: StreamFrom) -> Vec<(u64, Bytes)> {
     let StreamPage { chunks, .. } = demo.read_stream(id, from, Duration::ZERO).await.unwrap();
     chunks.into_iter().map(|chunk| (chunk.offset, chunk.chunk.output)).collect()
 }
 
+/// Chunks with consecutive offsets.
 fn numbered(from: u64, chunks: &[&'static str]) -> Vec<(u64, Bytes)> {
     (from..).zip(chunks.iter().map(|chunk| Bytes::from_static(chunk.as_bytes()))).collect()
 }
 
 #[tokio::test]
-async fn chunks_are_numbered_drained_and_read_again_by_offset() {
+async fn chunks_are_numbered_consumed_and_read_again_by_offset() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
@@ -36,7 +39,7 @@ async fn chunks_are_numbered_drained_and_read_again_by_offset() {
 }
 
 #[tokio::test]
-async fn a_waiting_reader_hears_of_the_next_chunk_and_of_the_end() {
+async fn a_waiting_reader_gets_the_next_chunk_and_the_end() {
     let (engine, demo) = one_endpoint(&Disks::new()).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
     take(&demo, "w1", 0).await;
@@ -56,7 +59,7 @@ async fn a_waiting_reader_hears_of_the_next_chunk_and_of_the_end() {
 }
 
 #[tokio::test]
-async fn a_retried_job_drops_its_chunks_and_offsets_go_on_also_over_a_restart() {
+async fn a_retry_drops_the_chunks_and_offsets_continue_also_over_a_restart() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
@@ -76,24 +79,24 @@ async fn a_retried_job_drops_its_chunks_and_offsets_go_on_also_over_a_restart() 
     assert_eq!(read(&demo, id, StreamFrom::Drained).await, numbered(3, &["d"]));
 }
 
-/// Follows to the end; the offsets that came, and how many at a time.
+/// Follows a stream to its end. Returns the offsets of all chunks, and the number of events with chunks.
 async fn follow(mut follower: Follower) -> (Vec<u64>, usize) {
-    let (mut offsets, mut times) = (Vec::new(), 0);
+    let (mut offsets, mut events) = (Vec::new(), 0);
     loop {
         match follower.next().await.unwrap() {
             FollowEvent::Chunks(chunks) => {
                 offsets.extend(chunks.iter().map(|chunk| chunk.offset));
-                times += 1;
+                events += 1;
             }
             FollowEvent::Status(_) => {}
-            FollowEvent::Ended(_) => return (offsets, times),
+            FollowEvent::Ended(_) => return (offsets, events),
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_takes_what_came_meanwhile_together_and_a_few_take_each_chunk_at_once() {
-    for (followers, times_max) in [(3, 300), (200, 10)] {
+async fn many_followers_get_chunks_in_groups_and_few_followers_get_them_immediately() {
+    for (followers, events_max) in [(3, 300), (200, 10)] {
         let (engine, demo) = one_endpoint(&Disks::new()).await;
         let id = demo.submit(job(&engine, "{}")).await.unwrap().id;
         take(&demo, "w1", 0).await;
@@ -104,14 +107,14 @@ async fn a_crowd_takes_what_came_meanwhile_together_and_a_few_take_each_chunk_at
         for _ in 0..300 {
             append(&demo, id, &["1"]).await;
         }
-        // Nobody rests for longer than that.
+        // The pause of a follower is shorter.
         tokio::time::sleep(Duration::from_secs(1)).await;
         done(&demo, "w1", id, "[]").await;
         while let Some(followed) = following.join_next().await {
-            let (offsets, times) = followed.unwrap();
+            let (offsets, events) = followed.unwrap();
             assert_eq!(offsets, (0..300).collect::<Vec<_>>());
-            assert!(times <= times_max, "{times} times");
-            assert!(followers > 100 || times > 10, "{times} times");
+            assert!(events <= events_max, "{events} events");
+            assert!(followers > 100 || events > 10, "{events} events");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The calls for two ends of a job that was retried, while commits take their time.
+//! The webhook calls for two ends of a job that was retried, while commits are slow.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use crate::harness::{
     BreakableStore, DEADLINE, Disks, done, endpoint, eventually, job, take, template, worker,
 };
 
-/// Long enough for a call to end while a commit is under way.
+/// Duration of a commit in ms, so that a webhook call ends while the commit is in flight.
 const COMMIT_MS: u64 = 300;
 
-/// A call, and where its answer goes.
+/// The body of a call, and the channel for the status of its response.
 type Call = (Bytes, oneshot::Sender<StatusCode>);
 
-/// Hands every call to the test.
+/// Sends every call to the test, which chooses the response.
 struct Receiver(mpsc::UnboundedSender<Call>);
 
 impl WebhookTransport for Receiver {
     fn post(&self, call: Request<Bytes>) -> TransportFuture<'_> {
         Box::pin(async move {
-            let (answer, answered) = oneshot::channel();
-            let silent = || TransportError::NoResponse("the test is over".to_owned());
-            self.0.send((call.into_body(), answer)).map_err(|_| silent())?;
-            let status = answered.await.map_err(|_| silent())?;
+            let (reply, status) = oneshot::channel();
+            let closed = || TransportError::NoResponse("the test is over".to_owned());
+            self.0.send((call.into_body(), reply)).map_err(|_| closed())?;
+            let status = status.await.map_err(|_| closed())?;
             Ok(TransportResponse { status, body: Bytes::new() })
         })
     }
@@ -46,20 +46,21 @@ async fn start(disks: &Disks) -> (Engine, EndpointHandle, mpsc::UnboundedReceive
     (engine, demo, receiver)
 }
 
+/// Waits for the next call, which must report a job in this state. Returns the channel for the response.
 async fn next_call(
     calls: &mut mpsc::UnboundedReceiver<Call>,
     state: JobState,
 ) -> oneshot::Sender<StatusCode> {
     let call = tokio::time::timeout(DEADLINE, calls.recv()).await;
-    let (body, answer) = call.expect("a call is made in time").unwrap();
+    let (body, reply) = call.expect("a call is made in time").unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap();
     assert!(body.contains(&format!(r#""status":"{state}""#)), "{body}");
-    answer
+    reply
 }
 
-/// A job fails, is retried while its receiver thinks, and completes; `status` is the answer to the call for the
-/// failure. It comes when the engine has heard of the second end, and that is not on disk yet.
-async fn answer_between_ends(
+/// Makes a job fail, and retries and completes it while the call for the failure is in flight. The response with
+/// `status` arrives while the commit of the second end is in flight.
+async fn respond_between_ends(
     engine: &Engine,
     demo: &EndpointHandle,
     calls: &mut mpsc::UnboundedReceiver<Call>,
@@ -72,20 +73,20 @@ async fn answer_between_ends(
     take(demo, "w", 0).await;
     let failed = Outcome::Failed { error: "no".to_owned(), output: None };
     demo.report(worker("w"), id, failed).await.unwrap();
-    let answer = next_call(calls, JobState::Failed).await;
+    let reply = next_call(calls, JobState::Failed).await;
     demo.retry(id).await.unwrap();
     take(demo, "w", 0).await;
     store.set_commit_ms(COMMIT_MS);
-    tokio::join!(done(demo, "w", id, "1"), async { answer.send(status).unwrap() });
+    tokio::join!(done(demo, "w", id, "1"), async { reply.send(status).unwrap() });
     id
 }
 
 #[tokio::test]
-async fn a_receiver_that_accepts_an_earlier_end_is_told_of_the_next() {
+async fn the_next_end_is_reported_after_an_earlier_one_was_accepted() {
     let disks = Disks::new();
     let (engine, demo, mut calls) = start(&disks).await;
     let ok = StatusCode::OK;
-    let id = answer_between_ends(&engine, &demo, &mut calls, &disks.store, ok).await;
+    let id = respond_between_ends(&engine, &demo, &mut calls, &disks.store, ok).await;
     next_call(&mut calls, JobState::Completed).await.send(ok).unwrap();
     eventually(async || !demo.status(id).await.unwrap().row.webhook_pending).await;
 }
@@ -95,10 +96,10 @@ async fn attempts_for_an_earlier_end_do_not_count_for_the_next() {
     let disks = Disks::new();
     let (engine, demo, mut calls) = start(&disks).await;
     let error = StatusCode::INTERNAL_SERVER_ERROR;
-    let id = answer_between_ends(&engine, &demo, &mut calls, &disks.store, error).await;
-    let _unanswered = next_call(&mut calls, JobState::Completed).await;
-    // Answered when everything that came before is on disk.
+    let id = respond_between_ends(&engine, &demo, &mut calls, &disks.store, error).await;
+    let _pending = next_call(&mut calls, JobState::Completed).await;
+    // The reply follows the commits of all earlier requests.
     assert!(demo.status(id).await.unwrap().row.webhook_pending);
-    let owed = disks.store.webhooks(demo.record().no).await.unwrap();
-    assert_eq!(owed.iter().map(|hook| hook.attempts).collect::<Vec<_>>(), [0]);
+    let pending = disks.store.webhooks(demo.record().no).await.unwrap();
+    assert_eq!(pending.iter().map(|row| row.attempts).collect::<Vec<_>>(), [0]);
 }

@@ -1,4 +1,4 @@
-//! Payloads that are read take room in memory, and wait for it.
+//! The memory budget of payloads that are read for clients and workers.
 
 use std::time::Duration;
 
@@ -8,16 +8,17 @@ use longshore_model::{JobId, JobState};
 
 use crate::harness::{DEADLINE, Disks, done, eventually, job, one_endpoint, output, take, worker};
 
-/// The least that counts is somewhat over 64 KiB.
+/// Size of a large payload in bytes. Payloads up to 64 KiB need no part of the budget.
 const LARGE: usize = 100_000;
 
+/// JSON that needs a part of the budget.
 fn large() -> String {
     format!("\"{}\"", "x".repeat(LARGE - 20))
 }
 
-/// An endpoint with so many jobs with large inputs, where there is room for three.
-async fn crowded(disks: &mut Disks, count: usize) -> (Engine, EndpointHandle, Vec<JobId>) {
-    disks.room_bytes = 3 * LARGE;
+/// An engine with `count` queued jobs with large inputs, and a budget for three of them.
+async fn with_large_jobs(disks: &mut Disks, count: usize) -> (Engine, EndpointHandle, Vec<JobId>) {
+    disks.budget_bytes = 3 * LARGE;
     let (engine, demo) = one_endpoint(disks).await;
     let mut jobs = Vec::new();
     for _ in 0..count {
@@ -35,13 +36,13 @@ fn ids(jobs: &[TakenJob]) -> Vec<JobId> {
 }
 
 #[tokio::test]
-async fn a_batch_is_cut_where_there_is_no_more_room_and_the_rest_stays_queued() {
+async fn a_take_gets_as_many_jobs_as_the_budget_allows_and_the_others_stay_queued() {
     let mut disks = Disks::new();
-    let (_engine, demo, jobs) = crowded(&mut disks, 8).await;
+    let (_engine, demo, jobs) = with_large_jobs(&mut disks, 8).await;
     let first = batch(&demo, "w1", 10, 60_000).await;
     assert_eq!(ids(&first), jobs[..3]);
     for slots in [1, 10] {
-        assert!(batch(&demo, "w2", slots, 50).await.is_empty(), "there is no room for the next");
+        assert!(batch(&demo, "w2", slots, 50).await.is_empty(), "the budget is used up");
     }
     assert_eq!(demo.health().await.unwrap().in_queue, 5);
     let waiting = tokio::spawn({
@@ -52,7 +53,7 @@ async fn a_batch_is_cut_where_there_is_no_more_room_and_the_rest_stays_queued() 
     drop(first);
     let second = tokio::time::timeout(DEADLINE, waiting).await.unwrap().unwrap();
     let mut given = ids(&second);
-    assert!(given[..] == jobs[3..3 + given.len()], "whoever waits goes on as soon as there is room");
+    assert!(given[..] == jobs[3..3 + given.len()], "the parked take gets jobs when the budget is free");
     drop(second);
     while given.len() < 5 {
         given.extend(ids(&batch(&demo, "w3", 10, 60_000).await));
@@ -61,38 +62,38 @@ async fn a_batch_is_cut_where_there_is_no_more_room_and_the_rest_stays_queued() 
 }
 
 #[tokio::test]
-async fn a_job_that_is_larger_than_the_room_has_all_of_it() {
+async fn a_job_larger_than_the_budget_gets_all_of_it() {
     let mut disks = Disks::new();
-    disks.room_bytes = LARGE;
+    disks.budget_bytes = LARGE;
     let (engine, demo) = one_endpoint(&disks).await;
     let huge = format!("\"{}\"", "x".repeat(20 * LARGE));
     let first = demo.submit(job(&engine, &huge)).await.unwrap().id;
     let second = demo.submit(job(&engine, "1")).await.unwrap().id;
     let taken = batch(&demo, "w1", 10, 60_000).await;
     assert_eq!(ids(&taken), [first]);
-    assert_eq!(ids(&batch(&demo, "w2", 10, 60_000).await), [second], "small ones always pass");
+    assert_eq!(ids(&batch(&demo, "w2", 10, 60_000).await), [second], "a small payload needs no budget");
     done(&demo, "w1", first, &huge).await;
     assert_eq!(output(&demo.status(first).await.unwrap()), huge);
 }
 
 #[tokio::test]
-async fn outputs_take_room_before_they_are_read_and_give_it_back() {
+async fn outputs_reserve_their_budget_before_the_read_and_return_it() {
     let mut disks = Disks::new();
-    let (engine, demo, jobs) = crowded(&mut disks, 1).await;
+    let (engine, demo, jobs) = with_large_jobs(&mut disks, 1).await;
     take(&demo, "w1", 60_000).await;
     done(&demo, "w1", jobs[0], &large()).await;
     let mut seen = Vec::new();
     for _ in 0..3 {
         seen.push(demo.status(jobs[0]).await.unwrap());
     }
-    let looks = disks.store.looks.load(std::sync::atomic::Ordering::SeqCst);
+    let reads = disks.store.reads.load(std::sync::atomic::Ordering::SeqCst);
     assert!(matches!(demo.status(jobs[0]).await, Err(EndpointError::NoRoom)));
-    assert_eq!(disks.store.looks.load(std::sync::atomic::Ordering::SeqCst), looks, "it is known from memory");
+    assert_eq!(disks.store.reads.load(std::sync::atomic::Ordering::SeqCst), reads, "nothing was read");
     let small = demo.submit(job(&engine, "1")).await.unwrap().id;
     take(&demo, "w1", 60_000).await;
     done(&demo, "w1", small, "7").await;
-    assert_eq!(output(&demo.status(small).await.unwrap()), "7", "small ones always pass");
-    // Whoever has waited for the end waits for room, too.
+    assert_eq!(output(&demo.status(small).await.unwrap()), "7", "a small payload needs no budget");
+    // A wait for the end also waits for the budget.
     let waiting = tokio::spawn({
         let (demo, job) = (demo.clone(), jobs[0]);
         async move { demo.wait(job, Duration::ZERO).await }
@@ -105,9 +106,9 @@ async fn outputs_take_room_before_they_are_read_and_give_it_back() {
 }
 
 #[tokio::test]
-async fn a_read_holds_its_part_of_the_budget_until_it_ends_also_when_its_client_has_gone() {
+async fn a_read_holds_its_part_of_the_budget_to_its_end_also_if_its_client_disconnects() {
     let mut disks = Disks::new();
-    let (_engine, demo, jobs) = crowded(&mut disks, 1).await;
+    let (_engine, demo, jobs) = with_large_jobs(&mut disks, 1).await;
     take(&demo, "w1", 60_000).await;
     done(&demo, "w1", jobs[0], &large()).await;
     let reads = || disks.blobs.reads.load(std::sync::atomic::Ordering::SeqCst);
@@ -129,9 +130,9 @@ async fn a_read_holds_its_part_of_the_budget_until_it_ends_also_when_its_client_
 }
 
 #[tokio::test]
-async fn a_long_stream_is_shown_as_far_as_there_is_room() {
+async fn a_page_of_a_stream_has_as_many_chunks_as_the_budget_allows() {
     let mut disks = Disks::new();
-    disks.room_bytes = 8_000_000;
+    disks.budget_bytes = 8_000_000;
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "1")).await.unwrap().id;
     take(&demo, "w1", 60_000).await;
@@ -145,7 +146,7 @@ async fn a_long_stream_is_shown_as_far_as_there_is_room() {
         let Ok(page) = demo.read_stream(id, StreamFrom::Offset(0), Duration::ZERO).await else { break };
         pages.push(page);
     }
-    assert!(pages.len() < 200, "there is an end to it");
+    assert!(pages.len() < 200, "the budget is used up");
     pages.clear();
     while next < 40 {
         let page = page(next).await;
@@ -156,7 +157,7 @@ async fn a_long_stream_is_shown_as_far_as_there_is_room() {
 }
 
 #[tokio::test]
-async fn a_workers_error_is_cut_and_a_long_progress_value_dropped() {
+async fn a_long_error_is_cut_and_a_long_progress_value_dropped() {
     let disks = Disks::new();
     let (engine, demo) = one_endpoint(&disks).await;
     let id = demo.submit(job(&engine, "1")).await.unwrap().id;
@@ -164,7 +165,7 @@ async fn a_workers_error_is_cut_and_a_long_progress_value_dropped() {
     demo.progress(worker("w1"), id, Bytes::from_static(b"\"half\"")).await.unwrap();
     let long = format!("\"{}\"", "x".repeat(1_000_000));
     demo.progress(worker("w1"), id, Bytes::from(long)).await.unwrap();
-    assert_eq!(output(&demo.status(id).await.unwrap()), "\"half\"", "the last one stays");
+    assert_eq!(output(&demo.status(id).await.unwrap()), "\"half\"", "the last value stays");
     let outcome = Outcome::Failed { error: "e".repeat(5_000_000), output: None };
     demo.report(worker("w1"), id, outcome).await.unwrap();
     let failed = demo.status(id).await.unwrap();
