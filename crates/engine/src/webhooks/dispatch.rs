@@ -73,13 +73,13 @@ enum Recorded {
 enum DispatchEvent<H> {
     /// A call was enqueued.
     Pending(PendingCall<H>),
-    /// An attempt ended.
+    /// An attempt ended, with this result.
     Called(QueuedCall<H>, AttemptOutcome),
     /// The result of an attempt is durable.
     Recorded(QueuedCall<H>, Recorded),
     /// A waiting call is due, or the pause of an open circuit breaker is over.
     Due,
-    /// A task panicked.
+    /// A task panicked; its call is lost until the next start.
     Lost,
 }
 

@@ -354,12 +354,12 @@ impl BreakableStore {
     /// Counts a read of an outcome or of chunks, and delays it.
     async fn begin_read(&self) {
         self.reads.fetch_add(1, Ordering::SeqCst);
-        disk_delay(Duration::from_millis(self.read_ms.load(Ordering::SeqCst))).await;
+        wait_for_disk(Duration::from_millis(self.read_ms.load(Ordering::SeqCst))).await;
     }
 }
 
 /// The duration of a disk access: what happens meanwhile is what the tests are about.
-async fn disk_delay(duration: Duration) {
+async fn wait_for_disk(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
@@ -393,7 +393,7 @@ impl Store for BreakableStore {
         let duration = Duration::from_millis(self.commit_ms.load(Ordering::SeqCst));
         Box::pin(async move {
             let _ = held.wait_for(|held| !held).await;
-            disk_delay(duration).await;
+            wait_for_disk(duration).await;
             self.inner.commit(shard, epoch, batch).await
         })
     }

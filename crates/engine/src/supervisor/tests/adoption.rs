@@ -26,7 +26,7 @@ async fn adopted_workers_are_registered_and_those_of_unknown_endpoints_stopped()
     let launcher = MemoryLauncher::with_living(vec![mine.clone()]);
     let harness = Harness::start_adopting(an_endpoint(), launcher, vec![mine.clone()]);
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert!(harness.queue.with(|state| state.workers.contains_key(&mine.worker)));
     assert_eq!(harness.running(), [mine.worker], "the adopted worker counts");
 }
@@ -39,7 +39,7 @@ async fn adopted_workers_that_are_being_stopped_count_and_are_drained() {
     let harness =
         Harness::start_adopting(Endpoint { workers_max: 1, ..an_endpoint() }, launcher, vec![stopping]);
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(harness.queue.with(|state| state.workers[&worker].phase), WorkerPhase::Draining);
     assert_eq!(
         (harness.running(), harness.stops()),
@@ -47,7 +47,7 @@ async fn adopted_workers_that_are_being_stopped_count_and_are_drained() {
         "the launcher is stopping it already"
     );
     harness.launcher.exit(&worker, None, Some(9), 90_000);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(harness.launcher.started().len(), 1);
     assert!(matches!(&harness.queue.losses()[..], [(lost, false, _)] if *lost == worker));
 }
@@ -59,11 +59,11 @@ async fn adopted_workers_that_do_not_reach_this_server_are_replaced() {
     let launcher = MemoryLauncher::with_living(vec![silent.clone(), ready.clone()]);
     let endpoint = Endpoint { workers_min: 2, ..an_endpoint() };
     let harness = Harness::start_adopting(endpoint, launcher, vec![silent.clone(), ready.clone()]);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.queue.set_running(&ready.worker, 0);
-    harness.advance(30_000).await;
+    harness.wait_ms(30_000).await;
     assert!(harness.running().contains(&silent.worker), "it may be loading a model");
-    harness.advance(40_000).await;
+    harness.wait_ms(40_000).await;
     assert!(harness.running().contains(&ready.worker) && !harness.running().contains(&silent.worker));
     assert_eq!(harness.running().len(), 2, "another worker was started");
 }

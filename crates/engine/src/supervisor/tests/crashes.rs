@@ -10,10 +10,10 @@ async fn a_crash_is_reported_with_its_reason_and_each_start_waits_longer() {
     let harness = Harness::start(an_endpoint());
     harness.set_queued(1);
     for (pause, started) in [(SOON, 1), (1_000, 2), (2_000, 3), (4_000, 4)] {
-        harness.advance(pause).await;
+        harness.wait_ms(pause).await;
         assert_eq!(harness.launcher.started().len(), started);
         harness.launcher.exit(&harness.running()[0], Some(3), None, 250);
-        harness.advance(SOON).await;
+        harness.wait_ms(SOON).await;
         let status = harness.handle.status.borrow().clone();
         assert_eq!((status.initializing, status.unhealthy), (0, 1));
         assert!(status.last_crash.unwrap().contains("exited with code 3"));
@@ -24,11 +24,11 @@ async fn a_crash_is_reported_with_its_reason_and_each_start_waits_longer() {
         reason.ends_with("exited with code 3 after 0 s; its last log lines:\nthe last words"),
         "{reason}"
     );
-    harness.advance(8_000).await;
+    harness.wait_ms(8_000).await;
     let survivor = harness.running()[0].clone();
     harness.queue.set_running(&survivor, 1);
     harness.send(FleetEvent::Demand);
-    harness.advance(61_000).await;
+    harness.wait_ms(61_000).await;
     assert_eq!(harness.handle.status.borrow().last_crash, None, "its uptime shows that the command works");
 }
 
@@ -37,13 +37,13 @@ async fn a_crash_of_a_worker_that_served_jobs_does_not_lengthen_the_wait() {
     let harness = Harness::start(Endpoint { workers_max: 1, ..an_endpoint() });
     harness.set_queued(1);
     for started in 1..6 {
-        harness.advance(1_000 + SOON).await;
+        harness.wait_ms(1_000 + SOON).await;
         assert_eq!(harness.launcher.started().len(), started);
         let worker = harness.running()[0].clone();
         for jobs in [1, 0, 1] {
             harness.queue.set_running(&worker, jobs);
             harness.send(FleetEvent::Demand);
-            harness.advance(SOON).await;
+            harness.wait_ms(SOON).await;
         }
         assert_eq!(harness.handle.status.borrow().last_crash, None);
         harness.launcher.exit(&worker, None, Some(11), 3_000);
@@ -55,11 +55,11 @@ async fn a_start_that_fails_is_retried() {
     let harness = Harness::start(an_endpoint());
     harness.launcher.refuse(Some("no such program"));
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let status = harness.handle.status.borrow().clone();
     assert_eq!((status.unhealthy, status.last_crash.as_deref()), (1, Some("no such program")));
     harness.launcher.refuse(None);
-    harness.advance(1_000).await;
+    harness.wait_ms(1_000).await;
     assert_eq!(harness.running().len(), 1);
 }
 
@@ -67,13 +67,13 @@ async fn a_start_that_fails_is_retried() {
 async fn a_worker_that_exits_by_itself_counts_a_retry_also_while_it_is_drained() {
     let harness = Harness::start(an_endpoint());
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let worker = harness.running()[0].clone();
     harness.queue.set_running(&worker, 1);
     harness.send(FleetEvent::Refresh { worker: worker.clone() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.launcher.exit(&worker, Some(0), None, 60_000);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let losses = harness.queue.losses();
     assert_eq!(losses.iter().map(|(lost, counts, _)| (lost, *counts)).collect::<Vec<_>>(), [(&worker, true)]);
     assert!(harness.handle.status.borrow().last_crash.is_none(), "an exit with code 0 is no crash");
@@ -82,13 +82,13 @@ async fn a_worker_that_exits_by_itself_counts_a_retry_also_while_it_is_drained()
 #[tokio::test(start_paused = true)]
 async fn an_exit_is_reported_when_the_queue_is_available_again() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.queue.with(|state| state.is_unavailable = true);
     harness.launcher.exit(&harness.running()[0], None, Some(9), 90_000);
-    harness.advance(5_000).await;
+    harness.wait_ms(5_000).await;
     assert!(harness.queue.losses().is_empty());
     harness.queue.with(|state| state.is_unavailable = false);
-    harness.advance(2_000).await;
+    harness.wait_ms(2_000).await;
     assert!(
         matches!(&harness.queue.losses()[..], [(_, true, reason)] if reason.contains("killed by signal 9"))
     );

@@ -11,7 +11,7 @@ use super::fixture::*;
 async fn a_worker_that_is_being_started_when_its_endpoint_is_deleted_is_stopped() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
     harness.launcher.slow_down(SLOW_START);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.send(FleetEvent::Deleted { drain: false });
     harness.handle.task.await.unwrap();
     assert_eq!((harness.launcher.started().len(), harness.launcher.living()), (1, vec![]));
@@ -20,11 +20,11 @@ async fn a_worker_that_is_being_started_when_its_endpoint_is_deleted_is_stopped(
 #[tokio::test(start_paused = true)]
 async fn a_draining_deletion_lets_jobs_finish() {
     let harness = Harness::start(Endpoint { workers_min: 2, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let workers = harness.running();
     harness.queue.set_running(&workers[0], 1);
     harness.send(FleetEvent::Deleted { drain: true });
-    harness.advance(30_000).await;
+    harness.wait_ms(30_000).await;
     assert_eq!(harness.running(), workers[..1]);
     assert!(!harness.handle.task.is_finished());
     harness.launcher.exit(&workers[0], Some(1), None, 30_000);
@@ -52,7 +52,7 @@ async fn a_deletion_stops_the_workers_also_when_the_events_end() {
 #[tokio::test(start_paused = true)]
 async fn an_endpoint_that_the_queue_reports_as_deleted_stops_its_workers() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.queue.with(|state| state.is_deleted = true);
     harness.send(FleetEvent::Demand);
     harness.handle.task.await.unwrap();
@@ -62,7 +62,7 @@ async fn an_endpoint_that_the_queue_reports_as_deleted_stops_its_workers() {
 #[tokio::test(start_paused = true)]
 async fn a_stopping_server_leaves_the_workers_running() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.send(FleetEvent::Shutdown);
     harness.handle.task.await.unwrap();
     assert_eq!(harness.launcher.living().len(), 1);

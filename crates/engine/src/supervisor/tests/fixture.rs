@@ -297,7 +297,7 @@ impl Harness {
     }
 
     /// Advances the paused clock by `ms`; everything that becomes due meanwhile happens in order.
-    pub(super) async fn advance(&self, ms: u64) {
+    pub(super) async fn wait_ms(&self, ms: u64) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 

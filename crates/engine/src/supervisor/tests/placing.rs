@@ -51,24 +51,24 @@ async fn a_worker_without_free_gpus_is_throttled_until_they_are_free() {
     let gpus = computer(2);
     let (first, second) = (Harness::on(&gpus, needing(1, 1)), Harness::on(&gpus, needing(2, 2)));
     first.set_queued(3);
-    first.advance(SOON).await;
+    first.wait_ms(SOON).await;
     assert_eq!((first.running().len(), first.devices()), (2, vec!["0".to_owned(), "1".to_owned()]));
     let reason = "a worker needs a GPU of any type; 0 of 2 are free".to_owned();
     assert_eq!(first.throttled(), (1, Some(reason)));
     second.set_queued(1);
-    second.advance(SOON).await;
+    second.wait_ms(SOON).await;
     assert_eq!(second.running().len(), 0);
     let (count, reason) = second.throttled();
     assert_eq!(count, 1);
     assert!(reason.unwrap().ends_with("0 of 2 are free, and 1 endpoint is before this one in line"));
 
     first.set_queued(0);
-    first.advance(SOON).await;
+    first.wait_ms(SOON).await;
     assert_eq!(first.throttled(), (0, None));
     for worker in first.running() {
         first.launcher.exit(&worker, Some(0), None, 1_000);
     }
-    second.advance(SOON).await;
+    second.wait_ms(SOON).await;
     assert_eq!((second.throttled(), second.devices()), ((0, None), vec!["0,1".to_owned()]));
     let workers = second.handle.status.borrow().workers.clone();
     assert_eq!((workers[0].version, workers[0].placement.gpus.len()), (1, 2));
@@ -80,10 +80,10 @@ async fn a_worker_that_could_not_be_started_holds_no_gpu() {
     let harness = Harness::on(&gpus, needing(1, 1));
     harness.launcher.refuse(Some("no room"));
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert!(gpus.list()[0].1, "it is free again");
     harness.launcher.refuse(None);
-    harness.advance(2_000).await;
+    harness.wait_ms(2_000).await;
     assert_eq!(harness.devices(), ["0"]);
 }
 
@@ -92,12 +92,12 @@ async fn a_missing_gpu_type_is_named() {
     let resource = Endpoint { gpu_type_ids: vec!["NVIDIA H200".into()], ..needing(1, 1) };
     let harness = Harness::on(&computer(1), resource);
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let reason = "a worker needs a GPU of NVIDIA H200; this machine has 1 x NVIDIA L4".to_owned();
     assert_eq!((harness.running().len(), harness.throttled()), (0, (1, Some(reason))));
     harness.queue.with(|state| state.resource.gpu_type_ids = vec!["NVIDIA H200".into(), L4.into()]);
     harness.send(FleetEvent::Configured);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(harness.devices(), ["0"]);
 }
 
@@ -105,16 +105,16 @@ async fn a_missing_gpu_type_is_named() {
 async fn a_deleted_endpoint_is_no_waiter() {
     let gpus = computer(2);
     let holder = Harness::on(&gpus, Endpoint { workers_min: 1, ..needing(1, 1) });
-    holder.advance(SOON).await;
+    holder.wait_ms(SOON).await;
     let waiting = Harness::on(&gpus, needing(2, 2));
     waiting.set_queued(1);
-    waiting.advance(SOON).await;
+    waiting.wait_ms(SOON).await;
     let third = Harness::on(&gpus, needing(3, 1));
     third.set_queued(1);
-    third.advance(SOON).await;
+    third.wait_ms(SOON).await;
     assert_eq!(third.throttled().0, 1, "the free GPU is reserved for the first waiter");
     waiting.send(FleetEvent::Deleted { drain: false });
-    third.advance(SOON).await;
+    third.wait_ms(SOON).await;
     assert_eq!((third.throttled().0, third.running().len()), (0, 1));
 }
 
@@ -130,10 +130,10 @@ async fn adopted_workers_keep_their_gpus() {
     let first = Harness::start_on(&gpus, Endpoint { workers_min: 1, ..needing(1, 1) }, launcher, adopted);
     let second = Harness::on(&gpus, needing(2, 1));
     second.set_queued(1);
-    second.advance(SOON).await;
+    second.wait_ms(SOON).await;
     assert_eq!((second.throttled().0, first.running().len()), (1, 1));
     first.launcher.exit(&old.worker, Some(0), None, 1_000);
-    second.advance(SOON).await;
+    second.wait_ms(SOON).await;
     assert_eq!(second.devices(), ["0"]);
 }
 
@@ -142,11 +142,11 @@ async fn endpoints_that_need_no_gpu_wait_for_none() {
     let gpus = computer(1);
     let harness = Harness::on(&gpus, Endpoint { compute_type: ComputeType::Cpu, ..needing(1, 8) });
     harness.set_queued(3);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(harness.devices(), ["", "", ""]);
     assert!(harness.launcher.started().iter().all(|spec| spec.compute_type == ComputeType::Cpu));
     let unshared = Harness::on(&Arc::default(), needing(2, 8));
     unshared.set_queued(3);
-    unshared.advance(SOON).await;
+    unshared.wait_ms(SOON).await;
     assert_eq!(unshared.running().len(), 3, "a pool without GPUs places every worker");
 }

@@ -11,13 +11,13 @@ use super::fixture::*;
 async fn a_stuck_worker_is_replaced_without_counting_a_retry() {
     let harness = Harness::start(Endpoint { workers_max: 1, ..an_endpoint() });
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let stuck = harness.running()[0].clone();
     harness.queue.set_running(&stuck, 2);
     harness.send(FleetEvent::Demand);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.send(FleetEvent::Replace { worker: stuck.clone(), reason: "it did not stop job x".into() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(harness.stops(), [(stuck.clone(), Duration::from_secs(5))]);
     assert!(matches!(&harness.queue.losses()[..], [(worker, false, _)] if *worker == stuck));
     assert_eq!(harness.running().len(), 1, "another worker was started");
@@ -28,16 +28,16 @@ async fn a_stuck_worker_is_replaced_without_counting_a_retry() {
 async fn leftover_processes_are_ended_in_workers_that_keep_running() {
     let harness = Harness::start(Endpoint { workers_max: 1, ..an_endpoint() });
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let worker = harness.running()[0].clone();
     let let_go =
         |worker: &WorkerId| FleetEvent::LetGo { worker: worker.clone(), since: Millis(1), until: Millis(2) };
     harness.send(let_go(&worker));
     harness.send(let_go(&"unknown".parse().unwrap()));
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.send(FleetEvent::Replace { worker: worker.clone(), reason: "it did not stop job x".into() });
     harness.send(let_go(&worker));
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(
         harness.launcher.cleared(),
         [worker],
@@ -48,28 +48,28 @@ async fn leftover_processes_are_ended_in_workers_that_keep_running() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_requests_its_replacement_finishes_its_jobs() {
     let harness = Harness::start(Endpoint { workers_min: 1, workers_max: 2, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let draining = harness.running()[0].clone();
     harness.queue.set_running(&draining, 1);
     harness.send(FleetEvent::Refresh { worker: draining.clone() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(harness.running().len(), 2, "another worker was started");
     harness.queue.set_running(&draining, 0);
     harness.send(FleetEvent::Demand);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert!(!harness.running().contains(&draining));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_without_a_first_take_is_replaced() {
     let harness = Harness::start(Endpoint { workers_min: 2, workers_max: 2, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let [silent, ready] = &harness.running()[..] else { panic!("two workers were started") };
     harness.queue.set_running(ready, 0);
     harness.send(FleetEvent::Demand);
-    harness.advance(29 * 60_000).await;
+    harness.wait_ms(29 * 60_000).await;
     assert!(harness.running().contains(silent), "it may be loading a model");
-    harness.advance(2 * 60_000).await;
+    harness.wait_ms(2 * 60_000).await;
     assert!(harness.running().contains(ready) && !harness.running().contains(silent));
     assert_eq!(harness.running().len(), 2, "another worker was started");
 }
@@ -77,32 +77,32 @@ async fn a_worker_without_a_first_take_is_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_new_version_replaces_idle_workers_immediately_and_busy_ones_later() {
     let harness = Harness::start(Endpoint { workers_min: 2, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let old = harness.running();
     harness.queue.set_running(&old[0], 0);
     harness.queue.set_running(&old[1], 1);
     harness.queue.with(|state| state.resource.version = 2);
     harness.send(FleetEvent::Configured);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let started = harness.launcher.started();
     assert_eq!(started.iter().map(|spec| spec.version).collect::<Vec<_>>(), [1, 1, 2, 2]);
     assert!(harness.running().contains(&old[1]), "the worker is busy");
     harness.queue.set_running(&old[1], 0);
     harness.send(FleetEvent::Demand);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert!(!harness.running().contains(&old[1]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn workers_of_an_old_version_are_drained_while_new_ones_are_being_started() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let old = harness.running()[0].clone();
     harness.queue.set_running(&old, 1);
     harness.launcher.slow_down(SLOW_START);
     harness.queue.with(|state| state.resource.version = 2);
     harness.send(FleetEvent::Configured);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     assert_eq!(harness.queue.with(|state| state.workers[&old].phase), WorkerPhase::Draining);
     assert_eq!(harness.running(), [old], "the new worker does not run yet");
 }
@@ -111,10 +111,10 @@ async fn workers_of_an_old_version_are_drained_while_new_ones_are_being_started(
 async fn a_worker_that_is_outdated_during_its_start_is_stopped_after_it() {
     let harness = Harness::start(Endpoint { workers_min: 1, ..an_endpoint() });
     harness.launcher.slow_down(SLOW_START);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.queue.with(|state| state.resource.version = 2);
     harness.send(FleetEvent::Configured);
-    harness.advance(90_000).await;
+    harness.wait_ms(90_000).await;
     let started = harness.launcher.started();
     assert_eq!(started.iter().map(|spec| spec.version).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(harness.running(), [started[1].worker.clone()]);

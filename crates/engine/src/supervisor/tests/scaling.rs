@@ -10,10 +10,10 @@ use super::fixture::*;
 #[tokio::test(start_paused = true)]
 async fn from_nothing_to_three_and_back() {
     let harness = Harness::start(an_endpoint());
-    harness.advance(60_000).await;
+    harness.wait_ms(60_000).await;
     assert_eq!(harness.running().len(), 0);
     harness.set_queued(7);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let workers = harness.running();
     assert_eq!(workers.len(), 3, "as many as the maximum allows");
     assert_eq!(harness.handle.status.borrow().initializing, 3);
@@ -22,15 +22,15 @@ async fn from_nothing_to_three_and_back() {
         harness.queue.set_running(worker, 1);
     }
     harness.send(FleetEvent::Demand);
-    harness.advance(60_000).await;
+    harness.wait_ms(60_000).await;
     assert_eq!(harness.running(), workers, "busy workers are not idle");
     for worker in &workers {
         harness.queue.set_running(worker, 0);
     }
     harness.send(FleetEvent::Demand);
-    harness.advance(4_800).await;
+    harness.wait_ms(4_800).await;
     assert_eq!(harness.running(), workers);
-    harness.advance(400).await;
+    harness.wait_ms(400).await;
     assert_eq!(harness.running().len(), 0);
     assert!(harness.stops().iter().all(|(_, grace)| *grace == Duration::from_secs(10)));
     assert!(
@@ -43,11 +43,11 @@ async fn from_nothing_to_three_and_back() {
 async fn the_stop_grace_of_the_endpoint_has_priority() {
     let harness = Harness::start(Endpoint { stop_grace_ms: Some(1_500), ..an_endpoint() });
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     harness.queue.set_running(&harness.running()[0], 0);
     harness.set_queued(0);
     harness.send(FleetEvent::Demand);
-    harness.advance(10_000).await;
+    harness.wait_ms(10_000).await;
     let graces: Vec<_> = harness.stops().into_iter().map(|(_, grace)| grace).collect();
     assert_eq!(graces, [Duration::from_millis(1_500)]);
 }
@@ -56,7 +56,7 @@ async fn the_stop_grace_of_the_endpoint_has_priority() {
 async fn limits_reach_the_worker_and_unenforced_ones_are_in_its_status() {
     let harness = Harness::start(Endpoint { memory_bytes: Some(1 << 30), vcpus: Some(0.5), ..an_endpoint() });
     harness.set_queued(1);
-    harness.advance(SOON).await;
+    harness.wait_ms(SOON).await;
     let spec = &harness.launcher.started()[0];
     assert_eq!((spec.limits.memory_bytes, spec.limits.vcpus), (Some(1 << 30), Some(0.5)));
     let status = harness.handle.status.borrow().clone();
@@ -70,9 +70,9 @@ async fn workers_that_are_being_started_count() {
     harness.launcher.slow_down(SLOW_START);
     for _ in 0..10 {
         harness.set_queued(2);
-        harness.advance(SOON).await;
+        harness.wait_ms(SOON).await;
     }
     assert_eq!(harness.handle.status.borrow().initializing, 2);
-    harness.advance(60_000).await;
+    harness.wait_ms(60_000).await;
     assert_eq!(harness.launcher.started().len(), 2);
 }

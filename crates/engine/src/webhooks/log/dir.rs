@@ -25,11 +25,11 @@ pub struct DirWebhookLog {
 
 /// A request to the writer thread.
 enum LogRequest {
-    /// Append a line.
+    /// Append a line to the endpoint's newer file.
     Append(EndpointId, Vec<u8>),
     /// Reply with the content of both files.
     Read(EndpointId, oneshot::Sender<io::Result<Vec<u8>>>),
-    /// Remove both files.
+    /// Remove both files of the endpoint.
     Forget(EndpointId),
 }
 
