@@ -50,7 +50,7 @@ def test_jobs_survive_a_log_that_cannot_be_read(unreadable):
     assert take_all(worker, 10) == {}
     counts = endpoint.health()["jobs"]
     assert (counts["inQueue"], counts["failed"], counts["retried"]) == (10, 0, 0), counts
-    lines = [line for line in server.log().splitlines() if "cannot be read now" in line]
+    lines = [line for line in server.log().splitlines() if "stored job unreadable" in line]
     assert any(job in lines[0] for job in jobs) and "log/" in lines[0] and "os error 5" in lines[0], lines[0]
     assert len(lines) <= 20, "and the log is not flooded"
     disk.work()
@@ -84,7 +84,7 @@ def test_a_damaged_file_fails_its_job_and_no_other_of_the_batch(unreadable, dama
         assert endpoint.status(job)["status"] == "COMPLETED"
     failed = endpoint.wait_for(lost)
     assert failed["status"] == "FAILED" and "damaged on the server's disk" in failed["error"], failed
-    (line,) = [line for line in server.log().splitlines() if "is damaged" in line]
+    (line,) = [line for line in server.log().splitlines() if "stored job damaged" in line]
     assert "ERROR" in line and lost in line and file.name in line, line
 
 

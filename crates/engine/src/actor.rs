@@ -1,11 +1,11 @@
-//! One endpoint's actor: the only owner of its queue.
+//! One endpoint's actor: the task that owns the endpoint's queue. No other task reads or changes the queue.
 //!
-//! All waiting happens in [`Actor::run`]; all deciding happens in synchronous methods. What is decided goes to
-//! the shard's committer as one piece per round of the mailbox, with everything that may be said or done only
-//! once it is durable.
+//! Only [`Actor::run`] and [`Actor::reload`] wait; every handler is synchronous. One drain of the mailbox is a round. The
+//! writes of a round go to the shard's committer as one [`CommitRequest`], together with the replies and signals that are
+//! released when the writes are durable.
 //!
-//! Deciding panics where an invariant is broken. Then the round is void, and the queue is dropped and loaded from rows,
-//! as after a failed commit.
+//! A broken invariant panics. The round is then void, and the queue is dropped and loaded from rows, as after a failed
+//! commit.
 
 mod broken;
 mod handlers;
@@ -39,52 +39,60 @@ use streams::StreamTable;
 
 pub(crate) use reload::{LoadedQueue, load_queue};
 
-/// Asks that are handled between two looks at the clock and the committer.
+/// Requests that an actor handles between two readings of the clock. Bounds a round, and so a commit request.
 const ROUND: usize = 256;
-/// Who sleeps so much longer than it wanted to was held up: the machine slept, or the process was stopped.
+/// A timer that is late by more than this, in ms, means that the process or the computer was suspended.
 const OVERSLEPT_MS: u64 = 500;
 
+/// The state of one endpoint's actor. One per endpoint; volatile, except that `queue` is derived from rows.
 pub(crate) struct Actor {
     shared: Arc<EndpointShared>,
     queue: Queue,
     mailbox: mpsc::UnboundedReceiver<Request>,
     committer: CommitSender,
     progress: Arc<CommitProgress>,
+    /// Counts this actor's reloads. A commit request of an older generation is rejected by the committer.
     generation: u64,
+    /// The number of the last commit request, counted from 1. A reload sets it back to the last durable one.
     seq: u64,
+    /// The time of this round.
     now: Millis,
-    /// The decision with the last slice of more than a slice that was due. The next one follows when it is on disk:
-    /// a million jobs that end at once never stand in line before a submit.
+    /// The commit request with the last slice of a verb that has more slices to do. The next slice follows when that
+    /// request is durable, so that requests are served between the slices of a million expired jobs.
     slice: u64,
 
     parked: ParkedTakes,
-    /// Ordered, so that those who are told at once are told in the same order in every replay.
+    /// Clients that wait for the end of a job. Ordered, so that a simulation wakes them in the same order every time.
     end_waiters: BTreeMap<JobId, Vec<EndWaiter>>,
     streams: StreamTable,
-    /// Files that belong to jobs, by the job's id.
+    /// The names of each job's payload files that are deleted with the job.
     blobs: BTreeMap<JobId, Vec<String>>,
-    /// The files of outputs that were written since the queue was loaded.
+    /// The name of each job's output file, if the output was written since the queue was loaded. A new output replaces and
+    /// deletes the file.
     outputs: BTreeMap<JobId, String>,
-    /// The server stops: polls are answered at once.
+    /// The server stops or the endpoint is deleted: takes and waits are answered immediately.
     releasing: bool,
+    /// Present while the jobs are deleted; gets the reply when all deletions are durable.
     deleting: Option<request::ReplySender<()>>,
-    /// Waits for room for the input of the job that is next.
-    turn: Option<input_budget::Turn>,
-    /// Has come with it, for this round.
-    room: Option<tokio::sync::OwnedSemaphorePermit>,
+    /// The wait for input budget, if the input of the next job does not fit now.
+    budget_wait: Option<input_budget::PermitWait>,
+    /// The permit that `budget_wait` returned. It is for this round; the part that the round does not use is given back.
+    input_permit: Option<tokio::sync::OwnedSemaphorePermit>,
 
-    /// What a verb causes, for its room; empty between two of them.
+    /// The buffers for the effects of a verb, reused; empty between two verbs.
     effects: Effects,
-    // What this round has decided so far.
+    // The results of this round, until `flush`.
     writes: Vec<Write>,
     held: Vec<HeldReply>,
     post_commit: PostCommit,
+    /// A parked take may get a job now.
     jobs_are_ready: bool,
-    /// An invariant is broken: nothing is decided until the queue is loaded again.
+    /// An invariant is broken: no request is handled until the queue is loaded again.
     is_broken: bool,
 }
 
 impl Actor {
+    /// Returns an actor for a queue that was loaded from rows. `blobs` has the names of the jobs' payload files.
     pub(crate) fn new(
         shared: Arc<EndpointShared>,
         queue: Queue,
@@ -110,8 +118,8 @@ impl Actor {
             outputs: BTreeMap::new(),
             releasing: false,
             deleting: None,
-            turn: None,
-            room: None,
+            budget_wait: None,
+            input_permit: None,
             effects: Effects::default(),
             writes: Vec::new(),
             held: Vec::new(),
@@ -121,39 +129,41 @@ impl Actor {
         }
     }
 
-    /// Runs until every handle is gone or the endpoint is demolished.
+    /// Runs until the last handle is dropped or the endpoint is deleted.
     pub(crate) async fn run(mut self) {
         let mut requests = Vec::new();
-        let line = Arc::clone(&self.progress);
+        let progress = Arc::clone(&self.progress);
         loop {
-            if self.is_broken || line.generation.load(Ordering::Acquire) != self.generation {
+            if self.is_broken || progress.generation.load(Ordering::Acquire) != self.generation {
                 self.reload().await;
-                self.look_at_clock();
-                // Open polls may find jobs now, and the fleet hears of the load.
-                self.decide(Self::tick);
+                self.read_clock();
+                // Parked takes may get jobs of the loaded queue, and the supervisor is notified of the load.
+                self.run_round(Self::tick);
                 continue;
             }
-            self.look_at_clock();
-            // Before the deadline is looked up: what becomes durable in between is heard of.
+            self.read_clock();
+            // Read before the deadline: a commit that becomes durable between the two readings still wakes the select.
             let awaits_commit = self.deleting.is_some() || !self.is_slice_durable();
             let (asleep_at, due_in) = (self.now(), self.due_in());
-            let waits_for_room = self.turn.is_some();
+            let awaits_budget = self.budget_wait.is_some();
             tokio::select! {
                 biased;
-                () = line.failed.notified() => continue,
+                () = progress.failed.notified() => continue,
                 received = self.mailbox.recv_many(&mut requests, ROUND) => {
                     if received == 0 {
                         return;
                     }
                     self.gather(&mut requests).await;
                 }
-                () = line.advanced.notified(), if awaits_commit => {}
-                room = input_budget::come(&mut self.turn), if waits_for_room => self.has_room(room),
+                () = progress.advanced.notified(), if awaits_commit => {}
+                permit = input_budget::permit(&mut self.budget_wait), if awaits_budget => {
+                    self.put_input_permit(permit);
+                }
                 () = tokio::time::sleep(due_in.unwrap_or_default()), if due_in.is_some() => {}
             }
-            self.look_at_clock();
+            self.read_clock();
             let has_overslept = due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in));
-            self.decide(|actor| {
+            self.run_round(|actor| {
                 for request in requests.drain(..) {
                     actor.handle(request);
                 }
@@ -165,8 +175,8 @@ impl Actor {
         }
     }
 
-    /// Lets whoever is about to ask do so first: an ask wakes the actor at once, before the other connections that
-    /// have something to say. With 16 of them a round then takes 12 asks and not one, and so do commits.
+    /// Yields once before draining the rest of the mailbox, so that runnable connections send their requests too. With 16
+    /// busy connections a round then has 12 requests instead of 1.
     async fn gather(&mut self, requests: &mut Vec<Request>) {
         tokio::task::yield_now().await;
         while requests.len() < ROUND
@@ -176,21 +186,23 @@ impl Actor {
         }
     }
 
-    /// Whether nobody listened for a while. The workers were not heard meanwhile, whatever they said.
+    /// Whether the timer of `due_in`, set at `asleep_at`, was late by more than [`OVERSLEPT_MS`]. Pings were not received
+    /// during that time, so that worker leases have to be renewed.
     fn has_overslept(&self, asleep_at: Millis, due_in: Duration) -> bool {
         self.now().since(asleep_at + due_in.as_millis() as u64) > OVERSLEPT_MS
     }
 
-    /// How long until the queue has something to do by itself.
+    /// The time until the queue's next deadline. `None` if there is none, or if a slice has to become durable first.
     fn due_in(&self) -> Option<Duration> {
         if self.deleting.is_some() {
-            // The next slice when the last one is on disk.
+            // The next slice is deleted when the last one is durable.
             return self.is_all_durable().then_some(Duration::ZERO);
         }
         let at = self.queue.next_deadline().filter(|_| self.is_slice_durable())?;
         Some(Duration::from_millis(at.since(self.now())))
     }
 
+    /// Runs what is due by time, one slice at most, and then serves parked takes.
     fn tick(&mut self) {
         if self.deleting.is_some() {
             self.delete_slice();
@@ -203,15 +215,16 @@ impl Actor {
         self.serve_parked();
     }
 
+    /// Whether a deadline of the queue has passed.
     fn is_due(&self) -> bool {
         self.queue.next_deadline().is_some_and(|at| at <= self.now())
     }
 
-    /// Sends what this round decided to the committer. With nothing to write and nothing on its way there,
-    /// answers leave at once.
+    /// Ends the round: sends its writes and held replies to the committer. If there is nothing to write and every earlier
+    /// round is durable, the replies are released immediately.
     fn flush(&mut self) {
-        // The part of the input budget that this round did not use is returned.
-        self.room = None;
+        // The part of the input budget that this round did not use is given back.
+        self.input_permit = None;
         let runners = self.queue.running_workers();
         self.shared.running_workers.store(runners, Ordering::Relaxed);
         if let Some(counters) = self.queue.take_counters() {
@@ -219,15 +232,15 @@ impl Actor {
             self.writes.push(Write::PutCounters(endpoint, counters));
         }
         if !self.post_commit.is_empty() {
-            let after = std::mem::take(&mut self.post_commit);
-            self.held.push(HeldReply::PostCommit(Box::new(after), Arc::clone(&self.shared)));
+            let post_commit = std::mem::take(&mut self.post_commit);
+            self.held.push(HeldReply::PostCommit(Box::new(post_commit), Arc::clone(&self.shared)));
         }
         if self.writes.is_empty() && self.held.is_empty() {
             return;
         }
-        // The next round is likely to be as long.
-        let room = Vec::with_capacity(self.held.len());
-        let held = std::mem::replace(&mut self.held, room);
+        // The next round is likely to have the same size.
+        let next = Vec::with_capacity(self.held.len());
+        let held = std::mem::replace(&mut self.held, next);
         if self.is_all_durable() {
             for reply in held {
                 reply.release(Ok(()));
@@ -235,9 +248,9 @@ impl Actor {
             return;
         }
         self.seq += 1;
-        let room = Vec::with_capacity(self.writes.len());
-        let writes = std::mem::replace(&mut self.writes, room);
-        let prepared = CommitRequest {
+        let next = Vec::with_capacity(self.writes.len());
+        let writes = std::mem::replace(&mut self.writes, next);
+        let request = CommitRequest {
             durability: self.shared.record().durability,
             writes,
             held,
@@ -245,25 +258,26 @@ impl Actor {
             generation: self.generation,
             seq: self.seq,
         };
-        // The committer outlives the actors: it ends when the last of them is gone.
-        let _ = self.committer.send(prepared);
+        // The committer outlives its actors: it ends when the last one has dropped its sender.
+        let _ = self.committer.send(request);
     }
 
-    /// Whether there is nothing to write and nothing on its way to the disk.
+    /// Whether this round has nothing to write and every earlier round is durable.
     fn is_all_durable(&self) -> bool {
         self.writes.is_empty() && self.progress.durable_seq.load(Ordering::Acquire) == self.seq
     }
 
+    /// Whether the last slice of an unfinished verb is durable; true if there is none.
     fn is_slice_durable(&self) -> bool {
         self.slice <= self.progress.durable_seq.load(Ordering::Acquire)
     }
 
-    /// The time of this round. The clock is looked at before and after the waiting, not for every ask.
+    /// The time of this round. The clock is read before and after each wait, not for each request.
     fn now(&self) -> Millis {
         self.now
     }
 
-    fn look_at_clock(&mut self) {
+    fn read_clock(&mut self) {
         self.now = self.shared.now();
     }
 }

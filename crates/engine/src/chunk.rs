@@ -1,13 +1,13 @@
-//! A chunk of a stream, and the bytes that it is stored as.
+//! A chunk of a stream, and its stored form.
 //!
-//! Most chunks are an output alone, and are stored as its JSON text. Any other begins with a byte that no JSON text
-//! begins with ([ADR 0018](../../../docs/adr/0018-chunks-with-a-header.md)):
+//! A chunk without metrics that is no part of a split output is stored as its JSON text. Any other chunk begins with a
+//! header, whose first byte begins no JSON text ([ADR 0018](../../../docs/adr/0018-chunks-with-a-header.md)):
 //!
-//! | Bytes | What |
+//! | Bytes | Content |
 //! |---|---|
 //! | 1 | 1: the version of this header |
-//! | 1 | flags: 1 metrics follow the output, 2 the next chunk goes on with this output, 4 a comma stands before this part |
-//! | 3 × 4 | little endian: bytes of the output, of its `head` and of its `tail` |
+//! | 1 | flags: 1 metrics follow the output, 2 the next chunk continues this output, 4 a comma precedes this part |
+//! | 3 × 4 | little endian: the lengths of the output, of its `head` and of its `tail`, in bytes |
 //! | | the output, then the metrics |
 
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -21,39 +21,39 @@ const HAS_METRICS: u8 = 1;
 const GOES_ON: u8 = 2;
 const AFTER_COMMA: u8 = 4;
 
-/// A chunk.
+/// One output of a worker's generator, or a part of one that is longer than a chunk may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
-    /// What the worker yielded: JSON text.
+    /// The output that the worker yielded, or a part of it that is valid by itself: JSON text.
     pub output: Bytes,
-    /// What it says about that, if anything: a JSON object.
+    /// The worker's metrics of this output: the text of a JSON object. `None` if the worker sent none.
     pub metrics: Option<Bytes>,
-    /// How the output and its neighbours make a whole, where it is a part.
+    /// How this part is joined to the other parts of the same output. The default for a whole output.
     pub seam: Seam,
 }
 
-/// Where a part of an output fits the other parts.
+/// How a part of an output is joined to the parts beside it.
 ///
-/// The text of the whole is the text of its parts without the `tail` of all but the last and the `head` of all but the
-/// first, with a comma between them where the second one says so.
+/// The text of the whole output is the text of its parts, without the `tail` of every part except the last and without the
+/// `head` of every part except the first. A comma precedes each part with `after_comma`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seam {
     /// The next chunk is a part of the same output.
     pub goes_on: bool,
-    /// A comma stands between the part before and this one.
+    /// The output has a comma between the previous part and this one.
     pub after_comma: bool,
-    /// Bytes at the start that open again what the part before has closed.
+    /// Length of the text at the start that opens the brackets which the previous part has closed, in bytes.
     pub head: u32,
-    /// Bytes at the end that close what the next part goes on with.
+    /// Length of the text at the end that closes the brackets which the next part opens again, in bytes.
     pub tail: u32,
 }
 
-/// A chunk at its place in the stream.
+/// A chunk, and its offset in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamChunk {
-    /// Its number.
+    /// The number of the chunk in the stream, counted from 0. Offsets of dropped chunks are not used again.
     pub offset: u64,
-    /// The chunk.
+    /// The chunk as the worker sent it.
     pub chunk: Chunk,
 }
 
@@ -64,7 +64,7 @@ impl From<Bytes> for Chunk {
 }
 
 impl Chunk {
-    /// The bytes to store.
+    /// Returns the stored form. An output alone shares its memory.
     pub(crate) fn encode(self) -> Bytes {
         let Self { output, metrics, seam } = self;
         let lengths = [u32::try_from(output.len()).unwrap_or(u32::MAX), seam.head, seam.tail];
@@ -85,9 +85,9 @@ impl Chunk {
         stored.freeze()
     }
 
-    /// Reads what was stored. None where that makes no sense.
+    /// Reads the stored form. `None` if the header is of another version, is cut off, or its lengths exceed the stored bytes.
     fn decode(stored: &Bytes) -> Option<Self> {
-        // JSON text begins with none of these, and a later version of the header with another.
+        // A byte below 0x20 is the version of a header: no stored JSON text begins with one.
         if stored.first().is_none_or(|first| *first >= b' ') {
             return Some(Self::from(stored.clone()));
         }
@@ -103,18 +103,22 @@ impl Chunk {
         Some(Self { output: shared(output), metrics, seam })
     }
 
-    /// The bytes of its JSON texts.
+    /// The length of output and metrics together, in bytes.
     pub fn bytes(&self) -> usize {
         self.output.len() + self.metrics.as_ref().map_or(0, Bytes::len)
     }
 }
 
-/// Chunks as they were stored.
+/// Reads stored chunks, in the same order.
+///
+/// # Errors
+///
+/// `Unavailable` with the offset of the first chunk that cannot be read.
 pub(crate) fn decoded(rows: Vec<ChunkRow>) -> Result<Vec<StreamChunk>, EndpointError> {
     let chunk = |row: ChunkRow| match Chunk::decode(&row.bytes) {
         Some(chunk) => Ok(StreamChunk { offset: row.offset, chunk }),
         None => Err(EndpointError::Unavailable(format!(
-            "chunk {} of the stream cannot be read; if a newer version has written it, start that one",
+            "chunk {} of the stream cannot be read: it is corrupt or was written by a newer version; start that version",
             row.offset
         ))),
     };
@@ -128,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_alone_is_stored_as_it_is_and_shares_its_memory() {
+    fn an_output_alone_is_stored_unchanged_and_shares_its_memory() {
         let output = Bytes::from_static(b"{\"a\": 1.0}");
         let stored = Chunk::from(output.clone()).encode();
         assert_eq!(stored.as_ptr(), output.as_ptr());
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_version_stored_is_read() {
+    fn chunks_of_an_older_version_are_read() {
         for text in ["{\"output\":1,\"metrics\":{}}", "\"x\"", "null", "-1", "[]", ""] {
             let row = ChunkRow { offset: 3, bytes: Bytes::from_static(text.as_bytes()) };
             let [read] = &decoded(vec![row]).unwrap()[..] else { panic!("one chunk") };
@@ -145,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_is_what_it_was() {
+    fn the_bytes_of_the_header_do_not_change() {
         let seam = Seam { goes_on: true, after_comma: true, head: 258, tail: 3 };
         let chunk =
             Chunk { output: Bytes::from_static(b"[1]"), metrics: Some(Bytes::from_static(b"{}")), seam };
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_which_chunk_it_is() {
+    fn the_error_of_a_corrupt_chunk_has_its_offset() {
         for stored in
             [&b"\x01"[..], b"\x02\0\0\0\0\0\0\0\0\0\0\0\0\0", b"\x01\0\xff\xff\xff\xff\0\0\0\0\0\0\0\0"]
         {
@@ -167,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_chunk_comes_back(text: String, metrics: Option<String>, flags: (bool, bool), cut: (u32, u32)) {
+        fn any_chunk_is_read_as_it_was_stored(text: String, metrics: Option<String>, flags: (bool, bool), cut: (u32, u32)) {
             let seam = Seam { goes_on: flags.0, after_comma: flags.1, head: cut.0, tail: cut.1 };
             let output = Bytes::from(format!("\"{text}\""));
             let chunk = Chunk { output, metrics: metrics.map(Bytes::from), seam };
@@ -175,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_survived(stored: Vec<u8>) {
+        fn no_stored_bytes_cause_a_panic(stored: Vec<u8>) {
             let _ = Chunk::decode(&stored.into());
         }
     }

@@ -1,10 +1,9 @@
-//! One task per shard that makes changes durable: everything that arrived while batches were written goes into the next
-//! one. Then, and only then, it lets the replies leave.
+//! The committer: one task per shard that makes rounds durable and releases their replies.
 //!
-//! A batch does not wait for the one before it once it has grown to half of what is on its way: a disk that is waited
-//! for takes several syncs at once, and few connections would otherwise spend most of their time behind each other's.
-//! Under load the batches grow instead, so that there are only a few under way, each with its share of the jobs.
-//! And before one goes, whoever is about to decide something does so first.
+//! Rounds that arrive while batches are in flight are collected into the next batch. That batch is sent when it has at least
+//! half as many writes as the batches in flight, because a disk serves several syncs concurrently. Under load the batches
+//! grow, so that a few are in flight. Before a batch is sent, the committer yields, so that runnable actors can add their
+//! rounds to the batch.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -22,75 +21,80 @@ use crate::actor::held_reply::HeldReply;
 use crate::actor::request::unavailable;
 use crate::{EndpointError, EngineMetrics};
 
-/// Writes in one batch at most; more wait for the next.
+/// Writes in one batch. A batch is full when it reaches this number, and the last round may exceed it.
 const BATCH_WRITES_MAX: usize = 8_192;
-/// Batches of a shard that are under way at once.
+/// Batches of a shard that are in flight concurrently.
 const BATCHES_IN_FLIGHT_MAX: usize = 4;
-/// A batch may follow others that are under way when it is at least this part of them.
+/// A batch is sent while others are in flight if it has at least this part of their writes.
 const PIPELINE_DIVISOR: usize = 2;
-/// How often everybody else has a turn before a batch goes. Answers to the last batch bring the next requests, which pass
-/// the sockets, a connection and an actor: so a batch is for 11 of 16 busy connections, and for 50 of 64, where
-/// it would be for 6 and 23. A commit costs some 50 us of the processor.
+/// How often the committer yields before it sends a batch. Released replies cause the next requests, which pass a socket, a
+/// connection's task and an actor, one yield each. With 16 busy connections a batch then has 11 requests instead of 6, with
+/// 64 it has 50 instead of 23.
 const YIELDS_BEFORE_SEND: usize = 3;
 
-/// What an actor decided: rows to write, and who waits for that.
+/// One round of an actor: rows to write, and the replies to release when they are durable.
 pub(crate) struct CommitRequest {
+    /// How durable the writes must be; a batch has the highest durability of its rounds.
     pub(crate) durability: Durability,
+    /// The writes in their order; empty for a round whose replies only wait for earlier rounds.
     pub(crate) writes: Vec<Write>,
+    /// The replies, in the order of their requests.
     pub(crate) held: Vec<HeldReply>,
-    /// The actor's bookkeeping.
+    /// The progress of the actor's requests.
     pub(crate) progress: Arc<CommitProgress>,
-    /// The actor's generation when it decided this. After a failed commit what was decided on top of it is
-    /// void: the machine that decided is dropped.
+    /// The actor's generation when it flushed the round. After a failed commit, later rounds of the same generation are
+    /// void, because their queue is dropped.
     pub(crate) generation: u64,
-    /// Counts up per actor.
+    /// The number of the request, ascending per actor.
     pub(crate) seq: u64,
 }
 
-/// What an actor and its committer share.
+/// How far the commit requests of one actor are. Written by the committer, read by the actor.
 #[derive(Debug, Default)]
 pub(crate) struct CommitProgress {
-    /// Grows with every failed commit; the actor reloads when it sees that.
+    /// Grows by 1 with a failed commit, once per generation. The actor then reloads its queue.
     pub(crate) generation: AtomicU64,
-    /// The number of the last decision that is durable.
+    /// The `seq` of the last durable request.
     pub(crate) durable_seq: AtomicU64,
-    /// Tells the actor to look at its generation.
+    /// Wakes the actor when `generation` has grown.
     pub(crate) failed: tokio::sync::Notify,
-    /// Tells the actor that `durable_seq` has grown.
+    /// Wakes the actor when `durable_seq` has grown.
     pub(crate) advanced: tokio::sync::Notify,
 }
 
-/// A way to a shard's committer.
+/// Sends rounds to a shard's committer.
 pub(crate) type CommitSender = mpsc::UnboundedSender<CommitRequest>;
 
-/// The committer of one shard. Once it runs, it ends when every sender is gone.
+/// Returns the committer of one shard, and its sender. The running committer ends when every sender is dropped and every
+/// request is settled.
 pub(crate) fn prepare(
     store: Arc<dyn Store>,
     shard: ShardId,
     epoch: Epoch,
-    measures: Arc<EngineMetrics>,
+    metrics: Arc<EngineMetrics>,
 ) -> (CommitSender, Committer) {
     // Unbounded, because an actor must not wait here: it serves workers' pings while a disk hangs. There is one message
     // for each round that is not durable. Each holds at least one reply, so connections limit them, and `jobs_max` limits
     // the rows of clients that disconnect during that time and submit again.
     let (sender, receiver) = mpsc::unbounded_channel();
-    let committer = Committer { store, shard, epoch, measures, receiver };
+    let committer = Committer { store, shard, epoch, metrics, receiver };
     (sender, committer)
 }
 
-/// Makes the changes of one shard durable.
+/// The committer of one shard, to be run as a task.
 pub(crate) struct Committer {
     store: Arc<dyn Store>,
     shard: ShardId,
     epoch: Epoch,
-    measures: Arc<EngineMetrics>,
+    metrics: Arc<EngineMetrics>,
     receiver: mpsc::UnboundedReceiver<CommitRequest>,
 }
 
 impl Committer {
+    /// Commits rounds until every sender is dropped and no batch is in flight.
     pub(crate) async fn run(self) {
-        let Self { store, shard, epoch, measures, mut receiver } = self;
-        let mut commits = ShardCommits::new(store.as_ref(), shard, epoch, &measures);
+        let Self { store, shard, epoch, metrics, mut receiver } = self;
+        let mut commits = ShardCommits::new(store.as_ref(), shard, epoch, &metrics);
         let (mut arrived, mut is_closed) = (Vec::new(), false);
         while !is_closed || !commits.in_flight.is_empty() {
             tokio::select! {
@@ -113,50 +117,56 @@ impl Committer {
     }
 }
 
-/// What one shard's committer has to do and is doing.
+/// The waiting rounds and the batches in flight of one shard.
 struct ShardCommits<'a> {
     store: &'a dyn Store,
     shard: ShardId,
     epoch: Epoch,
-    measures: &'a EngineMetrics,
+    metrics: &'a EngineMetrics,
+    /// Rounds that are in no batch yet, in the order of arrival.
     waiting: VecDeque<CommitRequest>,
+    /// The number of writes in `waiting`.
     waiting_writes: usize,
+    /// In the order in which the batches were sent, and are settled.
     in_flight: VecDeque<InFlightBatch<'a>>,
-    /// Grows when a batch has failed and none that rested on it is left.
+    /// The commit chain of new batches. Grows when a batch has failed and every later batch of its chain is settled.
     chain: u64,
+    /// A batch of the chain has failed: no batch is sent until the chain has ended.
     has_failed: bool,
 }
 
-/// A batch that the store has, and what it covers.
+/// A batch that was sent to the store and is not settled.
 struct InFlightBatch<'a> {
     result: StoreFuture<'a, ()>,
     sent_at: Instant,
+    /// The number of writes in the batch.
     writes: usize,
+    /// The rounds in the batch, without their writes.
     covered: Vec<CommitRequest>,
 }
 
 impl<'a> ShardCommits<'a> {
-    fn new(store: &'a dyn Store, shard: ShardId, epoch: Epoch, measures: &'a EngineMetrics) -> Self {
-        let (waiting, on_their_way) = (VecDeque::new(), VecDeque::new());
+    fn new(store: &'a dyn Store, shard: ShardId, epoch: Epoch, metrics: &'a EngineMetrics) -> Self {
         Self {
             store,
             shard,
             epoch,
-            measures,
-            waiting,
+            metrics,
+            waiting: VecDeque::new(),
             waiting_writes: 0,
-            in_flight: on_their_way,
+            in_flight: VecDeque::new(),
             chain: 0,
             has_failed: false,
         }
     }
 
+    /// Adds rounds behind the waiting ones, and empties the buffer.
     fn put(&mut self, arrived: &mut Vec<CommitRequest>) {
         self.waiting_writes += arrived.iter().map(|request| request.writes.len()).sum::<usize>();
         self.waiting.extend(arrived.drain(..));
     }
 
-    /// Hands the store what may go.
+    /// Sends batches to the store while that is allowed.
     fn send(&mut self) {
         while self.may_send() {
             let (batch, mut covered) = self.next_batch();
@@ -172,14 +182,15 @@ impl<'a> ShardCommits<'a> {
         }
     }
 
+    /// Whether a round waits and another batch may be in flight.
     fn may_send(&self) -> bool {
-        let others: usize = self.in_flight.iter().map(|batch| batch.writes).sum();
-        let is_big_enough = self.waiting_writes * PIPELINE_DIVISOR >= others;
+        let in_flight: usize = self.in_flight.iter().map(|batch| batch.writes).sum();
+        let is_big_enough = self.waiting_writes * PIPELINE_DIVISOR >= in_flight;
         let is_free = self.in_flight.len() < BATCHES_IN_FLIGHT_MAX;
         !self.waiting.is_empty() && !self.has_failed && is_free && is_big_enough
     }
 
-    /// Collects decisions until the batch is full. Those of a void generation are refused here.
+    /// Collects rounds until the batch is full. Rounds of an older generation are void: their replies become errors.
     fn next_batch(&mut self) -> (Batch, Vec<CommitRequest>) {
         let mut batch =
             Batch { durability: Durability::Buffered, writes: Vec::new(), chain: Some(self.chain) };
@@ -189,8 +200,7 @@ impl<'a> ShardCommits<'a> {
         {
             self.waiting_writes -= request.writes.len();
             if request.generation != request.progress.generation.load(Ordering::Acquire) {
-                let void = "an earlier change of this queue could not be written".to_owned();
-                let void = EndpointError::Unavailable(void);
+                let void = EndpointError::Unavailable("an earlier change was not written".to_owned());
                 for reply in request.held {
                     reply.release(Err(&void));
                 }
@@ -209,7 +219,7 @@ impl<'a> ShardCommits<'a> {
         (batch, covered)
     }
 
-    /// What becomes of the batch that was sent first.
+    /// Waits for the result of the oldest batch in flight; for ever if there is none. Cancel-safe.
     async fn first(&mut self) -> Result<(), StoreError> {
         poll_fn(|context| match self.in_flight.front_mut() {
             Some(first) => first.result.as_mut().poll(context),
@@ -218,18 +228,19 @@ impl<'a> ShardCommits<'a> {
         .await
     }
 
+    /// Settles the oldest batch in flight: releases its replies, or voids its rounds if the commit failed.
     fn settle(&mut self, result: Result<(), StoreError>) {
         let Some(InFlightBatch { sent_at, writes, covered, .. }) = self.in_flight.pop_front() else { return };
         if writes > 0 {
-            let commands = covered.iter().map(|request| request.held.len()).sum();
-            self.measures.committed(sent_at.elapsed(), commands);
+            let replies = covered.iter().map(|request| request.held.len()).sum();
+            self.metrics.committed(sent_at.elapsed(), replies);
         }
         match result {
             Ok(()) => release(covered),
             Err(error) => {
-                self.measures.commit_failed();
+                self.metrics.commit_failed();
                 if !self.has_failed {
-                    tracing::error!(shard = self.shard.0, %error, "a commit failed: reloading the queues in it");
+                    tracing::error!(shard = self.shard.0, %error, "commit failed, reloading queues");
                 }
                 self.has_failed = true;
                 refuse(covered, &unavailable(&error));
@@ -242,6 +253,7 @@ impl<'a> ShardCommits<'a> {
     }
 }
 
+/// Releases the replies of durable rounds.
 fn release(covered: Vec<CommitRequest>) {
     for request in covered {
         request.progress.durable_seq.store(request.seq, Ordering::Release);
@@ -252,7 +264,9 @@ fn release(covered: Vec<CommitRequest>) {
     }
 }
 
+/// Sends the error as the replies of rounds whose commit failed. Their actors reload, once per generation.
 fn refuse(covered: Vec<CommitRequest>, error: &EndpointError) {
+    // Before any reply: a client that gets the error must not reach the old queue with its next request.
     for request in &covered {
         let is_first = request.progress.generation.load(Ordering::Acquire) == request.generation;
         if is_first && !planted(Bug::FailedCommitForgotten) {

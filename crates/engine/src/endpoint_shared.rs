@@ -1,4 +1,4 @@
-//! What the actor of one endpoint shares with its handles.
+//! The state that an endpoint's actor shares with its handles, and the services that all endpoints of an engine share.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -24,18 +24,19 @@ use crate::webhooks::signing::Secrets;
 use crate::webhooks::{PendingCall, WebhookHandle, WebhookLog};
 use crate::{EndpointError, EndpointHandle, EndpointMetrics, EngineMetrics, EngineSettings};
 
-/// The parts that every endpoint of an engine works with.
+/// The services that all endpoints of an engine share. One per engine.
 pub(crate) struct Services {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) clock: Clock,
     pub(crate) settings: EngineSettings,
+    /// The keys that secrets are sealed with.
     pub(crate) vault: Arc<Keyring>,
     pub(crate) payload_cache: PayloadCache,
-    /// For what is read for clients.
+    /// Bounds the payloads that are read for clients and webhook receivers.
     pub(crate) answers: PayloadBudget,
-    /// For what is read for workers: of its own, so that clients that do not read keep no worker waiting.
+    /// Bounds the inputs that are read for workers. Separate from `answers`, so that clients that read slowly delay no worker.
     pub(crate) inputs: PayloadBudget,
     pub(crate) read_faults: ReadFaults,
     pub(crate) metrics: Arc<EngineMetrics>,
@@ -44,38 +45,48 @@ pub(crate) struct Services {
     pub(crate) webhook_log: Arc<dyn WebhookLog>,
 }
 
-/// One endpoint as its handles and its actor see it.
+/// The state that the handles and the actor of one endpoint share. One per endpoint; exists while a handle exists, also
+/// after the endpoint is deleted.
 pub(crate) struct EndpointShared {
     pub(crate) services: Arc<Services>,
+    /// The actor's mailbox.
     pub(crate) requests: mpsc::UnboundedSender<Request>,
     pub(crate) stop_signals: StopSignals,
     pub(crate) metrics: EndpointMetrics,
-    /// What jobs used since the meter last took it.
+    /// Jobs that ended since [`Self::take_job_use`], by submitter.
     job_use: Mutex<BTreeMap<Submitter, Use>>,
-    /// Workers that hold a job at this moment.
+    /// The number of workers with a running job, after the last round.
     pub(crate) running_workers: AtomicU32,
-    /// Deleted: everybody is answered as if it were not there.
+    /// The endpoint is deleted: every request returns [`EndpointError::Deleted`].
     pub(crate) deleted: AtomicBool,
-    /// The server stops: nobody is held any more.
+    /// The server stops: takes and waits end immediately.
     pub(crate) stopping: AtomicBool,
-    /// Set when the queue is loaded and stray payload files are swept.
+    /// Set when the queue is loaded for the first time and payload files without a job are deleted.
     pub(crate) loaded: tokio::sync::SetOnce<()>,
-    /// What never changes of the record.
+    /// The endpoint's id, which never changes.
     pub(crate) id: EndpointId,
+    /// The endpoint's number, which never changes.
     pub(crate) no: EndpointNo,
     record: RwLock<Arc<Endpoint>>,
-    /// With which webhooks are signed.
+    /// The secrets that sign webhook calls.
     secrets: RwLock<Arc<Secrets>>,
+    /// The supervisor's channel; `None` if no launcher runs the endpoint's workers.
     fleet: Mutex<Option<mpsc::UnboundedSender<FleetEvent>>>,
+    /// A [`FleetEvent::Demand`] was sent that the supervisor has not handled.
     load_notified: AtomicBool,
     fleet_status: Mutex<Option<watch::Receiver<FleetStatus>>>,
 }
 
 impl EndpointShared {
-    pub(crate) fn new(ground: Arc<Services>, record: Endpoint, asks: mpsc::UnboundedSender<Request>) -> Self {
+    /// Returns the shared state of an endpoint whose actor receives `requests`. It has no supervisor and no webhook secrets.
+    pub(crate) fn new(
+        services: Arc<Services>,
+        record: Endpoint,
+        requests: mpsc::UnboundedSender<Request>,
+    ) -> Self {
         Self {
-            services: ground,
-            requests: asks,
+            services,
+            requests,
             stop_signals: StopSignals::default(),
             metrics: EndpointMetrics::default(),
             job_use: Mutex::default(),
@@ -93,28 +104,32 @@ impl EndpointShared {
         }
     }
 
+    /// The endpoint's record after the last change.
     pub(crate) fn record(&self) -> Arc<Endpoint> {
         self.record.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether jobs that name no webhook have one all the same.
+    /// Whether the endpoint has a webhook for jobs that name none.
     pub(crate) fn has_webhook(&self) -> bool {
         self.record.read().unwrap_or_else(PoisonError::into_inner).webhook.is_some()
     }
 
+    /// Replaces the record. The actor applies its settings with [`Request::Configure`].
     pub(crate) fn set_record(&self, record: Arc<Endpoint>) {
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
+    /// The secrets that sign webhook calls.
     pub(crate) fn secrets(&self) -> Arc<Secrets> {
         self.secrets.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Replaces the secrets that sign webhook calls.
     pub(crate) fn set_secrets(&self, secrets: Secrets) {
         *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(secrets);
     }
 
-    /// Connects the supervisor of the endpoint's workers.
+    /// Sets the channels of the supervisor that keeps the endpoint's workers; `None` disconnects it.
     pub(crate) fn set_fleet(
         &self,
         fleet: Option<mpsc::UnboundedSender<FleetEvent>>,
@@ -124,11 +139,12 @@ impl EndpointShared {
         *self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
+    /// Whether the endpoint has a supervisor.
     pub(crate) fn has_fleet(&self) -> bool {
         self.fleet.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Tells the supervisor, if there is one. Demand is told once until the supervisor has looked.
+    /// Sends an event to the supervisor, if there is one. [`FleetEvent::Demand`] is sent once until [`Self::load_seen`].
     pub(crate) fn notify_fleet(&self, event: FleetEvent) {
         if matches!(event, FleetEvent::Demand) && self.load_notified.swap(true, Ordering::AcqRel) {
             return;
@@ -139,18 +155,19 @@ impl EndpointShared {
         }
     }
 
-    /// The supervisor is about to look at the demand: later changes are news again.
+    /// The supervisor is about to read the load: a later change sends [`FleetEvent::Demand`] again.
     pub(crate) fn load_seen(&self) {
         self.load_notified.store(false, Ordering::Release);
     }
 
-    /// What the supervisor says of the workers that the queue cannot know.
+    /// The status that the supervisor published last; the default if there is no supervisor.
     pub(crate) fn fleet_status(&self) -> FleetStatus {
-        let crew = self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner);
-        crew.as_ref().map(|status| status.borrow().clone()).unwrap_or_default()
+        let receiver = self.fleet_status.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.as_ref().map(|status| status.borrow().clone()).unwrap_or_default()
     }
 
-    /// Counts what the jobs of a commit used.
+    /// Adds the submitted and ended jobs of a durable round to the use of their owners, and the ended ones to that of their
+    /// submitters.
     pub(crate) fn count_use(&self, used: UseBySubmitter) {
         for (submitter, used) in used.into_entries() {
             self.services.owner_use.add(submitter.owner, used);
@@ -161,16 +178,17 @@ impl EndpointShared {
         }
     }
 
-    /// What jobs used since the last call.
+    /// Returns the use by submitter of jobs that ended since the last call.
     pub(crate) fn take_job_use(&self) -> BTreeMap<Submitter, Use> {
         std::mem::take(&mut self.job_use.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The engine's time.
     pub(crate) fn now(&self) -> Millis {
         self.services.clock.now()
     }
 
-    /// Hands an owed webhook call to the chore.
+    /// Schedules a pending webhook call that reports `end`, after `attempts` failed ones, for the time `due_at`.
     pub(crate) fn enqueue_webhook(
         self: &Arc<Self>,
         job: JobId,
@@ -183,14 +201,18 @@ impl EndpointShared {
         self.services.webhooks.enqueue(PendingCall { handle, job, key, end, attempts, due_at });
     }
 
-    /// Whether a payload becomes a file before it gets into the store.
+    /// Whether the payload is stored as a file of its own: it is longer than `blob_bytes_min`.
     pub(crate) fn is_large(&self, payload: &Bytes) -> bool {
         payload.len() > self.services.settings.blob_bytes_min
     }
 
-    /// Makes a large payload a file, whose name begins like this.
+    /// Writes a payload to a file whose name begins with `stem`, and returns the durable file's reference.
+    ///
+    /// # Errors
+    ///
+    /// `Unavailable` if the file cannot be written.
     pub(crate) async fn put_blob(&self, stem: String, payload: Bytes) -> Result<BlobRef, EndpointError> {
-        // The sweep must not take a new file for a stray one.
+        // Before the queue is loaded, a new file would count as one without a job and be deleted.
         self.loaded.wait().await;
         let reference = BlobRef::new(&stem, &payload);
         let put = self.services.blobs.put(&reference.name, payload).await;
@@ -198,17 +220,25 @@ impl EndpointShared {
         Ok(reference)
     }
 
-    /// The bytes of a stored payload, whose part of the budget is `room`.
-    pub(crate) async fn fetch(&self, payload: Payload, room: &BudgetPermit) -> Result<Bytes, EndpointError> {
+    /// Returns the bytes of a stored payload. `permit` covers them.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if the file is missing or has other bytes than its reference says; `Unreadable` if it cannot be read now.
+    pub(crate) async fn fetch(
+        &self,
+        payload: Payload,
+        permit: &BudgetPermit,
+    ) -> Result<Bytes, EndpointError> {
         let reference = match payload {
             Payload::Inline(bytes) => return Ok(bytes),
             Payload::Blob(reference) => reference,
         };
-        match self.read_blob(&reference.name, room).await {
+        match self.read_blob(&reference.name, permit).await {
             Ok(Some(bytes)) => match reference.damage(&bytes) {
                 None => Ok(bytes),
-                Some(what) => {
-                    Err(EndpointError::Damaged(format!("the file `blobs/{}` {what}", reference.name)))
+                Some(damage) => {
+                    Err(EndpointError::Damaged(format!("the file `blobs/{}` {damage}", reference.name)))
                 }
             },
             Ok(None) => {
@@ -218,24 +248,29 @@ impl EndpointShared {
         }
     }
 
-    /// Reads a file, and holds `room` until the read has ended. A read goes on when its client disconnects: without
-    /// that, the clients that wait would each begin a read into memory that no budget counts.
-    async fn read_blob(&self, name: &str, room: &BudgetPermit) -> Result<Option<Bytes>, BlobError> {
-        let (blobs, name, room) = (Arc::clone(&self.services.blobs), name.to_owned(), room.clone());
+    /// Reads a file; `None` if it does not exist. A read in flight goes on when its client disconnects, so a task holds the
+    /// permit until the read ends. Otherwise clients that disconnect and repeat the request would cause reads into memory
+    /// that no budget counts.
+    async fn read_blob(&self, name: &str, permit: &BudgetPermit) -> Result<Option<Bytes>, BlobError> {
+        let (blobs, name, permit) = (Arc::clone(&self.services.blobs), name.to_owned(), permit.clone());
         let (reply, read) = oneshot::channel();
         self.services.runtime.spawn(Box::pin(async move {
-            // Without a receiver the bytes are dropped here.
+            // Without a receiver, the bytes are dropped here.
             let _ = reply.send(blobs.get(&name).await);
-            drop(room);
+            drop(permit);
         }));
         read.await.unwrap_or_else(|_| Err(BlobError::Io("the read did not finish".to_owned())))
     }
 
-    /// The bytes of a stored output, whose part of the budget is `room`.
+    /// Returns the bytes of a stored output. `permit` covers them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::fetch`].
     pub(crate) async fn fetch_output(
         &self,
         payload: Payload,
-        room: &BudgetPermit,
+        permit: &BudgetPermit,
     ) -> Result<Bytes, EndpointError> {
         if planted(Bug::DamagedOutputServed)
             && let Payload::Blob(reference) = &payload
@@ -243,32 +278,33 @@ impl EndpointShared {
         {
             return Ok(bytes);
         }
-        self.fetch(payload, room).await
+        self.fetch(payload, permit).await
     }
 
-    /// Removes files whose rows are gone. What fails is swept at the next start.
+    /// Deletes the files of deleted rows, in a task. A file that cannot be deleted is deleted at the next start.
     pub(crate) fn delete_blobs(self: &Arc<Self>, names: Vec<String>) {
         if names.is_empty() {
             return;
         }
-        let ground = Arc::clone(&self.services);
+        let services = Arc::clone(&self.services);
         self.services.runtime.spawn(Box::pin(async move {
             for name in names {
-                if let Err(error) = ground.blobs.delete(&name).await {
-                    tracing::warn!(%name, %error, "a payload file could not be deleted");
+                if let Err(error) = services.blobs.delete(&name).await {
+                    tracing::warn!(%name, %error, "payload file not deleted");
                 }
             }
         }));
     }
 
-    /// The name of a new file for a job's output: attempts and progress values must not overwrite each other's.
+    /// Returns a new file name for an output or progress value of a job. It has a random part, so that the files of two
+    /// attempts differ.
     pub(crate) fn output_file(&self, job: JobId) -> String {
         let nonce = self.services.runtime.entropy() as u64;
         format!("{}/{job}.output.{nonce:016x}", blob_folder(&self.record()))
     }
 }
 
-/// The folder of an endpoint's payload files.
+/// The folder of an endpoint's payload files, named after the endpoint's number.
 pub(crate) fn blob_folder(record: &Endpoint) -> String {
     record.no.0.to_string()
 }

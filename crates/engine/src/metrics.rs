@@ -1,33 +1,33 @@
-//! What the engine counts about itself: plain numbers behind atomics, for whoever exposes them.
+//! The engine's metrics: counters and histograms in atomics, which `http` exposes.
 //!
-//! Recording never blocks and never allocates. A reader sees each number at some moment of its reading, not all
-//! of them at the same one; for a scrape that is good enough.
+//! Recording never blocks and never allocates. A snapshot reads the numbers one after the other while others may record, so
+//! that counts and sum may differ by the values of that time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The shape of a distribution: how many values fell at or below each bound.
+/// A histogram of integers with fixed bounds. Starts empty with the server.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static [u64],
-    /// One more than the bounds: the last one counts what is above all of them.
+    /// The values of each bucket; the last bucket has the values above all bounds.
     counts: Box<[AtomicU64]>,
     sum: AtomicU64,
 }
 
-/// A histogram at one moment.
+/// A copy of a histogram's counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramSnapshot {
-    /// The inclusive upper bounds, ascending.
+    /// The inclusive upper bounds, ascending, in the unit of the values.
     pub bounds: &'static [u64],
-    /// How many values are at or below each bound; the last element counts all values.
+    /// The number of values at or below each bound; one more element than `bounds`: the number of all values.
     pub cumulative: Vec<u64>,
-    /// The sum of all values.
+    /// The sum of all values, in their unit.
     pub sum: u64,
 }
 
 impl Histogram {
-    /// An empty one. The bounds are inclusive, ascending, and in the unit of the values.
+    /// Returns an empty histogram. The bounds are inclusive, ascending, and in the unit of the values.
     pub fn new(bounds: &'static [u64]) -> Self {
         debug_assert!(bounds.is_sorted(), "bounds must ascend");
         Self {
@@ -37,14 +37,14 @@ impl Histogram {
         }
     }
 
-    /// Counts one value.
+    /// Counts a value, in the unit of the bounds.
     pub fn record(&self, value: u64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// The counts so far.
+    /// Returns a copy of the counts so far.
     pub fn snapshot(&self) -> HistogramSnapshot {
         let cumulative = self.counts.iter().scan(0, |total, count| {
             *total += count.load(Ordering::Relaxed);
@@ -58,16 +58,16 @@ impl Histogram {
     }
 }
 
-/// What is measured of one endpoint. Lives as long as the endpoint is loaded; starts at zero with the server.
+/// The metrics of one endpoint. Volatile: empty when the server starts.
 #[derive(Debug)]
 pub struct EndpointMetrics {
-    /// How long jobs waited before a worker took them, in milliseconds.
+    /// The time from a job's last queueing until its delivery, in ms, counted per delivery.
     pub delay_ms: Histogram,
-    /// How long jobs ran until they were terminal, in milliseconds.
+    /// The time that the last attempt of an ended job ran, in ms. Cancelled jobs do not count.
     pub execution_ms: Histogram,
 }
 
-/// Bounds for waits and runs of jobs: 1 ms to an hour.
+/// Bounds of the queueing and execution times of jobs, in ms: 1 ms to 1 h.
 const JOB_MS_BOUNDS: [u64; 16] =
     [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 600_000, 3_600_000];
 
@@ -77,21 +77,21 @@ impl Default for EndpointMetrics {
     }
 }
 
-/// What is measured of the engine as a whole.
+/// The metrics of an engine. Volatile: empty when the server starts.
 #[derive(Debug)]
 pub struct EngineMetrics {
-    /// How long a commit took from handing over its batch until it was durable, in microseconds.
+    /// The time from sending a batch to the store until its result, in µs. Failed commits count too.
     pub commit_us: Histogram,
-    /// How many commands shared a commit.
+    /// The number of replies that one commit released.
     pub commit_batch: Histogram,
     commits_failed: AtomicU64,
     invariants_broken: AtomicU64,
 }
 
-/// Bounds for commits: 50 µs to a second.
+/// Bounds of commit times, in µs: 50 µs to 1 s.
 const COMMIT_US_BOUNDS: [u64; 13] =
     [50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000];
-/// Bounds for the number of commands in a commit.
+/// Bounds of the number of replies of one commit.
 const COMMIT_BATCH_BOUNDS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
 
 impl Default for EngineMetrics {
@@ -106,13 +106,13 @@ impl Default for EngineMetrics {
 }
 
 impl EngineMetrics {
-    /// Counts a commit that is durable.
-    pub fn committed(&self, took: Duration, commands: usize) {
+    /// Counts a commit that has settled after `took` with this number of replies.
+    pub fn committed(&self, took: Duration, replies: usize) {
         self.commit_us.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-        self.commit_batch.record(commands as u64);
+        self.commit_batch.record(replies as u64);
     }
 
-    /// Counts a commit that the store refused.
+    /// Counts a commit that has failed.
     pub fn commit_failed(&self) {
         self.commits_failed.fetch_add(1, Ordering::Relaxed);
     }
@@ -122,12 +122,12 @@ impl EngineMetrics {
         self.invariants_broken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often an invariant of a queue was broken, so that the queue was dropped and loaded from rows.
+    /// The number of broken invariants, after each of which a queue was dropped and loaded from rows.
     pub fn invariants_broken(&self) -> u64 {
         self.invariants_broken.load(Ordering::Relaxed)
     }
 
-    /// How many commits the store refused.
+    /// The number of commits that have failed.
     pub fn commits_failed(&self) -> u64 {
         self.commits_failed.load(Ordering::Relaxed)
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_counts_its_time_and_its_commands() {
+    fn a_commit_counts_its_time_and_its_replies() {
         let metrics = EngineMetrics::default();
         metrics.committed(Duration::from_micros(700), 3);
         metrics.commit_failed();

@@ -1,7 +1,7 @@
-//! Memory for stored payloads that are on their way to somebody: bounded, whoever asks for however many.
+//! Payload budgets: bound the bytes of stored payloads in memory.
 //!
-//! What a payload takes is taken before it is read, and given back when its last byte has left or nobody wants it any
-//! more. Small ones are not counted: the number of requests at once bounds those.
+//! A payload's budget is acquired before the payload is read, and released when the last byte is sent or dropped. Payloads
+//! up to [`SMALL_BYTES`] do not count: the number of concurrent requests bounds them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,74 +11,83 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::EndpointError;
 
-/// Payloads up to this size, in bytes, are not counted.
+/// Payloads up to this length do not count. In bytes.
 pub(crate) const SMALL_BYTES: usize = 64 * 1024;
 
-/// Room for a number of bytes. Cheap to clone; the clones are one.
+/// A budget of bytes. Clones share it.
 #[derive(Clone, Debug)]
 pub struct PayloadBudget {
     free: Arc<Semaphore>,
     bytes_max: usize,
 }
 
-/// A part of a room, until its last clone is dropped.
+/// A part of a [`PayloadBudget`], released when the last clone is dropped. The default is no part of any budget.
 #[derive(Clone, Debug, Default)]
 pub struct BudgetPermit {
     permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 impl PayloadBudget {
-    /// Room for so many bytes. Something larger takes all of it.
+    /// Returns a budget of `bytes_max` bytes, between 1 and 4 GiB. A larger payload takes all of it.
     pub(crate) fn new(bytes_max: usize) -> Self {
         let bytes_max = bytes_max.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self { free: Arc::new(Semaphore::new(bytes_max)), bytes_max }
     }
 
-    /// How many bytes it has room for when it is empty.
+    /// The size of the budget, in bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// How many bytes there is room for now.
+    /// The bytes that are free now.
     pub(crate) fn bytes_free(&self) -> usize {
         self.free.available_permits()
     }
 
-    /// Takes so many bytes of it now, or nothing.
+    /// Acquires `bytes`, or the whole budget if it is smaller. `None` if they are not free now.
     pub(crate) fn try_take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.free).try_acquire_many_owned(self.permits(bytes)).ok()
     }
 
-    /// Takes so many bytes of it, in turn.
+    /// Waits for `bytes`, or for the whole budget if it is smaller, in the order of the calls. Never `None`.
     pub(crate) fn take(
         &self,
         bytes: usize,
     ) -> impl Future<Output = Option<OwnedSemaphorePermit>> + Send + use<> {
-        let turn = Arc::clone(&self.free).acquire_many_owned(self.permits(bytes));
-        async move { turn.await.ok() }
+        let permit = Arc::clone(&self.free).acquire_many_owned(self.permits(bytes));
+        // The semaphore is never closed.
+        async move { permit.await.ok() }
     }
 
     fn permits(&self, bytes: usize) -> u32 {
-        // In bounds: so is `bytes_max`.
+        // `bytes_max` fits in 32 bits, so the conversion never fails.
         u32::try_from(bytes.min(self.bytes_max)).unwrap_or(u32::MAX)
     }
 
-    /// Room for a payload that is about to be read; waits for it at most so long.
-    pub(crate) async fn hold(&self, bytes: usize, patience: Duration) -> Result<BudgetPermit, EndpointError> {
+    /// Acquires the budget for a payload of `bytes` before it is read. Waits for at most `wait_max`.
+    ///
+    /// # Errors
+    ///
+    /// `NoRoom` if the bytes were not free in time.
+    pub(crate) async fn hold(&self, bytes: usize, wait_max: Duration) -> Result<BudgetPermit, EndpointError> {
         if bytes <= SMALL_BYTES {
             return Ok(BudgetPermit::default());
         }
         if let Some(permit) = self.try_take(bytes) {
             return Ok(BudgetPermit::of(permit));
         }
-        // Boxed, as most find room.
-        match Box::pin(tokio::time::timeout(patience, self.take(bytes))).await {
+        // Boxed, because most calls do not wait, and the future would reserve its size.
+        match Box::pin(tokio::time::timeout(wait_max, self.take(bytes))).await {
             Ok(Some(permit)) => Ok(BudgetPermit::of(permit)),
             _ => Err(EndpointError::NoRoom),
         }
     }
 
-    /// The payload, counted until its last byte is let go of; refused if there is no room now.
+    /// Returns the same bytes, which count against the budget until the last slice of them is dropped.
+    ///
+    /// # Errors
+    ///
+    /// `NoRoom` if the bytes are not free now.
     pub fn charge(&self, payload: Bytes) -> Result<Bytes, EndpointError> {
         if payload.len() <= SMALL_BYTES {
             return Ok(payload);
@@ -89,16 +98,17 @@ impl PayloadBudget {
 }
 
 impl BudgetPermit {
+    /// Returns a permit that can be cloned.
     pub(crate) fn of(permit: OwnedSemaphorePermit) -> Self {
         Self { permit: Some(Arc::new(permit)) }
     }
 
-    /// Whether it is no part of anything.
+    /// Whether the permit is no part of any budget.
     pub fn is_nothing(&self) -> bool {
         self.permit.is_none()
     }
 
-    /// The bytes, with this part of the room held until the last of them is let go of.
+    /// Returns the same bytes, which hold this permit until the last slice of them is dropped.
     pub fn around(&self, bytes: Bytes) -> Bytes {
         match &self.permit {
             Some(permit) => Bytes::from_owner(BudgetedBytes { bytes, _permit: Arc::clone(permit) }),
@@ -107,7 +117,7 @@ impl BudgetPermit {
     }
 }
 
-/// Bytes and their part of a room.
+/// Bytes that hold a permit.
 struct BudgetedBytes {
     bytes: Bytes,
     _permit: Arc<OwnedSemaphorePermit>,
@@ -123,37 +133,37 @@ impl AsRef<[u8]> for BudgetedBytes {
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_millis(10);
+    const SHORT_WAIT: Duration = Duration::from_millis(10);
 
     #[tokio::test]
-    async fn what_is_being_sent_counts_until_its_last_byte_is_let_go() {
-        let room = PayloadBudget::new(1_000_000);
+    async fn a_payload_counts_until_its_last_byte_is_dropped() {
+        let budget = PayloadBudget::new(1_000_000);
         let payload = Bytes::from(vec![7; 600_000]);
-        let sending = room.charge(payload.clone()).unwrap();
+        let sending = budget.charge(payload.clone()).unwrap();
         let rest = sending.slice(599_999..);
-        assert_eq!(sending.as_ptr(), payload.as_ptr(), "it is not copied");
+        assert_eq!(sending.as_ptr(), payload.as_ptr(), "the payload is not copied");
         drop(sending);
-        assert!(matches!(room.charge(payload.clone()), Err(EndpointError::NoRoom)));
-        assert!(matches!(room.hold(600_000, SOON).await, Err(EndpointError::NoRoom)));
-        assert_eq!(room.charge(payload.slice(..1_000)).unwrap().len(), 1_000, "small ones always pass");
+        assert!(matches!(budget.charge(payload.clone()), Err(EndpointError::NoRoom)));
+        assert!(matches!(budget.hold(600_000, SHORT_WAIT).await, Err(EndpointError::NoRoom)));
+        assert_eq!(budget.charge(payload.slice(..1_000)).unwrap().len(), 1_000, "a small payload does not count");
         drop(rest);
-        assert!(room.charge(payload).is_ok());
+        assert!(budget.charge(payload).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_gets_room_in_turn_also_for_more_than_there_is() {
-        let room = PayloadBudget::new(1_000_000);
-        let first = room.hold(900_000, SOON).await.unwrap();
+    async fn payloads_get_their_budget_in_order_and_one_larger_than_the_budget_gets_all_of_it() {
+        let budget = PayloadBudget::new(1_000_000);
+        let first = budget.hold(900_000, SHORT_WAIT).await.unwrap();
         let large = tokio::spawn({
-            let room = room.clone();
-            async move { room.hold(5_000_000, Duration::from_mins(1)).await }
+            let budget = budget.clone();
+            async move { budget.hold(5_000_000, Duration::from_mins(1)).await }
         });
         tokio::task::yield_now().await;
-        assert!(room.hold(100_000, SOON).await.is_err(), "nobody is overtaken");
+        assert!(budget.hold(100_000, SHORT_WAIT).await.is_err(), "a later payload waits for the earlier one");
         drop(first);
         let large = large.await.unwrap().unwrap();
-        assert_eq!(room.bytes_free(), 0);
+        assert_eq!(budget.bytes_free(), 0);
         drop(large);
-        assert_eq!(room.bytes_free(), 1_000_000);
+        assert_eq!(budget.bytes_free(), 1_000_000);
     }
 }

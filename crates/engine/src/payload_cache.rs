@@ -1,5 +1,5 @@
-//! Payloads that were written a moment ago, so that the usual job (submitted, taken and read within seconds)
-//! never reads the disk. A cache: anything may be missing from it.
+//! A cache of the payloads that were written last, so that a job that is taken and read soon after its submit is not read
+//! from the disk. Every entry may be missing.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -8,69 +8,79 @@ use bytes::Bytes;
 use longshore_model::JobKey;
 use longshore_store::{OutcomeRow, Payload};
 
-/// What is cached of a job.
+/// The cached payloads of one job.
 #[derive(Clone, Debug, Default)]
 struct Entry {
     input: Option<Payload>,
     outcome: Option<OutcomeRow>,
+    /// The memory of this entry.
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct CacheInner {
     jobs: HashMap<JobKey, Entry>,
-    /// The order of arrival; may name jobs that are gone.
+    /// The order in which entries are evicted, the oldest first. May have keys of removed entries.
     order: VecDeque<JobKey>,
+    /// The memory of all entries.
     bytes: usize,
 }
 
-/// Recently written payloads of all endpoints, bounded in bytes.
+/// The payloads of all endpoints that were written last. One per engine; volatile. An entry may have payloads that are not
+/// durable yet, so a reload clears the cache.
 #[derive(Debug)]
 pub(crate) struct PayloadCache {
     inner: Mutex<CacheInner>,
     bytes_max: usize,
 }
 
-/// What an entry costs besides its payload.
+/// Memory of an entry besides its payloads, in bytes.
 const ENTRY_BYTES: usize = 400;
-/// Larger payloads fill their buffers well enough.
+/// Longest payload that is copied into the cache, in bytes. A larger one fills most of the buffer that it keeps in memory.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 impl PayloadCache {
+    /// Returns an empty cache of at most `bytes_max` bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { inner: Mutex::default(), bytes_max }
     }
 
-    /// At most so many jobs have their place here.
+    /// The largest number of entries, which have no payloads then.
     pub(crate) fn jobs_max(&self) -> usize {
         self.bytes_max / ENTRY_BYTES
     }
 
+    /// Caches the input of a submitted job.
     pub(crate) fn put_input(&self, job: JobKey, input: &Payload) {
         let input = compact(input);
         self.update(job, |entry| entry.input = Some(input));
     }
 
+    /// Caches a job's outcome or progress value, and replaces an earlier one.
     pub(crate) fn put_outcome(&self, job: JobKey, outcome: &OutcomeRow) {
         let outcome =
             OutcomeRow { output: outcome.output.as_ref().map(compact), error: outcome.error.clone() };
         self.update(job, |entry| entry.outcome = Some(outcome));
     }
 
+    /// The job's input; `None` if it is not cached.
     pub(crate) fn input(&self, job: JobKey) -> Option<Payload> {
         self.lock().jobs.get(&job)?.input.clone()
     }
 
+    /// The job's outcome or progress value; `None` if it is not cached.
     pub(crate) fn outcome(&self, job: JobKey) -> Option<OutcomeRow> {
         self.lock().jobs.get(&job)?.outcome.clone()
     }
 
+    /// Removes the outcome of a job that is retried.
     pub(crate) fn forget_outcome(&self, job: JobKey) {
         if let Some(entry) = self.lock().jobs.get_mut(&job) {
             entry.outcome = None;
         }
     }
 
+    /// Removes the entry of a deleted job.
     pub(crate) fn forget(&self, job: JobKey) {
         let mut inner = self.lock();
         if let Some(entry) = inner.jobs.remove(&job) {
@@ -78,11 +88,12 @@ impl PayloadCache {
         }
     }
 
-    /// After a failed commit nothing here can be trusted.
+    /// Removes all entries. Needed after a failed commit: the payloads may belong to jobs that were not written.
     pub(crate) fn clear(&self) {
         *self.lock() = CacheInner::default();
     }
 
+    /// Changes a job's entry, or a new one, and then evicts the oldest entries until the cache is within its bound.
     fn update(&self, job: JobKey, change: impl FnOnce(&mut Entry)) {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -100,7 +111,7 @@ impl PayloadCache {
                 inner.bytes -= entry.bytes;
             }
         }
-        // Forgotten jobs leave their names behind; do not let those pile up.
+        // Removed entries leave their keys in `order`: it has at most twice as many keys as there are entries, plus 1024.
         if inner.order.len() > 2 * inner.jobs.len() + 1024 {
             inner.order.retain(|job| inner.jobs.contains_key(job));
         }
@@ -111,7 +122,7 @@ impl PayloadCache {
     }
 }
 
-/// A small payload is a slice of the connection's whole read buffer: kept here, it would keep that too.
+/// Copies a small payload, which is a slice of its connection's read buffer and would keep the whole buffer in memory.
 fn compact(payload: &Payload) -> Payload {
     match payload {
         Payload::Inline(bytes) if bytes.len() <= COPIED_BYTES_MAX => {
@@ -121,6 +132,7 @@ fn compact(payload: &Payload) -> Payload {
     }
 }
 
+/// The length of an entry's payloads in memory, in bytes. A payload in a file has none.
 fn cost(entry: &Entry) -> usize {
     let size = |payload: &Option<Payload>| match payload {
         Some(Payload::Inline(bytes)) => bytes.len(),
@@ -141,24 +153,24 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_payloads_make_room() {
-        let recent = PayloadCache::new(10_000);
+    fn the_oldest_payloads_are_evicted() {
+        let cache = PayloadCache::new(10_000);
         for seq in 0..100 {
-            recent.put_input(key(seq), &Payload::Inline(Bytes::from(vec![0; 1000])));
+            cache.put_input(key(seq), &Payload::Inline(Bytes::from(vec![0; 1000])));
         }
-        assert!(recent.input(key(99)).is_some());
-        assert!(recent.input(key(0)).is_none());
-        assert!(recent.lock().bytes <= 10_000);
+        assert!(cache.input(key(99)).is_some());
+        assert!(cache.input(key(0)).is_none());
+        assert!(cache.lock().bytes <= 10_000);
     }
 
     #[test]
-    fn forgotten_payloads_free_their_bytes() {
-        let recent = PayloadCache::new(1 << 20);
+    fn removed_payloads_free_their_bytes() {
+        let cache = PayloadCache::new(1 << 20);
         for seq in 0..5000 {
-            recent.put_input(key(seq), &Payload::Inline(Bytes::from_static(b"x")));
-            recent.forget(key(seq));
+            cache.put_input(key(seq), &Payload::Inline(Bytes::from_static(b"x")));
+            cache.forget(key(seq));
         }
-        assert_eq!(recent.lock().bytes, 0);
-        assert!(recent.lock().order.len() < 2000, "names of forgotten jobs pile up");
+        assert_eq!(cache.lock().bytes, 0);
+        assert!(cache.lock().order.len() < 2000, "keys of removed entries accumulate");
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine takes from the machine it runs on: the time, chance, and tasks.
+//! The engine's runtime: clocks, random bits and tasks. A simulator replaces it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,63 +9,69 @@ use longshore_model::Millis;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tokio::task::JoinHandle;
 
-/// A task of the engine.
+/// The future of a task of the engine.
 pub type BoxTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The machine that the engine runs on. What is written here is the real one, [`TokioRuntime`]; a simulator
-/// brings its own.
+/// The clocks, random bits and tasks of an engine. The default methods are those of [`TokioRuntime`]; a simulator overrides
+/// them.
 pub trait Runtime: Send + Sync + 'static {
-    /// What the wall clock shows. It may jump, also back.
+    /// The time of the wall clock. It may jump in both directions.
     fn wall_clock(&self) -> Millis {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Millis(since_epoch.as_millis() as u64)
     }
 
-    /// The time since some moment, the same in every answer. It never jumps.
+    /// The time since the first call in this process. Never decreases and never jumps.
     fn monotonic_clock(&self) -> Duration {
         static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
         BEGAN.elapsed()
     }
 
-    /// 128 random bits, good enough for secrets.
+    /// Returns 128 random bits from a cryptographic generator, for ids and secrets.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the operating system provides no random bytes.
     fn entropy(&self) -> u128 {
         let mut bits = [0; 16];
-        // The kernel's generator fails only before it is seeded, which is long over when a server runs. Should it
-        // fail all the same, an id is not worth serving: stop this task.
+        // The kernel's generator fails only before it is seeded, early during boot. A predictable id or secret would be
+        // worse than the panic, which ends the task.
         SystemRandom::new().fill(&mut bits).expect("the operating system provides random bytes");
         u128::from_ne_bytes(bits)
     }
 
-    /// Starts a task.
+    /// Starts a task. Dropping the handle detaches the task.
     fn spawn(&self, task: BoxTask) -> JoinHandle<()> {
         tokio::spawn(task)
     }
 }
 
-/// The machine that this program runs on.
+/// The runtime of a server: the computer's clocks and random generator, and tasks on tokio.
 #[derive(Debug, Default)]
 pub struct TokioRuntime;
 
 impl Runtime for TokioRuntime {}
 
-/// The engine's time: the wall clock, but it goes on at its own pace where that one steps back. Held still instead,
-/// no worker would be missed and no job time out until the wall clock has caught up.
+/// The engine's time: the wall clock, which continues at the pace of the monotonic clock after a step back. If the engine's
+/// time stood still instead, no lease and no timeout would end until the wall clock had caught up.
 pub(crate) struct Clock {
-    host: Arc<dyn Runtime>,
+    runtime: Arc<dyn Runtime>,
+    /// The monotonic clock when this clock was created.
     began: Duration,
-    /// What the wall clock showed when this one began, and all that it was put forward since.
+    /// The wall clock when this clock was created, plus all its later steps forward. In ms since the epoch.
     began_ms: AtomicU64,
 }
 
 impl Clock {
-    pub(crate) fn new(host: Arc<dyn Runtime>) -> Self {
-        Self { began: host.monotonic_clock(), host, began_ms: AtomicU64::new(0) }
+    /// Returns a clock that reads the clocks of `runtime`.
+    pub(crate) fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Self { began: runtime.monotonic_clock(), runtime, began_ms: AtomicU64::new(0) }
     }
 
-    /// The present time. Never less than what an earlier call answered.
+    /// The present time in ms since the epoch. Never less than the result of an earlier call.
     pub(crate) fn now(&self) -> Millis {
-        let passed_ms = self.host.monotonic_clock().saturating_sub(self.began).as_millis() as u64;
-        let began_ms = self.host.wall_clock().0.saturating_sub(passed_ms);
+        let passed_ms = self.runtime.monotonic_clock().saturating_sub(self.began).as_millis() as u64;
+        let began_ms = self.runtime.wall_clock().0.saturating_sub(passed_ms);
         let began_ms = self.began_ms.fetch_max(began_ms, Ordering::Relaxed).max(began_ms);
         Millis(passed_ms + began_ms)
     }
@@ -75,7 +81,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// The wall clock and the time that has passed, both in milliseconds.
+    /// The wall clock and the monotonic clock, both in ms.
     struct SetClocks(AtomicU64, AtomicU64);
 
     impl Runtime for SetClocks {
@@ -89,18 +95,18 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_while_the_wall_clock_is_behind() {
-        let host = Arc::new(SetClocks(AtomicU64::new(5_000), AtomicU64::new(70)));
-        let clock = Clock::new(Arc::clone(&host) as Arc<dyn Runtime>);
+    fn time_passes_while_the_wall_clock_is_behind() {
+        let runtime = Arc::new(SetClocks(AtomicU64::new(5_000), AtomicU64::new(70)));
+        let clock = Clock::new(Arc::clone(&runtime) as Arc<dyn Runtime>);
         assert_eq!(clock.now(), Millis(5_000));
         let after_a_second = |wall_ms| {
-            host.0.store(wall_ms, Ordering::Relaxed);
-            host.1.fetch_add(1_000, Ordering::Relaxed);
+            runtime.0.store(wall_ms, Ordering::Relaxed);
+            runtime.1.fetch_add(1_000, Ordering::Relaxed);
             clock.now()
         };
-        assert_eq!(after_a_second(2_000), Millis(6_000), "it stepped back");
+        assert_eq!(after_a_second(2_000), Millis(6_000), "the wall clock stepped back");
         assert_eq!(after_a_second(3_000), Millis(7_000));
-        assert_eq!(after_a_second(9_000), Millis(9_000), "it was put forward");
+        assert_eq!(after_a_second(9_000), Millis(9_000), "the wall clock stepped forward");
         assert_eq!(after_a_second(9_000), Millis(10_000));
     }
 }

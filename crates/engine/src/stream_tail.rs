@@ -1,8 +1,8 @@
-//! The end of one job's stream, shared by everybody who follows it.
+//! The tail of one job's stream: its durable end, shared by all followers of the job.
 //!
-//! A follower asks the actor once and then looks here: a thousand of them cost the queue as much as one. What
-//! stands here is durable, for it changes after the commits alone. The newest chunks are kept, so that followers
-//! who keep up read them once from memory; whoever is further back reads the store.
+//! A follower sends one request to the actor and then reads the tail, so that a thousand followers cost the actor as much as
+//! one. The tail changes only after commits, so its content is durable. It has the newest chunks in memory. A follower that
+//! is further behind reads the store.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,17 @@ use longshore_model::{JobRow, JobState};
 use longshore_store::ChunkRow;
 use tokio::sync::Notify;
 
-/// Bytes of the newest chunks that are kept for a stream with followers.
+/// Bytes of chunks in one tail. A single larger chunk is not stored.
 const RECENT_BYTES_MAX: usize = 512 * 1024;
-/// The same as a number of chunks: many small ones take more than their bytes.
+/// Number of chunks in one tail: small chunks take more memory than their bytes.
 const RECENT_CHUNKS_MAX: usize = 4_096;
 
-/// A followed stream.
+/// The tail of a followed stream. One per stream with followers, which own it; volatile.
 #[derive(Debug)]
 pub(crate) struct StreamTail {
     state: Mutex<State>,
-    news: Notify,
+    /// Wakes the followers after every event.
+    changed: Notify,
 }
 
 #[derive(Debug)]
@@ -28,40 +29,43 @@ struct State {
     row: JobRow,
     /// The offset that the next chunk gets.
     next: u64,
-    /// How many progress values there were since somebody follows.
+    /// The number of progress values since the tail was created.
     progress: u64,
-    /// Nothing more is heard here: whoever follows asks the actor again.
+    /// The tail gets no further event: its followers request another tail from the actor.
     closed: bool,
-    /// The newest chunks, without a gap up to `next`.
+    /// The newest chunks, ascending and without a gap up to `next`.
     recent: VecDeque<ChunkRow>,
+    /// The length of the chunks in `recent`, in bytes.
     recent_bytes: usize,
 }
 
-/// Something that happened to a followed job.
+/// A durable change of a followed job.
 #[derive(Debug)]
 pub(crate) enum TailEvent {
-    /// Chunks were appended.
+    /// Chunks were appended, ascending by offset.
     Chunks(Vec<ChunkRow>),
-    /// The chunks so far belong to a lost attempt.
+    /// All chunks were dropped: they belong to a lost attempt.
     Dropped,
-    /// The job's row changed.
+    /// The job's row has changed.
     Row(JobRow),
-    /// There is a progress value.
+    /// The worker reported a progress value.
     Progress,
-    /// The job is gone, or nobody can say any more how it stands.
+    /// The job was deleted, the queue was reloaded or the server stops.
     Closed,
 }
 
-/// What a follower sees.
+/// A copy of a tail's state.
 #[derive(Clone, Debug)]
 pub(crate) struct TailSnapshot {
     pub(crate) row: JobRow,
+    /// The offset that the next chunk gets.
     pub(crate) next: u64,
     pub(crate) version: TailVersion,
+    /// The tail gets no further event.
     pub(crate) closed: bool,
 }
 
-/// What tells one look of a job from another.
+/// The parts of a job's state that a follower reports. They are equal if the follower has nothing new to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TailVersion {
     state: JobState,
@@ -71,44 +75,47 @@ pub(crate) struct TailVersion {
 }
 
 impl StreamTail {
+    /// Returns the tail of a stream without chunks in memory, whose next chunk gets the offset `next`.
     pub(crate) fn new(row: JobRow, next: u64) -> Self {
         let state = State { row, next, progress: 0, closed: false, recent: VecDeque::new(), recent_bytes: 0 };
-        Self { state: Mutex::new(state), news: Notify::new() }
+        Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Takes in what has become durable, and wakes whoever waits.
-    pub(crate) fn publish(&self, news: TailEvent) {
-        self.lock().apply(news);
-        self.news.notify_waiters();
+    /// Applies a durable change, and wakes the followers.
+    pub(crate) fn publish(&self, event: TailEvent) {
+        self.lock().apply(event);
+        self.changed.notify_waiters();
     }
 
+    /// Returns a copy of the state, without the chunks.
     pub(crate) fn snapshot(&self) -> TailSnapshot {
         let state = self.lock();
         let row = &state.row;
-        let sight = TailVersion {
+        let version = TailVersion {
             state: row.state,
             attempt: row.attempt.0,
             retries: row.retries,
             progress: state.progress,
         };
-        TailSnapshot { row: row.clone(), next: state.next, version: sight, closed: state.closed }
+        TailSnapshot { row: row.clone(), next: state.next, version, closed: state.closed }
     }
 
-    /// Waits until something is other than `seen`.
+    /// Waits until the next offset or the version differs from `seen`, or the tail is closed.
     pub(crate) async fn changed(&self, seen: &TailSnapshot) {
         loop {
-            let mut news = std::pin::pin!(self.news.notified());
-            // From here on nothing is missed.
-            news.as_mut().enable();
-            let look = self.snapshot();
-            if look.closed || (look.next, look.version) != (seen.next, seen.version) {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Enabled before the state is read, so that no event between the two is missed.
+            changed.as_mut().enable();
+            let present = self.snapshot();
+            if present.closed || (present.next, present.version) != (seen.next, seen.version) {
                 return;
             }
-            news.await;
+            changed.await;
         }
     }
 
-    /// The chunks from `offset` on, of about `bytes_max`, if all of them are in memory.
+    /// Returns the chunks from `offset` on, until they have at least `bytes_max` bytes. `None` if no chunk is in memory, or if
+    /// `offset` is below the first one there.
     pub(crate) fn recent(&self, offset: u64, bytes_max: usize) -> Option<Vec<ChunkRow>> {
         let state = self.lock();
         let first = state.recent.front()?.offset;
@@ -128,9 +135,9 @@ impl StreamTail {
 }
 
 impl State {
-    fn apply(&mut self, news: TailEvent) {
-        match news {
-            TailEvent::Chunks(chunks) => chunks.into_iter().for_each(|chunk| self.keep(chunk)),
+    fn apply(&mut self, event: TailEvent) {
+        match event {
+            TailEvent::Chunks(chunks) => chunks.into_iter().for_each(|chunk| self.push(chunk)),
             TailEvent::Dropped => {
                 self.recent.clear();
                 self.recent_bytes = 0;
@@ -141,7 +148,8 @@ impl State {
         }
     }
 
-    fn keep(&mut self, chunk: ChunkRow) {
+    /// Adds a chunk, and removes the oldest ones until both limits hold.
+    fn push(&mut self, chunk: ChunkRow) {
         self.next = chunk.offset.saturating_add(1);
         self.recent_bytes += chunk.bytes.len();
         self.recent.push_back(chunk);

@@ -1,4 +1,4 @@
-//! What happens where an invariant of the queue, or of its actor, is broken.
+//! A broken invariant of the queue or its actor: the panic voids the round, and the queue is reloaded from rows.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,12 +9,12 @@ use super::Actor;
 mod tests;
 
 impl Actor {
-    /// Decides something, and flushes it. A panic means a broken invariant: what the queue says may be wrong, and so may
-    /// be all of this round. The round is void, and the caller has to reload the queue.
-    pub(super) fn decide(&mut self, decide: impl FnOnce(&mut Self)) {
-        // Nothing of the actor is looked at after a panic before the queue is loaded again, but what does not belong to it.
+    /// Runs `handle` as one round and flushes it. A panic means that an invariant is broken, so that the queue and the
+    /// round's results may be wrong. `is_broken` is then set: the round is void, and the caller has to reload the queue.
+    pub(super) fn run_round(&mut self, handle: impl FnOnce(&mut Self)) {
+        // Unwind safe: after a panic the queue and the round are read by no handler before the reload replaces them.
         let round = AssertUnwindSafe(|| {
-            decide(self);
+            handle(self);
             self.queue.check_sample();
             self.flush();
         });
@@ -27,7 +27,7 @@ impl Actor {
     }
 }
 
-/// What the panic said.
+/// The text of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a text")

@@ -1,4 +1,4 @@
-//! What each ask makes of the queue.
+//! The handlers of requests: each runs a verb of the queue and holds the reply until the round is durable.
 
 use bytes::Bytes;
 use longshore_model::{Endpoint, JobId, JobRow, JobState, Millis, WebhookEvent, WorkerId};
@@ -17,6 +17,7 @@ use crate::stream_tail::TailEvent;
 use crate::{Accepted, EndpointError};
 
 impl Actor {
+    /// Handles one request as a part of this round.
     pub(super) fn handle(&mut self, request: Request) {
         match request {
             Request::Submit { submit, input, watch, reply } => self.submit(submit, input, watch, reply),
@@ -61,7 +62,7 @@ impl Actor {
                 self.shared.stop_signals.forget(&worker);
             }
             Request::Query(query) => self.query(query),
-            Request::Wait { job, watch, reply } => self.watch(job, watch, reply),
+            Request::Wait { job, watch, reply } => self.wait(job, watch, reply),
             Request::Stream { job, watch, reply } => self.stream(job, watch, reply),
             Request::Follow { job, reply } => self.follow(job, reply),
             Request::WarmStream { key, stream, bytes } => self.streams.warm(key, stream, bytes),
@@ -93,7 +94,7 @@ impl Actor {
         self.apply_with(&mut CarriedPayload::default(), verb)
     }
 
-    /// Runs a verb, and turns its effects into writes of this round and into what follows from them.
+    /// Runs a verb with its payload, adds its writes and signals to this round, and returns its result.
     fn apply_with<T>(
         &mut self,
         carried: &mut CarriedPayload,
@@ -108,13 +109,13 @@ impl Actor {
         result
     }
 
-    /// Runs a verb that returns nothing, and answers when it is durable.
+    /// Runs a verb without a result. The reply is held until the verb's writes are durable.
     fn done(&mut self, reply: ReplySender<()>, verb: impl FnOnce(&mut Queue, Millis, &mut Effects)) {
         self.apply(verb);
         self.hold(HeldReply::Done, reply, Ok(()));
     }
 
-    /// Runs a verb that changes one job, and answers with the job's row or with the refusal.
+    /// Runs a verb that changes one job. The reply has the job's row, or the refusal.
     fn change(
         &mut self,
         reply: ReplySender<Box<JobRow>>,
@@ -138,7 +139,7 @@ impl Actor {
         &mut self,
         submit: Submit,
         input: Payload,
-        watch: Option<EndWaiter>,
+        waiter: Option<EndWaiter>,
         reply: ReplySender<Accepted>,
     ) {
         let (id, file, submitter) = (submit.id, file_of(Some(&input)), submit.submitter);
@@ -148,12 +149,12 @@ impl Actor {
                 assert!(carried.input.is_none(), "the input of an accepted job is written");
                 self.post_commit.used.add(submitter, Use { submitted: 1, ..Use::default() });
                 self.own_blob(id, file);
-                self.watch_from(id, watch);
+                self.add_end_waiter(id, waiter);
                 Ok(Accepted { id, state: JobState::InQueue })
             }
             Ok(Submitted::Existing(row)) => {
                 if !row.state.is_terminal() {
-                    self.watch_from(row.id, watch);
+                    self.add_end_waiter(row.id, waiter);
                 }
                 Ok(Accepted { id: row.id, state: row.state })
             }
@@ -164,22 +165,22 @@ impl Actor {
 
     fn take(&mut self, worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: ReplySender<Given>) {
         let overlapping = self.parked.overlaps(&worker);
-        let was_leaving = self.queue.is_draining(&worker);
+        let was_draining = self.queue.is_draining(&worker);
         let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
-        let given = self.take_within_room(take);
-        // A take never starts the draining of a worker; it may end it.
-        let is_leaving = was_leaving && self.queue.is_draining(&worker);
-        if was_leaving && !is_leaving {
+        let given = self.take_within_budget(take);
+        // A take never starts the draining of a worker. It ends the draining of an external one.
+        let is_draining = was_draining && self.queue.is_draining(&worker);
+        if was_draining && !is_draining {
             self.shared.stop_signals.forget(&worker);
         }
-        if given.rows.is_empty() && !self.releasing && !is_leaving {
+        if given.rows.is_empty() && !self.releasing && !is_draining {
             self.parked.park(ParkedTake { worker, slots, reply });
         } else {
-            self.hand_over(&worker, given, reply);
+            self.deliver(&worker, given, reply);
         }
     }
 
-    /// The last one first, so that all of them keep their order.
+    /// Requeues jobs that were delivered to no worker. The last job goes first, so that the jobs keep their order.
     fn undelivered(&mut self, jobs: Vec<Undelivered>, reply: ReplySender<()>) {
         for Undelivered { job, attempt, damage } in jobs.into_iter().rev() {
             self.apply(|queue, now, out| queue.undelivered(now, job, attempt, damage, out));
@@ -187,13 +188,15 @@ impl Actor {
         self.hold(HeldReply::Done, reply, Ok(()));
     }
 
+    /// Replies to the worker's parked takes with no job.
     fn unpark(&mut self, worker: &WorkerId) {
         for take in self.parked.remove(worker) {
             self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));
         }
     }
 
-    /// Lets parked takes try again while there are jobs: in the same commit as the job's own submit.
+    /// Serves parked takes, the oldest first, while jobs are ready. A job that was submitted in this round is delivered in the
+    /// same commit.
     pub(super) fn serve_parked(&mut self) {
         if !std::mem::take(&mut self.jobs_are_ready) {
             return;
@@ -203,17 +206,18 @@ impl Actor {
             let (worker, slots) = (parked.worker.clone(), parked.slots);
             let (says_busy, overlapping) = (None, false);
             let take = Take { worker: worker.clone(), slots, says_busy, overlapping, input_bytes_max: 0 };
-            let given = self.take_within_room(take);
+            let given = self.take_within_budget(take);
             if given.rows.is_empty() && !self.queue.is_draining(&worker) {
-                // Paused, or what was queued has expired, or there is no room for the next one.
+                // The queue is paused, the queued jobs have expired, or the next input does not fit in the input budget.
                 self.parked.push_front(parked);
                 return;
             }
-            self.hand_over(&worker, given, parked.reply);
+            self.deliver(&worker, given, parked.reply);
         }
     }
 
-    fn hand_over(&mut self, worker: &WorkerId, given: Given, reply: ReplySender<Given>) {
+    /// Replies to a take with these jobs, and records how long each of them was queued.
+    fn deliver(&mut self, worker: &WorkerId, given: Given, reply: ReplySender<Given>) {
         for row in &given.rows {
             assert_eq!(row.worker.as_ref(), Some(worker), "a job is delivered to the worker in its row");
             self.shared.metrics.delay_ms.record(row.delay_ms());
@@ -231,8 +235,8 @@ impl Actor {
     ) {
         let file = file_of(outcome.output.as_ref());
         let mut carried = CarriedPayload { input: None, outcome: Some(outcome) };
-        let finish = |queue: &mut Queue, now, out: &mut Effects| queue.report(now, worker, job, report, out);
-        let counted = self.apply_with(&mut carried, finish).is_some();
+        let verb = |queue: &mut Queue, now, out: &mut Effects| queue.report(now, worker, job, report, out);
+        let counted = self.apply_with(&mut carried, verb).is_some();
         if counted {
             self.own_output(job, file);
         } else {
@@ -244,8 +248,8 @@ impl Actor {
     fn progress(&mut self, worker: &WorkerId, job: JobId, outcome: OutcomeRow, reply: ReplySender<()>) {
         let file = file_of(outcome.output.as_ref());
         let mut carried = CarriedPayload { input: None, outcome: Some(outcome) };
-        let progress = |queue: &mut Queue, now, out: &mut Effects| queue.progress(now, worker, job, out);
-        if let Some(key) = self.apply_with(&mut carried, progress) {
+        let verb = |queue: &mut Queue, now, out: &mut Effects| queue.progress(now, worker, job, out);
+        if let Some(key) = self.apply_with(&mut carried, verb) {
             self.own_output(job, file);
             self.notify_followers(key, || TailEvent::Progress);
             if self.shared.record().webhook_events.contains(&WebhookEvent::Progress)
@@ -259,6 +263,8 @@ impl Actor {
         self.hold(HeldReply::Done, reply, Ok(()));
     }
 
+    /// Appends chunks to the stream of a job that the worker runs. Other chunks are dropped without an error: a worker can do
+    /// nothing about an attempt that has ended.
     fn append(&mut self, worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: ReplySender<Appended>) {
         if let Some((key, _)) = self.apply(|queue, now, _| queue.append(now, &worker, job)) {
             let Some((stream, bytes)) = self.streams.get(key).zip(self.streams.bytes(key)) else {
@@ -268,7 +274,7 @@ impl Actor {
             let bytes = chunks.iter().fold(bytes, |bytes, chunk| bytes + chunk.len() as u64);
             let bytes_max = self.shared.services.settings.stream_bytes_max;
             if bytes > bytes_max {
-                self.fail_flood(worker, job, bytes, bytes_max);
+                self.fail_long_stream(worker, job, bytes, bytes_max);
             } else {
                 self.number_chunks(key, stream, chunks);
             }
@@ -276,8 +282,8 @@ impl Actor {
         self.hold(HeldReply::Appended, reply, Ok(Appended::Done));
     }
 
-    /// Ends a job that streams more than it may. Its worker goes on until it hears of that.
-    fn fail_flood(&mut self, worker: WorkerId, job: JobId, bytes: u64, bytes_max: u64) {
+    /// Fails a job whose stream is longer than the limit, both in bytes. The worker runs it until the stop signal arrives.
+    fn fail_long_stream(&mut self, worker: WorkerId, job: JobId, bytes: u64, bytes_max: u64) {
         let error = format!(
             "the job's stream has {bytes} bytes, the limit is {bytes_max}: upload large results and stream links"
         );
@@ -287,7 +293,7 @@ impl Actor {
         self.post_commit.stops.push((worker, job));
     }
 
-    /// A worker that is to end waits for its takes first: answer them.
+    /// Drains a worker. Its parked takes and its stop poll are answered, because a worker waits for these before it exits.
     fn drain_worker(&mut self, worker: &WorkerId, reply: ReplySender<()>) {
         self.done(reply, |queue, _, out| queue.drain_worker(worker, out));
         self.unpark(worker);
@@ -296,11 +302,12 @@ impl Actor {
         }
     }
 
-    fn watch(&mut self, job: JobId, watch: EndWaiter, reply: ReplySender<Box<JobRow>>) {
+    /// Registers a waiter for the end of a job, and replies with the job's row as it is now.
+    fn wait(&mut self, job: JobId, waiter: EndWaiter, reply: ReplySender<Box<JobRow>>) {
         let result = match self.queue.find_visible(job, self.now()) {
             Some(row) => {
                 if !row.state.is_terminal() {
-                    self.watch_from(row.id, Some(watch));
+                    self.add_end_waiter(row.id, Some(waiter));
                 }
                 Ok(Box::new(row))
             }
@@ -311,37 +318,39 @@ impl Actor {
 
     /// Registers a waiter for the end of a job that is not terminal. While the server stops, the waiter is dropped, which
     /// ends the wait.
-    fn watch_from(&mut self, job: JobId, watch: Option<EndWaiter>) {
-        if let (Some(watch), false) = (watch, self.releasing) {
-            let watches = self.end_waiters.entry(job).or_default();
-            watches.retain(|watch| !watch.is_closed());
-            watches.push(watch);
+    fn add_end_waiter(&mut self, job: JobId, waiter: Option<EndWaiter>) {
+        if let (Some(waiter), false) = (waiter, self.releasing) {
+            let waiters = self.end_waiters.entry(job).or_default();
+            waiters.retain(|waiter| !waiter.is_closed());
+            waiters.push(waiter);
         }
     }
 
+    /// Looks up a job's stream. If the stream is known and the job is not terminal, registers a waiter for the next chunk.
     fn stream(
         &mut self,
         job: JobId,
-        watch: tokio::sync::oneshot::Sender<()>,
+        waiter: tokio::sync::oneshot::Sender<()>,
         reply: ReplySender<StreamLookup>,
     ) {
-        let look = match self.queue.find_visible(job, self.now()) {
+        let lookup = match self.queue.find_visible(job, self.now()) {
             None => Err(EndpointError::Refused(Refusal::NoSuchJob)),
             Some(row) => match self.streams.get(row.key) {
                 None => Ok(StreamLookup::Cold(row.key)),
                 Some(stream) => {
                     if !row.state.is_terminal() {
-                        self.streams.watch(row.key, watch);
+                        self.streams.add_waiter(row.key, waiter);
                     }
                     Ok(StreamLookup::Here(Box::new(row), stream))
                 }
             },
         };
-        self.hold(HeldReply::Stream, reply, look);
+        self.hold(HeldReply::Stream, reply, lookup);
     }
 
+    /// Looks up the tail that the followers of a job share.
     fn follow(&mut self, job: JobId, reply: ReplySender<TailLookup>) {
-        let look = match self.queue.find_visible(job, self.now()) {
+        let lookup = match self.queue.find_visible(job, self.now()) {
             None => Err(EndpointError::Refused(Refusal::NoSuchJob)),
             Some(_) if self.releasing => Err(EndpointError::Unavailable("the server is stopping".to_owned())),
             Some(row) => match self.streams.get(row.key) {
@@ -349,39 +358,44 @@ impl Actor {
                 Some(stream) => Ok(TailLookup::Here(self.streams.follow(row, stream.next))),
             },
         };
-        self.hold(HeldReply::Tail, reply, look);
+        self.hold(HeldReply::Tail, reply, lookup);
     }
 
+    /// Moves the consumed offset of a known stream forward.
     fn consume(&mut self, job: JobId, offset: u64) {
         let Some(row) = self.queue.find_visible(job, self.now()) else { return };
         let Some(mut stream) = self.streams.get(row.key) else { return };
-        let drained = offset.min(stream.next).saturating_sub(u64::from(planted(Bug::DrainedTwice)));
-        if drained > stream.consumed {
-            stream.consumed = drained;
+        let consumed = offset.min(stream.next).saturating_sub(u64::from(planted(Bug::DrainedTwice)));
+        if consumed > stream.consumed {
+            stream.consumed = consumed;
             self.put_stream(row.key, stream);
         }
     }
 
+    /// Applies the endpoint's settings to the queue.
     fn configure(&mut self, record: &Endpoint) {
         let settings = self.shared.services.settings.of_queue(record);
         self.apply(|queue, _, out| queue.configure(settings, out));
     }
 
+    /// Answers parked takes and stop polls, and drops waiters. Later ones are answered or dropped immediately.
     fn release_waits(&mut self) {
         self.releasing = true;
         while let Some(take) = self.parked.pop() {
             self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));
         }
         self.shared.stop_signals.close_all();
-        // A dropped waiter's client gets the job in its present state.
+        // The client of a dropped waiter gets the job in its present state.
         self.post_commit.dropped.extend(std::mem::take(&mut self.end_waiters).into_values().flatten());
         self.streams.drop_waiters();
     }
 
+    /// Deletes one slice of a deleted endpoint's jobs. After the last slice is durable, sends the reply and closes the
+    /// mailbox, which ends the actor.
     pub(super) fn delete_slice(&mut self) {
         let left = self.apply(Queue::delete_slice);
-        // Not before the last slice is on disk: the engine removes the record next, and what is left then stays
-        // for ever.
+        // The reply waits for the last slice: the engine then deletes the endpoint's record, and no later start would delete
+        // rows that are left.
         if left > 0 || !self.is_all_durable() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Replies that wait for the commit that covers them.
+//! Held replies: results of a round that are sent when the commit that covers them is durable.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::request::{Appended, Given, ReplySender, StreamLookup, TailLookup};
 use crate::endpoint_shared::EndpointShared;
 use crate::{Accepted, EndpointError, FleetView};
 
-/// A result, and the channel that it goes to.
+/// A result of a request, and the channel to send it on.
 #[derive(Debug)]
 pub(crate) struct Reply<T> {
     to: ReplySender<T>,
@@ -19,12 +19,13 @@ pub(crate) struct Reply<T> {
 }
 
 impl<T> Reply<T> {
-    /// A refusal is held like any other result: it may rest on a row that is not written yet.
+    /// Returns a reply with this result. A refusal is held like any other result, because it may depend on a row that is
+    /// not durable yet.
     pub(crate) fn new(to: ReplySender<T>, result: Result<T, EndpointError>) -> Self {
         Self { to, result }
     }
 
-    /// Sends the result; or, if the commit failed, why.
+    /// Sends the result, or the commit's error in its place.
     fn release(self, commit: Result<(), &EndpointError>) {
         let result = commit.map_err(EndpointError::clone).and(self.result);
         // The receiver may have disconnected.
@@ -32,8 +33,8 @@ impl<T> Reply<T> {
     }
 }
 
-/// What a round holds until its commit. The variants are the types that requests are answered with: the committer sends
-/// them and never looks into them. Rows are boxed, so that those of a round stay in the fastest cache.
+/// A reply that a round holds until its commit; one variant for each type of result. The committer releases replies and
+/// never reads them. Rows are boxed, so that the 256 replies of a round stay in the processor's first cache.
 pub(crate) enum HeldReply {
     Accepted(Reply<Accepted>),
     Jobs(Reply<Given>),
@@ -49,15 +50,16 @@ pub(crate) enum HeldReply {
     Page(Reply<Box<Page>>),
     Health(Reply<Box<QueueHealth>>),
     Fleet(Reply<Box<FleetView>>),
-    /// What else follows from the round; its last reply. After a failed commit nothing does.
+    /// The signals of the round: the last reply of its round, and dropped after a failed commit.
     PostCommit(Box<PostCommit>, Arc<EndpointShared>),
 }
 
-// A round holds 256 of them at most: together they stay within 16 KiB.
+// The replies of a round of 256 requests take at most 16 KiB.
 const _: () = assert!(size_of::<HeldReply>() <= 64);
 
 impl HeldReply {
-    /// Lets it leave once the commit that covers it is durable, or could not be made so.
+    /// Sends the reply. `commit` is the result of the commit that covers the reply: after an `Err` every reply becomes that
+    /// error, and the signals of the round are dropped.
     pub(crate) fn release(self, commit: Result<(), &EndpointError>) {
         match self {
             Self::Accepted(reply) => reply.release(commit),
@@ -74,9 +76,9 @@ impl HeldReply {
             Self::Page(reply) => reply.release(commit),
             Self::Health(reply) => reply.release(commit),
             Self::Fleet(reply) => reply.release(commit),
-            Self::PostCommit(after, shared) => {
+            Self::PostCommit(post_commit, shared) => {
                 if commit.is_ok() {
-                    after.carry_out(&shared);
+                    post_commit.release(&shared);
                 }
             }
         }

@@ -1,7 +1,7 @@
-//! Room for the inputs that takes are answered with.
+//! The input budget: bounds the bytes of inputs in takes' replies.
 //!
-//! It is held before a job is handed out. While there is none for the job that is next, takes wait as if there were no
-//! job; as soon as there is, they go on.
+//! Budget is acquired before a job is delivered. While the input of the next job does not fit, takes are parked as if no
+//! job were queued, and tried again when the budget is free.
 
 use std::pin::Pin;
 
@@ -13,21 +13,22 @@ use super::Actor;
 use super::request::Given;
 use crate::payload_budget::{BudgetPermit, SMALL_BYTES};
 
-/// The inputs that one take is answered with, in bytes; a single longer one is more.
+/// Bytes of the inputs in the reply to one take of several slots. A single larger input is delivered alone.
 const BATCH_BYTES_MAX: usize = 16_000_000;
 
-/// Waits for room.
-pub(super) type Turn = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+/// The wait for a permit of the input budget; `None` only if the budget's semaphore is closed, which never happens.
+pub(super) type PermitWait = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
 impl Actor {
-    /// Lets the queue answer a take with the jobs that there is room for.
-    pub(super) fn take_within_room(&mut self, take: Take) -> Given {
+    /// Runs a take of the jobs whose inputs fit in the budget, and returns them with their permit. If the input of the next
+    /// job does not fit, the result is empty and the actor waits for the budget.
+    pub(super) fn take_within_budget(&mut self, take: Take) -> Given {
         let mut take = take;
         loop {
             let next = self.next_bytes();
-            let permit = self.room_for(next, take.slots);
+            let permit = self.permit_for_next(next, take.slots);
             let bytes_max = match (&permit, next) {
-                // It is larger than the whole room, and has all of it.
+                // An input that is larger than the whole budget has a permit for all of it.
                 (Some(permit), Some(next)) => next.max(permit.num_permits()),
                 _ => SMALL_BYTES,
             };
@@ -35,60 +36,61 @@ impl Actor {
             let rows = self.apply(|queue, now, out| queue.take(now, &take, out));
             if rows.is_empty() {
                 match self.next_bytes() {
-                    // Those before it were over, or it has come back with this take.
+                    // Another job is next now: the jobs before it had expired, or the take requeued it.
                     Some(bytes) if self.next_bytes() != next && bytes > bytes_max => {
                         take.says_busy = None;
                         continue;
                     }
-                    Some(bytes) if bytes > bytes_max && self.turn.is_none() => {
-                        self.turn = Some(Box::pin(self.shared.services.inputs.take(bytes)));
+                    Some(bytes) if bytes > bytes_max && self.budget_wait.is_none() => {
+                        self.budget_wait = Some(Box::pin(self.shared.services.inputs.take(bytes)));
                     }
                     _ => {}
                 }
             }
-            return Given { room: kept(permit, &rows), rows };
+            return Given { room: shrink(permit, &rows), rows };
         }
     }
 
-    /// The input of the job that is next, in bytes.
+    /// The length of the next job's input, in bytes; `None` if no job is queued.
     fn next_bytes(&self) -> Option<usize> {
         self.queue.next_input_bytes().map(|bytes| bytes as usize)
     }
 
-    /// Room for the next job, and for a batch as far as there is some. None is needed where what comes is small.
-    fn room_for(&mut self, next: Option<usize>, slots: u32) -> Option<OwnedSemaphorePermit> {
+    /// Acquires a permit for the next job's input and, with several slots, for up to [`BATCH_BYTES_MAX`] bytes as far as
+    /// they are free. `None` if the next input does not fit, or if it is small and the only one: small inputs do not count.
+    fn permit_for_next(&mut self, next: Option<usize>, slots: u32) -> Option<OwnedSemaphorePermit> {
         let next = next.filter(|next| slots > 1 || *next > SMALL_BYTES)?;
-        let room = &self.shared.services.inputs;
-        let wanted = if slots > 1 { next.max(BATCH_BYTES_MAX) } else { next }.min(room.bytes_max());
-        let turn = self.room.take();
-        let more = wanted.saturating_sub(turn.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
-        let permit = match (turn, room.try_take(more.min(room.bytes_free()))) {
-            (Some(mut turn), Some(more)) => {
-                turn.merge(more);
-                Some(turn)
+        let budget = &self.shared.services.inputs;
+        let wanted = if slots > 1 { next.max(BATCH_BYTES_MAX) } else { next }.min(budget.bytes_max());
+        let awaited = self.input_permit.take();
+        let more = wanted.saturating_sub(awaited.as_ref().map_or(0, OwnedSemaphorePermit::num_permits));
+        let permit = match (awaited, budget.try_take(more.min(budget.bytes_free()))) {
+            (Some(mut awaited), Some(more)) => {
+                awaited.merge(more);
+                Some(awaited)
             }
-            (turn, more) => turn.or(more),
+            (awaited, more) => awaited.or(more),
         };
-        permit.filter(|permit| permit.num_permits() >= next.min(room.bytes_max()))
+        permit.filter(|permit| permit.num_permits() >= next.min(budget.bytes_max()))
     }
 
-    /// It is its turn: takes that wait may go on.
-    pub(super) fn has_room(&mut self, room: Option<OwnedSemaphorePermit>) {
-        (self.room, self.turn) = (room, None);
+    /// Stores the permit that the wait returned, for the parked takes of this round.
+    pub(super) fn put_input_permit(&mut self, permit: Option<OwnedSemaphorePermit>) {
+        (self.input_permit, self.budget_wait) = (permit, None);
         self.jobs_are_ready = true;
     }
 }
 
-/// The end of the wait, if there is one.
-pub(super) async fn come(turn: &mut Option<Turn>) -> Option<OwnedSemaphorePermit> {
-    match turn {
-        Some(turn) => turn.await,
+/// Waits for the permit. `None` immediately if there is no wait.
+pub(super) async fn permit(wait: &mut Option<PermitWait>) -> Option<OwnedSemaphorePermit> {
+    match wait {
+        Some(wait) => wait.await,
         None => None,
     }
 }
 
-/// What these jobs need of it.
-fn kept(permit: Option<OwnedSemaphorePermit>, rows: &[JobRow]) -> BudgetPermit {
+/// Reduces the permit to the bytes of these jobs' inputs. Inputs of up to [`SMALL_BYTES`] together do not count.
+fn shrink(permit: Option<OwnedSemaphorePermit>, rows: &[JobRow]) -> BudgetPermit {
     let bytes: usize = rows.iter().map(|row| row.input_bytes as usize).sum();
     match permit {
         Some(mut permit) if bytes > SMALL_BYTES => {

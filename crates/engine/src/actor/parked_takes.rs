@@ -1,4 +1,5 @@
-//! Takes that wait for a job. They belong to a connection and are gone with it.
+//! Parked takes: takes that wait in the actor for a job. A take belongs to a connection; when the connection closes, the
+//! reply's receiver is dropped and the take counts as closed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,45 +7,52 @@ use longshore_model::WorkerId;
 
 use super::request::{Given, ReplySender};
 
+/// A take that found no job.
 pub(crate) struct ParkedTake {
     pub(crate) worker: WorkerId,
+    /// The jobs that the worker has room for; at least 1.
     pub(crate) slots: u32,
+    /// Closed when the worker has disconnected.
     pub(crate) reply: ReplySender<Given>,
 }
 
-/// The open takes, longest waiting first.
+/// The parked takes of one endpoint, the oldest first. Volatile; kept during a reload.
 #[derive(Default)]
 pub(crate) struct ParkedTakes {
+    /// By number: older takes have smaller numbers.
     takes: BTreeMap<u64, ParkedTake>,
+    /// The numbers of each worker's takes, in no order.
     by_worker: HashMap<WorkerId, Vec<u64>>,
+    /// The largest number so far.
     last: u64,
 }
 
 impl ParkedTakes {
-    /// Whether the worker has another take open; those that hung up do not count and are dropped.
+    /// Whether the worker has an open take. Removes the worker's closed takes.
     pub(crate) fn overlaps(&mut self, worker: &WorkerId) -> bool {
         let Some(numbers) = self.by_worker.get_mut(worker) else { return false };
         numbers.retain(|number| {
-            let open = self.takes.get(number).is_some_and(|take| !take.reply.is_closed());
-            if !open {
+            let is_open = self.takes.get(number).is_some_and(|take| !take.reply.is_closed());
+            if !is_open {
                 self.takes.remove(number);
             }
-            open
+            is_open
         });
-        let any = !numbers.is_empty();
-        if !any {
+        let overlaps = !numbers.is_empty();
+        if !overlaps {
             self.by_worker.remove(worker);
         }
-        any
+        overlaps
     }
 
+    /// Adds a take behind all others.
     pub(crate) fn park(&mut self, take: ParkedTake) {
         self.last += 1;
         self.by_worker.entry(take.worker.clone()).or_default().push(self.last);
         self.takes.insert(self.last, take);
     }
 
-    /// Puts a take back to where it was: first.
+    /// Adds a take before all others.
     pub(crate) fn push_front(&mut self, take: ParkedTake) {
         let first = self.takes.first_key_value().map_or(self.last + 1, |(number, _)| *number);
         let number = first.saturating_sub(1);
@@ -53,26 +61,26 @@ impl ParkedTakes {
         self.takes.insert(number, take);
     }
 
-    /// The take that has waited longest and is still open.
+    /// Removes and returns the oldest open take, and removes the closed takes before it. `None` if no take is open.
     pub(crate) fn pop(&mut self) -> Option<ParkedTake> {
         loop {
             let (number, take) = self.takes.pop_first()?;
-            self.unlist(&take.worker, number);
+            self.remove_number(&take.worker, number);
             if !take.reply.is_closed() {
                 return Some(take);
             }
         }
     }
 
-    /// A worker's open takes.
+    /// Removes and returns a worker's takes, open or closed, the oldest first unless one was added before the others.
     pub(crate) fn remove(&mut self, worker: &WorkerId) -> Vec<ParkedTake> {
         let numbers = self.by_worker.remove(worker).unwrap_or_default();
         numbers.into_iter().filter_map(|number| self.takes.remove(&number)).collect()
     }
 
-    fn unlist(&mut self, worker: &WorkerId, number: u64) {
-        let numbers = self.by_worker.get_mut(worker).expect("a parked take is listed by its worker");
-        numbers.retain(|listed| *listed != number);
+    fn remove_number(&mut self, worker: &WorkerId, number: u64) {
+        let numbers = self.by_worker.get_mut(worker).expect("a parked take has an entry of its worker");
+        numbers.retain(|other| *other != number);
         if numbers.is_empty() {
             self.by_worker.remove(worker);
         }
@@ -90,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_waiting_open_take_comes_first() {
+    fn the_oldest_open_take_comes_first() {
         let mut parked = ParkedTakes::default();
         let (first, gone) = take("w1");
         let (second, _open) = take("w2");
@@ -108,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_take_that_hung_up_does_not_overlap() {
+    fn a_closed_take_does_not_overlap() {
         let mut parked = ParkedTakes::default();
         let (first, gone) = take("w1");
         parked.park(first);

@@ -1,4 +1,4 @@
-//! What must happen after a commit, and not before: wake-ups, stop signals, webhooks, scaling.
+//! The signals of a round, held until its commit is durable: wake-ups, stop signals, webhook calls, fleet events.
 
 use std::sync::Arc;
 
@@ -12,24 +12,34 @@ use crate::owner_use::UseBySubmitter;
 use crate::stream_tail::{StreamTail, TailEvent};
 use crate::supervisor::FleetEvent;
 
-/// Signals that collect until the commit that covers them.
+/// The signals of one round. All of them are volatile: a lost one delays work and loses none, because rows or a later
+/// request cause it again.
 #[derive(Default)]
 pub(crate) struct PostCommit {
+    /// Waiters for the end of a job, and the row of its end.
     pub(crate) ended: Vec<(EndWaiter, JobRow)>,
     /// Waiters dropped after the commit. Their clients' requests then read the job again.
     pub(crate) dropped: Vec<EndWaiter>,
+    /// Waiters for the next chunk of a stream.
     pub(crate) streams: Vec<oneshot::Sender<()>>,
+    /// Events of followed jobs, in the order in which they happened.
     pub(crate) tails: Vec<(Arc<StreamTail>, TailEvent)>,
+    /// Jobs that a worker must stop.
     pub(crate) stops: Vec<(WorkerId, JobId)>,
+    /// Events for the endpoint's supervisor; at most one [`FleetEvent::Demand`].
     pub(crate) fleet: Vec<FleetEvent>,
-    pub(crate) hooks: Vec<(JobId, JobKey, JobEnd, Millis)>,
-    /// Running jobs with a new progress value that somebody wants to be told of.
+    /// Webhook calls that report an end, and the time from which each is due.
+    pub(crate) webhooks: Vec<(JobId, JobKey, JobEnd, Millis)>,
+    /// Running jobs with a new progress value that a webhook reports.
     pub(crate) progress: Vec<JobId>,
+    /// The names of payload files that belong to no row after the commit, and are deleted.
     pub(crate) blobs: Vec<String>,
+    /// Jobs submitted and ended in this round, by submitter.
     pub(crate) used: UseBySubmitter,
 }
 
 impl PostCommit {
+    /// Whether the round caused no signal.
     pub(crate) fn is_empty(&self) -> bool {
         self.ended.is_empty()
             && self.dropped.is_empty()
@@ -37,23 +47,24 @@ impl PostCommit {
             && self.tails.is_empty()
             && self.stops.is_empty()
             && self.fleet.is_empty()
-            && self.hooks.is_empty()
+            && self.webhooks.is_empty()
             && self.progress.is_empty()
             && self.blobs.is_empty()
             && self.used.is_empty()
     }
 
-    /// Does all of it, after the commit. After a failed one it is dropped with the queue that decided it: waits come back
-    /// by themselves.
-    pub(crate) fn carry_out(self, shared: &Arc<EndpointShared>) {
-        for (watch, row) in self.ended {
-            let _ = watch.send(row);
+    /// Sends the signals. To be called when the commit is durable. After a failed commit they are dropped, which also ends
+    /// the waits in them; the clients' requests then register their waits again.
+    pub(crate) fn release(self, shared: &Arc<EndpointShared>) {
+        // A waiter whose client has disconnected has no receiver.
+        for (waiter, row) in self.ended {
+            let _ = waiter.send(row);
         }
-        for watch in self.streams {
-            let _ = watch.send(());
+        for waiter in self.streams {
+            let _ = waiter.send(());
         }
-        for (tail, news) in self.tails {
-            tail.publish(news);
+        for (tail, event) in self.tails {
+            tail.publish(event);
         }
         for (worker, job) in &self.stops {
             shared.stop_signals.send(worker, *job);
@@ -61,7 +72,7 @@ impl PostCommit {
         for event in self.fleet {
             shared.notify_fleet(event);
         }
-        for (job, key, end, due_at) in self.hooks {
+        for (job, key, end, due_at) in self.webhooks {
             shared.enqueue_webhook(job, key, end, 0, due_at);
         }
         for job in self.progress {

@@ -1,5 +1,7 @@
-//! What can be read off a queue. A query is data, so that another process could ask it; its reply is held like any other,
-//! until everything that was seen is durable.
+//! Queries: requests that read the queue and change nothing.
+//!
+//! A query is data and not a closure, so that a node of a cluster could send it to another one. Its reply is held like any
+//! other one, until every row that the query read is durable.
 
 use longshore_model::{Counters, JobId, JobRow, Millis};
 use longshore_queue::{Page, Queue, QueueLoad, WorkerLoad};
@@ -9,41 +11,45 @@ use super::held_reply::HeldReply;
 use super::request::ReplySender;
 use crate::{EndpointError, FleetView, JobFilter, WorkerView};
 
-/// A question that changes nothing.
+/// A request that reads the queue.
 pub(crate) enum Query {
-    /// One job's row; none if there is none in this view.
+    /// One job's row; `None` if the view has no such job.
     Job { job: JobId, view: View, reply: ReplySender<Option<Box<JobRow>>> },
-    /// A queued job's position, counted from 1; none for a job in another state.
+    /// A queued job's position, counted from 1; `None` for an unknown job or one in another state.
     Position { job: JobId, reply: ReplySender<Option<u64>> },
     /// One page of the jobs that match the filter, newest first.
     Jobs { filter: JobFilter, reply: ReplySender<Box<Page>> },
     /// The endpoint's counters, its load, and the load of each worker.
     Health { reply: ReplySender<Box<QueueHealth>> },
-    /// Load and workers, for the supervisor.
+    /// The load and the workers, as the supervisor plans with them.
     Fleet { reply: ReplySender<Box<FleetView>> },
 }
 
-/// How a job's row is read.
+/// Which form of a job's row a query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// As clients see it: none once the job has expired, cancelled once it is purged.
+    /// The row as clients see it: `None` once the job has expired, `CANCELLED` once it is purged, even before the stored
+    /// row changes.
     Visible,
-    /// As it is stored, also where only a pending webhook call keeps it.
+    /// The stored row, also of an expired job that is stored only until its webhook call is settled.
     Stored,
-    /// As clients see it; as it is stored once they do not.
+    /// The row as clients see it, or else the stored row.
     VisibleOrStored,
 }
 
-/// A queue's numbers at one moment.
+/// A queue's counts in one round.
 #[derive(Debug)]
 pub(crate) struct QueueHealth {
+    /// Jobs that ended, by state, since the endpoint was created.
     pub(crate) counters: Counters,
+    /// Queued and running jobs.
     pub(crate) load: QueueLoad,
+    /// The jobs of each worker that the queue knows.
     pub(crate) workers: Vec<WorkerLoad>,
 }
 
 impl Query {
-    /// Answers without asking the queue.
+    /// Sends the error as the reply, without reading the queue.
     pub(crate) fn reject(self, why: &EndpointError) {
         // The receiver may have disconnected.
         match self {
@@ -57,6 +63,7 @@ impl Query {
 }
 
 impl Actor {
+    /// Reads the queue and holds the reply until this round is durable.
     pub(super) fn query(&mut self, query: Query) {
         let (queue, now) = (&self.queue, self.now());
         match query {

@@ -1,4 +1,4 @@
-//! From rows to a queue: at the start, after a commit that failed, and after an invariant that was broken.
+//! Loads a queue from rows: at the start, after a failed commit, and after a broken invariant.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -16,76 +16,80 @@ use crate::EndpointError;
 use crate::endpoint_shared::{Services, blob_folder};
 use crate::supervisor::FleetEvent;
 
-/// Rows that are read at once.
+/// Rows that are read from the store in one call.
 const PAGE: usize = 10_000;
-/// How long to wait before the store is tried again; what would change something is refused meanwhile.
+/// How long mutations are rejected after a reload, and how long a failed reload waits before it is retried.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A queue as it was stored.
+/// A queue that was loaded from rows.
 pub(crate) struct LoadedQueue {
     pub(crate) queue: Queue,
-    /// Webhook calls that are owed, and the end that each reports.
+    /// Pending webhook calls, with the job and the end that each reports.
     pub(crate) owed: Vec<(WebhookRow, JobId, JobEnd)>,
-    /// Payload files by job.
+    /// The names of the payload files of each job.
     pub(crate) blobs: BTreeMap<JobId, Vec<String>>,
 }
 
-/// Loads an endpoint's queue and what belongs to it.
+/// Loads an endpoint's queue, its pending webhook calls and the names of its payload files.
 ///
-/// With `sweep`, payload files without a job are deleted: they are left from a crash between file and row, or
-/// between row and file. Only at the start, before anybody can be about to hand in a job with a new file.
+/// `sweep` deletes payload files without a job: a crash between the writes of a file and of its row leaves them. It may be
+/// set only at the start: later, a submit may have written the file of a job that has no row yet.
+///
+/// # Errors
+///
+/// The error of the store if a row cannot be read. Files that cannot be listed or deleted are only logged.
 pub(crate) async fn load_queue(
-    ground: &Services,
+    services: &Services,
     record: &Endpoint,
     sweep: bool,
 ) -> Result<LoadedQueue, StoreError> {
-    let hooks = ground.store.webhooks(record.no).await?;
-    let mut hooks: HashMap<JobKey, WebhookRow> = hooks.into_iter().map(|hook| (hook.job, hook)).collect();
-    let mut owed = Vec::new();
+    let calls = services.store.webhooks(record.no).await?;
+    let mut calls: HashMap<JobKey, WebhookRow> = calls.into_iter().map(|call| (call.job, call)).collect();
+    let mut pending = Vec::new();
 
-    let counters = ground.store.counters(record.no).await?;
-    let mut queue = Queue::new(record.no, ground.settings.of_queue(record), counters);
+    let counters = services.store.counters(record.no).await?;
+    let mut queue = Queue::new(record.no, services.settings.of_queue(record), counters);
     let mut after_seq = 0;
     loop {
-        let rows = ground.store.jobs(record.no, after_seq, PAGE).await?;
+        let rows = services.store.jobs(record.no, after_seq, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after_seq = last.key.seq;
         for row in rows {
             if let Some(end) = row.pending_end() {
-                owed.extend(hooks.remove(&row.key).map(|hook| (hook, row.id, end)));
+                pending.extend(calls.remove(&row.key).map(|call| (call, row.id, end)));
             }
-            queue.restore(row, ground.clock.now());
+            queue.restore(row, services.clock.now());
         }
         tokio::task::yield_now().await;
     }
-    let blobs = load_blobs(ground, record, &queue, sweep).await;
-    Ok(LoadedQueue { queue, owed, blobs })
+    let blobs = load_blobs(services, record, &queue, sweep).await;
+    Ok(LoadedQueue { queue, owed: pending, blobs })
 }
 
-/// The payload files of an endpoint by job.
+/// Returns the names of an endpoint's payload files by job; empty if the files cannot be listed.
 async fn load_blobs(
-    ground: &Services,
+    services: &Services,
     record: &Endpoint,
     queue: &Queue,
     sweep: bool,
 ) -> BTreeMap<JobId, Vec<String>> {
     let folder = blob_folder(record);
-    let names = match ground.blobs.list(&folder).await {
+    let names = match services.blobs.list(&folder).await {
         Ok(names) => names,
         Err(error) => {
-            tracing::warn!(%folder, %error, "payload files could not be listed");
+            tracing::warn!(%folder, %error, "payload files not listed");
             return BTreeMap::new();
         }
     };
     let mut by_job: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
     for name in names {
-        let kept = |row: JobRow| !(row.state.is_terminal() && planted(Bug::OutputSwept));
-        match owner(&name).filter(|job| queue.find_stored(*job).is_some_and(kept)) {
+        let has_files = |row: JobRow| !(row.state.is_terminal() && planted(Bug::OutputSwept));
+        match owner(&name).filter(|job| queue.find_stored(*job).is_some_and(has_files)) {
             Some(job) => by_job.entry(job).or_default().push(name),
             None if !sweep => {}
             None => {
-                if let Err(error) = ground.blobs.delete(&name).await {
-                    tracing::warn!(%name, %error, "an orphaned payload file could not be deleted");
+                if let Err(error) = services.blobs.delete(&name).await {
+                    tracing::warn!(%name, %error, "orphaned payload file not deleted");
                 }
             }
         }
@@ -93,20 +97,20 @@ async fn load_blobs(
     by_job
 }
 
-/// The job in a payload file's name: `<endpoint no>/<job id>.<kind>`.
+/// The job in a payload file's name, which is `<endpoint no>/<job id>.<kind>`; `None` for any other name.
 fn owner(name: &str) -> Option<JobId> {
     let file = name.rsplit('/').next()?;
     file.split('.').next()?.parse().ok()
 }
 
 impl Actor {
-    /// A commit failed, or an invariant is broken: nothing that was decided since has left. The queue is dropped and loaded
-    /// from rows; waits stay. Then the disk gets a pause, in which queries are answered.
+    /// Drops the queue and loads it from rows, after a failed commit or a broken invariant. Replies that depend on the
+    /// dropped queue become errors. Parked takes stay; other waiters are dropped, and their requests register again.
+    /// Afterwards, mutations are rejected for [`PAUSE`].
     pub(super) async fn reload(&mut self) {
-        let why =
-            if self.is_broken { "its queue is being reloaded" } else { "a change could not be written" };
+        let why = if self.is_broken { "the queue is being reloaded" } else { "an earlier change was not written" };
         let why = EndpointError::Unavailable(why.to_owned());
-        self.refuse_undecided(&why);
+        self.void_round(&why);
         if self.is_broken {
             self.wait_settled().await;
         }
@@ -119,7 +123,8 @@ impl Actor {
                     break self.pause(&why).await;
                 }
                 Err(error) => {
-                    tracing::error!(endpoint = %record.id, %error, "a queue could not be reloaded, trying again");
+                    let retry_ms = PAUSE.as_millis() as u64;
+                    tracing::error!(endpoint = %record.id, %error, retry_ms, "queue reload failed, retrying");
                     let why = unavailable(&error);
                     self.answer_for(PAUSE, |_, request| request.reject(&why)).await;
                 }
@@ -127,21 +132,22 @@ impl Actor {
         }
     }
 
-    /// Waits until the rounds that are in flight are durable, or have failed. Rows that were read earlier would be older
-    /// than they.
+    /// Waits until the rounds in flight are durable or have failed. Rows that are read before that would not have the
+    /// changes of these rounds.
     async fn wait_settled(&mut self) {
-        let line = &self.progress;
-        while line.durable_seq.load(Ordering::Acquire) != self.seq
-            && line.generation.load(Ordering::Acquire) == self.generation
+        let progress = &self.progress;
+        while progress.durable_seq.load(Ordering::Acquire) != self.seq
+            && progress.generation.load(Ordering::Acquire) == self.generation
         {
             tokio::select! {
-                () = line.advanced.notified() => {}
-                () = line.failed.notified() => {}
+                () = progress.advanced.notified() => {}
+                () = progress.failed.notified() => {}
             }
         }
     }
 
-    fn refuse_undecided(&mut self, why: &EndpointError) {
+    /// Drops the writes and signals of the round that is not flushed, and sends the error as its replies.
+    fn void_round(&mut self, why: &EndpointError) {
         self.effects = Effects::default();
         self.writes.clear();
         self.post_commit = PostCommit::default();
@@ -150,17 +156,17 @@ impl Actor {
         }
     }
 
-    /// Lets the disk have a pause after the queue was loaded, so that a full queue is not loaded again for every single
-    /// submit. Queries are answered, changes are refused, and a worker that asks for one is alive all the same.
+    /// Rejects mutations for [`PAUSE`], so that a failing disk does not cause a reload for every submit. Queries are served,
+    /// and a rejected request of a worker renews its lease.
     async fn pause(&mut self, why: &EndpointError) {
         let answer = |actor: &mut Self, request: Request| {
             if actor.is_broken {
                 request.reject(why);
             } else if request.is_served_during_pause() {
-                actor.decide(|actor| actor.handle(request));
+                actor.run_round(|actor| actor.handle(request));
             } else {
                 if let Some(worker) = request.sender() {
-                    actor.decide(|actor| actor.apply(|queue, now, _| queue.touch_worker(now, worker)));
+                    actor.run_round(|actor| actor.apply(|queue, now, _| queue.touch_worker(now, worker)));
                 }
                 request.reject(why);
             }
@@ -168,15 +174,16 @@ impl Actor {
         self.answer_for(PAUSE, answer).await;
     }
 
-    /// Answers requests in this way for a while.
+    /// Passes every request of the next `pause` to `answer`. Returns early if the last handle is dropped.
     async fn answer_for(&mut self, pause: Duration, mut answer: impl FnMut(&mut Self, Request)) {
         let end = tokio::time::Instant::now() + pause;
         while let Ok(Some(request)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
-            self.look_at_clock();
+            self.read_clock();
             answer(self, request);
         }
     }
 
+    /// Replaces the dropped queue by the loaded one. The new queue adopts the dropped queue's workers with fresh leases.
     fn adopt(&mut self, loaded: LoadedQueue) {
         let dropped = std::mem::replace(&mut self.queue, loaded.queue);
         self.is_broken = false;
@@ -188,9 +195,9 @@ impl Actor {
         self.slice = self.seq;
         self.queue.adopt_workers(&dropped, self.shared.now());
         self.shared.notify_fleet(FleetEvent::Demand);
-        // Whoever waits for a job looks again.
+        // The requests of dropped waiters read the job again.
         self.end_waiters.clear();
         self.jobs_are_ready = true;
-        tracing::info!(endpoint = %self.shared.record().id, jobs = self.queue.len(), "the queue was reloaded");
+        tracing::info!(endpoint = %self.shared.id, jobs = self.queue.len(), "queue reloaded");
     }
 }

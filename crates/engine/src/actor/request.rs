@@ -1,4 +1,4 @@
-//! What can be put into an actor's mailbox.
+//! The requests to an actor, and the types of their replies.
 
 use std::sync::Arc;
 
@@ -14,114 +14,120 @@ use crate::payload_budget::BudgetPermit;
 use crate::stream_tail::StreamTail;
 use crate::{Accepted, EndpointError};
 
-/// Where an answer goes. Whoever waits may have hung up; that is their right.
+/// Sends the reply of a request. A closed channel is no error: the client or worker has disconnected.
 pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, EndpointError>>;
 
-/// Hears of a job's end once; dropped when the job is deleted or nobody can say any more.
+/// Receives the job's row when the job ends. Dropped if the job is deleted, the queue is reloaded or the server stops.
 pub(crate) type EndWaiter = oneshot::Sender<JobRow>;
 
-/// What can be asked of an actor. Whatever is answered carries the channel for an answer of its type.
+/// A message in an actor's mailbox. A request with a reply carries the channel for it; the reply is sent when every row
+/// that it depends on is durable.
 pub(crate) enum Request {
-    /// A client hands in a job, and perhaps waits for its end.
+    /// A client submits a job. `watch` receives the row of its end.
     Submit { submit: Submit, input: Payload, watch: Option<EndWaiter>, reply: ReplySender<Accepted> },
-    /// A worker asks for jobs; held until there is one.
+    /// A worker requests up to `slots` jobs; parked until one is ready. `says_busy`: whether the worker has jobs in progress,
+    /// `None` if it does not say.
     Take { worker: WorkerId, slots: u32, says_busy: Option<bool>, reply: ReplySender<Given> },
-    /// Jobs that were handed out did not leave.
+    /// Jobs that were assigned to a worker but could not be delivered.
     Undelivered { jobs: Vec<Undelivered>, reply: ReplySender<()> },
-    /// Answer the worker's open takes now, with nothing unless a job is on its way to them.
+    /// Reply to the worker's parked takes with no job. A take that has got a job is no longer parked.
     Unpark { worker: WorkerId },
-    /// A worker reports how a job came out. Answers whether it counted.
+    /// A worker reports a result. Replies whether the report counted.
     Report { worker: WorkerId, job: JobId, report: Report, outcome: OutcomeRow, reply: ReplySender<bool> },
-    /// A worker reports how far a job is.
+    /// A worker reports a progress value, which `outcome` has as its output.
     Progress { worker: WorkerId, job: JobId, outcome: OutcomeRow, reply: ReplySender<()> },
     /// A worker appends to a job's stream.
     Append { worker: WorkerId, job: JobId, chunks: Vec<Bytes>, reply: ReplySender<Appended> },
-    /// A worker asks what to stop: it lives. Nobody waits for an answer.
+    /// A contact of a worker that needs no reply: renews its lease.
     TouchWorker { worker: WorkerId },
-    /// A worker shows that it lives, and the jobs that it holds (none: it does not say).
+    /// A worker's heartbeat, with the jobs that it runs; `None` if it does not list them.
     Ping { worker: WorkerId, holds: Option<Vec<JobId>>, reply: ReplySender<()> },
     /// A client cancels a job.
     Cancel { job: JobId, reply: ReplySender<Box<JobRow>> },
-    /// A client queues a failed or timed-out job again.
+    /// A client retries a failed or timed-out job.
     Retry { job: JobId, reply: ReplySender<Box<JobRow>> },
-    /// A client sets the time of a job's deletion.
+    /// A client sets the time of a job's deletion to `ttl_ms` from now.
     SetTtl { job: JobId, ttl_ms: u64, reply: ReplySender<Box<JobRow>> },
-    /// A client cancels every queued job. Answers how many.
+    /// A client cancels all queued jobs. Replies with their number.
     Purge { reply: ReplySender<u64> },
-    /// A launcher started a worker, or found it alive.
+    /// A launcher has started or adopted a worker.
     RegisterWorker { worker: WorkerId, reply: ReplySender<()> },
-    /// A worker gets no more jobs; its open takes are answered.
+    /// Drains a worker; its parked takes are answered.
     DrainWorker { worker: WorkerId, reply: ReplySender<()> },
-    /// A worker has ended; its open takes are answered.
+    /// A worker is lost: its jobs are requeued or fail with `reason`. Its parked takes are answered.
     LoseWorker { worker: WorkerId, counts_retry: bool, reason: String, reply: ReplySender<()> },
-    /// A webhook call that reports this end is settled.
+    /// The webhook call that reports this end is settled.
     SettleWebhook { job: JobId, end: JobEnd, reply: ReplySender<()> },
-    /// A client has the receiver of a job's webhook called again for this end.
+    /// A client requests another webhook call for this end.
     RedeliverWebhook { job: JobId, end: JobEnd, reply: ReplySender<Box<JobRow>> },
-    /// Reads the queue and changes nothing. Held until what was read is durable.
+    /// Reads the queue and changes nothing.
     Query(Query),
-    /// Hear of a job's end; answers the job as it is.
+    /// Replies with the job's row as it is now. `watch` receives the row of its end, if it has not ended yet.
     Wait { job: JobId, watch: EndWaiter, reply: ReplySender<Box<JobRow>> },
-    /// Where a job's stream stands; `watch` hears of the next chunk or of the end.
+    /// Looks up a job's stream. `watch` is woken by the next chunk or the end.
     Stream { job: JobId, watch: oneshot::Sender<()>, reply: ReplySender<StreamLookup> },
-    /// Follow a job's stream.
+    /// Looks up the tail of a job's stream for a follower.
     Follow { job: JobId, reply: ReplySender<TailLookup> },
-    /// What the store says of a stream that an actor did not know, and how long its chunks are together if that
-    /// was asked.
+    /// The stored row of a stream that the actor did not know, and the length of its chunks in bytes if they were counted.
     WarmStream { key: JobKey, stream: StreamRow, bytes: Option<u64> },
-    /// Chunks below `offset` reached their reader.
+    /// A client has read the chunks below `offset`.
     Consume { job: JobId, offset: u64 },
-    /// A webhook that reports this end was tried and will be tried again.
+    /// A webhook call that reports this end has failed and is due again at `due_at`, after `attempts` calls.
     WebhookAttempted { job: JobId, end: JobEnd, attempts: u32, due_at: Millis, reply: ReplySender<()> },
-    /// The endpoint's record changed.
+    /// The endpoint's record, after a change.
     Configure(Box<Endpoint>),
-    /// No more jobs are handed out until the next [`Request::Configure`]: those that run may finish, and the endpoint is deleted.
+    /// Pauses the queue until the next [`Request::Configure`]: running jobs may finish before the endpoint is deleted.
     Pause { reply: ReplySender<()> },
-    /// Answer every open poll: the server stops. Later polls are answered at once.
+    /// The server stops: answers parked takes and drops waiters. Later takes and waits end immediately.
     ReleaseWaits { reply: ReplySender<()> },
-    /// The endpoint is deleted: remove its jobs, then end.
+    /// The endpoint is deleted: deletes its jobs, replies when that is durable, and ends the actor.
     Delete { reply: ReplySender<()> },
-    /// A test spoils the queue.
+    /// A test corrupts the queue.
     #[cfg(test)]
     Spoil(Box<dyn FnOnce(&mut longshore_queue::Queue) + Send>),
 }
 
-// A mailbox holds them by value.
+// Requests lie in the mailbox by value.
 const _: () = assert!(size_of::<Request>() <= 128);
 
-/// What a worker gets.
+/// The jobs that a take delivers; empty if the take ended without a job.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
+    /// The rows of the jobs in their new attempt, in the order of the queue.
     pub(crate) rows: Vec<JobRow>,
-    /// For their inputs.
+    /// The permit for the jobs' inputs, to be held until they are sent.
     pub(crate) room: BudgetPermit,
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Debug)]
 pub(crate) enum Appended {
+    /// The chunks are durable, or were dropped because the worker does not run the job.
     Done,
-    /// The actor does not know where this stream stands: read its row, [`Request::WarmStream`] it, and ask again.
+    /// The actor does not know this stream, and returns the chunks. Read the stream's row, send [`Request::WarmStream`],
+    /// and repeat the request.
     Cold(JobKey, Vec<Bytes>),
 }
 
-/// Where a stream stands.
+/// The result of looking up a stream.
 #[derive(Debug)]
 pub(crate) enum StreamLookup {
+    /// The job's row, and the row of its stream.
     Here(Box<JobRow>, StreamRow),
-    /// As for [`Appended::Cold`].
+    /// The actor does not know this stream: as for [`Appended::Cold`].
     Cold(JobKey),
 }
 
-/// The end of a job's stream.
+/// The result of looking up the tail of a stream.
 #[derive(Debug)]
 pub(crate) enum TailLookup {
+    /// The tail that all followers share.
     Here(Arc<StreamTail>),
-    /// As for [`Appended::Cold`].
+    /// The actor does not know this stream: as for [`Appended::Cold`].
     Cold(JobKey),
 }
 
-/// A store's failure to read as the reader hears of it.
+/// Returns the error of a request whose stored payload or row could not be read.
 pub(crate) fn unread(error: &StoreError) -> EndpointError {
     match error {
         StoreError::Corrupt(_) => EndpointError::Damaged(error.to_string()),
@@ -129,13 +135,14 @@ pub(crate) fn unread(error: &StoreError) -> EndpointError {
     }
 }
 
-/// A store's failure to commit as clients and workers hear of it.
+/// Returns the error of a request whose change could not be committed, or whose queue could not be loaded.
 pub(crate) fn unavailable(error: &StoreError) -> EndpointError {
     EndpointError::Unavailable(error.to_string())
 }
 
 impl Request {
-    /// Whether it is heard while the disk gets a pause: it changes no job, or would get lost.
+    /// Whether the request is served during the pause after a reload: it writes no row, or its loss would leave the queue
+    /// with old settings.
     pub(crate) fn is_served_during_pause(&self) -> bool {
         match self {
             Self::TouchWorker { .. }
@@ -172,7 +179,7 @@ impl Request {
         }
     }
 
-    /// The worker that sends it: a contact even where it is turned away, which a pinging one is not told.
+    /// The worker that sends the request. The request renews the worker's lease even if it is rejected.
     pub(crate) fn sender(&self) -> Option<&WorkerId> {
         match self {
             Self::Take { worker, .. }
@@ -181,7 +188,7 @@ impl Request {
             | Self::Append { worker, .. }
             | Self::TouchWorker { worker }
             | Self::Ping { worker, .. } => Some(worker),
-            // These are about a worker, and come from the supervisor or from a take whose hold is over.
+            // Sent by the supervisor, or by a take whose hold has ended.
             Self::RegisterWorker { .. }
             | Self::DrainWorker { .. }
             | Self::LoseWorker { .. }
@@ -210,9 +217,10 @@ impl Request {
         }
     }
 
-    /// Answers without asking the queue.
+    /// Sends the error as the reply. The queue is not changed.
     pub(crate) fn reject(self, why: &EndpointError) {
         fn no<T>(reply: ReplySender<T>, why: &EndpointError) {
+            // The receiver may have disconnected.
             let _ = reply.send(Err(why.clone()));
         }
         match self {
@@ -240,7 +248,7 @@ impl Request {
             | Self::ReleaseWaits { reply }
             | Self::Delete { reply } => no(reply, why),
             Self::Query(query) => query.reject(why),
-            // There is no answer to these.
+            // These have no reply.
             Self::Unpark { .. }
             | Self::TouchWorker { .. }
             | Self::WarmStream { .. }

@@ -1,6 +1,6 @@
-//! The chunk log's bookkeeping: where each stream stands, who waits for its next chunk, and who follows it.
+//! The streams of one endpoint: the row of each, the waiters for its next chunk, and the tail that its followers share.
 //!
-//! The chunks themselves are in the store. The queue only lends the right to append.
+//! The chunks are in the store. The queue decides whether a worker may append.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -11,38 +11,39 @@ use tokio::sync::oneshot;
 
 use crate::stream_tail::{StreamTail, TailEvent};
 
-/// The streams of one endpoint.
+/// The streams of one endpoint. Volatile: rows of streams are read from the store again after a reload.
 #[derive(Default)]
 pub(crate) struct StreamTable {
     known: HashMap<JobKey, StreamState>,
-    /// Jobs up to this number were there when the queue was loaded: the store may know streams of theirs that
-    /// are not in `known`. Later jobs have none before their first chunk.
+    /// Jobs up to this sequence number existed when the queue was loaded: the store may have streams of them that are not
+    /// in `known`. Later jobs have no stream before their first chunk.
     cold_until_seq: u64,
-    watches: BTreeMap<JobKey, Vec<oneshot::Sender<()>>>,
-    /// The tails of followed streams. Those who follow hold them.
+    waiters: BTreeMap<JobKey, Vec<oneshot::Sender<()>>>,
+    /// The tails of followed streams, which are owned by their followers.
     tails: BTreeMap<JobKey, Weak<StreamTail>>,
 }
 
-/// What is known of a stream.
+/// The state of one stream in memory.
 #[derive(Clone, Copy)]
 struct StreamState {
     row: StreamRow,
-    /// The length of its chunks, once somebody has counted.
+    /// The length of all its chunks, in bytes; `None` until the stored chunks were counted.
     bytes: Option<u64>,
 }
 
 impl StreamTable {
+    /// Returns an empty table for a queue whose loaded jobs have sequence numbers up to `cold_until_seq`.
     pub(crate) fn new(cold_until_seq: u64) -> Self {
         Self { cold_until_seq, ..Self::default() }
     }
 
-    /// Where the stream stands; none if only the store can say.
+    /// The stream's row; `None` if it has to be read from the store.
     pub(crate) fn get(&self, job: JobKey) -> Option<StreamRow> {
         let known = self.known.get(&job).map(|known| known.row);
         known.or_else(|| self.is_new(job).then(StreamRow::default))
     }
 
-    /// How long its chunks are together; none if only the store can say.
+    /// The length of all chunks of the stream, in bytes; `None` if the stored chunks have to be counted.
     pub(crate) fn bytes(&self, job: JobKey) -> Option<u64> {
         match self.known.get(&job) {
             Some(known) => known.bytes,
@@ -54,31 +55,34 @@ impl StreamTable {
         job.seq > self.cold_until_seq
     }
 
-    /// Takes in what the store says, unless something newer is known.
+    /// Adds a row that was read from the store, and the length of its chunks in bytes if they were counted. A value that the
+    /// table has already is newer and stays.
     pub(crate) fn warm(&mut self, job: JobKey, row: StreamRow, bytes: Option<u64>) {
         let known = self.known.entry(job).or_insert(StreamState { row, bytes });
         known.bytes = known.bytes.or(bytes);
     }
 
+    /// Replaces the stream's row.
     pub(crate) fn set(&mut self, job: JobKey, row: StreamRow) {
         let bytes = self.bytes(job);
         self.known.insert(job, StreamState { row, bytes });
     }
 
-    /// Counts new chunks.
+    /// Adds the length of new chunks.
     pub(crate) fn grow(&mut self, job: JobKey, chunks: &[ChunkRow]) {
         let grown: u64 = chunks.iter().map(|chunk| chunk.bytes.len() as u64).sum();
         let (row, bytes) = (self.get(job).unwrap_or_default(), self.bytes(job));
         self.known.insert(job, StreamState { row, bytes: bytes.map(|bytes| bytes + grown) });
     }
 
-    /// The chunks so far are gone. Offsets go on.
+    /// Sets the length of a stream whose chunks are deleted to 0. Later chunks get larger offsets.
     pub(crate) fn dropped(&mut self, job: JobKey) {
         if let Some(known) = self.known.get_mut(&job) {
             known.bytes = Some(0);
         }
     }
 
+    /// Removes the stream of a deleted job. Waiters and the tail stay.
     pub(crate) fn remove(&mut self, job: JobKey) {
         self.known.remove(&job);
     }
@@ -88,18 +92,19 @@ impl StreamTable {
         self.get(job).is_none_or(|stream| stream.next > 0)
     }
 
-    pub(crate) fn watch(&mut self, job: JobKey, watch: oneshot::Sender<()>) {
-        let watches = self.watches.entry(job).or_default();
-        watches.retain(|watch| !watch.is_closed());
-        watches.push(watch);
+    /// Registers a waiter for the stream's next chunk or the job's end. Removes the job's closed waiters.
+    pub(crate) fn add_waiter(&mut self, job: JobKey, waiter: oneshot::Sender<()>) {
+        let waiters = self.waiters.entry(job).or_default();
+        waiters.retain(|waiter| !waiter.is_closed());
+        waiters.push(waiter);
     }
 
-    /// Who waits for the job's next chunk.
-    pub(crate) fn watchers(&mut self, job: JobKey) -> Vec<oneshot::Sender<()>> {
-        self.watches.remove(&job).unwrap_or_default()
+    /// Removes and returns the waiters for the stream's next chunk.
+    pub(crate) fn take_waiters(&mut self, job: JobKey) -> Vec<oneshot::Sender<()>> {
+        self.waiters.remove(&job).unwrap_or_default()
     }
 
-    /// The tail of a stream that ends at `next`, for one more to follow it.
+    /// The tail of a stream whose next chunk gets the offset `next`, for another follower.
     pub(crate) fn follow(&mut self, row: JobRow, next: u64) -> Arc<StreamTail> {
         let key = row.key;
         if let Some(tail) = self.tail(key) {
@@ -110,7 +115,7 @@ impl StreamTable {
         tail
     }
 
-    /// The tail of a stream, if anybody follows it.
+    /// The tail of a stream; `None` if it has no follower.
     pub(crate) fn tail(&mut self, job: JobKey) -> Option<Arc<StreamTail>> {
         let tail = self.tails.get(&job)?.upgrade();
         if tail.is_none() {
@@ -119,15 +124,15 @@ impl StreamTable {
         tail
     }
 
-    /// Everybody who waits looks again, now.
+    /// Drops all waiters and closes all tails: their requests then read the job again.
     pub(crate) fn drop_waiters(&mut self) {
-        self.watches.clear();
+        self.waiters.clear();
         for tail in std::mem::take(&mut self.tails).into_values().filter_map(|tail| tail.upgrade()) {
             tail.publish(TailEvent::Closed);
         }
     }
 
-    /// Forgets everything with the machine that decided it. Everybody who waits looks again.
+    /// Empties the table when the queue is reloaded, drops all waiters and closes all tails.
     pub(crate) fn reload(&mut self, cold_until_seq: u64) {
         self.drop_waiters();
         *self = Self::new(cold_until_seq);

@@ -1,4 +1,4 @@
-//! From the queue's changes to rows, and from its signals to what happens after the commit.
+//! Turns the effects of a verb into this round's writes and signals.
 
 use bytes::Bytes;
 use longshore_model::{JobId, JobKey, JobRow, JobState};
@@ -11,14 +11,16 @@ use crate::owner_use::Use;
 use crate::stream_tail::TailEvent;
 use crate::supervisor::FleetEvent;
 
-/// The payload that came with a verb.
+/// The payload of a request whose verb writes it. The queue sees only the length.
 #[derive(Default)]
 pub(super) struct CarriedPayload {
+    /// The input of a submit; taken by [`Change::PutInput`].
     pub(super) input: Option<Payload>,
+    /// The outcome of a report, or a progress value; taken by [`Change::PutOutcome`].
     pub(super) outcome: Option<OutcomeRow>,
 }
 
-/// The name of the file that holds the payload, if one does.
+/// The name of the payload's file; `None` for an inline payload.
 pub(super) fn file_of(payload: Option<&Payload>) -> Option<String> {
     match payload {
         Some(Payload::Blob(reference)) => Some(reference.name.to_string()),
@@ -27,6 +29,11 @@ pub(super) fn file_of(payload: Option<&Payload>) -> Option<String> {
 }
 
 impl Actor {
+    /// Adds the writes for these changes to the round, and empties the buffer.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a change writes a payload that `carried` does not have: a broken invariant.
     pub(super) fn write_all(&mut self, changes: &mut Vec<Change>, carried: &mut CarriedPayload) {
         for change in changes.drain(..) {
             self.write(change, carried);
@@ -46,10 +53,10 @@ impl Actor {
             }
             Change::PutInput(job) => {
                 let input = carried.input.take().expect("a new job comes with its input");
-                let recent = &self.shared.services.payload_cache;
-                // Behind more jobs than have a place there, it would be gone before its turn comes.
-                if self.queue.queued() <= recent.jobs_max() as u64 {
-                    recent.put_input(job, &input);
+                let cache = &self.shared.services.payload_cache;
+                // With more jobs ahead than the cache has entries, the input would be evicted before it is read.
+                if self.queue.queued() <= cache.jobs_max() as u64 {
+                    cache.put_input(job, &input);
                 }
                 Write::PutInput(job, input)
             }
@@ -64,13 +71,13 @@ impl Actor {
                 self.shared.services.payload_cache.forget_outcome(job);
                 Write::ClearOutcome(job)
             }
-            // Offsets go on in either case: a reader that comes back with its last one misses nothing of what follows.
+            // Later chunks get larger offsets in both cases, so that a reader that continues at its last offset misses none.
             Change::DropChunks(job) | Change::ResetStream(job) if self.streams.may_have_chunks(job) => {
                 self.streams.dropped(job);
                 self.notify_followers(job, || TailEvent::Dropped);
                 Write::DropChunks(job)
             }
-            // Nothing was ever appended.
+            // The job has no chunks.
             Change::DropChunks(_) | Change::ResetStream(_) => return,
             Change::PutWebhook(_) if planted(Bug::HookNotKept) => return,
             Change::PutWebhook(job) => Write::PutWebhook(WebhookRow { job, attempts: 0, due_at: self.now() }),
@@ -84,11 +91,12 @@ impl Actor {
         Write::PutOutcome(job, outcome)
     }
 
+    /// Adds these signals to the round, and empties the buffer.
     pub(super) fn signal_all(&mut self, signals: &mut Vec<Signal>) {
         for signal in signals.drain(..) {
             match signal {
                 Signal::JobReady => self.jobs_are_ready = true,
-                Signal::LoadChanged => self.demand(),
+                Signal::LoadChanged => self.note_load(),
                 Signal::Ended { job, key, submitter, state, ran_ms } => {
                     let used = Use { ended: 1, served_ms: ran_ms.unwrap_or_default(), ..Use::default() };
                     self.post_commit.used.add(submitter, used);
@@ -96,7 +104,7 @@ impl Actor {
                 }
                 Signal::Deleted(id, key) => {
                     self.post_commit.dropped.extend(self.end_waiters.remove(&id).unwrap_or_default());
-                    self.post_commit.streams.extend(self.streams.watchers(key));
+                    self.post_commit.streams.extend(self.streams.take_waiters(key));
                     self.notify_followers(key, || TailEvent::Closed);
                     self.post_commit.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
                     self.post_commit.blobs.extend(self.outputs.remove(&id));
@@ -108,19 +116,24 @@ impl Actor {
                 Signal::LetGo { worker, since, until } => {
                     self.post_commit.fleet.push(FleetEvent::LetGo { worker, since, until });
                 }
-                Signal::WebhookDue(id, key, end) => self.post_commit.hooks.push((id, key, end, self.now())),
+                Signal::WebhookDue(id, key, end) => {
+                    self.post_commit.webhooks.push((id, key, end, self.now()));
+                }
             }
         }
     }
 
-    fn demand(&mut self) {
+    /// Notifies the supervisor of the load, once per round.
+    fn note_load(&mut self) {
         if !self.post_commit.fleet.iter().any(|event| matches!(event, FleetEvent::Demand)) {
             self.post_commit.fleet.push(FleetEvent::Demand);
         }
     }
 
+    /// Wakes the waiters of a job that has become terminal. `ran_ms` goes into the histogram of execution times; `None` if no
+    /// attempt ran or the job was cancelled.
     fn ended(&mut self, id: JobId, key: JobKey, ran_ms: Option<u64>) {
-        self.post_commit.streams.extend(self.streams.watchers(key));
+        self.post_commit.streams.extend(self.streams.take_waiters(key));
         if planted(Bug::InputDeletedAtEnd) {
             self.post_commit.blobs.extend(self.blobs.remove(&id).unwrap_or_default());
         }
@@ -130,49 +143,51 @@ impl Actor {
         if let Some(ran_ms) = ran_ms {
             self.shared.metrics.execution_ms.record(ran_ms);
         }
-        let Some(watches) = self.end_waiters.remove(&id) else { return };
+        let Some(waiters) = self.end_waiters.remove(&id) else { return };
         let Some(row) = self.queue.find_stored(id) else { return };
-        self.post_commit.ended.extend(watches.into_iter().map(|watch| (watch, row.clone())));
+        self.post_commit.ended.extend(waiters.into_iter().map(|waiter| (waiter, row.clone())));
     }
 
-    /// A payload file that belongs to the job from now on.
+    /// Adds a payload file that is deleted with the job.
     pub(super) fn own_blob(&mut self, job: JobId, file: Option<String>) {
         if let Some(file) = file {
             self.blobs.entry(job).or_default().push(file);
         }
     }
 
-    /// The job's output from now on: the value that it takes the place of is not needed any more.
+    /// Sets the file of the job's output or progress value; `None` for an inline value. The file of the replaced value is
+    /// deleted after the commit.
     pub(super) fn own_output(&mut self, job: JobId, file: Option<String>) {
-        let before = match file {
+        let replaced = match file {
             Some(file) => self.outputs.insert(job, file),
             None => self.outputs.remove(&job),
         };
-        self.post_commit.blobs.extend(before);
+        self.post_commit.blobs.extend(replaced);
     }
 
-    /// Chunks take their places in the stream.
+    /// Appends chunks to the stream under the next offsets, wakes its waiters and publishes the chunks to its followers.
     pub(super) fn number_chunks(&mut self, job: JobKey, mut stream: StreamRow, chunks: Vec<Bytes>) {
         let mut numbered = Vec::with_capacity(chunks.len());
         for bytes in chunks {
             numbered.push(ChunkRow { offset: stream.next, bytes });
-            // A stored offset that is the last there is makes no sense, and must not stop the actor.
+            // A corrupt row may have the largest offset, which must not stop the actor.
             stream.next = stream.next.saturating_add(1);
         }
         self.writes.extend(numbered.iter().map(|chunk| Write::AppendChunk(job, chunk.clone())));
         self.streams.grow(job, &numbered);
         self.put_stream(job, stream);
-        self.post_commit.streams.extend(self.streams.watchers(job));
+        self.post_commit.streams.extend(self.streams.take_waiters(job));
         self.notify_followers(job, || TailEvent::Chunks(numbered));
     }
 
-    /// Lets those who follow a job hear of something once it is durable.
-    pub(super) fn notify_followers(&mut self, job: JobKey, news: impl FnOnce() -> TailEvent) {
+    /// Publishes an event to the job's followers after the commit. `event` is called only if the job has followers.
+    pub(super) fn notify_followers(&mut self, job: JobKey, event: impl FnOnce() -> TailEvent) {
         if let Some(tail) = self.streams.tail(job) {
-            self.post_commit.tails.push((tail, news()));
+            self.post_commit.tails.push((tail, event()));
         }
     }
 
+    /// Writes a stream's row, and replaces the state in the table.
     pub(super) fn put_stream(&mut self, job: JobKey, stream: StreamRow) {
         self.streams.set(job, stream);
         self.writes.push(Write::PutStream(job, stream));
