@@ -89,6 +89,7 @@ pub(crate) struct Actor {
     jobs_are_ready: bool,
     /// An invariant is broken: no request is handled until the queue is loaded again.
     is_broken: bool,
+    reload_backoff: broken::ReloadBackoff,
 }
 
 impl Actor {
@@ -126,6 +127,7 @@ impl Actor {
             post_commit: PostCommit::default(),
             jobs_are_ready: false,
             is_broken: false,
+            reload_backoff: broken::ReloadBackoff::default(),
         }
     }
 
@@ -138,7 +140,13 @@ impl Actor {
                 self.reload().await;
                 self.read_clock();
                 // Parked takes may get jobs of the loaded queue, and the supervisor is notified of the load.
-                self.run_round(Self::tick);
+                self.run_round(|actor| {
+                    // The request to release waits was rejected if it arrived before the queue was loaded.
+                    if actor.shared.stopping.load(Ordering::Acquire) {
+                        actor.release_waits();
+                    }
+                    actor.tick();
+                });
                 continue;
             }
             self.read_clock();

@@ -379,7 +379,7 @@ impl Actor {
     }
 
     /// Answers parked takes and stop polls, and drops waiters. Later ones are answered or dropped immediately.
-    fn release_waits(&mut self) {
+    pub(super) fn release_waits(&mut self) {
         self.releasing = true;
         while let Some(take) = self.parked.pop() {
             self.hold(HeldReply::Jobs, take.reply, Ok(Given::default()));

@@ -8,6 +8,7 @@ use longshore_model::{Endpoint, JobEnd, JobId, JobKey, JobRow};
 use longshore_planted::{Bug, planted};
 use longshore_queue::{Effects, Queue};
 use longshore_store::{StoreError, WebhookRow};
+use tokio::time::Instant;
 
 use super::Actor;
 use super::post_commit::PostCommit;
@@ -106,12 +107,21 @@ fn owner(name: &str) -> Option<JobId> {
 impl Actor {
     /// Drops the queue and loads it from rows, after a failed commit or a broken invariant. Replies that depend on the
     /// dropped queue become errors. Parked takes stay; other waiters are dropped, and their requests register again.
-    /// Afterwards, mutations are rejected for [`PAUSE`].
+    ///
+    /// After a broken invariant, all requests are rejected until the backoff's wait is over, and then the queue is loaded.
+    /// After a failed commit, the queue is loaded immediately, and then mutations are rejected for [`PAUSE`].
     pub(super) async fn reload(&mut self) {
-        let why = if self.is_broken { "the queue is being reloaded" } else { "an earlier change was not written" };
+        let is_broken = self.is_broken;
+        let why = if is_broken {
+            "an invariant of the queue is broken, the queue is being reloaded"
+        } else {
+            "an earlier change was not written"
+        };
         let why = EndpointError::Unavailable(why.to_owned());
         self.void_round(&why);
-        if self.is_broken {
+        if is_broken {
+            let reload_at = self.reload_backoff.reload_at();
+            self.answer_until(reload_at, |_, request| request.reject(&why)).await;
             self.wait_settled().await;
         }
         self.generation = self.progress.generation.load(Ordering::Acquire);
@@ -120,13 +130,16 @@ impl Actor {
             match load_queue(&self.shared.services, &record, false).await {
                 Ok(loaded) => {
                     self.adopt(loaded);
-                    break self.pause(&why).await;
+                    if !is_broken {
+                        self.pause(&why).await;
+                    }
+                    break;
                 }
                 Err(error) => {
                     let retry_ms = PAUSE.as_millis() as u64;
                     tracing::error!(endpoint = %record.id, %error, retry_ms, "queue reload failed, retrying");
                     let why = unavailable(&error);
-                    self.answer_for(PAUSE, |_, request| request.reject(&why)).await;
+                    self.answer_until(Instant::now() + PAUSE, |_, request| request.reject(&why)).await;
                 }
             }
         }
@@ -171,15 +184,18 @@ impl Actor {
                 request.reject(why);
             }
         };
-        self.answer_for(PAUSE, answer).await;
+        self.answer_until(Instant::now() + PAUSE, answer).await;
     }
 
-    /// Passes every request of the next `pause` to `answer`. Returns early if the last handle is dropped.
-    async fn answer_for(&mut self, pause: Duration, mut answer: impl FnMut(&mut Self, Request)) {
-        let end = tokio::time::Instant::now() + pause;
+    /// Passes every request to `answer` until `end`. Returns early if the server stops or the last handle is dropped.
+    async fn answer_until(&mut self, end: Instant, mut answer: impl FnMut(&mut Self, Request)) {
         while let Ok(Some(request)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
             self.read_clock();
+            let stops = matches!(request, Request::ReleaseWaits { .. });
             answer(self, request);
+            if stops {
+                return;
+            }
         }
     }
 
