@@ -11,11 +11,14 @@ mod broken;
 mod handlers;
 pub(crate) mod held_reply;
 mod input_budget;
+pub(crate) mod mailbox;
 mod parked_takes;
 pub(crate) mod post_commit;
 pub(crate) mod query;
 mod reload;
 pub(crate) mod request;
+#[cfg(test)]
+mod scene;
 mod streams;
 mod writes;
 
@@ -27,14 +30,15 @@ use std::time::Duration;
 use longshore_model::{JobId, Millis};
 use longshore_queue::{Effects, Queue};
 use longshore_store::Write;
-use tokio::sync::mpsc;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::committer::{CommitProgress, CommitRequest, CommitSender};
 use crate::endpoint_shared::EndpointShared;
 use held_reply::HeldReply;
+use mailbox::{Admitted, Mailbox};
 use parked_takes::ParkedTakes;
 use post_commit::PostCommit;
-use request::{EndWaiter, Request};
+use request::EndWaiter;
 use streams::StreamTable;
 
 pub(crate) use reload::{LoadedQueue, load_queue};
@@ -48,7 +52,7 @@ const OVERSLEPT_MS: u64 = 500;
 pub(crate) struct Actor {
     shared: Arc<EndpointShared>,
     queue: Queue,
-    mailbox: mpsc::UnboundedReceiver<Request>,
+    mailbox: Mailbox,
     committer: CommitSender,
     progress: Arc<CommitProgress>,
     /// Counts this actor's reloads. A commit request of an older generation is rejected by the committer.
@@ -77,7 +81,7 @@ pub(crate) struct Actor {
     /// The wait for input budget, if the input of the next job does not fit now.
     budget_wait: Option<input_budget::PermitWait>,
     /// The permit that `budget_wait` returned. It is for this round; the part that the round does not use is given back.
-    input_permit: Option<tokio::sync::OwnedSemaphorePermit>,
+    input_permit: Option<OwnedSemaphorePermit>,
 
     /// The buffers for the effects of a verb, reused; empty between two verbs.
     effects: Effects,
@@ -85,6 +89,8 @@ pub(crate) struct Actor {
     writes: Vec<Write>,
     held: Vec<HeldReply>,
     post_commit: PostCommit,
+    /// The part of the request budget that the requests of this round take.
+    permit: Option<OwnedSemaphorePermit>,
     /// A parked take may get a job now.
     jobs_are_ready: bool,
     /// An invariant is broken: no request is handled until the queue is loaded again.
@@ -98,7 +104,7 @@ impl Actor {
         shared: Arc<EndpointShared>,
         queue: Queue,
         blobs: BTreeMap<JobId, Vec<String>>,
-        mailbox: mpsc::UnboundedReceiver<Request>,
+        mailbox: Mailbox,
         committer: CommitSender,
     ) -> Self {
         let streams = StreamTable::new(queue.counters().reserved_seq);
@@ -125,6 +131,7 @@ impl Actor {
             writes: Vec::new(),
             held: Vec::new(),
             post_commit: PostCommit::default(),
+            permit: None,
             jobs_are_ready: false,
             is_broken: false,
             reload_backoff: broken::ReloadBackoff::default(),
@@ -173,7 +180,7 @@ impl Actor {
             let has_overslept = due_in.is_some_and(|due_in| self.has_overslept(asleep_at, due_in));
             self.run_round(|actor| {
                 for request in requests.drain(..) {
-                    actor.handle(request);
+                    actor.accept(request);
                 }
                 if has_overslept {
                     actor.apply(|queue, now, _| queue.renew_leases(now));
@@ -185,7 +192,7 @@ impl Actor {
 
     /// Yields once before draining the rest of the mailbox, so that runnable connections send their requests too. With 16
     /// busy connections a round then has 12 requests instead of 1.
-    async fn gather(&mut self, requests: &mut Vec<Request>) {
+    async fn gather(&mut self, requests: &mut Vec<Admitted>) {
         tokio::task::yield_now().await;
         while requests.len() < ROUND
             && let Ok(request) = self.mailbox.try_recv()
@@ -243,6 +250,7 @@ impl Actor {
             let post_commit = std::mem::take(&mut self.post_commit);
             self.held.push(HeldReply::PostCommit(Box::new(post_commit), Arc::clone(&self.shared)));
         }
+        let permit = self.permit.take();
         if self.writes.is_empty() && self.held.is_empty() {
             return;
         }
@@ -265,6 +273,7 @@ impl Actor {
             progress: Arc::clone(&self.progress),
             generation: self.generation,
             seq: self.seq,
+            _permit: permit,
         };
         // The committer outlives its actors: it ends when the last one has dropped its sender.
         let _ = self.committer.send(request);

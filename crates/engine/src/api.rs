@@ -32,6 +32,9 @@ pub enum EndpointError {
     /// There is no room in memory for what is to be read; asking again later may help.
     #[error("there is no room in memory for what is to be read")]
     NoRoom,
+    /// Too many bytes of requests are in memory and not durable yet. Nothing has changed; retry after 1 s.
+    #[error("too many request bytes in flight; retry after 1 s")]
+    Overloaded,
 }
 
 impl EndpointError {

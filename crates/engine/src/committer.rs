@@ -15,7 +15,7 @@ use std::time::Instant;
 use longshore_model::{Durability, Epoch, ShardId};
 use longshore_planted::{Bug, planted};
 use longshore_store::{Batch, Store, StoreError, StoreFuture, Write};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use crate::actor::held_reply::HeldReply;
 use crate::actor::request::unavailable;
@@ -47,6 +47,8 @@ pub(crate) struct CommitRequest {
     pub(crate) generation: u64,
     /// The number of the request, ascending per actor.
     pub(crate) seq: u64,
+    /// The part of the request budget that the round takes until it is settled.
+    pub(crate) _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// How far the commit requests of one actor are. Written by the committer, read by the actor.
@@ -73,9 +75,10 @@ pub(crate) fn prepare(
     epoch: Epoch,
     metrics: Arc<EngineMetrics>,
 ) -> (CommitSender, Committer) {
-    // Unbounded, because an actor must not wait here: it serves workers' pings while a disk hangs. There is one message
-    // for each round that is not durable. Each holds at least one reply, so connections limit them, and `jobs_max` limits
-    // the rows of clients that disconnect during that time and submit again.
+    // No limit of length, because an actor must not wait here: it serves workers' pings while a disk hangs. There is one
+    // message for each round that is not durable. A round has requests, whose permits of the request budget it holds until
+    // it is settled, so the budget bounds length and bytes; or it has a slice of jobs that are due, and each actor has one
+    // such round in flight.
     let (sender, receiver) = mpsc::unbounded_channel();
     let committer = Committer { store, shard, epoch, metrics, receiver };
     (sender, committer)
@@ -123,7 +126,7 @@ struct ShardCommits<'a> {
     shard: ShardId,
     epoch: Epoch,
     metrics: &'a EngineMetrics,
-    /// Rounds that are in no batch yet, in the order of arrival.
+    /// Rounds that are in no batch yet, in the order of arrival; bounded like the channel that they come from.
     waiting: VecDeque<CommitRequest>,
     /// The number of writes in `waiting`.
     waiting_writes: usize,

@@ -12,7 +12,7 @@ use longshore_store::{BlobRef, Payload, Store};
 use longshore_vault::Keyring;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::actor::request::Request;
+use crate::actor::mailbox::MailboxSender;
 use crate::owner_use::{OwnerUse, Use, UseBySubmitter};
 use crate::payload_budget::{BudgetPermit, PayloadBudget};
 use crate::payload_cache::PayloadCache;
@@ -38,6 +38,8 @@ pub(crate) struct Services {
     pub(crate) answers: PayloadBudget,
     /// Bounds the inputs that are read for workers. Separate from `answers`, so that clients that read slowly delay no worker.
     pub(crate) inputs: PayloadBudget,
+    /// The request budget: bounds the requests and payloads that were received and are not durable yet.
+    pub(crate) requests: PayloadBudget,
     pub(crate) read_faults: ReadFaults,
     pub(crate) metrics: Arc<EngineMetrics>,
     pub(crate) owner_use: OwnerUse,
@@ -50,7 +52,7 @@ pub(crate) struct Services {
 pub(crate) struct EndpointShared {
     pub(crate) services: Arc<Services>,
     /// The actor's mailbox.
-    pub(crate) requests: mpsc::UnboundedSender<Request>,
+    pub(crate) requests: MailboxSender,
     pub(crate) stop_signals: StopSignals,
     pub(crate) metrics: EndpointMetrics,
     /// Jobs that ended since [`Self::take_job_use`], by submitter.
@@ -79,11 +81,7 @@ pub(crate) struct EndpointShared {
 
 impl EndpointShared {
     /// Returns the shared state of an endpoint whose actor receives `requests`. It has no supervisor and no webhook secrets.
-    pub(crate) fn new(
-        services: Arc<Services>,
-        record: Endpoint,
-        requests: mpsc::UnboundedSender<Request>,
-    ) -> Self {
+    pub(crate) fn new(services: Arc<Services>, record: Endpoint, requests: MailboxSender) -> Self {
         Self {
             services,
             requests,
@@ -114,7 +112,8 @@ impl EndpointShared {
         self.record.read().unwrap_or_else(PoisonError::into_inner).webhook.is_some()
     }
 
-    /// Replaces the record. The actor applies its settings with [`Request::Configure`].
+    /// Replaces the record. The actor applies its settings with
+    /// [`Request::Configure`](crate::actor::request::Request::Configure).
     pub(crate) fn set_record(&self, record: Arc<Endpoint>) {
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
@@ -210,13 +209,23 @@ impl EndpointShared {
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the file cannot be written.
+    /// `Overloaded` if the payload does not fit in the request budget; `Unavailable` if the file cannot be written.
     pub(crate) async fn put_blob(&self, stem: String, payload: Bytes) -> Result<BlobRef, EndpointError> {
+        let permit = self.services.requests.try_take(payload.len()).ok_or(EndpointError::Overloaded)?;
         // Before the queue is loaded, a new file would count as one without a job and be deleted.
         self.loaded.wait().await;
         let reference = BlobRef::new(&stem, &payload);
-        let put = self.services.blobs.put(&reference.name, payload).await;
-        put.map_err(|error| EndpointError::Unavailable(error.to_string()))?;
+        let (blobs, name) = (Arc::clone(&self.services.blobs), reference.name.clone());
+        let (reply, written) = oneshot::channel();
+        // A write in flight goes on when its client disconnects, so a task holds the permit until the write ends.
+        self.services.runtime.spawn(Box::pin(async move {
+            let written = blobs.put(&name, payload).await;
+            drop(permit);
+            let _ = reply.send(written);
+        }));
+        let written =
+            written.await.unwrap_or_else(|_| Err(BlobError::Io("the write did not finish".to_owned())));
+        written.map_err(|error| EndpointError::Unavailable(error.to_string()))?;
         Ok(reference)
     }
 

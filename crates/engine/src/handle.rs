@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use longshore_model::{Endpoint, EndpointId, EndpointNo, Millis};
 use tokio::sync::oneshot;
 
+use crate::actor::mailbox::NotSent;
 use crate::actor::query::Query;
 use crate::actor::request::{ReplySender, Request};
 use crate::endpoint_shared::EndpointShared;
@@ -87,10 +88,10 @@ impl EndpointHandle {
         if self.is_deleted() {
             return Err(EndpointError::Deleted);
         }
-        self.shared.requests.send(request).map_err(|_| {
-            if self.is_deleted() {
-                EndpointError::Deleted
-            } else {
+        self.shared.requests.send(request).map_err(|not_sent| match not_sent {
+            NotSent::Overloaded => EndpointError::Overloaded,
+            NotSent::Closed if self.is_deleted() => EndpointError::Deleted,
+            NotSent::Closed => {
                 EndpointError::Unavailable("the endpoint's queue has stopped: restart the server".to_owned())
             }
         })

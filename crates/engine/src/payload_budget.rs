@@ -145,7 +145,11 @@ mod tests {
         drop(sending);
         assert!(matches!(budget.charge(payload.clone()), Err(EndpointError::NoRoom)));
         assert!(matches!(budget.hold(600_000, SHORT_WAIT).await, Err(EndpointError::NoRoom)));
-        assert_eq!(budget.charge(payload.slice(..1_000)).unwrap().len(), 1_000, "a small payload does not count");
+        assert_eq!(
+            budget.charge(payload.slice(..1_000)).unwrap().len(),
+            1_000,
+            "a small payload does not count"
+        );
         drop(rest);
         assert!(budget.charge(payload).is_ok());
     }

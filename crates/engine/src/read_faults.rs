@@ -73,7 +73,11 @@ mod tests {
         let admitted: Vec<_> = (0..15).map(|_| window.admit(Millis(100_000))).collect();
         assert_eq!(admitted, [vec![Some(0); 10], vec![None; 5]].concat());
         assert_eq!(window.admit(Millis(109_999)), None);
-        assert_eq!(window.admit(Millis(110_000)), Some(6), "the next line has the number of faults without one");
+        assert_eq!(
+            window.admit(Millis(110_000)),
+            Some(6),
+            "the next line has the number of faults without one"
+        );
         assert_eq!(window.admit(Millis(110_000)), Some(0));
     }
 }

@@ -26,6 +26,9 @@ pub struct EngineSettings {
     pub answer_bytes_max: usize,
     /// Limit of the memory for inputs that are read for workers, in bytes.
     pub input_bytes_max: usize,
+    /// Memory for requests and their payloads until they are durable, in bytes. A request counts also when its client has
+    /// disconnected. Over the limit, requests are rejected with [`EndpointError::Overloaded`](crate::EndpointError::Overloaded).
+    pub request_bytes_max: usize,
 }
 
 impl Default for EngineSettings {
@@ -41,6 +44,7 @@ impl Default for EngineSettings {
             recent_bytes_max: 16 << 20,
             answer_bytes_max: 128_000_000,
             input_bytes_max: 128_000_000,
+            request_bytes_max: 340_000_000,
         }
     }
 }

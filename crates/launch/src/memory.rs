@@ -38,6 +38,7 @@ impl Default for MemoryLauncher {
 impl MemoryLauncher {
     /// A launcher with running workers of an earlier server.
     pub fn with_living(living: Vec<RunningWorker>) -> Self {
+        // Bounded by the number of workers: each sends one exit.
         let (ended, exits) = mpsc::unbounded_channel();
         Self { list: Mutex::new(List { living, ..List::default() }), ended, exits: Mutex::new(Some(exits)) }
     }

@@ -101,6 +101,7 @@ impl ProcessLauncher {
     pub fn new(dir: PathBuf, shim: ShimCommand) -> Self {
         let dir = std::path::absolute(&dir).unwrap_or(dir);
         let volumes = Volumes::at(dir.join("volumes"));
+        // Bounded by the number of workers: each sends one exit, and the receiver never waits between two.
         let (ended, exits) = mpsc::unbounded_channel();
         let care = Care {
             log: RotationLimits::default(),

@@ -245,6 +245,8 @@ impl Settings {
             recent_bytes_max: self.recent_bytes_max,
             answer_bytes_max: self.payload_bytes_max(),
             input_bytes_max: self.payload_bytes_max(),
+            // Clients may use three quarters of it, which are as many bytes as their bodies may have.
+            request_bytes_max: self.body_bytes_max() / 3 * 4,
         }
     }
 

@@ -31,7 +31,8 @@ pub(super) struct ReloadBackoff {
 impl ReloadBackoff {
     /// Counts a broken invariant, and returns the wait before the reload.
     fn count(&mut self, now: Instant) -> Duration {
-        if self.reload_at.is_some_and(|reload_at| now.saturating_duration_since(reload_at) >= SOUND_TIME_MIN) {
+        if self.reload_at.is_some_and(|reload_at| now.saturating_duration_since(reload_at) >= SOUND_TIME_MIN)
+        {
             self.faults = 0;
         }
         let wait = RELOAD_WAIT_MIN.saturating_mul(1 << self.faults.min(16)).min(RELOAD_WAIT_MAX);
@@ -50,13 +51,17 @@ impl Actor {
     /// Runs `handle` as one round and flushes it. A panic means that an invariant is broken, so that the queue and the
     /// round's results may be wrong. `is_broken` is then set: the round is void, and the caller has to reload the queue.
     pub(super) fn run_round(&mut self, handle: impl FnOnce(&mut Self)) {
-        // Unwind safe: after a panic the queue and the round are read by no handler before the reload replaces them.
-        let round = AssertUnwindSafe(|| {
-            handle(self);
-            self.queue.check_sample();
-            self.flush();
+        self.catch_broken(|actor| {
+            handle(actor);
+            actor.queue.check_sample();
+            actor.flush();
         });
-        if let Err(panic) = catch_unwind(round) {
+    }
+
+    /// Runs `step`, and sets `is_broken` if it panics.
+    pub(super) fn catch_broken(&mut self, step: impl FnOnce(&mut Self)) {
+        // Unwind safe: after a panic the queue and the round are read by no handler before the reload replaces them.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| step(self))) {
             self.is_broken = true;
             self.shared.services.metrics.invariant_broken();
             let invariant = message(panic.as_ref());

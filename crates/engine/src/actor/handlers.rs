@@ -85,7 +85,7 @@ impl Actor {
             }
             Request::Delete { reply } => self.deleting = Some(reply),
             #[cfg(test)]
-            Request::Spoil(spoil) => spoil(&mut self.queue),
+            Request::Corrupt(corrupt) => corrupt(&mut self.queue),
         }
     }
 

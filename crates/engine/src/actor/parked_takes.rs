@@ -16,7 +16,12 @@ pub(crate) struct ParkedTake {
     pub(crate) reply: ReplySender<Given>,
 }
 
+/// Takes from which on closed ones are removed.
+const SWEEP_TAKES_MIN: usize = 64;
+
 /// The parked takes of one endpoint, the oldest first. Volatile; kept during a reload.
+///
+/// There are at most twice as many as open connections with a take, or [`SWEEP_TAKES_MIN`].
 #[derive(Default)]
 pub(crate) struct ParkedTakes {
     /// By number: older takes have smaller numbers.
@@ -25,6 +30,8 @@ pub(crate) struct ParkedTakes {
     by_worker: HashMap<WorkerId, Vec<u64>>,
     /// The largest number so far.
     last: u64,
+    /// The number of takes at which closed ones are removed next.
+    sweep_at: usize,
 }
 
 impl ParkedTakes {
@@ -45,8 +52,13 @@ impl ParkedTakes {
         overlaps
     }
 
-    /// Adds a take behind all others.
+    /// Adds a take behind all others. Removes closed takes if the number of takes has doubled since they were last removed:
+    /// a worker with a new id every time would leave a closed take each time.
     pub(crate) fn park(&mut self, take: ParkedTake) {
+        if self.takes.len() >= self.sweep_at {
+            self.remove_closed();
+            self.sweep_at = (2 * self.takes.len()).max(SWEEP_TAKES_MIN);
+        }
         self.last += 1;
         self.by_worker.entry(take.worker.clone()).or_default().push(self.last);
         self.takes.insert(self.last, take);
@@ -76,6 +88,13 @@ impl ParkedTakes {
     pub(crate) fn remove(&mut self, worker: &WorkerId) -> Vec<ParkedTake> {
         let numbers = self.by_worker.remove(worker).unwrap_or_default();
         numbers.into_iter().filter_map(|number| self.takes.remove(&number)).collect()
+    }
+
+    fn remove_closed(&mut self) {
+        let closed: Vec<_> = self.takes.extract_if(.., |_, take| take.reply.is_closed()).collect();
+        for (number, take) in closed {
+            self.remove_number(&take.worker, number);
+        }
     }
 
     fn remove_number(&mut self, worker: &WorkerId, number: u64) {
@@ -113,6 +132,21 @@ mod tests {
         assert_eq!(parked.pop().unwrap().worker.as_str(), "w2");
         assert_eq!(parked.pop().unwrap().worker.as_str(), "w3");
         assert!(parked.pop().is_none() && parked.by_worker.is_empty());
+    }
+
+    #[test]
+    fn closed_takes_of_workers_that_never_return_are_removed() {
+        let mut parked = ParkedTakes::default();
+        let (first, _open) = take("open");
+        parked.park(first);
+        for number in 0..10 * SWEEP_TAKES_MIN {
+            let (closed, receiver) = take(&format!("w{number}"));
+            parked.park(closed);
+            drop(receiver);
+            assert!(parked.takes.len() <= SWEEP_TAKES_MIN);
+        }
+        assert_eq!(parked.by_worker.len(), parked.takes.len());
+        assert_eq!(parked.pop().unwrap().worker.as_str(), "open");
     }
 
     #[test]

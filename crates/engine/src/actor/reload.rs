@@ -11,8 +11,9 @@ use longshore_store::{StoreError, WebhookRow};
 use tokio::time::Instant;
 
 use super::Actor;
+use super::mailbox::Admitted;
 use super::post_commit::PostCommit;
-use super::request::{Request, unavailable};
+use super::request::{Request, Source, unavailable};
 use crate::EndpointError;
 use crate::endpoint_shared::{Services, blob_folder};
 use crate::supervisor::FleetEvent;
@@ -121,7 +122,7 @@ impl Actor {
         self.void_round(&why);
         if is_broken {
             let reload_at = self.reload_backoff.reload_at();
-            self.answer_until(reload_at, |_, request| request.reject(&why)).await;
+            self.answer_until(reload_at, |_, admitted| admitted.reject(&why)).await;
             self.wait_settled().await;
         }
         self.generation = self.progress.generation.load(Ordering::Acquire);
@@ -129,7 +130,7 @@ impl Actor {
             let record = self.shared.record();
             match load_queue(&self.shared.services, &record, false).await {
                 Ok(loaded) => {
-                    self.adopt(loaded);
+                    self.catch_broken(|actor| actor.adopt(loaded));
                     if !is_broken {
                         self.pause(&why).await;
                     }
@@ -139,7 +140,7 @@ impl Actor {
                     let retry_ms = PAUSE.as_millis() as u64;
                     tracing::error!(endpoint = %record.id, %error, retry_ms, "queue reload failed, retrying");
                     let why = unavailable(&error);
-                    self.answer_until(Instant::now() + PAUSE, |_, request| request.reject(&why)).await;
+                    self.answer_until(Instant::now() + PAUSE, |_, admitted| admitted.reject(&why)).await;
                 }
             }
         }
@@ -164,6 +165,7 @@ impl Actor {
         self.effects = Effects::default();
         self.writes.clear();
         self.post_commit = PostCommit::default();
+        self.permit = None;
         for reply in std::mem::take(&mut self.held) {
             reply.release(Err(why));
         }
@@ -172,27 +174,27 @@ impl Actor {
     /// Rejects mutations for [`PAUSE`], so that a failing disk does not cause a reload for every submit. Queries are served,
     /// and a rejected request of a worker renews its lease.
     async fn pause(&mut self, why: &EndpointError) {
-        let answer = |actor: &mut Self, request: Request| {
+        let answer = |actor: &mut Self, admitted: Admitted| {
             if actor.is_broken {
-                request.reject(why);
-            } else if request.is_served_during_pause() {
-                actor.run_round(|actor| actor.handle(request));
+                admitted.reject(why);
+            } else if admitted.request().is_served_during_pause() {
+                actor.run_round(|actor| actor.accept(admitted));
             } else {
-                if let Some(worker) = request.sender() {
+                if let Source::Worker(worker) = admitted.request().source() {
                     actor.run_round(|actor| actor.apply(|queue, now, _| queue.touch_worker(now, worker)));
                 }
-                request.reject(why);
+                admitted.reject(why);
             }
         };
         self.answer_until(Instant::now() + PAUSE, answer).await;
     }
 
     /// Passes every request to `answer` until `end`. Returns early if the server stops or the last handle is dropped.
-    async fn answer_until(&mut self, end: Instant, mut answer: impl FnMut(&mut Self, Request)) {
-        while let Ok(Some(request)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
+    async fn answer_until(&mut self, end: Instant, mut answer: impl FnMut(&mut Self, Admitted)) {
+        while let Ok(Some(admitted)) = tokio::time::timeout_at(end, self.mailbox.recv()).await {
             self.read_clock();
-            let stops = matches!(request, Request::ReleaseWaits { .. });
-            answer(self, request);
+            let stops = matches!(admitted.request(), Request::ReleaseWaits { .. });
+            answer(self, admitted);
             if stops {
                 return;
             }

@@ -84,11 +84,22 @@ pub(crate) enum Request {
     Delete { reply: ReplySender<()> },
     /// A test corrupts the queue.
     #[cfg(test)]
-    Spoil(Box<dyn FnOnce(&mut longshore_queue::Queue) + Send>),
+    Corrupt(Box<dyn FnOnce(&mut longshore_queue::Queue) + Send>),
 }
 
 // Requests lie in the mailbox by value.
 const _: () = assert!(size_of::<Request>() <= 128);
+
+/// The party that causes a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source<'a> {
+    /// A client. Its request may be rejected; the client repeats it.
+    Client,
+    /// A worker. Its request renews the worker's lease even if it is rejected.
+    Worker(&'a WorkerId),
+    /// A component of the engine, which waits for the reply, or follows up an earlier request. Never rejected for its size.
+    Engine,
+}
 
 /// The jobs that a take delivers; empty if the take ended without a job.
 #[derive(Debug, Default)]
@@ -175,45 +186,48 @@ impl Request {
             | Self::ReleaseWaits { .. }
             | Self::Delete { .. } => false,
             #[cfg(test)]
-            Self::Spoil(_) => true,
+            Self::Corrupt(_) => true,
         }
     }
 
-    /// The worker that sends the request. The request renews the worker's lease even if it is rejected.
-    pub(crate) fn sender(&self) -> Option<&WorkerId> {
+    /// The party that causes the request.
+    pub(crate) fn source(&self) -> Source<'_> {
         match self {
             Self::Take { worker, .. }
             | Self::Report { worker, .. }
             | Self::Progress { worker, .. }
             | Self::Append { worker, .. }
             | Self::TouchWorker { worker }
-            | Self::Ping { worker, .. } => Some(worker),
-            // Sent by the supervisor, or by a take whose hold has ended.
-            Self::RegisterWorker { .. }
-            | Self::DrainWorker { .. }
-            | Self::LoseWorker { .. }
-            | Self::Unpark { .. } => None,
+            | Self::Ping { worker, .. } => Source::Worker(worker),
             Self::Submit { .. }
-            | Self::Undelivered { .. }
             | Self::Cancel { .. }
             | Self::Retry { .. }
             | Self::SetTtl { .. }
             | Self::Purge { .. }
-            | Self::SettleWebhook { .. }
             | Self::RedeliverWebhook { .. }
-            | Self::Query(_)
+            | Self::Query(
+                Query::Job { .. } | Query::Position { .. } | Query::Jobs { .. } | Query::Health { .. },
+            )
             | Self::Wait { .. }
             | Self::Stream { .. }
             | Self::Follow { .. }
+            // Also caused by a worker that asks to be replaced, which is no contact and may be repeated like a client's request.
+            | Self::DrainWorker { .. } => Source::Client,
+            Self::Query(Query::Fleet { .. })
+            | Self::RegisterWorker { .. }
+            | Self::LoseWorker { .. }
+            | Self::Unpark { .. }
+            | Self::Undelivered { .. }
+            | Self::SettleWebhook { .. }
+            | Self::WebhookAttempted { .. }
             | Self::WarmStream { .. }
             | Self::Consume { .. }
-            | Self::WebhookAttempted { .. }
             | Self::Configure(_)
             | Self::Pause { .. }
             | Self::ReleaseWaits { .. }
-            | Self::Delete { .. } => None,
+            | Self::Delete { .. } => Source::Engine,
             #[cfg(test)]
-            Self::Spoil(_) => None,
+            Self::Corrupt(_) => Source::Engine,
         }
     }
 
@@ -255,7 +269,7 @@ impl Request {
             | Self::Consume { .. }
             | Self::Configure(_) => {}
             #[cfg(test)]
-            Self::Spoil(_) => {}
+            Self::Corrupt(_) => {}
         }
     }
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use longshore_model::{Durability, Endpoint, EndpointNo, Epoch, JsonRowKind, ShardId, is_reserved_slug};
 use longshore_store::{Batch, Catalog as StoredCatalog, Store, StoreError, WebhookRow, Write};
-use tokio::sync::mpsc;
 
 use super::{Engine, EngineInner, EngineParts};
+use crate::actor::mailbox::mailbox;
 use crate::actor::request::Request;
 use crate::actor::{Actor, LoadedQueue, load_queue};
 use crate::catalog::Catalog;
@@ -65,6 +65,7 @@ impl Engine {
             read_faults: ReadFaults::default(),
             answers: PayloadBudget::new(parts.settings.answer_bytes_max),
             inputs: PayloadBudget::new(parts.settings.input_bytes_max),
+            requests: PayloadBudget::new(parts.settings.request_bytes_max),
             settings: parts.settings,
             vault: parts.vault,
             metrics: Arc::default(),
@@ -134,12 +135,9 @@ impl Engine {
 
     /// Starts an endpoint's actor. One that was `stored` loads its queue first, and counts as loading until then.
     pub(super) fn open_endpoint(&self, record: Endpoint, stored: bool) -> EndpointHandle {
-        // Unbounded, because a request is sent before its future exists, and a worker's ping must not be refused. A
-        // connection sends one request at a time. The actor empties the mailbox in each round without waiting for a
-        // disk; while it loads its queue, requests of connections that have closed meanwhile stay in it.
-        let (requests, mailbox) = mpsc::unbounded_channel();
-        let committer = self.committer(ShardId::of(&record.id));
         let ground = Arc::clone(&self.inner.services);
+        let (requests, mailbox) = mailbox(ground.requests.clone());
+        let committer = self.committer(ShardId::of(&record.id));
         let secrets = self.kept_secrets(&record.id);
         let shared = Arc::new(EndpointShared::new(ground, record, requests));
         shared.set_secrets(secrets);

@@ -130,7 +130,9 @@ impl EndpointHandle {
                     Ok(Err(_)) => {}
                     Err(_) => return Box::pin(self.status(job)).await,
                 },
-                Err(EndpointError::Unavailable(_)) if Instant::now() + REATTACH < until => {
+                Err(EndpointError::Unavailable(_) | EndpointError::Overloaded)
+                    if Instant::now() + REATTACH < until =>
+                {
                     tokio::time::sleep(REATTACH).await;
                 }
                 Err(error) => return Err(error),

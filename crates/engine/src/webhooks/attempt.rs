@@ -223,7 +223,7 @@ fn unreadable(error: EndpointError) -> AttemptOutcome {
         EndpointError::Unavailable(text) | EndpointError::Unreadable(text) => {
             AttemptOutcome::Unreadable(text)
         }
-        EndpointError::NoRoom => AttemptOutcome::Unreadable(error.to_string()),
+        EndpointError::NoRoom | EndpointError::Overloaded => AttemptOutcome::Unreadable(error.to_string()),
         EndpointError::Damaged(_) => AttemptOutcome::Impossible(
             "stored data of the job is damaged on the server's disk; the server's log names the file"
                 .to_owned(),

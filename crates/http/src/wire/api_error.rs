@@ -169,6 +169,9 @@ impl From<EndpointError> for ApiError {
             EndpointError::NoRoom => {
                 Self::unavailable("overloaded", "too many response bytes in flight; retry after 1 s")
             }
+            EndpointError::Overloaded => {
+                Self::unavailable("overloaded", "too many request bytes in flight; retry after 1 s")
+            }
             EndpointError::Damaged(_) => Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "damaged",
@@ -306,6 +309,7 @@ mod tests {
             (unavailable().into(), 503, "unavailable", Some("1")),
             (EndpointError::Unreadable("/secret".to_owned()).into(), 503, "unreadable", Some("1")),
             (EndpointError::NoRoom.into(), 503, "overloaded", Some("1")),
+            (EndpointError::Overloaded.into(), 503, "overloaded", Some("1")),
             (EndpointError::Damaged("/secret".to_owned()).into(), 500, "damaged", None),
         ] {
             let (shown_status, shown_retry, body) = shown(failure).await;

@@ -167,14 +167,15 @@ fn admit(
 
 fn refused(error: EndpointError) -> ApiError {
     match error {
-        EndpointError::Unavailable(_) | EndpointError::Unreadable(_) | EndpointError::NoRoom => {
-            ApiError::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "unavailable",
-                "the server delivers no jobs at the moment; retry later",
-            )
-            .retry_after(WORKER_BACKS_OFF_S)
-        }
+        EndpointError::Unavailable(_)
+        | EndpointError::Unreadable(_)
+        | EndpointError::NoRoom
+        | EndpointError::Overloaded => ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "unavailable",
+            "the server delivers no jobs at the moment; retry later",
+        )
+        .retry_after(WORKER_BACKS_OFF_S),
         other => other.into(),
     }
 }

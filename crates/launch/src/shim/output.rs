@@ -38,6 +38,7 @@ pub(super) fn keep(
     log: RotatedLog,
     orphaning: Orphaning,
 ) -> Result<mpsc::Receiver<()>, String> {
+    // Bounded: the thread sends one message.
     let (ended, output_ended) = mpsc::channel();
     let every = orphaning.after.map_or(LOOK_EVERY, |after| (after / 4).clamp(LOOK_EVERY_MIN, LOOK_EVERY));
     let keeper = Keeper {

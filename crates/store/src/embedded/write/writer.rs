@@ -109,6 +109,8 @@ struct WriterShared {
 
 #[derive(Debug, Default)]
 struct RequestQueue {
+    /// Bounded by the senders: a shard's committer has a few batches in flight, whose bytes the engine's request budget bounds.
+    /// Every other sender waits for the result before its next request.
     requests: VecDeque<Request>,
     /// The time of the next maintenance if no request comes before; `None` if none is needed.
     maintenance_at: Option<Instant>,
