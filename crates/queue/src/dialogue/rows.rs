@@ -90,10 +90,10 @@ impl Rows {
                 }
             }
             Change::PutWebhook(key) => {
-                assert!(self.webhooks.insert(*key), "a webhook call becomes pending once")
+                assert!(self.webhooks.insert(*key), "a webhook call becomes pending once");
             }
             Change::DeleteWebhook(key) => {
-                assert!(self.webhooks.remove(key), "only a pending webhook call is deleted")
+                assert!(self.webhooks.remove(key), "only a pending webhook call is deleted");
             }
         }
     }
