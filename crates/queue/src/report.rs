@@ -20,8 +20,8 @@ pub enum Report {
 }
 
 impl Queue {
-    /// Ends a job with the worker's report, and returns the key under which the reported payload is to be stored. `None`
-    /// if the payload is to be dropped: the report did not count, or the job was requeued because of the reported error.
+    /// Ends a job with the worker's report, and returns the job's key. An output above the limit ends the job as failed.
+    /// `None` if the report ended no job: it did not count, or the job was requeued because of the reported error.
     ///
     /// A report counts if the worker holds the job and the job has not expired. The output of a worker that does not hold
     /// the job counts too, if it is within the limit and the job is not terminal, expired or purged, and was delivered

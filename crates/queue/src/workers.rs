@@ -10,8 +10,8 @@ use longshore_model::{JobId, Millis, WorkerId};
 
 use crate::jobs::Slot;
 
-/// How long after its last contact an external worker without jobs is removed, in ms. Longer than a take is parked
-/// (`TAKE_HOLD_MS_MAX`), so that a worker with a parked take stays known.
+/// How long after its last contact an external worker without jobs is removed, in ms; after its lease if that is longer.
+/// Longer than a take is parked (`TAKE_HOLD_MS_MAX`), so that a worker with a parked take stays known.
 const EXTERNAL_IDLE_MS: u64 = 60_000;
 const _: () = assert!(longshore_model::limits::TAKE_HOLD_MS_MAX < EXTERNAL_IDLE_MS);
 
