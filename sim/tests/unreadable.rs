@@ -12,7 +12,7 @@ const RATES: &[(Fault, f64)] = &[
     (Fault::ChunkDamaged, 0.03),
 ];
 const STEPS: u64 = 10_000;
-/// In the first one, other jobs are delivered while a job is set aside.
+/// In the first one, other jobs are delivered while a job is deferred.
 const SEEDS: [u64; 7] = [9032, 9106, 7007, 1, 3, 4, 5];
 
 #[test]

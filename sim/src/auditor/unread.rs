@@ -1,6 +1,6 @@
 //! Jobs whose input was unreadable or damaged. The facts come from the simulated disk, not from the server.
 //!
-//! A job whose input cannot be read returns to its position in the queue and is set aside for a limited time. Other
+//! A job whose input cannot be read returns to its position in the queue and is deferred for a limited time. Other
 //! jobs are delivered before it. A job with a damaged input fails, and nothing else may fail with that error.
 
 use super::Auditor;
@@ -12,7 +12,7 @@ use super::promise::Promise;
 use super::time_bounds::EventTime;
 use super::wire::ShownState;
 
-/// Time for which a job is set aside after the first read error, in ms. Doubles each time.
+/// Time for which a job is deferred after the first read error, in ms. Doubles each time.
 const PAUSE_MS_MIN: u64 = 1_000;
 /// The longest such time, in ms.
 const PAUSE_MS_MAX: u64 = 30_000;
@@ -58,7 +58,7 @@ impl Auditor {
         self.unread.damaged.entry(id.into()).or_insert(at);
     }
 
-    /// Whether a job may have been assigned for a read, or set aside after it, between the two events.
+    /// Whether a job may have been assigned for a read, or deferred after it, between the two events.
     pub(super) fn may_be_aside(&self, no: JobNo, asked: EventTime, got: EventTime) -> bool {
         let failures = self.notes.get(no).and_then(|job| self.unread.failures.get(&job.id));
         let mut failures = failures.into_iter().flatten().enumerate();
